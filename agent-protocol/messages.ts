@@ -1,0 +1,206 @@
+import { z } from 'zod';
+import { WireAssignment, WireReport } from './assignment.ts';
+import { LogFollow, LogQuery } from './logs.ts';
+
+/** Protocol numbers that this build speaks, newest last. What changed per number: VERSIONS.md. */
+export const protocols = [1] as const;
+export const subprotocol = 'setpoint-agent.v1';
+
+/** A position in the store's history, as the agent keeps it beside its desired set. */
+export const Position = z.object({ incarnation: z.string(), revision: z.int() });
+export type Position = z.infer<typeof Position>;
+
+export const Load = z.object({
+  cpu_percent: z.number(),
+  cores: z.int(),
+  load1: z.number(),
+  memory_used_bytes: z.number(),
+  memory_total_bytes: z.number(),
+  disk_used_bytes: z.number(),
+  disk_total_bytes: z.number(),
+  network_rx_bps: z.number(),
+  network_tx_bps: z.number(),
+});
+export type Load = z.infer<typeof Load>;
+
+/** Agent → control plane, first frame. `join_token` only at the first connection, with the key it registers. */
+export const Hello = z.object({
+  type: z.literal('hello'),
+  protocols: z.array(z.int()).min(1).max(16),
+  agent_version: z.string().max(64),
+  server_id: z.string().max(64),
+  /** Ed25519, raw 32 bytes, base64url. */
+  public_key: z.string().max(64),
+  join_token: z.string().max(256).optional(),
+  boot_id: z.string().max(64),
+  machine_id: z.string().max(64),
+  runtime: z.string().max(32),
+  runtime_version: z.string().max(64),
+  capabilities: z.array(z.string().max(64)).max(64),
+  store: Position.nullable(),
+});
+
+/** Control plane → agent: 32 random bytes, base64url. */
+export const Challenge = z.object({ type: z.literal('challenge'), nonce: z.string() });
+/** Agent → control plane: Ed25519 over `setpoint-agent.v1\0<server_id>\0<nonce>`, base64url. */
+export const Proof = z.object({ type: z.literal('proof'), signature: z.string().max(128) });
+
+export const Welcome = z.object({
+  type: z.literal('welcome'),
+  protocol: z.int(),
+  session: z.string(),
+  epoch: z.int(),
+  beat_ms: z.int(),
+  lease_ms: z.int(),
+  log_retention_days: z.int(),
+});
+
+export const RefuseCode = z.enum(['unknown', 'retired', 'superseded', 'upgrade', 'busy', 'unauthorized']);
+export type RefuseCode = z.infer<typeof RefuseCode>;
+export const Refuse = z.object({
+  type: z.literal('refuse'),
+  code: RefuseCode,
+  message: z.string(),
+  retry_after_ms: z.int(),
+});
+
+/** Agent → control plane: its desired set is not the one that the chain continues. */
+export const NeedSnapshot = z.object({ type: z.literal('need_snapshot'), why: z.string().max(200) });
+
+export const SnapshotBegin = z.object({
+  type: z.literal('snapshot.begin'),
+  incarnation: z.string(),
+  revision: z.int(),
+  count: z.int(),
+  /** SHA-256 (hex) over the lines `<id> <generation> <spec_hash>\n` sorted by id. */
+  digest: z.string(),
+});
+export const SnapshotPart = z.object({ type: z.literal('snapshot.part'), items: z.array(WireAssignment) });
+export const SnapshotEnd = z.object({ type: z.literal('snapshot.end'), revision: z.int() });
+
+/** Continues the chain: refused with `need_snapshot` unless `from` is the agent's revision. */
+export const Delta = z.object({
+  type: z.literal('delta'),
+  from: z.int(),
+  to: z.int(),
+  put: z.array(WireAssignment),
+  drop: z.array(z.string()),
+});
+
+/** Agent → control plane: the set of this revision is on disk (not: converged). */
+export const Applied = z.object({ type: z.literal('applied'), revision: z.int() });
+
+/** Full after every connect, then the latest per object, at least 250 ms apart, one in flight. */
+export const Report = z.object({
+  type: z.literal('report'),
+  seq: z.int(),
+  full: z.boolean(),
+  items: z.array(WireReport).max(1000),
+});
+export const ReportAck = z.object({
+  type: z.literal('report_ack'),
+  seq: z.int(),
+  rejected: z.array(z.object({ id: z.string(), why: z.enum(['not_assigned', 'stale_generation', 'unavailable']) })),
+});
+
+export const Beat = z.object({ type: z.literal('beat'), n: z.int(), load: Load });
+export const BeatAck = z.object({ type: z.literal('beat_ack'), n: z.int() });
+
+/** Calls that the control plane makes: method → parameters. Every call has a deadline; none changes desired state. */
+export const CallParams = z.discriminatedUnion('method', [
+  z.object({ method: z.literal('ping') }),
+  z.object({ method: z.literal('logs.read'), query: LogQuery }),
+  z.object({ method: z.literal('logs.storage') }),
+  /** Commit at the head of a branch, by `git ls-remote` on the server; files changed since `since` where known. */
+  z.object({
+    method: z.literal('git.head'),
+    repository_url: z.string(),
+    branch: z.string(),
+  }),
+]);
+export type CallParams = z.infer<typeof CallParams>;
+export type CallMethod = CallParams['method'];
+
+export const Call = z.object({
+  type: z.literal('call'),
+  id: z.int(),
+  timeout_ms: z.int(),
+  params: CallParams,
+});
+export const Result = z.object({
+  type: z.literal('result'),
+  id: z.int(),
+  ok: z.unknown().optional(),
+  error: z.object({ code: z.string().max(64), message: z.string().max(2000) }).optional(),
+});
+
+/** Streams that the control plane opens on the agent. */
+export const StreamParams = z.discriminatedUnion('kind', [z.object({ kind: z.literal('logs'), follow: LogFollow })]);
+export type StreamParams = z.infer<typeof StreamParams>;
+
+export const StreamOpen = z.object({
+  type: z.literal('stream.open'),
+  stream: z.int(),
+  params: StreamParams,
+  /** Bytes that the agent may send before it needs more credit. */
+  credit: z.int(),
+});
+export const StreamAccept = z.object({ type: z.literal('stream.accept'), stream: z.int() });
+export const StreamCredit = z.object({ type: z.literal('stream.credit'), stream: z.int(), bytes: z.int() });
+export const StreamEnd = z.object({ type: z.literal('stream.end'), stream: z.int() });
+export const StreamReset = z.object({
+  type: z.literal('stream.reset'),
+  stream: z.int(),
+  code: z.string().max(64),
+  message: z.string().max(500),
+});
+/** Every 30 s both sides tell their live streams and reset the ones that the other does not know. */
+export const StreamLive = z.object({ type: z.literal('stream.live'), streams: z.array(z.int()).max(64) });
+
+export const Goodbye = z.object({
+  type: z.literal('goodbye'),
+  reason: z.string().max(200),
+  retry_after_ms: z.int().optional(),
+});
+
+/** The receiver does not know the message type: optional features are gated by capabilities, so this is a bug report. */
+export const Unsupported = z.object({ type: z.literal('unsupported'), what: z.string().max(100) });
+
+export const AgentMessage = z.discriminatedUnion('type', [
+  Hello,
+  Proof,
+  NeedSnapshot,
+  Applied,
+  Report,
+  Beat,
+  Result,
+  StreamAccept,
+  StreamCredit,
+  StreamEnd,
+  StreamReset,
+  StreamLive,
+  Goodbye,
+  Unsupported,
+]);
+export type AgentMessage = z.infer<typeof AgentMessage>;
+
+export const ControlMessage = z.discriminatedUnion('type', [
+  Challenge,
+  Welcome,
+  Refuse,
+  SnapshotBegin,
+  SnapshotPart,
+  SnapshotEnd,
+  Delta,
+  ReportAck,
+  BeatAck,
+  Call,
+  StreamOpen,
+  StreamCredit,
+  StreamEnd,
+  StreamReset,
+  StreamLive,
+  Goodbye,
+  Unsupported,
+]);
+export type ControlMessage = z.infer<typeof ControlMessage>;

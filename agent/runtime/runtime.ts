@@ -1,0 +1,148 @@
+import type { FailureCode } from '../../agent-protocol/assignment.ts';
+
+/**
+ * Labels by which containers are found. A container is ours when its labels say so and either the agent's ledger holds
+ * its id or it bears the deterministic name of its assignment: a stranger's copy of our labels is left alone.
+ */
+export const labels = {
+  assignment: 'setpoint.assignment',
+  generation: 'setpoint.generation',
+  specHash: 'setpoint.spec-hash',
+  type: 'setpoint.type',
+  workload: 'setpoint.workload',
+  tenant: 'setpoint.tenant',
+  server: 'setpoint.server',
+  restartToken: 'setpoint.restart-token',
+} as const;
+
+export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead';
+
+/** A container as the runtime tells of it. */
+export interface Container {
+  id: string;
+  name: string;
+  labels: Readonly<Record<string, string>>;
+  state: ContainerState;
+  /** Id of the image that it was made from. */
+  imageId: string;
+}
+
+export interface ContainerDetail extends Container {
+  env: readonly string[];
+  command: readonly string[];
+  exitCode: number | undefined;
+  oomKilled: boolean;
+  restartCount: number;
+  /** RFC 3339 of the runtime's clock; empty if never. */
+  startedAt: string;
+  finishedAt: string;
+  /** Address in each network by name. */
+  addresses: Readonly<Record<string, string>>;
+  /** Main process on the host; 0 while it does not run. */
+  pid: number;
+  memoryBytes: number;
+  nanoCpus: number;
+}
+
+export interface ContainerSpec {
+  name: string;
+  /** Image id, digest reference or tag that {@link ContainerRuntime.image} knows. */
+  image: string;
+  labels: Record<string, string>;
+  env: Record<string, string>;
+  command?: string[];
+  memoryBytes?: number;
+  nanoCpus?: number;
+  network: string;
+  alias: string;
+  /** What the runtime itself does when the process exits or the machine restarts. */
+  restart: 'no' | 'unless-stopped';
+}
+
+export interface ImageInfo {
+  /** Local id, `sha256:…`. */
+  id: string;
+  /** Repository digest where it came from a registry, else the id. */
+  digest: string;
+}
+
+export interface BuildOptions {
+  /** Tar stream of the build context, already contained in the repository. */
+  context: AsyncIterable<Uint8Array>;
+  dockerfile: string;
+  tag: string;
+  buildArgs: Readonly<Record<string, string>>;
+  labels: Readonly<Record<string, string>>;
+}
+
+/** A hint that something changed; the truth is the next list. */
+export interface RuntimeEvent {
+  containerId: string;
+  action: string;
+  labels: Readonly<Record<string, string>>;
+}
+
+export interface OutputChunk {
+  stream: 'stdout' | 'stderr';
+  data: Uint8Array;
+}
+
+/** What went wrong, in the product's words. `retryable` is false where only a change of the request can help. */
+export class RuntimeFailure extends Error {
+  readonly code: FailureCode;
+  readonly retryable: boolean;
+
+  constructor(code: FailureCode, message: string, options: ErrorOptions & { retryable: boolean }) {
+    super(message, options);
+    this.name = 'RuntimeFailure';
+    this.code = code;
+    this.retryable = options.retryable;
+  }
+}
+
+/**
+ * What the agent needs of a container engine. Every call has the caller's signal as its deadline. Idempotent where
+ * marked: repeating it after a lost answer is safe. One contract suite (`test/contract/runtime.test.ts`) runs on all.
+ */
+export interface ContainerRuntime {
+  readonly name: string;
+  /** @throws RuntimeFailure `runtime_unavailable` when the engine does not answer. */
+  version(signal: AbortSignal): Promise<string>;
+  /** All containers that carry `labels.server` with this server's id, running or not. */
+  list(server: string, signal: AbortSignal): Promise<Container[]>;
+  /** `undefined`: there is none. */
+  inspect(id: string, signal: AbortSignal): Promise<ContainerDetail | undefined>;
+  /** @throws RuntimeFailure `name_taken` when a container of that name exists, whoever made it. */
+  create(spec: ContainerSpec, signal: AbortSignal): Promise<string>;
+  /** Idempotent. @throws RuntimeFailure `port_taken`, `create_failed`… */
+  start(id: string, signal: AbortSignal): Promise<void>;
+  /** Idempotent. Asks, waits `graceSeconds`, kills. */
+  stop(id: string, graceSeconds: number, signal: AbortSignal): Promise<void>;
+  unpause(id: string, signal: AbortSignal): Promise<void>;
+  /** Idempotent. Removes by force, with its anonymous volumes. */
+  remove(id: string, signal: AbortSignal): Promise<void>;
+  setRestart(id: string, restart: ContainerSpec['restart'], signal: AbortSignal): Promise<void>;
+  /** The local image of that reference; `undefined`: not here. */
+  image(reference: string, signal: AbortSignal): Promise<ImageInfo | undefined>;
+  /** @throws RuntimeFailure `image_not_found`, `image_pull_failed`, `no_space`. */
+  pull(reference: string, signal: AbortSignal): Promise<ImageInfo>;
+  /** Calls `line` per output line. @throws RuntimeFailure `build_failed`, `no_space`. */
+  build(options: BuildOptions, line: (text: string) => void, signal: AbortSignal): Promise<ImageInfo>;
+  /** Images that carry all these labels, newest first. */
+  images(
+    labels: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<{ id: string; labels: Readonly<Record<string, string>> }[]>;
+  /** Idempotent; an image in use stays. */
+  removeImage(id: string, signal: AbortSignal): Promise<void>;
+  /** Idempotent. */
+  ensureNetwork(name: string, labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>;
+  /** Idempotent; a network in use stays. */
+  removeNetwork(name: string, signal: AbortSignal): Promise<void>;
+  /** Networks that carry all these labels. */
+  networks(labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string[]>;
+  /** Live output from now on; ends when the container stops. With `since`, the engine's own record first. */
+  output(id: string, options: { since?: string }, signal: AbortSignal): AsyncIterable<OutputChunk>;
+  /** Ends only by its signal or by throwing. */
+  events(server: string, signal: AbortSignal): AsyncIterable<RuntimeEvent>;
+}

@@ -1,0 +1,95 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../../store/clock.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
+import type { ConditionInput, ReadonlyResource, Ref, Resource } from '../../store/resource.ts';
+
+/** What a reconciler says at its end. There is no boolean "requeue": every outcome names its reason. */
+export type Next =
+  /** Nothing to do until something changes. */
+  | { settled: true }
+  /** Look again after that many milliseconds. */
+  | { again: number; because: string }
+  /** A change of these objects is needed; they wake us. */
+  | { waitingFor: readonly Ref[]; because: string }
+  /** Retrying cannot help before the generation changes. */
+  | { stalled: { reason: string; message: string } };
+
+export interface Verdict<K extends KindName> {
+  /** The whole observed value. The runtime compares, stamps generation and times, and writes at most once. */
+  observed: ObservedOf<K>;
+  /** Domain conditions, `Ready` among them. The runtime adds `Reconciling` and `Stalled` from `next`. */
+  conditions: readonly ConditionInput[];
+  next: Next;
+}
+
+/** Which objects a foreign change wakes. */
+export interface Wake<K extends KindName> {
+  kind: KindName;
+  /** Ids of kind K to reconcile, given the foreign object before and after its change. */
+  ids(change: { before?: ReadonlyResource; after?: ReadonlyResource }, view: TenantView): readonly string[];
+  readonly _of?: K;
+}
+
+/**
+ * The loop of one kind: its only writer of `observed`, and of the desired state of the children that it owns.
+ *
+ * Guarantees of the runtime: one reconcile per object at a time; a change during a run causes exactly one more; reads
+ * include the loop's own earlier writes; every write is fenced by the leader's epoch; a thrown error is retried with
+ * backoff and shown as a condition. Assumption: `reconcile` is idempotent, since it may be cut anywhere and repeated.
+ */
+export interface Controller<K extends KindName> {
+  /** Also the finalizer's name and the label of the metrics. */
+  readonly name: string;
+  readonly kind: K;
+  /** Kinds that `ctx.view` may read besides K; others throw. */
+  readonly reads: readonly KindName[];
+  /** Kinds whose desired state it may write. */
+  readonly children: readonly KindName[];
+  readonly wakes: readonly Wake<K>[];
+  reconcile(it: ReadonlyResource<K>, ctx: Context): Promise<Verdict<K>>;
+  /** Called while deletion is requested and our finalizer is present. Only `released: true` removes it. */
+  finalize?(it: ReadonlyResource<K>, ctx: Context): Promise<Verdict<K> & { released: boolean }>;
+}
+
+export interface EventInput {
+  type: 'normal' | 'warning';
+  /** CamelCase, stable: events aggregate by it. */
+  reason: string;
+  message: string;
+}
+
+export interface NotificationInput {
+  type: string;
+  severity: 'info' | 'warning' | 'error';
+  title: string;
+  message: string;
+}
+
+/** What a reconcile may use. Every write is one fenced, guarded transaction. */
+export interface Context {
+  readonly tenant: string;
+  readonly view: TenantView;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  /**
+   * Creates the child or changes its desired state; equal: no write. Ids are deterministic, so that repeating it after
+   * a crash finds the first one. @throws conflict, which the runtime retries silently.
+   */
+  ensure<C extends KindName>(kind: C, id: string, desired: DesiredOf<C>, owner: ReadonlyResource): Promise<Resource<C>>;
+  /** Changes the desired state of an object that exists; `undefined` if it is gone. Equal: no write. */
+  amend<C extends KindName>(
+    kind: C,
+    id: string,
+    change: (draft: DesiredOf<C>) => void,
+  ): Promise<Resource<C> | undefined>;
+  /** Requests deletion. Idempotent; absent is fine. */
+  retire(kind: KindName, id: string): Promise<void>;
+  /** Takes somebody else's finalizer off an object whose holder will never come back (a deleted server's agent). */
+  waive(kind: KindName, id: string, finalizer: string): Promise<void>;
+  /** Appends to the object's events: aggregated by reason, at most one write per 10 s and reason. */
+  event(of: ReadonlyResource, event: EventInput): void;
+  /** Tells every user who may see the object. Deduplicated by `key`. */
+  notify(of: ReadonlyResource, key: string, notification: NotificationInput): Promise<void>;
+}

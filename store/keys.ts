@@ -1,0 +1,75 @@
+import type { KeyRange } from './store.ts';
+
+/** Where everything lies. Nothing else in the product writes a key by hand. */
+const root = '/setpoint/1/';
+
+/** What a key of the layout means. */
+export type KeyMeaning =
+  | { area: 'desired' | 'observed' | 'events'; tenant: string; kind: string; id: string }
+  | { area: 'unique'; tenant: string; kind: string; scope: string; name: string }
+  | { area: 'agent'; tenant: string; server: string }
+  | { area: 'idempotency'; tenant: string; hash: string }
+  | { area: 'tenant'; tenant: string }
+  | { area: 'replica'; id: string }
+  | { area: 'leader'; name: string }
+  | { area: 'meta'; name: string };
+
+export const keys = {
+  /** The mirror watches this. */
+  all: { prefix: root } satisfies KeyRange,
+  desired: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/d/${kind}/${id}`,
+  observed: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/o/${kind}/${id}`,
+  /** Capped ring of events of one object. */
+  events: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/e/${kind}/${id}`,
+  unique: (tenant: string, kind: string, scope: string, name: string): string =>
+    `${root}t/${tenant}/u/${kind}/${encodeURIComponent(scope)}/${encodeURIComponent(normalizeName(name))}`,
+  /** Leased by the replica that holds the agent's session. */
+  agent: (tenant: string, server: string): string => `${root}t/${tenant}/live/agent/${server}`,
+  /** Leased 24 h. */
+  idempotency: (tenant: string, hash: string): string => `${root}t/${tenant}/idem/${hash}`,
+  tenant: (tenant: string): string => `${root}c/tenant/${tenant}`,
+  replica: (id: string): string => `${root}c/replica/${id}`,
+  leader: (name: string): string => `${root}c/leader/${name}`,
+  meta: (name: string): string => `${root}c/meta/${name}`,
+  ofTenant: (tenant: string): KeyRange => ({ prefix: `${root}t/${tenant}/` }),
+};
+
+/** Names are equal when their NFKC, lower-case forms are. */
+export function normalizeName(name: string): string {
+  return name.normalize('NFKC').toLowerCase();
+}
+
+const areas = { d: 'desired', o: 'observed', e: 'events' } as const;
+
+/** The meaning of a key; `undefined` for one that this version does not know. */
+export function parseKey(key: string): KeyMeaning | undefined {
+  if (!key.startsWith(root)) return undefined;
+  const [space, ...rest] = key.slice(root.length).split('/');
+  if (space === 'c') return parseClusterKey(rest);
+  if (space !== 't') return undefined;
+  const [tenant, area, a, b, c] = rest;
+  if (tenant === undefined || a === undefined) return undefined;
+  if (area === 'd' || area === 'o' || area === 'e')
+    return b === undefined ? undefined : { area: areas[area], tenant, kind: a, id: b };
+  if (area === 'u' && b !== undefined && c !== undefined)
+    return { area: 'unique', tenant, kind: a, scope: decodeURIComponent(b), name: decodeURIComponent(c) };
+  if (area === 'live' && a === 'agent' && b !== undefined) return { area: 'agent', tenant, server: b };
+  if (area === 'idem') return { area: 'idempotency', tenant, hash: a };
+  return undefined;
+}
+
+function parseClusterKey([area, name]: string[]): KeyMeaning | undefined {
+  if (name === undefined) return undefined;
+  switch (area) {
+    case 'tenant':
+      return { area: 'tenant', tenant: name };
+    case 'replica':
+      return { area: 'replica', id: name };
+    case 'leader':
+      return { area: 'leader', name };
+    case 'meta':
+      return { area: 'meta', name };
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,40 @@
+import type { z } from 'zod';
+
+/** A value encrypted by `store/seal.ts`: `<key id>.<nonce>.<ciphertext>`, bound to `for` by its authentication tag. */
+export interface SealedValue {
+  $sealed: string;
+  /** `<kind>/<id>/<field path>` of the object that the secret was given to; copies in children keep it. */
+  for: string;
+}
+
+export interface UniqueName {
+  /** Name of the scope within the kind, for example a project id; `all` for one scope per tenant. */
+  scope: string;
+  name: string;
+}
+
+export interface KindDefinition<K extends string, D extends z.ZodType, O extends z.ZodType> {
+  kind: K;
+  /** Version of the record's form; older records pass through `upgrade` when they are read. */
+  version: number;
+  /** Defaults are applied by the schema on every read and write, so that comparing never sees a missing default. */
+  desired: D;
+  observed: O;
+  /** Names claimed in the same transaction as the object. Compared NFKC and case-folded. */
+  unique?: (desired: z.output<D>) => UniqueName[];
+  /** Owners that follow from the desired state. A blocking owner takes the object with it. */
+  owners?: (desired: z.output<D>) => { kind: string; id: string; blocks: boolean }[];
+  /** In-memory indexes of the mirror: index name → values under which the object is found. */
+  indexes?: Readonly<Record<string, (desired: z.output<D>) => string | readonly string[] | undefined>>;
+  /** Version n → form of version n + 1. Total and pure. */
+  upgrade?: Readonly<Record<number, (old: Record<string, unknown>) => Record<string, unknown>>>;
+  /** Finalizers that the object carries from its creation: names of registered controllers, or `agent`. */
+  finalizers?: readonly string[];
+}
+
+/** Declares a kind. What follows from the declaration: validation, uniqueness, ownership, indexes, upgrades. */
+export function defineKind<const K extends string, D extends z.ZodType, O extends z.ZodType>(
+  definition: KindDefinition<K, D, O>,
+): KindDefinition<K, D, O> {
+  return definition;
+}

@@ -1,0 +1,16 @@
+import { z } from 'zod';
+
+/** Field schemas that several kinds share. */
+export const Id = z.uuid();
+export const Timestamp = z.iso.datetime({ offset: true });
+export const Sealed = z.object({ $sealed: z.string(), for: z.string() });
+
+/** 1–100 printable characters, no control characters, no leading or trailing space. */
+export const Name = z
+  .string()
+  .min(1)
+  .max(100)
+  .regex(/^[^\p{C}\s]([^\p{C}]*[^\p{C}\s])?$/u, 'Must be printable, without leading or trailing space');
+
+export const Color = z.string().regex(/^#[0-9a-fA-F]{6}$/, 'Must be a colour such as #1f6feb');
+export const Port = z.int().min(1).max(65535);

@@ -1,0 +1,30 @@
+import type { z } from 'zod';
+import { application, deployment } from './application.ts';
+import { assignment } from './assignment.ts';
+import { serviceKey, session, user } from './identity.ts';
+import { notification, operation } from './operation.ts';
+import { environment, project } from './project.ts';
+import { server } from './server.ts';
+
+/** Every kind of object, by its name. */
+export const kinds = {
+  user,
+  session,
+  service_key: serviceKey,
+  project,
+  environment,
+  server,
+  application,
+  deployment,
+  assignment,
+  operation,
+  notification,
+} as const;
+
+export type KindName = keyof typeof kinds;
+export type DesiredOf<K extends KindName> = z.output<(typeof kinds)[K]['desired']>;
+export type ObservedOf<K extends KindName> = z.output<(typeof kinds)[K]['observed']>;
+
+export function isKindName(value: string): value is KindName {
+  return Object.hasOwn(kinds, value);
+}

@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import { defineKind } from './define.ts';
+import { Color, Id, Name } from './fields.ts';
+
+export const LifePhase = z.enum(['active', 'deleting']);
+
+export const project = defineKind({
+  kind: 'project',
+  version: 1,
+  desired: z.object({
+    name: Name,
+    display_name: z.string().max(120).optional(),
+    description: z.string().max(2000).optional(),
+    color: Color.optional(),
+    single_server_mode: z.boolean().default(false),
+    default_server_id: Id.optional(),
+    auto_error_tracking_enabled: z.boolean().default(false),
+    owner_id: Id,
+    default_environment_id: Id,
+  }),
+  observed: z.object({ phase: LifePhase }),
+  unique: (d) => [{ scope: 'all', name: d.name }],
+  indexes: { owner: (d) => d.owner_id },
+  finalizers: ['project'],
+});
+
+export const environment = defineKind({
+  kind: 'environment',
+  version: 1,
+  desired: z.object({
+    project_id: Id,
+    name: Name,
+    display_name: z.string().max(120).optional(),
+    type: z.string().max(50).default('production'),
+    description: z.string().max(2000).optional(),
+    color: Color.optional(),
+    git_branch: z.string().max(200).optional(),
+  }),
+  observed: z.object({ phase: LifePhase }),
+  unique: (d) => [{ scope: d.project_id, name: d.name }],
+  owners: (d) => [{ kind: 'project', id: d.project_id, blocks: true }],
+  indexes: { project: (d) => d.project_id },
+  finalizers: ['environment'],
+});

@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import { defineKind } from './define.ts';
+import { Id, Name, Port, Timestamp } from './fields.ts';
+
+export const ServerPhase = z.enum(['active', 'provisioning', 'error', 'offline']);
+export type ServerPhase = z.infer<typeof ServerPhase>;
+
+export const server = defineKind({
+  kind: 'server',
+  version: 1,
+  desired: z.object({
+    name: Name,
+    ip_address: z.string().optional(),
+    port: Port.default(22),
+    username: z.string().default('root'),
+    ssh_key_id: Id.optional(),
+    log_retention_days: z.int().min(1).max(365).default(7),
+    /** Workloads with an `exposed_port` are reachable at that port of the server. */
+    direct_ports_enabled: z.boolean().default(false),
+    /** SHA-256 (hex) of the one-time join token; removed by the join that used it. */
+    join_token_hash: z.string().optional(),
+    join_token_expires_at: Timestamp.optional(),
+    /** Ed25519 public key (raw, base64url) that the agent registered with its join token. */
+    agent_public_key: z.string().optional(),
+    agent_id: Id.optional(),
+  }),
+  observed: z.object({
+    phase: ServerPhase,
+    agent_version: z.string().optional(),
+    runtime: z.string().optional(),
+    runtime_version: z.string().optional(),
+    boot_id: z.string().optional(),
+    machine_id: z.string().optional(),
+  }),
+  unique: (d) => [{ scope: 'all', name: d.name }],
+  finalizers: ['server'],
+});

@@ -1,0 +1,69 @@
+import type { Revision } from './revision.ts';
+import type { KindName } from './kinds/kinds.ts';
+import type { ReadonlyResource } from './resource.ts';
+
+/** A change of one object, desired or observed. `initial`: it was there when the mirror first filled. */
+export interface ObjectChange {
+  tenant: string;
+  kind: KindName;
+  id: string;
+  before?: ReadonlyResource;
+  after?: ReadonlyResource;
+  revision: Revision;
+  initial: boolean;
+  /** Which of the two records changed. */
+  part: 'desired' | 'observed';
+}
+
+/** A change of a key that is no object: a live agent, a replica, a leader, a tenant, a ring of events. */
+export interface KeyChange {
+  key: string;
+  before?: string;
+  after?: string;
+  revision: Revision;
+  initial: boolean;
+}
+
+/** One tenant's objects. Whoever holds it can name nothing of another tenant. */
+export interface TenantView {
+  readonly tenant: string;
+  get<K extends KindName>(kind: K, id: string): ReadonlyResource<K> | undefined;
+  /** Objects of that kind under that value of one of its declared indexes, or of the implicit `owner` and `label`. */
+  by<K extends KindName>(kind: K, index: string, value: string): readonly ReadonlyResource<K>[];
+  list<K extends KindName>(kind: K): readonly ReadonlyResource<K>[];
+  /** The live session of a server's agent. */
+  agent(server: string): LiveAgent | undefined;
+}
+
+export interface LiveAgent {
+  replica: string;
+  session: string;
+  /** Revision at which the session was written: the fence of everything that it reports. */
+  epoch: Revision;
+  machineId: string;
+}
+
+/**
+ * The copy of the whole store that every process keeps: one watch, one `applied` revision.
+ *
+ * States: empty → listing (pages of one revision, into a buffer) → swap → watching. Unavailable → watch again from
+ * `applied + 1` with jittered backoff. Compacted or Rewound → list again, compare, emit only real differences, swap.
+ * It cannot stop without its owner: the loop ends by `close` alone.
+ */
+export interface Mirror {
+  readonly applied: Revision;
+  /** Resolves after the first swap. Nothing reconciles and `/readyz` is 503 before. */
+  readonly ready: Promise<void>;
+  readonly isReady: boolean;
+  tenant(name: string): TenantView;
+  tenants(): readonly string[];
+  /** Value and revision of a key that is no object. */
+  key(key: string): { value: string; revision: Revision } | undefined;
+  /** Keys that are no objects, under a prefix. */
+  keysUnder(prefix: string): readonly { key: string; value: string; revision: Revision }[];
+  /** Resolves when everything up to that revision is applied; rejects when the signal aborts. */
+  reached(revision: Revision, signal: AbortSignal): Promise<void>;
+  subscribe(listener: (change: ObjectChange) => void): () => void;
+  subscribeKeys(listener: (change: KeyChange) => void): () => void;
+  close(): Promise<void>;
+}

@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import type { Revision } from './revision.ts';
+import type { DesiredOf, KindName, ObservedOf } from './kinds/kinds.ts';
+
+export const ConditionStatus = z.enum(['true', 'false', 'unknown']);
+export type ConditionStatus = z.infer<typeof ConditionStatus>;
+
+/** One fact about an object, in the habit of Kubernetes. `message` is stable: no times, no attempt numbers. */
+export const Condition = z.object({
+  type: z.string(),
+  status: ConditionStatus,
+  reason: z.string(),
+  message: z.string(),
+  observedGeneration: z.int(),
+  /** RFC 3339; moves only when status or reason change. */
+  changedAt: z.string(),
+});
+export type Condition = z.infer<typeof Condition>;
+
+/** What a controller says of a condition; the runtime stamps the generation and the time of change. */
+export type ConditionInput = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
+
+export const OwnerRef = z.object({
+  kind: z.string(),
+  id: z.string(),
+  /** The object is deleted when this owner is gone or deleting. */
+  blocks: z.boolean(),
+});
+
+export interface OwnerRef {
+  kind: KindName;
+  id: string;
+  blocks: boolean;
+}
+
+/** A pointer to an object of the same tenant. */
+export interface Ref {
+  kind: KindName;
+  id: string;
+}
+
+export interface Meta<K extends KindName = KindName> {
+  tenant: string;
+  kind: K;
+  id: string;
+  /** Grows by one at each change of `desired`. */
+  generation: number;
+  /** Revision of the desired record: REST's `resource_version` and `ETag`. */
+  desiredRevision: Revision;
+  /** Revision of the observed record; absent while nothing was observed. */
+  observedRevision?: Revision;
+  /** Wall clock, RFC 3339, for display only. */
+  createdAt: string;
+  updatedAt: string;
+  /** Set once, never unset. */
+  deletionRequestedAt?: string;
+  /** Names of the controllers that must release the object before it can go. */
+  finalizers: string[];
+  owners: OwnerRef[];
+  labels: Record<string, string>;
+}
+
+export type Observed<O> = O & { observedGeneration: number; conditions: Condition[] };
+
+/** An object as everybody reads it: desired and observed joined, each from its own key. */
+export interface Resource<K extends KindName = KindName> {
+  meta: Meta<K>;
+  desired: DesiredOf<K>;
+  observed?: Observed<ObservedOf<K>>;
+}
+
+export type DeepReadonly<T> = T extends (infer I)[]
+  ? readonly DeepReadonly<I>[]
+  : T extends object
+    ? { readonly [P in keyof T]: DeepReadonly<T[P]> }
+    : T;
+
+export type ReadonlyResource<K extends KindName = KindName> = DeepReadonly<Resource<K>>;
