@@ -85,6 +85,15 @@ export interface RuntimeEvent {
 export interface OutputChunk {
   stream: 'stdout' | 'stderr';
   data: Uint8Array;
+  /** Engine's time of this output, RFC 3339; present on what comes from the engine's record (`since`). */
+  at?: string;
+}
+
+export interface OutputOptions {
+  /** RFC 3339, inclusive: begin with the engine's own record from then on. */
+  since?: string;
+  /** Called once when the engine confirmed: nothing that the container writes from here on is missed. */
+  attached?: () => void;
 }
 
 /** What went wrong, in the product's words. `retryable` is false where only a change of the request can help. */
@@ -142,7 +151,7 @@ export interface ContainerRuntime {
   /** Networks that carry all these labels. */
   networks(labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string[]>;
   /** Live output from now on; ends when the container stops. With `since`, the engine's own record first. */
-  output(id: string, options: { since?: string }, signal: AbortSignal): AsyncIterable<OutputChunk>;
+  output(id: string, options: OutputOptions, signal: AbortSignal): AsyncIterable<OutputChunk>;
   /** Ends only by its signal or by throwing. */
   events(server: string, signal: AbortSignal): AsyncIterable<RuntimeEvent>;
 }
