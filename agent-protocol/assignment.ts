@@ -66,6 +66,32 @@ export const WirePhase = z.enum([
 ]);
 export type WirePhase = z.infer<typeof WirePhase>;
 
+/** Something that the agent did or noticed on its own: a container that was removed by hand and came back. */
+export const WireEvent = z.object({
+  /** Grows by one per event of one assignment within one {@link WireEvents.source}. */
+  seq: z.int(),
+  type: z.enum(['normal', 'warning']),
+  /** CamelCase, stable: events aggregate by it. */
+  reason: z.string().max(64),
+  /** Stable, without times, counters and container ids. */
+  message: z.string().max(500),
+  /** The runtime differed from the desired state, and the agent corrected it. */
+  drift: z.boolean(),
+});
+export type WireEvent = z.infer<typeof WireEvent>;
+
+/**
+ * The latest events of an assignment, oldest first. They ride on every report of it until a report that had them was
+ * acknowledged (older ones may be dropped to stay within the bound); the control plane remembers the last `seq` per
+ * assignment, so that a repeated one counts once.
+ */
+export const WireEvents = z.object({
+  /** Random, made when the agent process starts: `seq` starts anew with it. */
+  source: z.string().max(64),
+  items: z.array(WireEvent).max(16),
+});
+export type WireEvents = z.infer<typeof WireEvents>;
+
 /**
  * What the agent last saw of one assignment. `generation` is that of the item it acts on. A report of an item that is
  * no longer desired and whose container is gone says `gone: true`; it is repeated until acknowledged.
@@ -91,6 +117,7 @@ export const WireReport = z.object({
   commit: z.string().optional(),
   commit_message: z.string().optional(),
   gone: z.boolean().optional(),
+  events: WireEvents.optional(),
 });
 export type WireReport = z.infer<typeof WireReport>;
 
@@ -113,5 +140,6 @@ export const failureCodes = [
   'name_taken',
   'create_failed',
   'runtime_unavailable',
+  'secret_unavailable',
 ] as const;
 export type FailureCode = (typeof failureCodes)[number];

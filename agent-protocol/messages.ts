@@ -64,6 +64,9 @@ export const Refuse = z.object({
   retry_after_ms: z.int(),
 });
 
+/** Control plane → agent: settings that changed since the welcome. */
+export const Settings = z.object({ type: z.literal('settings'), log_retention_days: z.int() });
+
 /** Agent → control plane: its desired set is not the one that the chain continues. */
 export const NeedSnapshot = z.object({ type: z.literal('need_snapshot'), why: z.string().max(200) });
 
@@ -74,11 +77,19 @@ export const SnapshotBegin = z.object({
   count: z.int(),
   /** SHA-256 (hex) over the lines `<id> <generation> <spec_hash>\n` sorted by id. */
   digest: z.string(),
+  /**
+   * Assignments that the agent keeps exactly as it has them although the snapshot holds no item for them: their secrets
+   * cannot be opened now, or their removal awaits a confirmation after the store was rewound.
+   */
+  keep: z.array(z.string()).default([]),
 });
 export const SnapshotPart = z.object({ type: z.literal('snapshot.part'), items: z.array(WireAssignment) });
 export const SnapshotEnd = z.object({ type: z.literal('snapshot.end'), revision: z.int() });
 
-/** Continues the chain: refused with `need_snapshot` unless `from` is the agent's revision. */
+/**
+ * Continues the chain: refused with `need_snapshot` unless `from` is the agent's revision. Every id in `drop` is
+ * answered by a report that says `gone`, also when the agent never had it.
+ */
 export const Delta = z.object({
   type: z.literal('delta'),
   from: z.int(),
@@ -134,7 +145,9 @@ export const Result = z.object({
   error: z.object({ code: z.string().max(64), message: z.string().max(2000) }).optional(),
 });
 
-/** Streams that the control plane opens on the agent. */
+/**
+ * Streams that the control plane opens on the agent. A log stream is `LogChunk`s as JSON, one per line: `log-stream.ts`.
+ */
 export const StreamParams = z.discriminatedUnion('kind', [z.object({ kind: z.literal('logs'), follow: LogFollow })]);
 export type StreamParams = z.infer<typeof StreamParams>;
 
@@ -188,6 +201,7 @@ export const ControlMessage = z.discriminatedUnion('type', [
   Challenge,
   Welcome,
   Refuse,
+  Settings,
   SnapshotBegin,
   SnapshotPart,
   SnapshotEnd,

@@ -10,19 +10,31 @@ export interface Backend {
   position(): Position | undefined;
   /** Replaces the set. Resolves when it is on disk (fsync) and the workers were woken. */
   snapshot(position: Position, items: readonly WireAssignment[]): Promise<void>;
-  /** Changes the set. `from` was checked by the caller to be the current revision. */
+  /** The item of the set on disk. */
+  item(id: string): WireAssignment | undefined;
+  /**
+   * Changes the set. `from` was checked by the caller to be the current revision. An id in `drop` for which
+   * {@link report} answers `undefined` after this resolved is told to the control plane as gone: while a container of
+   * it may exist, there must be a report.
+   */
   delta(to: number, put: readonly WireAssignment[], drop: readonly string[]): Promise<void>;
   /** The latest report of every known assignment, and of the gone ones not yet acknowledged. */
   reports(): WireReport[];
   /** Called with the id of each assignment whose report changed. */
   onReport(listener: (id: string) => void): () => void;
   report(id: string): WireReport | undefined;
-  /** The control plane stored these reports: gone ones need not be repeated. `rejected` ones were not stored. */
+  /**
+   * The control plane stored these reports: gone ones need not be repeated, events that they carried may be dropped.
+   * `rejected` ones were not stored and are sent again by the caller.
+   */
   acknowledged(reports: readonly WireReport[], rejected: ReadonlySet<string>): void;
   load(): Load;
   /** @throws CallError with a code and a message for the user. */
   call(params: CallParams, signal: AbortSignal): Promise<unknown>;
-  /** Bytes of the stream; pulling is the back-pressure. Ends when the source ended or the signal aborts. */
+  /**
+   * Bytes of the stream (for logs: `encodeLogChunk` of `agent-protocol/log-stream.ts`); pulling is the back-pressure.
+   * Ends when the source ended or the signal aborts.
+   */
   stream(params: StreamParams, signal: AbortSignal): AsyncIterable<Uint8Array>;
   /** Settings that came with the welcome. */
   configure(settings: { logRetentionDays: number }): void;

@@ -21,6 +21,14 @@ export interface Unit {
   requestDelete(it: ReadonlyResource): void;
   /** Removes a finalizer; the last one of an object whose deletion was requested deletes its records and names. */
   release(it: ReadonlyResource, finalizer: string): void;
+  /**
+   * Writes the observed record if it differs; guards as {@link Repository.observe}, without a fence: that is one
+   * `guard` of the unit.
+   */
+  observe<K extends KindName>(
+    it: ReadonlyResource<K>,
+    observed: ObservedOf<K> & { observedGeneration: number; conditions: Condition[] },
+  ): void;
   /** Guards that the object is as it was read (a parent that must not start deleting meanwhile). */
   require(it: ReadonlyResource): void;
   guard(guard: Guard): void;

@@ -90,6 +90,8 @@ export const assignment = defineKind({
     /** Result of a build. */
     commit: z.string().optional(),
     commit_message: z.string().optional(),
+    /** Last event of the agent that was recorded: a repeated one counts once. */
+    events_seen: z.object({ source: z.string(), seq: z.int() }).optional(),
   }),
   owners: (d) => [
     { kind: 'deployment', id: d.deployment_id, blocks: true },
