@@ -1,0 +1,30 @@
+import { DatabaseSync } from 'node:sqlite';
+
+/** Held until released or until the process is gone, however it goes. */
+export interface FileLock {
+  release(): void;
+}
+
+/**
+ * Takes the lock of a side file that is a SQLite database for its locking alone: an operating system lock, which no
+ * crash leaves behind, and which also excludes a second holder inside this process.
+ *
+ * @returns nothing if somebody else holds it.
+ */
+export function tryLock(path: string): FileLock | undefined {
+  const db = new DatabaseSync(path, { timeout: 0 });
+  try {
+    db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
+  } catch (error) {
+    db.close();
+    if (isBusy(error)) return undefined;
+    throw error;
+  }
+  return { release: () => db.close() };
+}
+
+const sqliteBusy = 5;
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy;
+}
