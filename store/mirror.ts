@@ -41,6 +41,12 @@ export interface LiveAgent {
   /** Revision at which the session was written: the fence of everything that it reports. */
   epoch: Revision;
   machineId: string;
+  bootId?: string;
+  agentVersion?: string;
+  runtime?: string;
+  runtimeVersion?: string;
+  /** Sessions of different machines keep replacing each other: one is a copy of the other. */
+  conflict?: boolean;
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../store/clock.ts';
+import type { KeyMeaning } from '../../store/keys.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ConditionInput, ReadonlyResource, Ref, Resource } from '../../store/resource.ts';
@@ -47,6 +48,8 @@ export interface Controller<K extends KindName> {
   /** Kinds whose desired state it may write. */
   readonly children: readonly KindName[];
   readonly wakes: readonly Wake<K>[];
+  /** Objects of K to reconcile when a key that is no object changes, such as the live session of an agent. */
+  keyWakes?(key: KeyMeaning): { tenant: string; id: string } | undefined;
   reconcile(it: ReadonlyResource<K>, ctx: Context): Promise<Verdict<K>>;
   /** Called while deletion is requested and our finalizer is present. Only `released: true` removes it. */
   finalize?(it: ReadonlyResource<K>, ctx: Context): Promise<Verdict<K> & { released: boolean }>;

@@ -1,0 +1,144 @@
+import { isKind } from '../runtime/kind-guard.ts';
+import type { Context, Controller, Next, Verdict, Wake } from '../runtime/controller.ts';
+import { plan } from './plan.ts';
+import type { Action } from './plan.ts';
+import { conditionsOf, isUnready, observe, stateOf } from './states.ts';
+import type { App, World } from './world.ts';
+import { isStaying, readWorld } from './world.ts';
+
+export interface ApplicationSettings {
+  /** A running application without a ready instance is in error after that many milliseconds. */
+  unreadyGraceMs: number;
+  /** An application that was started must have a ready instance within that many milliseconds. */
+  startDeadlineMs: number;
+}
+
+/** Brings the instances of an application to its deployment, one by one; returns to the last success on failure. */
+export function applicationController(settings: ApplicationSettings): Controller<'application'> {
+  // When each application was first seen without a ready instance, on this leader's monotonic clock.
+  const unreadySince = new Map<string, number>();
+
+  return {
+    name: 'application',
+    kind: 'application',
+    reads: ['deployment', 'assignment', 'server'],
+    children: ['assignment', 'deployment'],
+    wakes: [wakeByApplication('deployment'), wakeByApplication('assignment'), wakeByServer],
+    async reconcile(it, ctx) {
+      const read = readWorld(it, ctx.view);
+      const unready = unreadyFor(it, isUnready(read), ctx);
+      const world: World = { ...read, unreadyTooLong: unready !== undefined && unready.left <= 0 };
+      for (const action of plan(world)) await perform(ctx, action);
+      return verdict(world, ctx, unready?.left);
+    },
+    async finalize(it, ctx) {
+      unreadySince.delete(keyOf(it));
+      const world: World = { ...readWorld(it, ctx.view), unreadyTooLong: false };
+      for (const action of plan(world)) await perform(ctx, action);
+      const deployments = ctx.view.by('deployment', 'application', it.meta.id);
+      for (const deployment of deployments.filter(isStaying)) await ctx.retire('deployment', deployment.meta.id);
+      const released = world.slots.length === 0 && deployments.length === 0;
+      return { ...verdict(world, ctx, undefined), released };
+    },
+  };
+
+  function unreadyFor(it: App, unready: boolean, ctx: Context): { left: number } | undefined {
+    const key = keyOf(it);
+    if (!unready) {
+      unreadySince.delete(key);
+      return undefined;
+    }
+    const now = ctx.clock.monotonic();
+    const since = unreadySince.get(key) ?? now;
+    unreadySince.set(key, since);
+    const before = it.observed?.phase;
+    const grace = before === 'running' || before === 'error' ? settings.unreadyGraceMs : settings.startDeadlineMs;
+    return { left: since + grace - now };
+  }
+}
+
+function keyOf(it: App): string {
+  return `${it.meta.tenant}/${it.meta.id}`;
+}
+
+async function perform(ctx: Context, action: Action): Promise<void> {
+  switch (action.do) {
+    case 'ensure':
+      await ctx.ensure('assignment', action.id, action.desired, action.deployment);
+      return;
+    case 'stop':
+      await ctx.amend('assignment', action.id, (draft) => {
+        draft.run = 'stopped';
+      });
+      return;
+    case 'retire':
+      await ctx.retire('assignment', action.id);
+  }
+}
+
+function verdict(world: World, ctx: Context, unreadyLeft: number | undefined): Verdict<'application'> {
+  const now = stateOf(world);
+  const { app } = world;
+  if (app.observed !== undefined && app.observed.phase !== now.phase) {
+    const trouble = now.phase === 'failed' || now.phase === 'error';
+    ctx.event(app, { type: trouble ? 'warning' : 'normal', reason: now.reason, message: now.message });
+  }
+  return { observed: observe(world, now), conditions: conditionsOf(world, now), next: nextOf(world, unreadyLeft) };
+}
+
+function nextOf(world: World, unreadyLeft: number | undefined): Next {
+  const now = stateOf(world);
+  const { app, target } = world;
+  switch (now.reason) {
+    case 'Queued':
+    case 'Building':
+    case 'RollingOut':
+      return {
+        waitingFor: target === undefined ? [] : [{ kind: 'deployment', id: target.meta.id }],
+        because: now.reason,
+      };
+    case 'ServerOffline':
+      return { waitingFor: [{ kind: 'server', id: app.desired.server_id }], because: now.reason };
+    case 'Deleting':
+    case 'Stopping':
+    case 'Starting':
+    case 'Degraded':
+    case 'NoReadyInstance':
+      if (unreadyLeft !== undefined && unreadyLeft > 0) return { again: unreadyLeft, because: now.reason };
+      return { waitingFor: world.slots.map((it) => ({ kind: 'assignment', id: it.meta.id })), because: now.reason };
+    default:
+      return { settled: true };
+  }
+}
+
+function wakeByApplication(kind: 'deployment' | 'assignment'): Wake<'application'> {
+  return {
+    kind,
+    ids: ({ before, after }) => {
+      const it = after ?? before;
+      if (it === undefined) return [];
+      if (isKind(it, 'deployment')) return [it.desired.application_id];
+      if (isKind(it, 'assignment')) return [it.desired.workload_id];
+      return [];
+    },
+  };
+}
+
+/** Presence and port settings of a server matter to what runs on it; its other fields do not. */
+const wakeByServer: Wake<'application'> = {
+  kind: 'server',
+  ids: ({ before, after }, view) => {
+    const it = after ?? before;
+    if (it === undefined || !isKind(it, 'server')) return [];
+    const was = before !== undefined && isKind(before, 'server') ? before : undefined;
+    if (
+      was !== undefined &&
+      after !== undefined &&
+      was.observed?.phase === it.observed?.phase &&
+      was.desired.direct_ports_enabled === it.desired.direct_ports_enabled &&
+      was.meta.deletionRequestedAt === it.meta.deletionRequestedAt
+    )
+      return [];
+    return view.by('application', 'server', it.meta.id).map((app) => app.meta.id);
+  },
+};

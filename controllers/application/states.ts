@@ -1,0 +1,163 @@
+import { defined } from '../../store/defined.ts';
+import type { ApplicationPhase } from '../../store/kinds/application.ts';
+import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import type { ConditionInput } from '../../store/resource.ts';
+import type { Assignment, Deployment, World } from './world.ts';
+import { isActive, isLive, isReady, isStaying, isWanted, slotOf } from './world.ts';
+
+/** The phase of an application and why. `ready`: as many instances as wanted are ready with the wanted revision. */
+export interface State {
+  phase: ApplicationPhase;
+  ready: ConditionInput['status'];
+  reason: string;
+  message: string;
+}
+
+/**
+ * The phase table. Pure: it follows from the application, its deployments and instances and its server, and from the
+ * phase that was observed before where only history tells a hiccup from a start.
+ */
+export function stateOf(world: World): State {
+  const { app, target, serving, server } = world;
+  if (!isStaying(app)) return state('deleting', 'false', 'Deleting', 'Instances and deployments are being removed');
+  if (app.desired.run === 'stopped') return stoppedState(world);
+  if (target === undefined && serving === undefined)
+    return state('stopped', 'false', 'NeverDeployed', 'No deployment was asked for yet');
+  if (target !== undefined && isActive(target)) return deployingState(target);
+  if (serving === undefined) return withoutSuccess(target);
+  if (server === undefined) return state('error', 'unknown', 'ServerGone', 'Its server was deleted');
+  if (server.observed?.phase === 'offline')
+    return state('error', 'unknown', 'ServerOffline', 'Its server does not answer: what runs there is not known');
+  return servingState(world, serving);
+}
+
+function stoppedState(world: World): State {
+  const live = world.slots.filter(isLive);
+  if (live.length === 0) {
+    return world.target === undefined
+      ? state('stopped', 'false', 'NeverDeployed', 'No deployment was asked for yet')
+      : state('stopped', 'false', 'Stopped', 'Stopped as asked');
+  }
+  if (world.server?.observed?.phase === 'offline')
+    return state('error', 'unknown', 'ServerOffline', 'Its server does not answer: whether it stopped is not known');
+  return state('running', 'false', 'Stopping', 'Instances are being stopped');
+}
+
+function deployingState(target: Deployment): State {
+  switch (target.observed?.phase) {
+    case 'building':
+      return state('deploying', 'false', 'Building', `Deployment ${target.desired.number} is being built`);
+    case 'deploying':
+      return state('deploying', 'false', 'RollingOut', `Deployment ${target.desired.number} is being rolled out`);
+    default:
+      return state('deploying', 'false', 'Queued', `Deployment ${target.desired.number} is queued`);
+  }
+}
+
+function withoutSuccess(target: Deployment | undefined): State {
+  if (target?.observed?.phase === 'failed') return state('failed', 'false', 'DeploymentFailed', failureMessage(target));
+  return state('stopped', 'false', 'DeploymentCancelled', 'The deployment was cancelled and none succeeded before');
+}
+
+function servingState(world: World, serving: Deployment): State {
+  const { app, target } = world;
+  const { replicas } = app.desired;
+  const slots = servingSlots(world, serving);
+  const ready = slots.filter(isReady).length;
+  if (ready >= replicas) {
+    return target?.observed?.phase === 'failed'
+      ? state('running', 'false', 'RolloutFailed', failureMessage(target))
+      : state('running', 'true', 'Running', 'Every instance is ready');
+  }
+  if (ready > 0) return state('running', 'false', 'Degraded', `${ready} of ${replicas} instances are ready`);
+  if (slots.some(isCrashLooping)) return state('error', 'false', 'CrashLoop', 'Its process keeps exiting');
+  if (world.unreadyTooLong) return state('error', 'false', 'NoReadyInstance', 'No instance has become ready');
+  switch (app.observed?.phase) {
+    case 'running':
+      return state('running', 'false', 'NoReadyInstance', 'No instance is ready at the moment');
+    case 'error':
+      return state('error', 'false', 'NoReadyInstance', 'No instance has become ready');
+    default:
+      return state('deploying', 'false', 'Starting', 'Instances are starting');
+  }
+}
+
+/** True while the only question is how long no instance has been ready: the shell keeps that clock. */
+export function isUnready(world: Omit<World, 'unreadyTooLong'>): boolean {
+  const { app, target, serving } = world;
+  if (app.desired.run === 'stopped' || serving === undefined || !isStaying(app)) return false;
+  if (target !== undefined && isActive(target)) return false;
+  return app.desired.replicas > 0 && servingSlots(world, serving).every((it) => !isReady(it));
+}
+
+function servingSlots(world: Pick<World, 'slots' | 'app'>, serving: Deployment): Assignment[] {
+  return world.slots.filter(
+    (it) => it.desired.deployment_id === serving.meta.id && isWanted(it) && slotOf(it) < world.app.desired.replicas,
+  );
+}
+
+function isCrashLooping(it: Assignment): boolean {
+  return it.observed?.crash_loop === true;
+}
+
+function failureMessage(target: Deployment): string {
+  return `Deployment ${target.desired.number} failed: ${target.observed?.error?.message ?? 'no reason was recorded'}`;
+}
+
+/** The observed value that follows from the world: counters count each failure once. */
+export function observe(world: World, now: State): ObservedOf<'application'> {
+  const { target, serving } = world;
+  const before = world.app.observed;
+  const crashing = world.slots.some((it) => it.desired.deployment_id === serving?.meta.id && isCrashLooping(it));
+  const healthy = now.ready === 'true';
+  const counted = target?.observed?.phase === 'failed' ? target.meta.id : before?.counted_deployment_id;
+  const wasCrashing = before?.crash_loop_counted === true;
+  const failures =
+    (before?.consecutive_failures ?? 0) +
+    Number(counted !== before?.counted_deployment_id) +
+    Number(crashing && !wasCrashing);
+  return defined({
+    phase: now.phase,
+    current_deployment_id: serving?.meta.id,
+    current_commit: serving?.observed?.commit,
+    consecutive_failures: healthy ? 0 : failures,
+    ready_replicas: world.slots.filter(isReady).length,
+    counted_deployment_id: counted,
+    crash_loop_counted: !healthy && (crashing || wasCrashing),
+  });
+}
+
+/** Conditions beside the ones that the runtime derives. */
+export function conditionsOf(world: World, now: State): ConditionInput[] {
+  const { server, target } = world;
+  const ready = world.slots.filter(isReady).length;
+  const conditions: ConditionInput[] = [
+    { type: 'Ready', status: now.ready, reason: now.reason, message: now.message },
+    ready > 0
+      ? { type: 'Available', status: 'true', reason: 'InstanceReady', message: 'At least one instance is ready' }
+      : { type: 'Available', status: 'false', reason: 'NoReadyInstance', message: 'No instance is ready' },
+  ];
+  if (server?.observed !== undefined) {
+    const reachable = server.observed.phase !== 'offline';
+    conditions.push({
+      type: 'ServerReachable',
+      status: reachable ? 'true' : 'false',
+      reason: reachable ? 'Connected' : 'Offline',
+      message: reachable ? 'Its server answers' : 'Its server does not answer',
+    });
+  }
+  const outcome = target?.observed?.phase;
+  if (target !== undefined && (outcome === 'succeeded' || outcome === 'failed')) {
+    conditions.push({
+      type: 'LastDeploymentSucceeded',
+      status: outcome === 'succeeded' ? 'true' : 'false',
+      reason: outcome === 'succeeded' ? 'Succeeded' : 'Failed',
+      message: outcome === 'succeeded' ? `Deployment ${target.desired.number} succeeded` : failureMessage(target),
+    });
+  }
+  return conditions;
+}
+
+function state(phase: ApplicationPhase, ready: State['ready'], reason: string, message: string): State {
+  return { phase, ready, reason, message };
+}

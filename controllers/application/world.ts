@@ -1,0 +1,71 @@
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+
+export type App = ReadonlyResource<'application'>;
+export type Deployment = ReadonlyResource<'deployment'>;
+export type Assignment = ReadonlyResource<'assignment'>;
+
+/** Everything that the plan and the phase of an application follow from. */
+export interface World {
+  app: App;
+  /** The deployment that the application points at. */
+  target: Deployment | undefined;
+  /** The newest deployment that succeeded: what serves, and what a failed rollout returns to. */
+  serving: Deployment | undefined;
+  /** Service instances of any of its deployments, by slot. */
+  slots: readonly Assignment[];
+  /** Absent while it is being deleted, too: nothing new is put on it. */
+  server: ReadonlyResource<'server'> | undefined;
+  /** No ready instance for so long that it is no hiccup any more. */
+  unreadyTooLong: boolean;
+}
+
+export function readWorld(app: App, view: TenantView): Omit<World, 'unreadyTooLong'> {
+  const deployments = view.by('deployment', 'application', app.meta.id).filter(isStaying);
+  const server = view.get('server', app.desired.server_id);
+  return {
+    app,
+    target: deployments.find((it) => it.meta.id === app.desired.deployment_id),
+    serving: deployments
+      .filter((it) => it.observed?.phase === 'succeeded')
+      .toSorted((a, b) => b.desired.number - a.desired.number)[0],
+    slots: view
+      .by('assignment', 'workload', app.meta.id)
+      .filter((it) => it.desired.spec.type === 'service')
+      .toSorted((a, b) => slotOf(a) - slotOf(b)),
+    server: server !== undefined && isStaying(server) ? server : undefined,
+  };
+}
+
+export function isStaying(it: ReadonlyResource): boolean {
+  return it.meta.deletionRequestedAt === undefined;
+}
+
+export function slotOf(it: Assignment): number {
+  return it.desired.spec.type === 'service' ? it.desired.spec.slot : -1;
+}
+
+/** Neither finished nor given up. */
+export function isActive(it: Deployment): boolean {
+  const phase = it.observed?.phase ?? 'queued';
+  return phase === 'queued' || phase === 'building' || phase === 'deploying';
+}
+
+export function isWanted(it: Assignment): boolean {
+  return it.desired.run === 'running' && isStaying(it);
+}
+
+export function isReady(it: Assignment): boolean {
+  return isWanted(it) && it.observed?.ready === true;
+}
+
+/** The instance may be running: wanted so, or not yet seen to have ended. Unknown is never absent. */
+export function isLive(it: Assignment): boolean {
+  if (isWanted(it) || it.observed === undefined) return true;
+  return !['stopped', 'failed', 'succeeded'].includes(it.observed.phase);
+}
+
+/** The deployment whose instances are being brought up: it has its image and has not ended. */
+export function rollingOut(world: Pick<World, 'target'>): Deployment | undefined {
+  return world.target?.observed?.phase === 'deploying' ? world.target : undefined;
+}

@@ -1,0 +1,68 @@
+import type { DesiredOf, ObservedOf } from '../../store/kinds/kinds.ts';
+import { createHash } from 'node:crypto';
+import { uuidv5 } from '../../store/uuid.ts';
+import type { World } from './states.ts';
+
+export type Action = { do: 'build'; id: string; desired: DesiredOf<'assignment'> } | { do: 'retire'; id: string };
+
+/** A build that was lost with its agent's state is tried again, this often in all. */
+const attempts = 3;
+
+export function buildsExhausted(build: World['build']): boolean {
+  return build?.desired.spec.type === 'build' && build.desired.spec.attempt >= attempts;
+}
+
+export function buildId(deploymentId: string): string {
+  return uuidv5(deploymentId, 'build');
+}
+
+/** What to write for the phase that was just derived. Pure: a build exists while it is needed and no longer. */
+export function plan(world: World, now: ObservedOf<'deployment'>, buildDeadlineSeconds: number): Action[] {
+  const { deployment, application, build } = world;
+  const { source, reuse } = deployment.desired;
+  const needed =
+    (now.phase === 'queued' || now.phase === 'building') &&
+    reuse === undefined &&
+    deployment.meta.deletionRequestedAt === undefined;
+  if (!needed || source.type !== 'git' || application === undefined)
+    return build === undefined || build.meta.deletionRequestedAt !== undefined
+      ? []
+      : [{ do: 'retire', id: build.meta.id }];
+  const attempt = nextAttempt(build);
+  const { type: _type, ...what } = source;
+  const spec = {
+    ...what,
+    build_args: { ...what.build_args },
+    type: 'build' as const,
+    image: `setpoint/${application.desired.internal_id}:${deployment.desired.number}`,
+    deadline_seconds: buildDeadlineSeconds,
+    attempt,
+  };
+  return [
+    {
+      do: 'build',
+      id: buildId(deployment.meta.id),
+      desired: {
+        server_id: deployment.desired.server_id,
+        project_id: deployment.desired.project_id,
+        environment_id: deployment.desired.environment_id,
+        workload_kind: 'application',
+        workload_id: application.meta.id,
+        workload_name: application.desired.internal_id,
+        deployment_id: deployment.meta.id,
+        run: 'running',
+        spec,
+        spec_hash: createHash('sha256')
+          .update(JSON.stringify([deployment.meta.id, spec]))
+          .digest('hex'),
+      },
+    },
+  ];
+}
+
+function nextAttempt(build: World['build']): number {
+  if (build === undefined || build.desired.spec.type !== 'build') return 1;
+  const { attempt } = build.desired.spec;
+  const lost = build.observed?.phase === 'lost' && build.observed.observedGeneration === build.meta.generation;
+  return lost ? Math.min(attempt + 1, attempts) : attempt;
+}

@@ -1,0 +1,159 @@
+import type { Context, Controller, Next, Verdict, Wake } from '../runtime/controller.ts';
+import { isKind } from '../runtime/kind-guard.ts';
+import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import type { ConditionInput } from '../../store/resource.ts';
+import { buildsExhausted, plan } from './plan.ts';
+import type { Deployment, World } from './states.ts';
+import { advance, isTerminal } from './states.ts';
+
+export interface DeploymentSettings {
+  /** How long a deployment may wait for its server. */
+  queueDeadlineMs: number;
+  buildDeadlineMs: number;
+  /** From the image until every instance is stable. */
+  rolloutDeadlineMs: number;
+}
+
+/** Carries a deployment from its request to an end: build, image, success or failure. Rolling out is the application's. */
+export function deploymentController(settings: DeploymentSettings): Controller<'deployment'> {
+  // Since when each deployment is in its phase, on this leader's monotonic clock: a new leader starts it afresh.
+  const phaseSince = new Map<string, { phase: string; at: number }>();
+
+  return {
+    name: 'deployment',
+    kind: 'deployment',
+    reads: ['application', 'assignment'],
+    children: ['assignment'],
+    wakes: [wakeByAssignment, wakeByApplication],
+    reconcile: (it, ctx) => step(it, ctx),
+    async finalize(it, ctx) {
+      const verdict = await step(it, ctx);
+      const left = ctx.view.by('assignment', 'deployment', it.meta.id);
+      for (const assignment of left) {
+        if (assignment.meta.deletionRequestedAt === undefined) await ctx.retire('assignment', assignment.meta.id);
+      }
+      if (left.length === 0) phaseSince.delete(keyOf(it));
+      return { ...verdict, released: left.length === 0 };
+    },
+  };
+
+  async function step(it: Deployment, ctx: Context): Promise<Verdict<'deployment'>> {
+    const left = remaining(it, ctx);
+    const world = readWorld(it, ctx, left <= 0);
+    const now = advance(world);
+    if (isTerminal(now.phase)) phaseSince.delete(keyOf(it));
+    for (const action of plan(world, now, Math.ceil(settings.buildDeadlineMs / 1000))) {
+      if (action.do === 'build') await ctx.ensure('assignment', action.id, action.desired, it);
+      else await ctx.retire('assignment', action.id);
+    }
+    if (now.phase !== (it.observed?.phase ?? 'queued')) await announce(world, now, ctx);
+    return { observed: now, conditions: [readyCondition(now)], next: nextOf(it, now, left, world) };
+  }
+
+  function remaining(it: Deployment, ctx: Context): number {
+    const phase = it.observed?.phase ?? 'queued';
+    if (isTerminal(phase)) return Number.POSITIVE_INFINITY;
+    const at = ctx.clock.monotonic();
+    const known = phaseSince.get(keyOf(it));
+    const since = known?.phase === phase ? known.at : at;
+    phaseSince.set(keyOf(it), { phase, at: since });
+    return since + deadlineOf(phase) - at;
+  }
+
+  function deadlineOf(phase: string): number {
+    if (phase === 'queued') return settings.queueDeadlineMs;
+    // The agent ends a build at its deadline and says why; this is for an agent that never comes back.
+    return phase === 'building' ? settings.buildDeadlineMs + 60_000 : settings.rolloutDeadlineMs;
+  }
+}
+
+function keyOf(it: Deployment): string {
+  return `${it.meta.tenant}/${it.meta.id}`;
+}
+
+function readWorld(it: Deployment, ctx: Context, expired: boolean): World {
+  const assignments = ctx.view.by('assignment', 'deployment', it.meta.id);
+  const build = assignments.find((assignment) => assignment.desired.spec.type === 'build');
+  return {
+    deployment: it,
+    application: ctx.view.get('application', it.desired.application_id),
+    build,
+    buildsExhausted: buildsExhausted(build),
+    slots: assignments.filter((assignment) => assignment.desired.spec.type === 'service'),
+    expired,
+    now: ctx.clock.now().toISOString(),
+  };
+}
+
+async function announce(world: World, now: ObservedOf<'deployment'>, ctx: Context): Promise<void> {
+  const { deployment, application } = world;
+  const name = application?.desired.name ?? deployment.desired.application_id;
+  const number = deployment.desired.number;
+  const failed = now.phase === 'failed';
+  const message = failed
+    ? `Deployment ${number} failed: ${now.error?.message ?? 'no reason was recorded'}`
+    : `Deployment ${number} is ${now.phase}`;
+  const reason = `Deployment${now.phase.charAt(0).toUpperCase()}${now.phase.slice(1)}`;
+  const event = { type: failed ? ('warning' as const) : ('normal' as const), reason, message };
+  ctx.event(deployment, event);
+  if (application !== undefined) ctx.event(application, event);
+  if (application === undefined || (!failed && now.phase !== 'succeeded')) return;
+  await ctx.notify(application, `${deployment.meta.id}/${now.phase}`, {
+    type: failed ? 'deployment_failed' : 'deployment_succeeded',
+    severity: failed ? 'error' : 'info',
+    title: failed ? `Deployment of ${name} failed` : `${name} was deployed`,
+    message,
+  });
+}
+
+function readyCondition(now: ObservedOf<'deployment'>): ConditionInput {
+  switch (now.phase) {
+    case 'succeeded':
+      return { type: 'Ready', status: 'true', reason: 'Succeeded', message: 'Every instance is ready' };
+    case 'failed':
+      return { type: 'Ready', status: 'false', reason: 'Failed', message: now.error?.message ?? 'It failed' };
+    case 'cancelled':
+      return { type: 'Ready', status: 'false', reason: 'Cancelled', message: 'It was cancelled' };
+    case 'superseded':
+      return { type: 'Ready', status: 'false', reason: 'Superseded', message: 'A newer deployment took its place' };
+    case 'queued':
+      return { type: 'Ready', status: 'false', reason: 'Queued', message: 'It waits for its server' };
+    case 'building':
+      return { type: 'Ready', status: 'false', reason: 'Building', message: 'Its image is being built' };
+    case 'deploying':
+      return { type: 'Ready', status: 'false', reason: 'RollingOut', message: 'Its instances are being started' };
+  }
+}
+
+function nextOf(it: Deployment, now: ObservedOf<'deployment'>, left: number, world: World): Next {
+  if (isTerminal(now.phase)) return { settled: true };
+  if (now.phase !== (it.observed?.phase ?? 'queued')) return { again: 0, because: now.phase };
+  // Children wake it; the deadline is the net below them.
+  if (Number.isFinite(left)) return { again: Math.max(left, 0), because: now.phase };
+  return { waitingFor: world.slots.map((slot) => ({ kind: 'assignment', id: slot.meta.id })), because: now.phase };
+}
+
+const wakeByAssignment: Wake<'deployment'> = {
+  kind: 'assignment',
+  ids: ({ before, after }) => {
+    const it = after ?? before;
+    return it !== undefined && isKind(it, 'assignment') ? [it.desired.deployment_id] : [];
+  },
+};
+
+/** An application's pointer, run state and deletion end its unfinished deployments; its status does not matter. */
+const wakeByApplication: Wake<'deployment'> = {
+  kind: 'application',
+  ids: ({ before, after }, view) => {
+    const it = after ?? before;
+    if (
+      it === undefined ||
+      (before !== undefined && after !== undefined && before.meta.generation === after.meta.generation)
+    )
+      return [];
+    return view
+      .by('deployment', 'application', it.meta.id)
+      .filter((deployment) => !isTerminal(deployment.observed?.phase ?? 'queued'))
+      .map((deployment) => deployment.meta.id);
+  },
+};

@@ -1,0 +1,130 @@
+import { defined } from '../../store/defined.ts';
+import type { DeploymentPhase } from '../../store/kinds/application.ts';
+import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+
+export type Deployment = ReadonlyResource<'deployment'>;
+export type Assignment = ReadonlyResource<'assignment'>;
+
+/** What a deployment's phase follows from. */
+export interface World {
+  deployment: Deployment;
+  application: ReadonlyResource<'application'> | undefined;
+  build: Assignment | undefined;
+  /** The build was tried as often as it may be. */
+  buildsExhausted: boolean;
+  /** Service instances of this deployment. */
+  slots: readonly Assignment[];
+  /** Its deadline for the present phase has passed. */
+  expired: boolean;
+  now: string;
+}
+
+type Observed = ObservedOf<'deployment'>;
+type Failure = NonNullable<Observed['error']>;
+
+export function isTerminal(phase: DeploymentPhase): boolean {
+  return phase === 'succeeded' || phase === 'failed' || phase === 'cancelled' || phase === 'superseded';
+}
+
+/** Failures of an instance that waiting does not cure. An exit does not count before it is a crash loop. */
+const fatal = new Set(['image_not_found', 'create_failed', 'port_taken', 'name_taken', 'invalid_source']);
+
+/**
+ * The next observed value of a deployment. Pure; every call moves at most one phase on, and a terminal phase never
+ * changes.
+ *
+ * queued → building → deploying → succeeded; from any of them failed, cancelled or superseded.
+ */
+export function advance(world: World): Observed {
+  const { deployment } = world;
+  const before: Observed = deployment.observed ?? { phase: 'queued' };
+  if (isTerminal(before.phase)) return before;
+  const end = ending(world);
+  if (end !== undefined) return { ...before, phase: end, finished_at: world.now };
+  switch (before.phase) {
+    case 'queued':
+      return fromQueued(world, before);
+    case 'building':
+      return fromBuilding(world, before);
+    default:
+      return fromDeploying(world, before);
+  }
+}
+
+/** Why it ends without success or failure of its own. */
+function ending({ deployment, application }: World): DeploymentPhase | undefined {
+  if (application === undefined || application.meta.deletionRequestedAt !== undefined) return 'cancelled';
+  if (deployment.meta.deletionRequestedAt !== undefined || deployment.desired.cancel_requested) return 'cancelled';
+  if (application.desired.deployment_id !== deployment.meta.id) return 'superseded';
+  return application.desired.run === 'stopped' ? 'cancelled' : undefined;
+}
+
+function fromQueued(world: World, before: Observed): Observed {
+  const { source, reuse } = world.deployment.desired;
+  if (reuse !== undefined) return { ...before, ...reuse, phase: 'deploying', started_at: world.now };
+  if (source.type === 'image') return { ...before, phase: 'deploying', image: source.image_url, started_at: world.now };
+  if (world.build !== undefined && world.build.observed !== undefined)
+    return { ...before, phase: 'building', started_at: world.now };
+  return world.expired ? fail(world, before, offline) : before;
+}
+
+const offline: Failure = {
+  code: 'server_offline',
+  message: 'The server did not take up the build in time: its agent is not connected',
+};
+
+function fromBuilding(world: World, before: Observed): Observed {
+  const built = world.build?.observed;
+  if (built?.phase === 'succeeded' && built.image_digest !== undefined && world.build !== undefined) {
+    const { spec } = world.build.desired;
+    return defined({
+      ...before,
+      phase: 'deploying' as const,
+      built_at: world.now,
+      image: spec.image,
+      image_digest: built.image_digest,
+      commit: built.commit,
+      commit_message: built.commit_message,
+    });
+  }
+  if (built?.phase === 'failed')
+    return fail(world, before, built.error ?? { code: 'build_failed', message: 'The build failed' });
+  if (built?.phase === 'lost' && world.buildsExhausted)
+    return fail(world, before, {
+      code: 'build_lost',
+      message: 'The server lost the build, and lost it again when it was repeated',
+    });
+  if (world.expired) return fail(world, before, { code: 'build_timeout', message: 'The build did not end in time' });
+  return before;
+}
+
+function fromDeploying(world: World, before: Observed): Observed {
+  const { replicas } = world.application?.desired ?? { replicas: 0 };
+  const wanted = world.slots.filter((it) => it.desired.spec.type === 'service' && it.desired.spec.slot < replicas);
+  const digest = wanted.map((it) => it.observed?.image_digest).find((it) => it !== undefined);
+  const next: Observed = defined({ ...before, image_digest: before.image_digest ?? digest });
+  const broken = wanted.map(failureOf).find((it) => it !== undefined);
+  if (broken !== undefined) return fail(world, next, broken);
+  if (wanted.length >= replicas && wanted.every(isStable))
+    return { ...next, phase: 'succeeded', finished_at: world.now };
+  if (!world.expired) return next;
+  const seen = wanted.map((it) => it.observed?.error).find((it) => it !== undefined);
+  return fail(world, next, seen ?? { code: 'not_ready', message: 'Its instances did not become ready in time' });
+}
+
+/** Reported for the container that is wanted now. */
+function isStable(it: Assignment): boolean {
+  return it.observed?.stable === true && it.desired.run === 'running';
+}
+
+function failureOf(it: Assignment): Failure | undefined {
+  const { observed } = it;
+  if (observed?.error === undefined) return undefined;
+  const hopeless = observed.phase === 'failed' || observed.crash_loop || fatal.has(observed.error.code);
+  return hopeless ? observed.error : undefined;
+}
+
+function fail(world: World, before: Observed, error: Failure): Observed {
+  return { ...before, phase: 'failed', error, finished_at: world.now };
+}

@@ -1,0 +1,100 @@
+import type { Context, Controller, Next } from '../runtime/controller.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { conditionsOf, observe } from './states.ts';
+import type { World } from './states.ts';
+
+export interface ServerSettings {
+  /** A server is offline when its agent's session has been gone for that many milliseconds. */
+  offlineAfterMs: number;
+}
+
+/** Says whether a server can be used; its deletion frees what was bound to it from an agent that will not come back. */
+export function serverController(settings: ServerSettings): Controller<'server'> {
+  // Since when each agent is away, on this leader's monotonic clock.
+  const awaySince = new Map<string, number>();
+
+  return {
+    name: 'server',
+    kind: 'server',
+    reads: ['assignment'],
+    children: ['assignment'],
+    wakes: [
+      {
+        kind: 'assignment',
+        ids: ({ before, after }) => (after === undefined ? serverOf(before) : []),
+      },
+    ],
+    keyWakes: (key) => (key.area === 'agent' ? { tenant: key.tenant, id: key.server } : undefined),
+    async reconcile(it, ctx) {
+      const agent = ctx.view.agent(it.meta.id);
+      const left = leftUntilOffline(it, agent === undefined, ctx);
+      const world: World = { server: it, agent, away: left !== undefined && left <= 0 };
+      const observed = observe(world);
+      const before = it.observed?.phase;
+      if (before !== undefined && before !== observed.phase) await announce(it, observed.phase, ctx);
+      return { observed, conditions: conditionsOf(world), next: nextOf(observed.phase, left) };
+    },
+    async finalize(it, ctx) {
+      awaySince.delete(keyOf(it));
+      const left = ctx.view.by('assignment', 'server', it.meta.id);
+      for (const assignment of left) {
+        await ctx.retire('assignment', assignment.meta.id);
+        await ctx.waive('assignment', assignment.meta.id, 'agent');
+      }
+      const world: World = { server: it, agent: ctx.view.agent(it.meta.id), away: false };
+      return {
+        observed: observe(world),
+        conditions: [
+          {
+            type: 'Ready',
+            status: 'false',
+            reason: 'Deleting',
+            message: `Waits for ${left.length} assignment(s) to go`,
+          },
+        ],
+        next: { settled: true },
+        released: left.length === 0,
+      };
+    },
+  };
+
+  function leftUntilOffline(it: ReadonlyResource<'server'>, away: boolean, ctx: Context): number | undefined {
+    if (!away) {
+      awaySince.delete(keyOf(it));
+      return undefined;
+    }
+    const now = ctx.clock.monotonic();
+    const since = awaySince.get(keyOf(it)) ?? now;
+    awaySince.set(keyOf(it), since);
+    return since + settings.offlineAfterMs - now;
+  }
+}
+
+function keyOf(it: ReadonlyResource): string {
+  return `${it.meta.tenant}/${it.meta.id}`;
+}
+
+function serverOf(it: ReadonlyResource | undefined): string[] {
+  if (it === undefined) return [];
+  return 'server_id' in it.desired && typeof it.desired.server_id === 'string' ? [it.desired.server_id] : [];
+}
+
+function nextOf(phase: string, left: number | undefined): Next {
+  if (phase === 'active' && left !== undefined) return { again: Math.max(0, left), because: 'Disconnected' };
+  return { settled: true };
+}
+
+async function announce(it: ReadonlyResource<'server'>, phase: string, ctx: Context): Promise<void> {
+  const { name } = it.desired;
+  if (phase === 'offline') {
+    ctx.event(it, { type: 'warning', reason: 'Offline', message: 'Its agent is not connected' });
+    await ctx.notify(it, `${it.meta.id}/offline/${it.meta.observedRevision ?? 0}`, {
+      type: 'server_offline',
+      severity: 'error',
+      title: `Server ${name} is offline`,
+      message: 'Its agent is not connected: what runs there goes on, but is not known',
+    });
+  } else if (phase === 'active') {
+    ctx.event(it, { type: 'normal', reason: 'Connected', message: 'Its agent is connected' });
+  }
+}

@@ -1,0 +1,304 @@
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { instanceDesired, slotId } from '../../../controllers/application/instance.ts';
+import { plan } from '../../../controllers/application/plan.ts';
+import { stateOf } from '../../../controllers/application/states.ts';
+import type { Assignment, World } from '../../../controllers/application/world.ts';
+import { isLive, isReady, isWanted } from '../../../controllers/application/world.ts';
+import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
+import type { Resource } from '../../../store/resource.ts';
+import { aDeployment, anApplication, aServer, object } from '../../harness/objects.ts';
+
+type Slot = Resource<'assignment'>;
+type DeploymentPhase = ObservedOf<'deployment'>['phase'];
+
+const reported = (overrides: Partial<ObservedOf<'assignment'>> = {}): ObservedOf<'assignment'> => ({
+  phase: 'running',
+  ready: false,
+  stable: false,
+  restarts: 0,
+  crash_loop: false,
+  ...overrides,
+});
+const readyReport = reported({ ready: true, stable: true });
+
+/** A world that carries out its own plan, as store and agent would. */
+class Town {
+  app = anApplication();
+  readonly server = aServer();
+  readonly deployments: Resource<'deployment'>[] = [];
+  slots: Slot[] = [];
+
+  deploy(phase: DeploymentPhase = 'deploying'): void {
+    const number = this.deployments.length + 1;
+    for (const it of this.deployments) {
+      if (['queued', 'building', 'deploying'].includes(it.observed?.phase ?? 'queued'))
+        this.setPhase(it.desired.number, 'superseded');
+    }
+    this.deployments.push(aDeployment(this.app, { number }, { phase, image: 'example/web:1' }));
+    this.app = {
+      ...this.app,
+      desired: { ...this.app.desired, run: 'running', deployment_id: this.deployments.at(-1)!.meta.id },
+    };
+  }
+
+  setPhase(number: number, phase: DeploymentPhase): void {
+    const it = this.deployments[number - 1]!;
+    this.deployments[number - 1] = { ...it, observed: { ...it.observed!, phase } };
+  }
+
+  set(change: Partial<DesiredOf<'application'>>): void {
+    this.app = { ...this.app, desired: { ...this.app.desired, ...change } };
+  }
+
+  world(): World {
+    return {
+      app: this.app,
+      target: this.deployments.find((it) => it.meta.id === this.app.desired.deployment_id),
+      serving: this.deployments.findLast((it) => it.observed?.phase === 'succeeded'),
+      slots: this.slots,
+      server: this.server,
+      unreadyTooLong: false,
+    };
+  }
+
+  /** Carries out the plan once; answers how many writes that took. */
+  step(): number {
+    let writes = 0;
+    for (const action of plan(this.world())) {
+      const index = this.slots.findIndex((it) => it.meta.id === action.id);
+      const present = this.slots[index];
+      if (action.do === 'ensure') {
+        if (present === undefined) {
+          this.slots.push(object('assignment', action.desired, { id: action.id }));
+          writes++;
+        } else if (!isDeepStrictEqual(present.desired, object('assignment', action.desired).desired)) {
+          this.slots[index] = {
+            ...present,
+            desired: object('assignment', action.desired).desired,
+            meta: { ...present.meta, generation: present.meta.generation + 1 },
+          };
+          writes++;
+        }
+      } else if (present !== undefined && action.do === 'stop' && present.desired.run !== 'stopped') {
+        this.slots[index] = { ...present, desired: { ...present.desired, run: 'stopped' } };
+        writes++;
+      } else if (present !== undefined && action.do === 'retire' && present.meta.deletionRequestedAt === undefined) {
+        this.slots[index] = { ...present, meta: { ...present.meta, deletionRequestedAt: 'now' } };
+        writes++;
+      }
+    }
+    return writes;
+  }
+
+  /** The agent does what it is told with one instance. */
+  agent(index: number, becomesReady: boolean): void {
+    const it = this.slots[index];
+    if (it === undefined) return;
+    if (it.meta.deletionRequestedAt !== undefined) {
+      this.slots.splice(index, 1);
+      return;
+    }
+    const observed =
+      it.desired.run === 'stopped' ? reported({ phase: 'stopped' }) : becomesReady ? readyReport : reported();
+    this.slots[index] = { ...it, observed: { ...observed, observedGeneration: it.meta.generation, conditions: [] } };
+  }
+
+  settle(becomesReady = true): void {
+    for (let i = 0; i < 200; i++) {
+      const writes = this.step();
+      const before = JSON.stringify(this.slots);
+      for (let index = this.slots.length - 1; index >= 0; index--) this.agent(index, becomesReady);
+      if (writes === 0 && before === JSON.stringify(this.slots)) return;
+    }
+    throw new Error('The plan does not settle');
+  }
+
+  of(number: number): Slot[] {
+    return this.slots.filter((it) => it.desired.deployment_id === this.deployments[number - 1]!.meta.id);
+  }
+}
+
+describe('the plan of an application', () => {
+  it('starts every instance of a first deployment and then is quiet', () => {
+    const town = new Town();
+    town.set({ replicas: 3 });
+    town.deploy();
+    town.settle();
+    expect(town.of(1).filter(isReady)).toHaveLength(3);
+    expect(town.step()).toBe(0);
+  });
+
+  it('replaces instances one by one and stops an older one only when a new one is ready', () => {
+    const town = new Town();
+    town.set({ replicas: 3 });
+    town.deploy();
+    town.settle();
+    town.setPhase(1, 'succeeded');
+    town.deploy();
+    town.step();
+    expect(town.of(2)).toHaveLength(1);
+    expect(town.of(1).filter(isWanted)).toHaveLength(3);
+    town.agent(town.slots.indexOf(town.of(2)[0]!), true);
+    town.step();
+    expect(town.of(1).filter(isWanted)).toHaveLength(2);
+    town.settle();
+    expect(town.of(2).filter(isReady)).toHaveLength(3);
+    expect(town.of(1).filter(isWanted)).toHaveLength(0);
+    town.setPhase(2, 'succeeded');
+    town.settle();
+    expect(town.of(1)).toHaveLength(0);
+  });
+
+  it('returns to the last success when the new revision fails, with the same records', () => {
+    const town = new Town();
+    town.set({ replicas: 2 });
+    town.deploy();
+    town.settle();
+    town.setPhase(1, 'succeeded');
+    const ids = town.of(1).map((it) => it.meta.id);
+    town.deploy();
+    town.step();
+    town.agent(town.slots.indexOf(town.of(2)[0]!), true);
+    town.step();
+    expect(town.of(1).filter(isWanted)).toHaveLength(1);
+    town.setPhase(2, 'failed');
+    town.settle();
+    expect(town.of(2)).toHaveLength(0);
+    expect(
+      town
+        .of(1)
+        .filter(isReady)
+        .map((it) => it.meta.id),
+    ).toEqual(ids);
+  });
+
+  it('stops without creating, and starts the same instances again', () => {
+    const town = new Town();
+    town.set({ replicas: 2 });
+    town.deploy();
+    town.settle();
+    town.setPhase(1, 'succeeded');
+    const ids = town.slots.map((it) => it.meta.id);
+    town.set({ run: 'stopped' });
+    expect(plan(town.world()).every((it) => it.do === 'stop')).toBe(true);
+    town.settle();
+    expect(stateOf(town.world()).phase).toBe('stopped');
+    town.set({ run: 'running' });
+    town.settle();
+    expect(town.slots.filter(isReady).map((it) => it.meta.id)).toEqual(ids);
+  });
+
+  it('scales down by stopping the highest slots and up by starting them again', () => {
+    const town = new Town();
+    town.set({ replicas: 3 });
+    town.deploy();
+    town.settle();
+    town.setPhase(1, 'succeeded');
+    town.set({ replicas: 1 });
+    town.settle();
+    expect(town.slots.filter(isReady).map((it) => it.meta.id)).toEqual([slotId(town.deployments[0]!.meta.id, 0)]);
+    expect(town.slots).toHaveLength(3);
+    town.set({ replicas: 3 });
+    town.settle();
+    expect(town.slots.filter(isReady)).toHaveLength(3);
+  });
+
+  it('restarts one ready instance at a time', () => {
+    const town = new Town();
+    town.set({ replicas: 3 });
+    town.deploy();
+    town.settle();
+    town.setPhase(1, 'succeeded');
+    town.set({ restart_token: 'again' });
+    town.step();
+    const renewed = (): Assignment[] =>
+      town.slots.filter((it) => it.desired.spec.type === 'service' && it.desired.spec.restart_token === 'again');
+    expect(renewed()).toHaveLength(1);
+    town.slots = town.slots.map((it) =>
+      it.meta.id === renewed()[0]!.meta.id ? { ...it, observed: { ...it.observed!, ready: false } } : it,
+    );
+    expect(town.step()).toBe(0);
+    town.settle();
+    expect(renewed()).toHaveLength(3);
+  });
+
+  it('removes every instance of a deleted application and nothing while its server is unknown', () => {
+    const town = new Town();
+    town.deploy();
+    town.settle();
+    expect(plan({ ...town.world(), server: undefined })).toEqual([]);
+    town.app = { ...town.app, meta: { ...town.app.meta, deletionRequestedAt: 'now' } };
+    town.settle();
+    expect(town.slots).toEqual([]);
+  });
+
+  it('gives the same hash to the same instance whatever changes around it', () => {
+    const town = new Town();
+    town.deploy();
+    const input = { app: town.app, deployment: town.deployments[0]!, slot: 0, restartToken: undefined };
+    const plain = instanceDesired({ ...input, server: town.server });
+    const changed = instanceDesired({ ...input, server: aServer({ direct_ports_enabled: true }), restartToken: 'x' });
+    expect(changed.spec_hash).toBe(plain.spec_hash);
+    expect(instanceDesired({ ...input, server: town.server, slot: 1 }).spec_hash).not.toBe(plain.spec_hash);
+  });
+});
+
+describe('any sequence of deployments, failures, scalings and agent answers', () => {
+  const event = fc.oneof(
+    fc.record({ do: fc.constant('deploy' as const) }),
+    fc.record({ do: fc.constant('end' as const), phase: fc.constantFrom('succeeded', 'failed', 'cancelled') }),
+    fc.record({ do: fc.constant('scale' as const), replicas: fc.integer({ min: 1, max: 4 }) }),
+    fc.record({ do: fc.constant('run' as const), run: fc.constantFrom('running', 'stopped') }),
+    fc.record({ do: fc.constant('restart' as const), token: fc.string({ minLength: 1, maxLength: 3 }) }),
+    fc.record({ do: fc.constant('agent' as const), index: fc.nat(8), ready: fc.boolean() }),
+    fc.record({ do: fc.constant('plan' as const) }),
+  );
+
+  it('never starts beyond one surge, never stops what nothing covers, and settles', () => {
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 60 }), (events) => {
+        const town = new Town();
+        for (const it of events) {
+          if (it.do === 'deploy') town.deploy();
+          else if (it.do === 'end') endTarget(town, it.phase);
+          else if (it.do === 'scale') town.set({ replicas: it.replicas });
+          else if (it.do === 'run') town.set({ run: it.run as 'running' | 'stopped' });
+          else if (it.do === 'restart') town.set({ restart_token: it.token });
+          else if (it.do === 'agent') town.agent(it.index % Math.max(1, town.slots.length), it.ready);
+          else checkedStep(town);
+        }
+        if (town.world().target?.observed?.phase === 'deploying') endTarget(town, 'succeeded');
+        town.settle();
+        expect(town.step()).toBe(0);
+        const { serving } = town.world();
+        const wanted = town.app.desired.run === 'running' && serving !== undefined ? town.app.desired.replicas : 0;
+        expect(town.slots.filter(isReady)).toHaveLength(wanted);
+        expect(town.slots.filter(isReady).every((slot) => slot.desired.deployment_id === serving?.meta.id)).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  function endTarget(town: Town, phase: DeploymentPhase): void {
+    const target = town.world().target;
+    if (target?.observed?.phase === 'deploying') town.setPhase(target.desired.number, phase);
+  }
+
+  function checkedStep(town: Town): void {
+    const { replicas, run } = town.app.desired;
+    const live = town.slots.filter(isLive);
+    const liveBefore = live.length;
+    const readyBefore = town.slots.filter(isReady).length;
+    const wantedBefore = new Set(town.slots.filter(isWanted).map((it) => it.meta.id));
+    town.step();
+    const started = town.slots.filter((it) => isWanted(it) && !wantedBefore.has(it.meta.id));
+    const startedFresh = started.filter((it) => !live.some((old) => old.meta.id === it.meta.id));
+    if (startedFresh.length > 0) expect(liveBefore + startedFresh.length).toBeLessThanOrEqual(replicas + 1);
+    if (run === 'stopped') expect(started).toEqual([]);
+    const readyAfter = town.slots.filter(isReady).length;
+    if (run === 'running' && town.world().serving !== undefined)
+      expect(readyAfter).toBeGreaterThanOrEqual(Math.min(readyBefore, replicas));
+  }
+});

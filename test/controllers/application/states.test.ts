@@ -1,0 +1,193 @@
+import { describe, expect, it } from 'vitest';
+import { slotId } from '../../../controllers/application/instance.ts';
+import { conditionsOf, isUnready, observe, stateOf } from '../../../controllers/application/states.ts';
+import type { World } from '../../../controllers/application/world.ts';
+import type { ObservedOf } from '../../../store/kinds/kinds.ts';
+import { aDeployment, anApplication, aServer, object } from '../../harness/objects.ts';
+
+type Report = Partial<ObservedOf<'assignment'>>;
+type DeploymentPhase = ObservedOf<'deployment'>['phase'];
+
+interface Given {
+  run?: 'running' | 'stopped';
+  replicas?: number;
+  before?: ObservedOf<'application'>['phase'];
+  /** Phases of the deployments, oldest first; the last one is the target. */
+  deployments?: DeploymentPhase[];
+  /** What the instances of the newest success report. */
+  slots?: Report[];
+  server?: 'active' | 'offline' | 'gone';
+  deleting?: boolean;
+  unreadyTooLong?: boolean;
+  failures?: number;
+  counted?: boolean;
+}
+
+function world(given: Given): World {
+  const phases = given.deployments ?? [];
+  const base = anApplication({ run: given.run ?? 'running', replicas: given.replicas ?? 1 });
+  const deployments = phases.map((phase, index) =>
+    aDeployment(
+      base,
+      { number: index + 1 },
+      { phase, ...(phase === 'failed' ? { error: { code: 'x', message: 'It broke' } } : {}) },
+    ),
+  );
+  const target = deployments.at(-1);
+  const serving = deployments.findLast((it) => it.observed?.phase === 'succeeded');
+  const observed =
+    given.before === undefined
+      ? undefined
+      : {
+          phase: given.before,
+          consecutive_failures: given.failures ?? 0,
+          ready_replicas: 0,
+          crash_loop_counted: false,
+          ...(given.counted === true && target !== undefined ? { counted_deployment_id: target.meta.id } : {}),
+        };
+  const app = anApplication(
+    { ...base.desired, ...(target === undefined ? {} : { deployment_id: target.meta.id }) },
+    { id: base.meta.id, deleting: given.deleting ?? false, ...(observed === undefined ? {} : { observed }) },
+  );
+  const owner = serving ?? target;
+  const slots = (given.slots ?? []).map((report, slot) =>
+    object(
+      'assignment',
+      {
+        server_id: app.desired.server_id,
+        project_id: app.desired.project_id,
+        environment_id: app.desired.environment_id,
+        workload_kind: 'application',
+        workload_id: app.meta.id,
+        workload_name: 'web',
+        deployment_id: owner!.meta.id,
+        run: given.run ?? 'running',
+        spec: { type: 'service', slot, image: 'i', restart_policy: 'always', network: 'n', alias: 'a' },
+        spec_hash: 'h',
+      },
+      {
+        id: slotId(owner!.meta.id, slot),
+        observed: { phase: 'running', ready: false, stable: false, restarts: 0, crash_loop: false, ...report },
+      },
+    ),
+  );
+  return {
+    app,
+    target,
+    serving,
+    slots,
+    server:
+      given.server === 'gone'
+        ? undefined
+        : { ...aServer(), observed: { ...aServer().observed!, phase: given.server ?? 'active' } },
+    unreadyTooLong: given.unreadyTooLong ?? false,
+  };
+}
+
+const up = { ready: true, stable: true };
+
+describe('the phase of an application', () => {
+  const table: [string, Given, string, string][] = [
+    ['never deployed', { run: 'stopped' }, 'stopped', 'NeverDeployed'],
+    ['queued', { deployments: ['queued'] }, 'deploying', 'Queued'],
+    ['building', { deployments: ['building'] }, 'deploying', 'Building'],
+    [
+      'rolling out while the older serves',
+      { deployments: ['succeeded', 'deploying'], slots: [up] },
+      'deploying',
+      'RollingOut',
+    ],
+    ['all ready', { deployments: ['succeeded'], slots: [up] }, 'running', 'Running'],
+    ['some ready', { replicas: 2, deployments: ['succeeded'], slots: [up, {}] }, 'running', 'Degraded'],
+    ['failed with nothing before', { deployments: ['failed'] }, 'failed', 'DeploymentFailed'],
+    [
+      'failed while the older serves',
+      { deployments: ['succeeded', 'failed'], slots: [up] },
+      'running',
+      'RolloutFailed',
+    ],
+    ['cancelled with nothing before', { deployments: ['cancelled'] }, 'stopped', 'DeploymentCancelled'],
+    ['a hiccup', { before: 'running', deployments: ['succeeded'], slots: [{}] }, 'running', 'NoReadyInstance'],
+    [
+      'not ready for too long',
+      { before: 'running', deployments: ['succeeded'], slots: [{}], unreadyTooLong: true },
+      'error',
+      'NoReadyInstance',
+    ],
+    [
+      'still in error until ready',
+      { before: 'error', deployments: ['succeeded'], slots: [{}] },
+      'error',
+      'NoReadyInstance',
+    ],
+    ['back from error', { before: 'error', deployments: ['succeeded'], slots: [up] }, 'running', 'Running'],
+    ['started again', { before: 'stopped', deployments: ['succeeded'], slots: [{}] }, 'deploying', 'Starting'],
+    [
+      'crash loop',
+      { before: 'running', deployments: ['succeeded'], slots: [{ crash_loop: true }] },
+      'error',
+      'CrashLoop',
+    ],
+    [
+      'server offline',
+      { before: 'running', deployments: ['succeeded'], slots: [up], server: 'offline' },
+      'error',
+      'ServerOffline',
+    ],
+    [
+      'server gone',
+      { before: 'running', deployments: ['succeeded'], slots: [up], server: 'gone' },
+      'error',
+      'ServerGone',
+    ],
+    [
+      'being stopped',
+      { run: 'stopped', before: 'running', deployments: ['succeeded'], slots: [{}] },
+      'running',
+      'Stopping',
+    ],
+    ['stopped', { run: 'stopped', deployments: ['succeeded'], slots: [{ phase: 'stopped' }] }, 'stopped', 'Stopped'],
+    [
+      'stopping on an offline server',
+      { run: 'stopped', deployments: ['succeeded'], slots: [{}], server: 'offline' },
+      'error',
+      'ServerOffline',
+    ],
+    ['deleting', { deployments: ['succeeded'], slots: [up], deleting: true }, 'deleting', 'Deleting'],
+  ];
+
+  it.each(table)('%s', (_name, given, phase, reason) => {
+    const state = stateOf(world(given));
+    expect(state).toMatchObject({ phase, reason });
+    if (state.ready === 'true') expect(state.phase).toBe('running');
+  });
+
+  it('counts a failed deployment once and forgets failures when all is well', () => {
+    const failed = world({ before: 'running', deployments: ['succeeded', 'failed'], slots: [up] });
+    expect(observe(failed, stateOf(failed)).consecutive_failures).toBe(1);
+    const again = world({
+      before: 'running',
+      deployments: ['succeeded', 'failed'],
+      slots: [up],
+      failures: 1,
+      counted: true,
+    });
+    expect(observe(again, stateOf(again)).consecutive_failures).toBe(1);
+    const well = world({ before: 'running', deployments: ['succeeded'], slots: [up], failures: 3 });
+    expect(observe(well, stateOf(well)).consecutive_failures).toBe(0);
+  });
+
+  it('says that readiness is unknown, not false, while the server does not answer', () => {
+    const it = world({ before: 'running', deployments: ['succeeded'], slots: [up], server: 'offline' });
+    const conditions = conditionsOf(it, stateOf(it));
+    expect(conditions.find((one) => one.type === 'Ready')?.status).toBe('unknown');
+    expect(conditions.find((one) => one.type === 'ServerReachable')?.status).toBe('false');
+  });
+
+  it('runs its unready clock only when something should be ready and is not', () => {
+    expect(isUnready(world({ deployments: ['succeeded'], slots: [{}] }))).toBe(true);
+    expect(isUnready(world({ deployments: ['succeeded'], slots: [up] }))).toBe(false);
+    expect(isUnready(world({ deployments: ['succeeded', 'building'], slots: [{}] }))).toBe(false);
+    expect(isUnready(world({ run: 'stopped', deployments: ['succeeded'], slots: [{}] }))).toBe(false);
+  });
+});

@@ -1,0 +1,207 @@
+import { describe, expect, it } from 'vitest';
+import { plan } from '../../../controllers/deployment/plan.ts';
+import { advance } from '../../../controllers/deployment/states.ts';
+import type { World } from '../../../controllers/deployment/states.ts';
+import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
+import type { Resource } from '../../../store/resource.ts';
+import { aDeployment, anApplication, object } from '../../harness/objects.ts';
+
+const now = '2026-01-01T00:01:00.000Z';
+const git = {
+  type: 'git' as const,
+  repository_url: 'https://example.test/a.git',
+  branch: 'main',
+  dockerfile_path: 'Dockerfile',
+  build_context: '.',
+  build_args: {},
+};
+
+interface Given {
+  source?: DesiredOf<'application'>['source'];
+  app?: Partial<DesiredOf<'application'>> | 'gone' | 'deleting';
+  deployment?: Partial<DesiredOf<'deployment'>>;
+  observed?: ObservedOf<'deployment'>;
+  build?: Partial<ObservedOf<'assignment'>>;
+  slots?: Partial<ObservedOf<'assignment'>>[];
+  expired?: boolean;
+  attempt?: number;
+}
+
+function world(given: Given): World {
+  const source = given.source ?? { type: 'image' as const, image_url: 'example/web:1' };
+  const base = anApplication({ source });
+  const deployment = aDeployment(base, { source, ...given.deployment }, given.observed);
+  const overrides = typeof given.app === 'object' ? given.app : {};
+  const application = anApplication(
+    { ...base.desired, deployment_id: deployment.meta.id, ...overrides },
+    { id: base.meta.id, deleting: given.app === 'deleting' },
+  );
+  const spec = { type: 'service' as const, image: 'i', restart_policy: 'always' as const, network: 'n', alias: 'a' };
+  return {
+    deployment,
+    application: given.app === 'gone' ? undefined : application,
+    build:
+      given.build === undefined
+        ? undefined
+        : assignment(
+            deployment,
+            { ...git, type: 'build', image: 'setpoint/web:1', deadline_seconds: 60, attempt: given.attempt ?? 1 },
+            given.build,
+          ),
+    buildsExhausted: (given.attempt ?? 1) >= 3,
+    slots: (given.slots ?? []).map((report, slot) => assignment(deployment, { ...spec, slot }, report)),
+    expired: given.expired ?? false,
+    now,
+  };
+}
+
+function assignment(
+  deployment: Resource<'deployment'>,
+  spec: object,
+  report: Partial<ObservedOf<'assignment'>>,
+): Resource<'assignment'> {
+  return object(
+    'assignment',
+    {
+      server_id: deployment.desired.server_id,
+      project_id: deployment.desired.project_id,
+      environment_id: deployment.desired.environment_id,
+      workload_kind: 'application',
+      workload_id: deployment.desired.application_id,
+      workload_name: 'web',
+      deployment_id: deployment.meta.id,
+      run: 'running',
+      spec,
+      spec_hash: 'h',
+    },
+    { observed: { phase: 'running', ready: false, stable: false, restarts: 0, crash_loop: false, ...report } },
+  );
+}
+
+const stable = { ready: true, stable: true };
+const deploying: ObservedOf<'deployment'> = { phase: 'deploying', image: 'example/web:1' };
+
+describe('the phase of a deployment', () => {
+  const table: [string, Given, string][] = [
+    ['an image needs no build', {}, 'deploying'],
+    ['a git source waits for its build to be taken up', { source: git }, 'queued'],
+    ['a build that was reported is under way', { source: git, build: { phase: 'preparing' } }, 'building'],
+    ['a server that never came', { source: git, expired: true }, 'failed'],
+    [
+      'a built image is reused',
+      { source: git, deployment: { reuse: { image: 'x', image_digest: 'sha256:1' } } },
+      'deploying',
+    ],
+    [
+      'a finished build',
+      { source: git, observed: { phase: 'building' }, build: { phase: 'succeeded', image_digest: 'sha256:1' } },
+      'deploying',
+    ],
+    [
+      'a failed build',
+      {
+        source: git,
+        observed: { phase: 'building' },
+        build: { phase: 'failed', error: { code: 'build_failed', message: 'no' } },
+      },
+      'failed',
+    ],
+    ['a build that does not end', { source: git, observed: { phase: 'building' }, build: {}, expired: true }, 'failed'],
+    [
+      'a build that was lost is tried again',
+      { source: git, observed: { phase: 'building' }, build: { phase: 'lost' } },
+      'building',
+    ],
+    [
+      'a build that was lost three times',
+      { source: git, observed: { phase: 'building' }, build: { phase: 'lost' }, attempt: 3 },
+      'failed',
+    ],
+    ['no instance yet', { observed: deploying }, 'deploying'],
+    ['ready, but not for long enough', { observed: deploying, slots: [{ ready: true }] }, 'deploying'],
+    ['stable', { observed: deploying, slots: [stable] }, 'succeeded'],
+    ['not every instance is stable', { observed: deploying, app: { replicas: 2 }, slots: [stable, {}] }, 'deploying'],
+    [
+      'one exit is no verdict',
+      { observed: deploying, slots: [{ error: { code: 'exited', message: 'It exited with code 1' } }] },
+      'deploying',
+    ],
+    [
+      'a crash loop',
+      {
+        observed: deploying,
+        slots: [{ crash_loop: true, error: { code: 'exited', message: 'It exited with code 1' } }],
+      },
+      'failed',
+    ],
+    [
+      'no such image',
+      { observed: deploying, slots: [{ phase: 'preparing', error: { code: 'image_not_found', message: 'no' } }] },
+      'failed',
+    ],
+    [
+      'never healthy',
+      { observed: deploying, slots: [{ error: { code: 'unhealthy', message: '500' } }], expired: true },
+      'failed',
+    ],
+    [
+      'overtaken',
+      { observed: deploying, app: { deployment_id: '6f1d2a52-8f0e-4a61-9b57-0a4ac61ee7a1' } },
+      'superseded',
+    ],
+    ['cancelled', { observed: deploying, deployment: { cancel_requested: true } }, 'cancelled'],
+    ['stopped meanwhile', { observed: deploying, app: { run: 'stopped' } }, 'cancelled'],
+    ['application deleted', { observed: deploying, app: 'deleting' }, 'cancelled'],
+    ['application gone', { observed: deploying, app: 'gone' }, 'cancelled'],
+    ['success stays', { observed: { phase: 'succeeded' }, app: 'gone' }, 'succeeded'],
+    ['failure stays', { observed: { phase: 'failed' }, slots: [stable] }, 'failed'],
+  ];
+
+  it.each(table)('%s', (_name, given, phase) => {
+    expect(advance(world(given)).phase).toBe(phase);
+  });
+
+  it('says why it failed, in the words of the instance', () => {
+    const failed = advance(
+      world({
+        observed: deploying,
+        slots: [{ error: { code: 'unhealthy', message: 'GET /healthz answered 500' } }],
+        expired: true,
+      }),
+    );
+    expect(failed.error).toEqual({ code: 'unhealthy', message: 'GET /healthz answered 500' });
+    expect(failed.finished_at).toBe(now);
+  });
+
+  it('pins the image that the first instance resolved', () => {
+    const it = advance(world({ observed: deploying, app: { replicas: 2 }, slots: [{ image_digest: 'sha256:9' }] }));
+    expect(it.image_digest).toBe('sha256:9');
+  });
+});
+
+describe('the plan of a deployment', () => {
+  it('builds while queued or building, and clears the build away afterwards', () => {
+    const queued = world({ source: git });
+    expect(plan(queued, advance(queued), 60)).toMatchObject([
+      { do: 'build', desired: { spec: { type: 'build', branch: 'main', attempt: 1 } } },
+    ]);
+    const built = world({
+      source: git,
+      observed: { phase: 'building' },
+      build: { phase: 'succeeded', image_digest: 'sha256:1' },
+    });
+    expect(plan(built, advance(built), 60)).toMatchObject([{ do: 'retire' }]);
+  });
+
+  it('tries a lost build again, three times at most', () => {
+    const lost = world({ source: git, observed: { phase: 'building' }, build: { phase: 'lost' } });
+    expect(plan(lost, advance(lost), 60)).toMatchObject([{ do: 'build', desired: { spec: { attempt: 2 } } }]);
+  });
+
+  it('never builds for an image or for what was built already', () => {
+    for (const given of [{}, { source: git, deployment: { reuse: { image: 'x', image_digest: 'sha256:1' } } }]) {
+      const it = world(given);
+      expect(plan(it, advance(it), 60)).toEqual([]);
+    }
+  });
+});
