@@ -1,0 +1,98 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import type { Readable } from 'node:stream';
+
+/** What every program gets, and all that it gets beside its own variables. */
+const environment = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  LANG: 'C.UTF-8',
+  LC_ALL: 'C.UTF-8',
+} as const;
+
+export interface ProcessOptions {
+  /** Never a shell's: each is one argument. */
+  args: readonly string[];
+  cwd?: string;
+  env?: Readonly<Record<string, string>>;
+  /** Written to its standard input, which is empty without it. */
+  input?: string;
+  /** Of each of both outputs; more ends the program with {@link OutputLimitError}. */
+  maxOutputBytes: number;
+}
+
+export interface ProcessResult {
+  /** `undefined` when a signal ended it. */
+  code: number | undefined;
+  stdout: string;
+  stderr: string;
+}
+
+/** The program wrote more than it was allowed to. */
+export class OutputLimitError extends Error {
+  constructor(program: string, maxOutputBytes: number) {
+    super(`${program} wrote more than ${maxOutputBytes} bytes`);
+    this.name = 'OutputLimitError';
+  }
+}
+
+/**
+ * Runs a program to its end in a process group of its own; the group does not outlive the call, whether it ends by
+ * itself, by the signal or by its output. Throws the signal's reason, OutputLimitError, or an error with the code
+ * `ENOENT` when the program is not there. A failing exit is a result.
+ */
+export async function run(program: string, options: ProcessOptions, signal: AbortSignal): Promise<ProcessResult> {
+  signal.throwIfAborted();
+  const child = spawn(program, options.args, {
+    cwd: options.cwd ?? '/',
+    env: { ...environment, ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    shell: false,
+    detached: true,
+  });
+  const kill = (): void => killGroup(child);
+  const limit = new AbortController();
+  const over = (): void => limit.abort(new OutputLimitError(program, options.maxOutputBytes));
+  signal.addEventListener('abort', kill, { once: true });
+  limit.signal.addEventListener('abort', kill, { once: true });
+  child.once('exit', kill);
+  child.stdin.on('error', () => undefined); // it may end without having read its input
+  child.stdin.end(options.input ?? '');
+  try {
+    const [stdout, stderr, code] = await Promise.all([
+      collect(child.stdout, options.maxOutputBytes, over),
+      collect(child.stderr, options.maxOutputBytes, over),
+      ended(child),
+    ]);
+    signal.throwIfAborted();
+    limit.signal.throwIfAborted();
+    return { code, stdout, stderr };
+  } finally {
+    signal.removeEventListener('abort', kill);
+  }
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // No process of the group is left.
+  }
+}
+
+async function collect(stream: Readable, maxBytes: number, over: () => void): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBytes) over();
+    else chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function ended(child: ChildProcess): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => resolve(code ?? undefined));
+  });
+}

@@ -1,0 +1,93 @@
+import { z } from 'zod';
+import { RuntimeFailure, type BuildOptions, type ImageInfo } from '../runtime.ts';
+import { imageReference } from '../image-reference.ts';
+import type { Engine } from './engine.ts';
+import { fail, failureOf, type Fallback } from './failure.ts';
+import { inspectImage } from './images.ts';
+import { jsonLines } from './json-lines.ts';
+
+/** Of each container that a build runs in. The engine's API knows no limit of processes for builds. */
+export interface BuildLimits {
+  memoryBytes: number;
+  /** Weight against the 1024 of a running workload. */
+  cpuShares: number;
+}
+
+/** The engine answers with the first line of the build, after it has read the context. */
+const uploadMs = 600_000;
+/** A longer line is passed on in pieces. */
+const maxLineChars = 16_384;
+
+const Progress = z.object({
+  stream: z.string().optional(),
+  status: z.string().optional(),
+  id: z.string().optional(),
+  error: z.string().optional(),
+});
+
+const fallback: Fallback = { code: 'build_failed', attempted: 'Build failed', codes: ['no_space'] };
+
+/** Builds by the engine's classic builder, which all supported engines have. */
+export async function build(
+  engine: Engine,
+  limits: BuildLimits,
+  options: BuildOptions,
+  line: (text: string) => void,
+  signal: AbortSignal,
+): Promise<ImageInfo> {
+  const tag = imageReference(options.tag);
+  const query = {
+    t: tag,
+    dockerfile: options.dockerfile,
+    buildargs: JSON.stringify(options.buildArgs),
+    labels: JSON.stringify(options.labels),
+    rm: true,
+    forcerm: true,
+    memory: limits.memoryBytes,
+    memswap: limits.memoryBytes,
+    cpushares: limits.cpuShares,
+  };
+  const call = { method: 'POST', path: ['build'], query, body: options.context, timeoutMs: uploadMs } as const;
+  try {
+    const output = lines(line);
+    for await (const value of jsonLines(await engine.open(call, signal))) {
+      const { stream, status, id, error } = Progress.parse(value);
+      if (error !== undefined) throw failureOf(error, false, fallback);
+      if (stream !== undefined) output.write(stream);
+      else if (status !== undefined && isMilestone(status))
+        output.write(`${id === undefined ? '' : `${id}: `}${status}\n`);
+    }
+    output.end();
+  } catch (error) {
+    fail(error, fallback);
+  }
+  const built = await inspectImage(engine, tag, signal);
+  if (built) return built;
+  throw new RuntimeFailure('build_failed', 'Build failed: the engine ended without an image', { retryable: true });
+}
+
+/** Progress of downloads comes many times a second; only its ends are of interest. */
+function isMilestone(status: string): boolean {
+  return !['Downloading', 'Extracting', 'Waiting', 'Verifying Checksum', 'Pulling fs layer', 'Preparing'].includes(
+    status,
+  );
+}
+
+/** Joins pieces of text to lines. */
+function lines(line: (text: string) => void): { write(text: string): void; end(): void } {
+  let rest = '';
+  const flush = (text: string): void => {
+    for (let at = 0; at < text.length; at += maxLineChars) line(text.slice(at, at + maxLineChars));
+  };
+  return {
+    write(text) {
+      const parts = (rest + text).split('\n');
+      rest = parts.pop() ?? '';
+      for (const part of parts) flush(part.replace(/\r$/, ''));
+      if (rest.length <= maxLineChars) return;
+      flush(rest);
+      rest = '';
+    },
+    end: () => flush(rest),
+  };
+}

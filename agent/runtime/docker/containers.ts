@@ -1,0 +1,249 @@
+import { z } from 'zod';
+import {
+  labels,
+  RuntimeFailure,
+  type Container,
+  type ContainerDetail,
+  type ContainerRuntime,
+  type ContainerSpec,
+} from '../runtime.ts';
+import { imageReference } from '../image-reference.ts';
+import type { Engine } from './engine.ts';
+import { fail, isStatus } from './failure.ts';
+
+/** What every container gets beside its spec. */
+export interface ContainerLimits {
+  /** Processes and threads of one container. */
+  pids: number;
+  /** Size of one file of the engine's own record of the output, and their number. */
+  logFileBytes: number;
+  logFiles: number;
+}
+
+/** Creation and start include image layers and networks: slow disks take their time. */
+const slowMs = 120_000;
+
+const State = z
+  .enum(['created', 'running', 'paused', 'restarting', 'removing', 'exited', 'dead'])
+  .transform((state) => (state === 'removing' ? 'dead' : state));
+
+const Listed = z.array(
+  z.object({
+    Id: z.string(),
+    Names: z.array(z.string()).nullable(),
+    Labels: z.record(z.string(), z.string()).nullable(),
+    State,
+    ImageID: z.string(),
+  }),
+);
+
+/** The engine's zero time: never. */
+const Time = z.string().transform((time) => (time.startsWith('0001-') ? '' : time));
+
+const Inspected = z.object({
+  Id: z.string(),
+  Name: z.string(),
+  Image: z.string(),
+  RestartCount: z.int(),
+  State: z.object({
+    Status: State,
+    ExitCode: z.int(),
+    OOMKilled: z.boolean(),
+    Pid: z.int(),
+    StartedAt: Time,
+    FinishedAt: Time,
+  }),
+  Config: z.object({
+    Env: z.array(z.string()).nullable(),
+    Cmd: z.array(z.string()).nullable(),
+    Labels: z.record(z.string(), z.string()).nullable(),
+  }),
+  HostConfig: z.object({ Memory: z.int(), NanoCpus: z.int() }),
+  NetworkSettings: z.object({ Networks: z.record(z.string(), z.object({ IPAddress: z.string() })).nullable() }),
+});
+
+const Created = z.object({ Id: z.string() });
+
+type Verbs = Pick<
+  ContainerRuntime,
+  'list' | 'inspect' | 'create' | 'start' | 'stop' | 'unpause' | 'remove' | 'setRestart'
+>;
+
+/** The container verbs of the runtime. */
+export function containers(engine: Engine, limits: ContainerLimits): Verbs {
+  return {
+    async list(server, signal) {
+      const filters = JSON.stringify({ label: [`${labels.server}=${server}`] });
+      const call = { method: 'GET', path: ['containers', 'json'], query: { all: true, filters } } as const;
+      return Listed.parse(await engine.call(call, signal)).map((one): Container => ({
+        id: one.Id,
+        name: (one.Names?.find((name) => name.lastIndexOf('/') === 0) ?? '').slice(1),
+        labels: one.Labels ?? {},
+        state: one.State,
+        imageId: one.ImageID,
+      }));
+    },
+
+    inspect: (id, signal) => inspectContainer(engine, id, signal),
+
+    async create(spec, signal) {
+      const call = {
+        method: 'POST',
+        path: ['containers', 'create'],
+        query: { name: spec.name },
+        body: creation(spec, limits),
+        timeoutMs: slowMs,
+      } as const;
+      try {
+        return Created.parse(await engine.call(call, signal)).Id;
+      } catch (error) {
+        if (isStatus(error, 409)) {
+          const message = `A container named ${spec.name} exists already`;
+          throw new RuntimeFailure('name_taken', message, { retryable: true, cause: error });
+        }
+        return fail(error, {
+          code: 'create_failed',
+          attempted: `Cannot create container ${spec.name}`,
+          codes: ['no_space', 'image_not_found'],
+        });
+      }
+    },
+
+    async start(id, signal) {
+      try {
+        await engine.call({ method: 'POST', path: ['containers', id, 'start'], timeoutMs: slowMs }, signal);
+      } catch (error) {
+        fail(error, {
+          code: 'create_failed',
+          attempted: 'Cannot start the container',
+          codes: ['no_space', 'port_taken'],
+        });
+      }
+    },
+
+    async stop(id, graceSeconds, signal) {
+      const timeoutMs = graceSeconds * 1000 + slowMs;
+      const call = { method: 'POST', path: ['containers', id, 'stop'], query: { t: graceSeconds }, timeoutMs } as const;
+      await ignoring([404], engine.call(call, signal), 'Cannot stop the container');
+    },
+
+    async unpause(id, signal) {
+      // 409 and, before engine 23, 500: it is not paused.
+      await ignoring(
+        [404, 409, 500],
+        engine.call({ method: 'POST', path: ['containers', id, 'unpause'] }, signal),
+        'Cannot resume the container',
+      );
+    },
+
+    async remove(id, signal) {
+      const call = {
+        method: 'DELETE',
+        path: ['containers', id],
+        query: { force: true, v: true },
+        timeoutMs: slowMs,
+      } as const;
+      try {
+        await engine.call(call, signal);
+      } catch (error) {
+        if (isStatus(error, 404)) return;
+        if (!isStatus(error, 409))
+          fail(error, { code: 'runtime_unavailable', attempted: 'Cannot remove the container', codes: [] });
+        await removed(engine, id, signal);
+      }
+    },
+
+    async setRestart(id, restart, signal) {
+      const body = { RestartPolicy: { Name: restart } };
+      try {
+        await engine.call({ method: 'POST', path: ['containers', id, 'update'], body }, signal);
+      } catch (error) {
+        fail(error, {
+          code: 'create_failed',
+          attempted: 'Cannot change the restart policy of the container',
+          codes: [],
+        });
+      }
+    },
+  };
+}
+
+/** `undefined`: there is none. */
+export async function inspectContainer(
+  engine: Engine,
+  id: string,
+  signal: AbortSignal,
+): Promise<ContainerDetail | undefined> {
+  try {
+    return detail(Inspected.parse(await engine.call({ method: 'GET', path: ['containers', id, 'json'] }, signal)));
+  } catch (error) {
+    if (isStatus(error, 404)) return undefined;
+    throw error;
+  }
+}
+
+/** Waits for a removal that somebody else began. */
+async function removed(engine: Engine, id: string, signal: AbortSignal): Promise<void> {
+  const path = ['containers', id, 'wait'];
+  const call = { method: 'POST', path, query: { condition: 'removed' }, timeoutMs: slowMs } as const;
+  await ignoring([404], engine.call(call, signal), 'Cannot remove the container');
+}
+
+async function ignoring(statuses: number[], call: Promise<unknown>, attempted: string): Promise<void> {
+  try {
+    await call;
+  } catch (error) {
+    if (!isStatus(error, ...statuses)) fail(error, { code: 'runtime_unavailable', attempted, codes: [] });
+  }
+}
+
+function creation(spec: ContainerSpec, limits: ContainerLimits): object {
+  return {
+    Image: imageReference(spec.image),
+    Labels: spec.labels,
+    Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
+    ...(spec.command === undefined ? {} : { Cmd: spec.command }),
+    HostConfig: {
+      NetworkMode: spec.network,
+      RestartPolicy: { Name: spec.restart },
+      PidsLimit: limits.pids,
+      SecurityOpt: ['no-new-privileges:true'],
+      // Raw sockets let a container pose as its neighbours in the network; device nodes reach the disks.
+      CapDrop: ['NET_RAW', 'MKNOD'],
+      LogConfig: {
+        Type: 'local',
+        Config: { 'max-size': `${limits.logFileBytes}`, 'max-file': `${limits.logFiles}` },
+      },
+      // Swap equal to memory: none on top of it.
+      ...(spec.memoryBytes === undefined ? {} : { Memory: spec.memoryBytes, MemorySwap: spec.memoryBytes }),
+      ...(spec.nanoCpus === undefined ? {} : { NanoCpus: spec.nanoCpus }),
+    },
+    NetworkingConfig: { EndpointsConfig: { [spec.network]: { Aliases: [spec.alias] } } },
+  };
+}
+
+function detail(it: z.infer<typeof Inspected>): ContainerDetail {
+  const ended = it.State.Status === 'exited' || it.State.Status === 'dead';
+  return {
+    id: it.Id,
+    name: it.Name.slice(1),
+    labels: it.Config.Labels ?? {},
+    state: it.State.Status,
+    imageId: it.Image,
+    env: it.Config.Env ?? [],
+    command: it.Config.Cmd ?? [],
+    exitCode: ended || it.State.Status === 'restarting' ? it.State.ExitCode : undefined,
+    oomKilled: it.State.OOMKilled,
+    restartCount: it.RestartCount,
+    startedAt: it.State.StartedAt,
+    finishedAt: it.State.FinishedAt,
+    addresses: Object.fromEntries(
+      Object.entries(it.NetworkSettings.Networks ?? {})
+        .filter(([, network]) => network.IPAddress !== '')
+        .map(([name, network]) => [name, network.IPAddress]),
+    ),
+    pid: it.State.Pid,
+    memoryBytes: it.HostConfig.Memory,
+    nanoCpus: it.HostConfig.NanoCpus,
+  };
+}

@@ -1,0 +1,36 @@
+import type { Clock } from '../../../agent-protocol/clock.ts';
+import type { ContainerRuntime } from '../runtime.ts';
+import { build, type BuildLimits } from './build.ts';
+import { containers, type ContainerLimits } from './containers.ts';
+import { Engine } from './engine.ts';
+import { events } from './events.ts';
+import { images } from './images.ts';
+import { networks } from './networks.ts';
+import { output } from './output.ts';
+
+export interface DockerOptions {
+  /** Unix socket of the engine. */
+  socketPath: string;
+  clock: Clock;
+  containers: ContainerLimits;
+  builds: BuildLimits;
+}
+
+export const defaultContainerLimits: ContainerLimits = { pids: 4096, logFileBytes: 10 * 1024 * 1024, logFiles: 3 };
+
+/** A Docker engine, 20.10 or later, by its API over the unix socket. Disposing closes its connections. */
+export function dockerRuntime(options: DockerOptions): ContainerRuntime & Disposable {
+  const { clock } = options;
+  const engine = new Engine(options.socketPath, clock);
+  return {
+    name: 'docker',
+    version: (signal) => engine.version(signal),
+    ...containers(engine, options.containers),
+    ...images(engine),
+    ...networks(engine),
+    build: (request, line, signal) => build(engine, options.builds, request, line, signal),
+    output: (id, which, signal) => output(engine, clock, id, which, signal),
+    events: (server, signal) => events(engine, clock, server, signal),
+    [Symbol.dispose]: () => engine.close(),
+  };
+}

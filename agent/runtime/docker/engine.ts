@@ -1,0 +1,117 @@
+import { z } from 'zod';
+import type { Clock } from '../../../agent-protocol/clock.ts';
+import { RuntimeFailure } from '../runtime.ts';
+import { Transport, type EngineRequest } from './transport.ts';
+
+/** Engine 20.10. */
+const oldest = [1, 41] as const;
+/** Engine 25; engines up to 29 still speak it. */
+const newest = [1, 44] as const;
+/** For calls that only read or mark. */
+const shortMs = 30_000;
+
+export interface EngineCall {
+  method: EngineRequest['method'];
+  /** Below the version, as segments; each is encoded. */
+  path: readonly string[];
+  query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  body?: EngineRequest['body'];
+  /** 30 s unless told. */
+  timeoutMs?: number;
+}
+
+const Version = z.object({ Version: z.string(), ApiVersion: z.string(), MinAPIVersion: z.string().optional() });
+
+/** The Docker Engine API in the newest version that both sides speak. */
+export class Engine {
+  readonly #transport: Transport;
+  #prefix: Promise<string> | undefined;
+
+  constructor(socketPath: string, clock: Clock) {
+    this.#transport = new Transport(socketPath, clock);
+  }
+
+  /** The engine's own version. */
+  async version(signal: AbortSignal): Promise<string> {
+    this.#prefix = undefined;
+    const answer = Version.parse(await this.call({ method: 'GET', path: ['version'] }, signal));
+    return answer.Version;
+  }
+
+  /** @returns the parsed JSON answer. @throws EngineError, RuntimeFailure */
+  async call(call: EngineCall, signal: AbortSignal): Promise<unknown> {
+    return this.#with(call, signal, (request) => this.#transport.call(request, signal));
+  }
+
+  /** @returns the bytes of the answer as they come. @throws EngineError, RuntimeFailure */
+  async open(call: EngineCall, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
+    return this.#with(call, signal, (request) => this.#transport.open(request, signal));
+  }
+
+  close(): void {
+    this.#transport.close();
+  }
+
+  async #with<T>(call: EngineCall, signal: AbortSignal, send: (request: EngineRequest) => Promise<T>): Promise<T> {
+    this.#prefix ??= this.#negotiate();
+    try {
+      return await send(encode(await abortable(this.#prefix, signal), call));
+    } catch (error) {
+      // The engine that answers next may be another version.
+      if (error instanceof RuntimeFailure && error.code === 'runtime_unavailable') this.#prefix = undefined;
+      throw error;
+    }
+  }
+
+  /** Shared by all who wait for it, so it ends by its own deadline only. */
+  async #negotiate(): Promise<string> {
+    const request: EngineRequest = { method: 'GET', path: '/version', timeoutMs: shortMs };
+    const answer = Version.parse(await this.#transport.call(request, new AbortController().signal));
+    const theirs = parse(answer.ApiVersion);
+    const chosen = older(theirs, newest) ? theirs : newest;
+    const floor = answer.MinAPIVersion === undefined ? oldest : parse(answer.MinAPIVersion);
+    if (older(chosen, oldest) || older(chosen, floor)) {
+      throw new RuntimeFailure(
+        'runtime_unavailable',
+        `The container engine speaks API ${answer.MinAPIVersion ?? '?'} to ${answer.ApiVersion}, this agent ${oldest.join('.')} to ${newest.join('.')}`,
+        { retryable: false },
+      );
+    }
+    return `/v${chosen.join('.')}`;
+  }
+}
+
+function encode(prefix: string, call: EngineCall): EngineRequest {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(call.query ?? {})) if (value !== undefined) query.set(name, `${value}`);
+  const path = `${prefix}/${call.path.map(encodeURIComponent).join('/')}`;
+  return {
+    method: call.method,
+    path: query.size === 0 ? path : `${path}?${query.toString()}`,
+    timeoutMs: call.timeoutMs ?? shortMs,
+    ...(call.body === undefined ? {} : { body: call.body }),
+  };
+}
+
+async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(signal.reason as Error); // our signals abort with errors only
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+type ApiVersion = readonly [major: number, minor: number];
+
+function parse(text: string): ApiVersion {
+  const [major = 0, minor = 0] = text.split('.').map(Number);
+  return [major, minor];
+}
+
+function older(a: ApiVersion, b: ApiVersion): boolean {
+  return a[0] < b[0] || (a[0] === b[0] && a[1] < b[1]);
+}

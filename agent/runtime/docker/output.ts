@@ -1,0 +1,64 @@
+import type { Clock } from '../../../agent-protocol/clock.ts';
+import type { OutputChunk, OutputOptions } from '../runtime.ts';
+import type { Engine } from './engine.ts';
+import { inspectContainer } from './containers.ts';
+import { fail, isStatus } from './failure.ts';
+import { frames } from './frames.ts';
+import { LiveOutput } from './live-output.ts';
+import { record } from './record.ts';
+import { beforeLive, type RecordedChunk } from './seam.ts';
+
+/** Live output begins within so many recorded chunks after the attachment was asked for. */
+const maxSeamChunks = 10_000;
+/** The two ways that output takes through the engine, and the end of it, lie less apart. */
+const settleMs = 200;
+
+/** Attaches at the call, so that what a container writes right after its start is not missed. */
+export function output(
+  engine: Engine,
+  clock: Clock,
+  id: string,
+  options: OutputOptions,
+  signal: AbortSignal,
+): AsyncIterable<OutputChunk> {
+  const stop = new AbortController();
+  const before = new Date(clock.now().getTime() - 1).toISOString();
+  const query = { stream: true, stdout: true, stderr: true };
+  const call = { method: 'POST', path: ['containers', id, 'attach'], query } as const;
+  const opening = engine.open(call, AbortSignal.any([signal, stop.signal]));
+  opening.then(options.attached, () => undefined); // a failure is told to whoever reads
+  return read();
+
+  async function* read(): AsyncGenerator<OutputChunk> {
+    const source = await opening.catch((error: unknown) => {
+      if (isStatus(error, 404)) return undefined;
+      return fail(error, { code: 'runtime_unavailable', attempted: 'Cannot follow the output', codes: [] });
+    });
+    if (!source) return;
+    try {
+      const live = new LiveOutput(frames(source), clock);
+      if (options.since !== undefined) yield* recordUntil(live, options.since);
+      const ended = !(await mayWrite(engine, id, signal));
+      // An attachment that came after the end would wait for the next start.
+      if (ended) await live.settle(settleMs);
+      yield* live.drain(ended);
+    } finally {
+      stop.abort(new Error('The reader of the output went away'));
+    }
+  }
+
+  async function* recordUntil(live: LiveOutput, since: string): AsyncGenerator<OutputChunk> {
+    const young: RecordedChunk[] = [];
+    for await (const chunk of record(engine, id, since, signal)) {
+      if (chunk.at < before) yield chunk;
+      else if (young.push(chunk) === maxSeamChunks) break;
+    }
+    if (young.length > 0) await live.settle(settleMs);
+    yield* beforeLive(young, live.held);
+  }
+}
+
+async function mayWrite(engine: Engine, id: string, signal: AbortSignal): Promise<boolean> {
+  const state = (await inspectContainer(engine, id, signal))?.state;
+  return state !== undefined && state !== 'exited' && state !== 'dead';
+}

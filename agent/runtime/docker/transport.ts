@@ -1,0 +1,175 @@
+import { Agent, request, type IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Clock } from '../../../agent-protocol/clock.ts';
+import { RuntimeFailure } from '../runtime.ts';
+
+/** Longest answer of the engine that is read into memory. */
+const maxAnswerBytes = 64 * 1024 * 1024;
+
+export interface EngineRequest {
+  method: 'GET' | 'POST' | 'DELETE';
+  /** Path and query, already encoded. */
+  path: string;
+  /** Sent as JSON; a stream is sent as a tar archive. */
+  body?: object | AsyncIterable<Uint8Array>;
+  /** The headers of the answer must have arrived, and for {@link Transport.call} its body too. */
+  timeoutMs: number;
+}
+
+/** The engine answered with a failure; `message` is its own text. */
+export class EngineError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.name = 'EngineError';
+    this.status = status;
+  }
+}
+
+/**
+ * HTTP over the engine's socket, kept alive between calls. Every call ends by its own deadline or by the caller's
+ * signal, whose reason it then throws.
+ */
+export class Transport {
+  readonly #socketPath: string;
+  readonly #clock: Clock;
+  readonly #calls = new Agent({ keepAlive: true, maxSockets: 64 });
+  readonly #streams = new Agent({ keepAlive: false });
+
+  constructor(socketPath: string, clock: Clock) {
+    this.#socketPath = socketPath;
+    this.#clock = clock;
+  }
+
+  /**
+   * The parsed JSON answer; `undefined` when it has no content.
+   * @throws EngineError for a status of 400 and above, RuntimeFailure `runtime_unavailable` when there is no answer.
+   */
+  async call(what: EngineRequest, signal: AbortSignal): Promise<unknown> {
+    using limit = this.#deadline(what, signal);
+    const answer = await this.#send(what, this.#calls, limit.signal);
+    const text = await readText(this.#read(answer, limit.signal));
+    return text === '' ? undefined : JSON.parse(text);
+  }
+
+  /**
+   * The bytes of an answer as they come, until the engine ends them or `signal` aborts. The deadline holds for its
+   * beginning only. Whoever never iterates must abort the signal.
+   */
+  async open(what: EngineRequest, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
+    using limit = this.#deadline(what, signal);
+    return this.#read(await this.#send(what, this.#streams, limit.signal), signal);
+  }
+
+  close(): void {
+    this.#calls.destroy();
+    this.#streams.destroy();
+  }
+
+  #deadline(what: EngineRequest, signal: AbortSignal): { signal: AbortSignal } & Disposable {
+    const late = new AbortController();
+    const cancel = this.#clock.timer(what.timeoutMs, () => {
+      late.abort(unavailable(`The container engine did not answer within ${what.timeoutMs / 1000} s`));
+    });
+    return { signal: AbortSignal.any([signal, late.signal]), [Symbol.dispose]: cancel };
+  }
+
+  async #send(what: EngineRequest, agent: Agent, signal: AbortSignal): Promise<IncomingMessage> {
+    signal.throwIfAborted();
+    const answer = await this.#exchange(what, agent, signal).catch((error: unknown) => this.#fail(error, signal));
+    const status = answer.statusCode ?? 0;
+    if (status < 400) return answer;
+    const text = await readText(this.#read(answer, signal));
+    throw new EngineError(status, engineMessage(text) ?? `status ${status}`);
+  }
+
+  #exchange({ method, path, body }: EngineRequest, agent: Agent, signal: AbortSignal): Promise<IncomingMessage> {
+    const stream = body !== undefined && Symbol.asyncIterator in body ? body : undefined;
+    const json = body === undefined || stream ? '' : JSON.stringify(body);
+    const headers = stream
+      ? { host: 'engine', 'content-type': 'application/x-tar' }
+      : { host: 'engine', 'content-type': 'application/json', 'content-length': Buffer.byteLength(json) };
+    return new Promise((resolve, reject) => {
+      const outgoing = request({ socketPath: this.#socketPath, method, path, agent, headers });
+      const free = destroyOn(outgoing, signal);
+      outgoing.once('response', (answer) => {
+        free();
+        resolve(answer);
+      });
+      outgoing.on('error', reject);
+      if (!stream) outgoing.end(json);
+      // An engine that refuses early closes the request under the upload; its answer says why.
+      else
+        pipeline(Readable.from(stream), outgoing).catch((e: unknown) =>
+          outgoing.once('close', () => reject(e as Error)),
+        );
+    });
+  }
+
+  async *#read(answer: IncomingMessage, signal: AbortSignal): AsyncGenerator<Buffer> {
+    const free = destroyOn(answer, signal);
+    try {
+      for await (const chunk of answer) yield chunk as Buffer; // no encoding is set
+    } catch (error) {
+      this.#fail(error, signal);
+    } finally {
+      free();
+    }
+  }
+
+  #fail(error: unknown, signal: AbortSignal): never {
+    if (signal.aborted) throw signal.reason;
+    if (!isConnectionLoss(error)) throw error;
+    throw unavailable(`The container engine does not answer at ${this.#socketPath}`, { cause: error });
+  }
+}
+
+/** Destroys `stream` with the signal's reason when it aborts; the answer stops that. */
+function destroyOn(stream: { destroy(error?: Error): unknown }, signal: AbortSignal): () => void {
+  const abort = (): void => void stream.destroy(signal.reason as Error); // our signals abort with errors only
+  if (signal.aborted) abort();
+  else signal.addEventListener('abort', abort, { once: true });
+  return () => signal.removeEventListener('abort', abort);
+}
+
+/** @returns a retryable `runtime_unavailable`. */
+export function unavailable(message: string, options: ErrorOptions = {}): RuntimeFailure {
+  return new RuntimeFailure('runtime_unavailable', message, { ...options, retryable: true });
+}
+
+async function readText(answer: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of answer) {
+    size += chunk.length;
+    if (size > maxAnswerBytes) throw unavailable(`An answer of the container engine is above ${maxAnswerBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function engineMessage(text: string): string | undefined {
+  try {
+    const answer: unknown = JSON.parse(text);
+    if (typeof answer === 'object' && answer !== null && 'message' in answer) return String(answer.message);
+  } catch {
+    // Not JSON: a proxy or a very old engine; its text is not for users.
+  }
+  return undefined;
+}
+
+const losses = new Set([
+  'ENOENT',
+  'ECONNREFUSED',
+  'EACCES',
+  'ECONNRESET',
+  'EPIPE',
+  'EAGAIN',
+  'ERR_STREAM_PREMATURE_CLOSE',
+]);
+
+function isConnectionLoss(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' && losses.has(error.code);
+}

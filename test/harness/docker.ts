@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto';
+import { systemClock } from '../../agent-protocol/clock.ts';
+import { defaultContainerLimits, dockerRuntime } from '../../agent/runtime/docker/docker-runtime.ts';
+import { labels, type ContainerRuntime, type ContainerSpec } from '../../agent/runtime/runtime.ts';
+
+/** The engine that tests run against; a test that needs it fails where there is none. */
+export const engineSocket = '/var/run/docker.sock';
+
+/** A runtime on the real engine, and an owner whose containers, networks and images go when it is disposed. */
+export interface TestDocker extends AsyncDisposable {
+  runtime: ContainerRuntime;
+  /** Value of `labels.server` on all that belongs to this test. */
+  server: string;
+  /** Has `labels.server` and exists. */
+  network: string;
+  /** A container spec with the test's labels, a name of its own and these changes. */
+  spec(changes: Partial<ContainerSpec> & Pick<ContainerSpec, 'image'>): ContainerSpec;
+}
+
+export async function testDocker(): Promise<TestDocker> {
+  const server = randomUUID();
+  const network = `sp-${server.replaceAll('-', '').slice(0, 12)}`;
+  const runtime = dockerRuntime({
+    socketPath: engineSocket,
+    clock: systemClock,
+    containers: defaultContainerLimits,
+    builds: { memoryBytes: 1024 ** 3, cpuShares: 512 },
+  });
+  const own = { [labels.server]: server };
+  await runtime.ensureNetwork(network, own, deadline());
+  return {
+    runtime,
+    server,
+    network,
+    spec: (changes) => ({
+      name: `sp-test-${randomUUID().slice(0, 8)}`,
+      env: {},
+      network,
+      alias: 'test',
+      restart: 'no',
+      ...changes,
+      labels: { ...own, ...changes.labels },
+    }),
+    async [Symbol.asyncDispose]() {
+      for (const { id } of await runtime.list(server, deadline())) await runtime.remove(id, deadline());
+      for (const name of await runtime.networks(own, deadline())) await runtime.removeNetwork(name, deadline());
+      for (const { id } of await runtime.images(own, deadline())) await runtime.removeImage(id, deadline());
+      runtime[Symbol.dispose]();
+    },
+  };
+}
+
+/** Long enough for a loaded machine. */
+function deadline(): AbortSignal {
+  return AbortSignal.timeout(60_000);
+}

@@ -1,0 +1,120 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFile, realpath } from 'node:fs/promises';
+import { request } from 'node:http';
+import { createRequire } from 'node:module';
+import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { pack, type Pack } from 'tar-stream';
+import { engineSocket } from './docker.ts';
+
+/** References of the images that tests run; they are content-addressed, so they are made once per engine. */
+export interface TestImages {
+  /** The HTTP service of `test-service.mjs`, run by the pinned Node. */
+  http: string;
+  /** A shell and a few programs, for builds and for what must start fast. */
+  shell: string;
+}
+
+const service = new URL('./test-service.mjs', import.meta.url).pathname;
+
+/** Makes the images from programs of this machine; needs neither a registry nor a build. */
+export async function ensureTestImages(): Promise<TestImages> {
+  const [http, shell] = await Promise.all([ensureHttp(), ensureShell()]);
+  return { http, shell };
+}
+
+async function ensureHttp(): Promise<string> {
+  const node = createRequire(import.meta.url).resolve(`node-linux-${process.arch}/bin/node`);
+  return ensureImage('http', {
+    files: new Map([...(await withLibraries(new Map([['/bin/node', node]]))), ['/service.mjs', service]]),
+    changes: ['CMD ["/bin/node", "/service.mjs"]', 'EXPOSE 8080', 'USER 65534'],
+  });
+}
+
+async function ensureShell(): Promise<string> {
+  const names = [
+    'sh',
+    'cat',
+    'cp',
+    'dd',
+    'echo',
+    'env',
+    'false',
+    'id',
+    'ls',
+    'mkdir',
+    'mv',
+    'rm',
+    'seq',
+    'sleep',
+    'sort',
+    'true',
+  ];
+  const programs = new Map<string, string>();
+  for (const name of names) programs.set(`/bin/${name}`, await realpath(join('/bin', name)));
+  return ensureImage('shell', {
+    files: await withLibraries(programs),
+    changes: ['CMD ["/bin/sleep", "infinity"]', 'ENV PATH=/bin'],
+  });
+}
+
+interface Contents {
+  /** Path in the image → file of this machine. */
+  files: ReadonlyMap<string, string>;
+  changes: readonly string[];
+}
+
+/** Adds what the dynamic loader needs, at the same paths. */
+async function withLibraries(programs: ReadonlyMap<string, string>): Promise<Map<string, string>> {
+  const files = new Map(programs);
+  for (const program of new Set(programs.values())) {
+    const { stdout } = await promisify(execFile)('ldd', [program]);
+    for (const [library] of stdout.matchAll(/\/\S+/g)) files.set(library, await realpath(library));
+  }
+  return files;
+}
+
+async function ensureImage(name: string, { files, changes }: Contents): Promise<string> {
+  const hash = createHash('sha256').update(JSON.stringify(changes));
+  const contents = new Map<string, Buffer>();
+  for (const [path, file] of [...files].toSorted()) {
+    const data = await readFile(file);
+    hash.update(`${path}\0${data.length}\0`).update(data);
+    contents.set(path, data);
+  }
+  const tag = hash.digest('hex').slice(0, 16);
+  const reference = `setpoint-test/${name}:${tag}`;
+  if ((await ask('GET', `/images/${encodeURIComponent(reference)}/json`)) === 200) return reference;
+  const query = new URLSearchParams({ fromSrc: '-', repo: `setpoint-test/${name}`, tag });
+  for (const change of changes) query.append('changes', change);
+  const status = await ask('POST', `/images/create?${query.toString()}`, archive(contents));
+  if (status !== 200) throw new Error(`The engine answered ${status} to the import of ${reference}`);
+  return reference;
+}
+
+function archive(contents: ReadonlyMap<string, Buffer>): Pack {
+  const tar = pack();
+  tar.entry({ name: 'tmp', type: 'directory', mode: 0o1777 });
+  const folders = new Set<string>();
+  for (const path of contents.keys()) {
+    for (let folder = dirname(path); folder !== '/'; folder = dirname(folder)) folders.add(folder);
+  }
+  for (const folder of [...folders].toSorted()) tar.entry({ name: folder.slice(1), type: 'directory', mode: 0o755 });
+  for (const [path, data] of contents) {
+    const mode = basename(path).includes('.') && !path.includes('.so') ? 0o644 : 0o755;
+    tar.entry({ name: path.slice(1), mode, mtime: new Date(0) }, data);
+  }
+  tar.finalize();
+  return tar;
+}
+
+function ask(method: string, path: string, body?: Pack): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request({ socketPath: engineSocket, method, path: `/v1.41${path}`, headers: { host: 'engine' } });
+    outgoing.on('error', reject);
+    outgoing.on('response', (answer) => answer.resume().on('end', () => resolve(answer.statusCode ?? 0)));
+    if (body) body.on('error', reject).pipe(outgoing);
+    else outgoing.end();
+  });
+}
