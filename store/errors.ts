@@ -1,8 +1,9 @@
+import type { CommitFailure } from './commit-failure.ts';
 import type { Revision } from './revision.ts';
 
 /** What went wrong in a store, by what a caller can do about it. */
 export type StoreFailure =
-  | { kind: 'conflict' }
+  | { kind: 'conflict'; reason?: CommitFailure }
   | { kind: 'compacted'; compactedTo: Revision }
   | { kind: 'rewound'; incarnation: string }
   | { kind: 'unavailable' }
@@ -26,6 +27,12 @@ function failureOf(error: unknown): StoreFailure | undefined {
 /** A guard of the transaction failed: somebody else wrote first. Read again and decide again. */
 export function isConflict(error: unknown): boolean {
   return failureOf(error)?.kind === 'conflict';
+}
+
+/** Which guard made the conflict, by what it means; `undefined` if the error is no conflict or does not say. */
+export function conflictReason(error: unknown): CommitFailure | undefined {
+  const failure = failureOf(error);
+  return failure?.kind === 'conflict' ? failure.reason : undefined;
 }
 
 /** The wanted revision was compacted away: list, compare, and go on from the list's revision. */
@@ -64,6 +71,6 @@ export function tooLarge(what: string): StoreError {
   return new StoreError(what, { kind: 'too-large' });
 }
 
-export function conflict(what: string): StoreError {
-  return new StoreError(what, { kind: 'conflict' });
+export function conflict(what: string, reason?: CommitFailure): StoreError {
+  return new StoreError(what, reason ? { kind: 'conflict', reason } : { kind: 'conflict' });
 }

@@ -1,6 +1,11 @@
-import type { Revision } from './revision.ts';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type { Clock } from './clock.ts';
 import type { KindName } from './kinds/kinds.ts';
 import type { ReadonlyResource } from './resource.ts';
+import type { Revision } from './revision.ts';
+import { StoreMirror } from './store-mirror.ts';
+import type { Store } from './store.ts';
 
 /** A change of one object, desired or observed. `initial`: it was there when the mirror first filled. */
 export interface ObjectChange {
@@ -24,7 +29,7 @@ export interface KeyChange {
   initial: boolean;
 }
 
-/** One tenant's objects. Whoever holds it can name nothing of another tenant. */
+/** One tenant's objects. Lists are in the order of creation, and never change once they were answered. Whoever holds it can name nothing of another tenant. */
 export interface TenantView {
   readonly tenant: string;
   get<K extends KindName>(kind: K, id: string): ReadonlyResource<K> | undefined;
@@ -69,7 +74,27 @@ export interface Mirror {
   keysUnder(prefix: string): readonly { key: string; value: string; revision: Revision }[];
   /** Resolves when everything up to that revision is applied; rejects when the signal aborts. */
   reached(revision: Revision, signal: AbortSignal): Promise<void>;
+  /**
+   * Called for each changed record in the order of revisions, when all of its revision is applied. Whoever subscribes
+   * before `ready` hears of everything as `initial`; whoever comes later reads first. The answer ends it.
+   */
   subscribe(listener: (change: ObjectChange) => void): () => void;
   subscribeKeys(listener: (change: KeyChange) => void): () => void;
   close(): Promise<void>;
+}
+
+export interface MirrorOptions {
+  store: Store;
+  clock: Clock;
+  log: Logger;
+  registry?: Registry;
+  /** Objects are frozen at every depth, so that a reader that changes one fails on the spot. Default true. */
+  freeze?: boolean;
+  /** Between 0 and 1; spreads the attempts of several processes. */
+  random?: () => number;
+}
+
+/** Starts the mirror of a store. It fills in the background: see `ready`. */
+export function startMirror(options: MirrorOptions): Mirror & AsyncDisposable {
+  return new StoreMirror(options);
 }

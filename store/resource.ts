@@ -69,10 +69,19 @@ export interface Resource<K extends KindName = KindName> {
   observed?: Observed<ObservedOf<K>>;
 }
 
-export type DeepReadonly<T> = T extends (infer I)[]
-  ? readonly DeepReadonly<I>[]
-  : T extends object
-    ? { readonly [P in keyof T]: DeepReadonly<T[P]> }
-    : T;
+export type DeepReadonly<T> = T extends string | number | boolean | null | undefined
+  ? T
+  : T extends (infer I)[]
+    ? readonly DeepReadonly<I>[]
+    : T extends object
+      ? { readonly [P in keyof T]: DeepReadonly<T[P]> }
+      : T;
 
-export type ReadonlyResource<K extends KindName = KindName> = DeepReadonly<Resource<K>>;
+export type ReadonlyMeta<K extends KindName = KindName> = DeepReadonly<Omit<Meta, 'kind'>> & { readonly kind: K };
+
+/** An object that is shared by its readers, as the mirror keeps it. */
+export interface ReadonlyResource<K extends KindName = KindName> {
+  readonly meta: ReadonlyMeta<K>;
+  readonly desired: DeepReadonly<DesiredOf<K>>;
+  readonly observed?: DeepReadonly<Observed<ObservedOf<K>>>;
+}

@@ -1,0 +1,303 @@
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import { deepFreeze } from './deep-freeze.ts';
+import { definitionOf } from './definition.ts';
+import { jsonEqual } from './json-equal.ts';
+import { keys, parseKey } from './keys.ts';
+import type { KeyMeaning } from './keys.ts';
+import { isKindName } from './kinds/kinds.ts';
+import type { KindName, ObservedOf } from './kinds/kinds.ts';
+import type { KeyChange, LiveAgent, ObjectChange } from './mirror.ts';
+import { ObjectTable, byCreation } from './object-table.ts';
+import { Ordered, compareText } from './ordered.ts';
+import { decodeDesired, decodeObserved } from './record.ts';
+import type { DesiredRecord } from './record.ts';
+import type { Observed, ReadonlyResource, Resource } from './resource.ts';
+import type { Revision } from './revision.ts';
+import type { Entry } from './store.ts';
+
+/** A key that is no object, with its value and the revision that wrote it. */
+export interface KeyRecord {
+  key: string;
+  value: string;
+  revision: Revision;
+}
+
+/** What a step made different, in the order in which listeners hear it. */
+export interface Difference {
+  objects: ObjectChange[];
+  keys: KeyChange[];
+}
+
+/** No value: the key is gone. */
+interface KeyState {
+  key: string;
+  value?: string;
+  revision: Revision;
+}
+
+interface Options {
+  log: Logger;
+  /** Whether objects are frozen at every depth. */
+  freeze: boolean;
+}
+
+/** A key of one of the two records of an object, of a kind that this version knows. */
+interface ObjectMeaning {
+  area: 'desired' | 'observed';
+  tenant: string;
+  kind: KindName;
+  id: string;
+}
+
+interface Touched {
+  tenant: string;
+  kind: KindName;
+  id: string;
+  desired: boolean;
+  observed: boolean;
+}
+
+type Stored<T> = T & { revision: Revision };
+type State = Observed<ObservedOf<KindName>>;
+
+const Agent = z.object({
+  replica: z.string(),
+  session: z.string(),
+  machineId: z.string(),
+  bootId: z.string().exactOptional(),
+  agentVersion: z.string().exactOptional(),
+  runtime: z.string().exactOptional(),
+  runtimeVersion: z.string().exactOptional(),
+  conflict: z.boolean().exactOptional(),
+});
+
+/**
+ * The store's content in memory, without the loop that keeps it current.
+ *
+ * 1. An object is there exactly if its desired record is; an observed record without one waits for it unseen.
+ * 2. An object keeps its identity until one of its records changes.
+ * 3. A record that cannot be read changes nothing but {@link unreadable}: the object stays as it was. If it is the
+ *    observed record, its revision moves on all the same, so that its writer can replace it.
+ */
+export class MirrorContent {
+  /** Keys of the records that could not be read. */
+  readonly unreadable = new Set<string>();
+  readonly #options: Options;
+  readonly #tables = new Map<string, Map<KindName, ObjectTable>>();
+  readonly #desired = new Map<string, Stored<DesiredRecord<unknown>>>();
+  readonly #observed = new Map<string, Stored<{ state?: State }>>();
+  readonly #agents = new Map<string, LiveAgent>();
+  readonly #keys = new Map<string, KeyRecord>();
+  readonly #keysInOrder = new Ordered<KeyRecord>((a, b) => compareText(a.key, b.key));
+
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  table<K extends KindName>(tenant: string, kind: K): ObjectTable<K> | undefined {
+    return this.#tables.get(tenant)?.get(kind) as ObjectTable<K> | undefined; // the table under K is of kind K
+  }
+
+  key(key: string): KeyRecord | undefined {
+    return this.#keys.get(key);
+  }
+
+  keysUnder(prefix: string): KeyRecord[] {
+    return this.#keysInOrder.run(
+      (record) => record.key < prefix,
+      (record) => record.key.startsWith(prefix),
+    );
+  }
+
+  agent(tenant: string, server: string): LiveAgent | undefined {
+    return this.#agents.get(keys.agent(tenant, server));
+  }
+
+  /** Tenants that are registered or have objects. */
+  tenants(): string[] {
+    const found = new Set<string>();
+    for (const { key } of this.keysUnder(keys.tenant(''))) {
+      const meaning = parseKey(key);
+      if (meaning?.area === 'tenant') found.add(meaning.tenant);
+    }
+    for (const [tenant, tables] of this.#tables) if (tables.values().some((table) => table.size > 0)) found.add(tenant);
+    return [...found].sort();
+  }
+
+  /** Number of objects by kind, over all tenants. */
+  counts(): Map<KindName, number> {
+    const counts = new Map<KindName, number>();
+    for (const tables of this.#tables.values())
+      for (const [kind, table] of tables) counts.set(kind, (counts.get(kind) ?? 0) + table.size);
+    return counts;
+  }
+
+  /** Takes over the changes of one revision. */
+  apply(changes: readonly KeyState[], revision: Revision): Difference {
+    return this.#take(changes, revision, false);
+  }
+
+  /**
+   * Becomes equal to a full list, and tells real differences only. In the same history a key at the same revision has
+   * the same value; in another history values are compared.
+   */
+  replace(entries: readonly Entry[], at: { revision: Revision; sameHistory: boolean; initial: boolean }): Difference {
+    const listed = new Set<string>();
+    const changes: KeyState[] = [];
+    for (const { key, value, modRevision } of entries) {
+      listed.add(key);
+      if (at.sameHistory && this.#revisionOf(key) === modRevision && !this.unreadable.has(key)) continue;
+      changes.push({ key, value, revision: modRevision });
+    }
+    for (const key of [...this.#desired.keys(), ...this.#observed.keys(), ...this.#keys.keys(), ...this.unreadable])
+      if (!listed.has(key)) changes.push({ key, revision: at.revision });
+    return this.#take(changes, at.revision, at.initial);
+  }
+
+  #revisionOf(key: string): Revision | undefined {
+    return (this.#desired.get(key) ?? this.#observed.get(key) ?? this.#keys.get(key))?.revision;
+  }
+
+  #take(changes: readonly KeyState[], revision: Revision, initial: boolean): Difference {
+    const touched = new Map<string, Touched>();
+    const difference: Difference = { objects: [], keys: [] };
+    for (const change of changes) {
+      const meaning = meaningOf(change.key);
+      if (!meaning) continue;
+      const { area } = meaning;
+      if (area === 'desired' || area === 'observed') {
+        const { kind } = meaning;
+        if (!isKindName(kind)) continue;
+        const object = { ...meaning, area, kind };
+        if (this.#takeRecord(change, object)) touch(touched, object);
+      } else {
+        const before = this.#keys.get(change.key);
+        if (before?.value === change.value && before?.revision === change.revision) continue;
+        this.#takeKey(change, before, meaning);
+        difference.keys.push({
+          key: change.key,
+          ...(before && { before: before.value }),
+          ...(change.value !== undefined && { after: change.value }),
+          revision,
+          initial,
+        });
+      }
+    }
+    for (const change of this.#join(touched)) difference.objects.push({ ...change, revision, initial });
+    return difference;
+  }
+
+  /** Whether anything is different. */
+  #takeRecord(change: KeyState, meaning: ObjectMeaning): boolean {
+    const { key, value, revision } = change;
+    const records: Map<string, Stored<object>> = meaning.area === 'desired' ? this.#desired : this.#observed;
+    if (value === undefined) {
+      this.unreadable.delete(key);
+      return records.delete(key);
+    }
+    const before = records.get(key);
+    try {
+      const decoded = this.#decode(meaning, value, revision);
+      this.unreadable.delete(key);
+      if (before?.revision === revision && jsonEqual(before, decoded)) return false;
+      records.set(key, decoded);
+      return true;
+    } catch (error) {
+      this.#reportUnreadable(key, error);
+      if (meaning.area === 'desired') return false;
+      this.#observed.set(key, { ...this.#observed.get(key), revision });
+      return true;
+    }
+  }
+
+  #decode({ area, kind }: ObjectMeaning, value: string, revision: Revision): Stored<object> {
+    const definition = definitionOf(kind);
+    const decoded =
+      area === 'desired'
+        ? { ...decodeDesired(definition, value), revision }
+        : { state: decodeObserved(definition, value), revision };
+    return this.#options.freeze ? deepFreeze(decoded) : decoded;
+  }
+
+  #takeKey({ key, value, revision }: KeyState, before: KeyRecord | undefined, meaning: KeyMeaning): void {
+    const after = value === undefined ? undefined : Object.freeze({ key, value, revision });
+    if (after) this.#keys.set(key, after);
+    else this.#keys.delete(key);
+    this.#keysInOrder.replace(before, after);
+    if (meaning.area !== 'agent') return;
+    this.#agents.delete(key);
+    this.unreadable.delete(key);
+    if (!after) return;
+    try {
+      this.#agents.set(key, Object.freeze({ ...Agent.parse(JSON.parse(after.value)), epoch: revision }));
+    } catch (error) {
+      this.#reportUnreadable(key, error);
+    }
+  }
+
+  #reportUnreadable(key: string, error: unknown): void {
+    this.unreadable.add(key);
+    this.#options.log.error({ key, err: error }, 'record cannot be read');
+  }
+
+  /** Brings the tables up to date, oldest object first, so that a full load appends. */
+  #join(touched: ReadonlyMap<string, Touched>): Omit<ObjectChange, 'revision' | 'initial'>[] {
+    const joined = [...touched.values()].map((it) => ({ it, after: this.#resource(it) }));
+    joined.sort((a, b) => (a.after && b.after ? byCreation(a.after, b.after) : Number(!!a.after) - Number(!!b.after)));
+    const changes: Omit<ObjectChange, 'revision' | 'initial'>[] = [];
+    for (const { it, after } of joined) {
+      const { tenant, kind, id } = it;
+      const table = this.#tableOf(tenant, kind);
+      const before = table.get(id);
+      if (!before && !after) continue;
+      table.set(id, after);
+      const change = { tenant, kind, id, ...(before && { before }), ...(after && { after }) };
+      if (it.desired || !after) changes.push({ ...change, part: 'desired' });
+      if (it.observed && after) changes.push({ ...change, part: 'observed' });
+    }
+    return changes;
+  }
+
+  #resource({ tenant, kind, id }: Touched): ReadonlyResource | undefined {
+    const desired = this.#desired.get(keys.desired(tenant, kind, id));
+    if (!desired) return undefined;
+    const observed = this.#observed.get(keys.observed(tenant, kind, id));
+    const resource = {
+      meta: {
+        tenant,
+        kind,
+        id,
+        desiredRevision: desired.revision,
+        ...(observed && { observedRevision: observed.revision }),
+        ...desired.meta,
+      },
+      desired: desired.desired,
+      ...(observed?.state && { observed: observed.state }),
+    } as Resource; // both records were read by the schemas of the kind
+    return this.#options.freeze ? deepFreeze(resource) : resource;
+  }
+
+  #tableOf(tenant: string, kind: KindName): ObjectTable {
+    const tables = this.#tables.get(tenant) ?? new Map<KindName, ObjectTable>();
+    const table = tables.get(kind) ?? new ObjectTable(kind);
+    this.#tables.set(tenant, tables.set(kind, table));
+    return table;
+  }
+}
+
+/** A key that cannot be understood was written by a newer version, and is left alone. */
+function meaningOf(key: string): KeyMeaning | undefined {
+  try {
+    return parseKey(key);
+  } catch {
+    return undefined;
+  }
+}
+
+function touch(touched: Map<string, Touched>, { area, tenant, kind, id }: ObjectMeaning): void {
+  const key = keys.desired(tenant, kind, id);
+  const it = touched.get(key) ?? { tenant, kind, id, desired: false, observed: false };
+  it[area] = true;
+  touched.set(key, it);
+}

@@ -1,0 +1,267 @@
+import { wait } from './clock.ts';
+import { isCompacted, isRewound, isUnavailable, unavailable } from './errors.ts';
+import { keys } from './keys.ts';
+import { MirrorContent } from './mirror-content.ts';
+import type { Difference } from './mirror-content.ts';
+import { mirrorMetrics, noMirrorMetrics } from './mirror-metrics.ts';
+import type { MirrorMetrics } from './mirror-metrics.ts';
+import type { KeyChange, Mirror, MirrorOptions, ObjectChange, TenantView } from './mirror.ts';
+import { revision } from './revision.ts';
+import type { Revision } from './revision.ts';
+import type { Batch, Change, Entry } from './store.ts';
+
+const limits = {
+  /** Keys of one page of a list. */
+  page: 1000,
+  firstRetryMs: 100,
+  maxRetryMs: 30_000,
+  /** A watch that lasted as long forgets the failures before it. */
+  healthyMs: 120_000,
+} as const;
+
+type Cause = Parameters<MirrorMetrics['interrupted']>[0];
+
+/** The mirror's loop; `Mirror` says what it promises. */
+export class StoreMirror implements Mirror, AsyncDisposable {
+  readonly #options: MirrorOptions;
+  readonly #content: MirrorContent;
+  readonly #metrics: MirrorMetrics;
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #stop = new AbortController();
+  readonly #loop: Promise<void>;
+  readonly #objectListeners = new Set<(change: ObjectChange) => void>();
+  readonly #keyListeners = new Set<(change: KeyChange) => void>();
+  readonly #waiters = new Set<{ revision: Revision; resolve: () => void }>();
+  #applied = revision(0);
+  #isReady = false;
+  /** The history that the content is of. */
+  #incarnation: string | undefined;
+  /** The watch cannot go on from what was applied. */
+  #mustList = true;
+
+  constructor(options: MirrorOptions) {
+    const { store, log, freeze = true, registry } = options;
+    const content = new MirrorContent({ log, freeze });
+    this.#options = options;
+    this.#content = content;
+    this.#metrics = registry
+      ? mirrorMetrics(registry, {
+          applied: () => this.#applied,
+          isReady: () => this.#isReady,
+          unreadable: () => content.unreadable.size,
+          objects: () => content.counts(),
+          lag: async () => Math.max(0, (await store.revision()) - this.#applied),
+        })
+      : noMirrorMetrics;
+    this.#ready.promise.catch(() => undefined); // closed before it was filled, and nobody waits
+    this.#loop = this.#run(this.#stop.signal);
+  }
+
+  get applied(): Revision {
+    return this.#applied;
+  }
+
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  tenant(tenant: string): TenantView {
+    const content = this.#content;
+    return {
+      tenant,
+      get: (kind, id) => content.table(tenant, kind)?.get(id),
+      by: (kind, index, value) => content.table(tenant, kind)?.by(index, value) ?? [],
+      list: (kind) => content.table(tenant, kind)?.list() ?? [],
+      agent: (server) => content.agent(tenant, server),
+    };
+  }
+
+  tenants(): readonly string[] {
+    return this.#content.tenants();
+  }
+
+  key(key: string): { value: string; revision: Revision } | undefined {
+    return this.#content.key(key);
+  }
+
+  keysUnder(prefix: string): readonly { key: string; value: string; revision: Revision }[] {
+    return this.#content.keysUnder(prefix);
+  }
+
+  subscribe(listener: (change: ObjectChange) => void): () => void {
+    return addTo(this.#objectListeners, listener);
+  }
+
+  subscribeKeys(listener: (change: KeyChange) => void): () => void {
+    return addTo(this.#keyListeners, listener);
+  }
+
+  reached(wanted: Revision, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (this.#isReady && this.#applied >= wanted) {
+        resolve();
+        return;
+      }
+      if (signal.aborted) {
+        reject(signal.reason as Error); // as in `wait`
+        return;
+      }
+      const waiter = {
+        revision: wanted,
+        resolve: () => {
+          signal.removeEventListener('abort', abort);
+          resolve();
+        },
+      };
+      const abort = (): void => {
+        this.#waiters.delete(waiter);
+        reject(signal.reason as Error); // as in `wait`
+      };
+      signal.addEventListener('abort', abort, { once: true });
+      this.#waiters.add(waiter);
+    });
+  }
+
+  async close(): Promise<void> {
+    const closed = new Error('Mirror is closed');
+    this.#stop.abort(closed);
+    this.#ready.reject(closed);
+    await this.#loop;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { clock, random = Math.random } = this.#options;
+    for (let failures = 0; ; failures++) {
+      let since = clock.monotonic();
+      try {
+        if (this.#mustList || this.#incarnation !== this.#options.store.incarnation) await this.#fill(signal);
+        since = clock.monotonic();
+        await this.#follow(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#interrupted(error);
+      }
+      if (clock.monotonic() - since >= limits.healthyMs) failures = 0;
+      const most = Math.min(limits.maxRetryMs, limits.firstRetryMs * 2 ** failures);
+      try {
+        await wait(clock, most * (0.5 + random() / 2), signal);
+      } catch {
+        return; // only the signal ends the wait early
+      }
+    }
+  }
+
+  /** Lists everything at one revision, and becomes equal to it in one step. */
+  async #fill(signal: AbortSignal): Promise<void> {
+    const { store, log } = this.#options;
+    const { incarnation } = store;
+    const entries: Entry[] = [];
+    let page = await store.list(keys.all, { limit: limits.page });
+    const at = page.revision;
+    entries.push(...page.entries);
+    while (page.next !== undefined) {
+      signal.throwIfAborted();
+      page = await store.list(keys.all, { limit: limits.page, after: page.next, at });
+      entries.push(...page.entries);
+    }
+    signal.throwIfAborted();
+    const initial = !this.#isReady;
+    const sameHistory = this.#incarnation === incarnation;
+    const difference = this.#content.replace(entries, { revision: at, sameHistory, initial });
+    this.#incarnation = incarnation;
+    this.#mustList = false;
+    this.#isReady = true;
+    this.#applied = at;
+    log.info(
+      { revision: at, entries: entries.length, objects: difference.objects.length, initial },
+      'mirror is filled',
+    );
+    this.#tell(difference);
+    this.#ready.resolve();
+    this.#wake();
+  }
+
+  /** Ends by the signal or by throwing. */
+  async #follow(signal: AbortSignal): Promise<void> {
+    const from = revision(this.#applied + 1);
+    for await (const batch of this.#options.store.watch(keys.all, from, signal)) this.#apply(batch);
+    signal.throwIfAborted();
+    throw unavailable('the watch ended by itself');
+  }
+
+  #apply(batch: Batch): void {
+    for (const changes of revisionsOf(batch)) {
+      const [{ revision: at }] = changes;
+      const difference = this.#content.apply(changes, at);
+      this.#applied = at;
+      this.#tell(difference);
+    }
+    this.#applied = batch.revision;
+    this.#wake();
+  }
+
+  #interrupted(error: unknown): void {
+    const cause: Cause = causeOf(error);
+    this.#mustList ||= cause !== 'unavailable';
+    this.#metrics.interrupted(cause);
+    const fields = { cause, applied: this.#applied, err: error };
+    if (cause === 'failed') this.#options.log.error(fields, 'mirror failed');
+    else this.#options.log.warn(fields, 'mirror is interrupted');
+  }
+
+  #tell({ objects, keys: changed }: Difference): void {
+    for (const change of changed) this.#tellAll(this.#keyListeners, change);
+    for (const change of objects) this.#tellAll(this.#objectListeners, change);
+  }
+
+  /** A listener that throws is its owner's defect: the others and the mirror go on. */
+  #tellAll<T>(listeners: ReadonlySet<(change: T) => void>, change: T): void {
+    for (const listener of listeners) {
+      try {
+        listener(change);
+      } catch (error) {
+        this.#options.log.error({ err: error }, 'listener of the mirror failed');
+      }
+    }
+  }
+
+  #wake(): void {
+    for (const waiter of this.#waiters) {
+      if (waiter.revision > this.#applied) continue;
+      this.#waiters.delete(waiter);
+      waiter.resolve();
+    }
+  }
+}
+
+function addTo<T>(listeners: Set<(change: T) => void>, listener: (change: T) => void): () => void {
+  // A function of its own for each subscription, so that one that subscribes twice is called twice.
+  const own = (change: T): void => listener(change);
+  listeners.add(own);
+  return () => void listeners.delete(own);
+}
+
+function causeOf(error: unknown): Cause {
+  if (isUnavailable(error)) return 'unavailable';
+  if (isCompacted(error)) return 'compacted';
+  return isRewound(error) ? 'rewound' : 'failed';
+}
+
+/** The changes of a batch by revision; they come in its order. */
+function revisionsOf({ events }: Batch): [Change, ...Change[]][] {
+  const groups: [Change, ...Change[]][] = [];
+  for (const event of events) {
+    const last = groups.at(-1);
+    if (last && last[0].revision === event.revision) last.push(event);
+    else groups.push([event]);
+  }
+  return groups;
+}

@@ -1,0 +1,272 @@
+import { committed } from './commit-failure.ts';
+import { conflict } from './errors.ts';
+import type { CommitFailure } from './commit-failure.ts';
+import type { Clock } from './clock.ts';
+import { definitionOf } from './definition.ts';
+import { jsonEqual } from './json-equal.ts';
+import { keys } from './keys.ts';
+import type { DesiredOf, KindName } from './kinds/kinds.ts';
+import { observation } from './observation.ts';
+import type { Observation } from './observation.ts';
+import { cloneResource, encodeDesired, succeed } from './record.ts';
+import type { CreateOptions, Unit } from './repo.ts';
+import type { OwnerRef, ReadonlyResource, Resource } from './resource.ts';
+import { revision } from './revision.ts';
+import type { Revision } from './revision.ts';
+import type { Guard, Store, Txn, Write } from './store.ts';
+
+/** What becomes of one object. Everything that a unit does to the object is done to its one plan. */
+interface Plan {
+  /** As it was read; absent for an object that the unit creates. */
+  base?: ReadonlyResource;
+  /** As it will be: the object that all calls of the unit answer with. */
+  next: Resource;
+  /** Its records and names go. */
+  removed: boolean;
+}
+
+/** A unit of work on one tenant's objects; see `Unit` for what its calls mean. */
+export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
+  const plans = new Map<string, Plan>();
+  const observations = new Map<string, Observation>();
+  const guards: Guard[] = [];
+  const writes: Write[] = [];
+  let sent = false;
+
+  function planOf(it: ReadonlyResource): Plan {
+    const { kind, id, desiredRevision } = it.meta;
+    if (it.meta.tenant !== tenant)
+      throw new Error(`Cannot write an object of another tenant than ${tenant}: ${it.meta.tenant}`);
+    const key = keys.desired(tenant, kind, id);
+    const known = plans.get(key);
+    if (!known) {
+      const plan = { base: it, next: cloneResource(it), removed: false };
+      plans.set(key, plan);
+      return plan;
+    }
+    if (known.next.meta.desiredRevision !== desiredRevision)
+      throw conflict(`Cannot write ${kind} as two states of it were read: ${id}`, {
+        why: 'changed',
+        ref: { kind, id },
+      });
+    return known;
+  }
+
+  /** The plan of an object that must still be there for the call to mean anything. */
+  function livePlanOf(it: ReadonlyResource): Plan {
+    const plan = planOf(it);
+    if (plan.removed) throw new Error(`Cannot change ${it.meta.kind} as this unit deletes it: ${it.meta.id}`);
+    return plan;
+  }
+
+  function create<K extends KindName>(
+    kind: K,
+    id: string,
+    desired: DesiredOf<K>,
+    options: CreateOptions = {},
+  ): Resource<K> {
+    const key = keys.desired(tenant, kind, id);
+    if (plans.has(key)) throw new Error(`Cannot create ${kind} as this unit has it already: ${id}`);
+    const definition = definitionOf(kind);
+    const parsed = definition.desired.parse(desired);
+    const at = clock.now().toISOString();
+    const next: Resource<K> = {
+      meta: {
+        tenant,
+        kind,
+        id,
+        generation: 1,
+        desiredRevision: revision(0),
+        createdAt: at,
+        updatedAt: at,
+        finalizers: [...(definition.finalizers ?? [])],
+        owners: mergedOwners(derivedOwners(kind, parsed), options.owners ?? []),
+        labels: { ...options.labels },
+      },
+      desired: parsed,
+    };
+    plans.set(key, { next: next as Resource, removed: false }); // K is forgotten: a plan's kind is in its meta
+    return next;
+  }
+
+  function change<K extends KindName>(it: ReadonlyResource<K>, edit: (draft: DesiredOf<K>) => void): Resource<K> {
+    const plan = livePlanOf(it as ReadonlyResource);
+    const next = plan.next as Resource<K>; // the plan of an object of kind K
+    const draft = structuredClone(next.desired);
+    edit(draft);
+    const desired = definitionOf(it.meta.kind).desired.parse(draft);
+    if (jsonEqual(desired, next.desired)) return next;
+    const before = derivedOwners(it.meta.kind, next.desired);
+    const given = next.meta.owners.filter((owner) => !before.some((derived) => isSame(derived, owner)));
+    next.meta.owners = mergedOwners(derivedOwners(it.meta.kind, desired), given);
+    succeed(next.desired as object, desired as object); // states are objects: their schemas are
+    next.desired = desired;
+    stamp(plan);
+    return next;
+  }
+
+  /** Generation and time of change follow from what differs from the state that was read. */
+  function stamp({ base, next }: Plan): void {
+    if (!base) return;
+    const changed =
+      next.meta.deletionRequestedAt !== base.meta.deletionRequestedAt || !jsonEqual(next.desired, base.desired);
+    const touched = changed || !jsonEqual(next.meta.labels, base.meta.labels);
+    next.meta.generation = base.meta.generation + (changed ? 1 : 0);
+    next.meta.updatedAt = touched ? clock.now().toISOString() : base.meta.updatedAt;
+  }
+
+  function transaction(): Txn {
+    const all = [...guards];
+    const changes = [...writes];
+    for (const [key, plan] of plans) {
+      const { base, next } = plan;
+      if (!base && plan.removed) continue;
+      all.push(base ? { key, is: 'at', revision: base.meta.desiredRevision } : { key, is: 'absent' });
+      if (plan.removed) changes.push(...removal(next));
+      else if (isWritten(plan)) changes.push({ put: key, value: encodeDesired(definitionOf(next.meta.kind), next) });
+    }
+    for (const [key, change] of observations) {
+      const plan = plans.get(key);
+      if (plan?.removed) continue;
+      if (!plan) all.push({ key, is: 'present' });
+      all.push(change.guard);
+      changes.push(change.write);
+    }
+    const names = nameChanges(plans.values());
+    return { if: distinct([...all, ...names.guards]), then: [...changes, ...names.writes] };
+  }
+
+  return {
+    create,
+    change,
+    label(it, labels) {
+      const plan = livePlanOf(it as ReadonlyResource); // a resource of any kind is a resource
+      plan.next.meta.labels = { ...labels };
+      stamp(plan);
+      return plan.next as Resource<typeof it.meta.kind>; // as in `change`
+    },
+    requestDelete(it) {
+      const plan = planOf(it);
+      const { meta } = plan.next;
+      meta.deletionRequestedAt ??= clock.now().toISOString();
+      plan.removed ||= meta.finalizers.length === 0;
+      stamp(plan);
+    },
+    release(it, finalizer) {
+      const plan = planOf(it);
+      const { meta } = plan.next;
+      meta.finalizers = meta.finalizers.filter((name) => name !== finalizer);
+      plan.removed ||= meta.finalizers.length === 0 && meta.deletionRequestedAt !== undefined;
+    },
+    observe(it, observed) {
+      const key = keys.desired(tenant, it.meta.kind, it.meta.id);
+      const change = observation(it, observed);
+      if (change) observations.set(key, change);
+      else observations.delete(key);
+    },
+    require(it) {
+      planOf(it);
+    },
+    guard: (guard) => void guards.push(guard),
+    write: (write) => void writes.push(write),
+    async commit() {
+      if (sent) throw new Error('Cannot commit a unit twice');
+      sent = true;
+      const txn = transaction();
+      if (txn.then.length === 0) return { committed: true, revision: highestRead(plans.values()) };
+      const result = await store.txn(txn);
+      if (result.committed) settle(plans.values(), result.revision);
+      return result;
+    },
+  };
+}
+
+/** Commits, or says by a conflict which guard failed. @throws conflict */
+export async function commit(unit: Unit): Promise<Revision> {
+  return committed(await unit.commit());
+}
+
+function settle(plans: Iterable<Plan>, at: Revision): void {
+  for (const plan of plans) if (isWritten(plan)) plan.next.meta.desiredRevision = at;
+}
+
+function isWritten({ base, next }: Plan): boolean {
+  if (!base) return true;
+  const { meta } = next;
+  return (
+    meta.generation !== base.meta.generation ||
+    meta.updatedAt !== base.meta.updatedAt ||
+    !jsonEqual(meta.finalizers, base.meta.finalizers)
+  );
+}
+
+function removal({ meta: { tenant, kind, id } }: Resource): Write[] {
+  return [keys.desired, keys.observed, keys.events].map((key) => ({ delete: key(tenant, kind, id) }));
+}
+
+/** Names follow their objects. One that moves between two of them needs no guard: its old holder is guarded itself. */
+function nameChanges(plans: Iterable<Plan>): { guards: Guard[]; writes: Write[] } {
+  const freed = new Set<string>();
+  const claimed = new Map<string, Resource>();
+  for (const { base, next, removed } of plans) {
+    const before = base ? nameKeys(base) : [];
+    const after = removed ? [] : nameKeys(next);
+    for (const name of before) if (!after.includes(name)) freed.add(name);
+    for (const name of after) {
+      if (before.includes(name)) continue;
+      if (claimed.has(name)) throw claimedTwice(next);
+      claimed.set(name, next);
+    }
+  }
+  const guards: Guard[] = [];
+  const writes: Write[] = [];
+  for (const [key, holder] of claimed) {
+    if (!freed.delete(key)) guards.push({ key, is: 'absent' });
+    writes.push({ put: key, value: JSON.stringify({ id: holder.meta.id }) });
+  }
+  for (const key of freed) writes.push({ delete: key });
+  return { guards, writes };
+}
+
+function nameKeys({ meta, desired }: ReadonlyResource): string[] {
+  const names = definitionOf(meta.kind).unique?.(desired as DesiredOf<KindName>) ?? []; // only read
+  return names.map(({ scope, name }) => keys.unique(meta.tenant, meta.kind, scope, name));
+}
+
+function derivedOwners<K extends KindName>(kind: K, desired: DesiredOf<K>): OwnerRef[] {
+  return (definitionOf(kind).owners?.(desired) ?? []) as OwnerRef[]; // kinds name kinds: `kinds.ts` closes the circle
+}
+
+function isSame(a: OwnerRef, b: OwnerRef): boolean {
+  return a.kind === b.kind && a.id === b.id;
+}
+
+/** Each owner once; it blocks if any of its mentions does. */
+function mergedOwners(derived: readonly OwnerRef[], given: readonly OwnerRef[]): OwnerRef[] {
+  const merged: OwnerRef[] = [];
+  for (const owner of [...derived, ...given]) {
+    const known = merged.find((one) => isSame(one, owner));
+    if (known) known.blocks ||= owner.blocks;
+    else merged.push({ ...owner });
+  }
+  return merged;
+}
+
+function distinct(guards: readonly Guard[]): Guard[] {
+  return [
+    ...new Map(
+      guards.map((guard) => [JSON.stringify([guard.key, guard.is, 'revision' in guard && guard.revision]), guard]),
+    ).values(),
+  ];
+}
+
+function highestRead(plans: Iterable<Plan>): Revision {
+  let highest = revision(0);
+  for (const { base } of plans) if (base && base.meta.desiredRevision > highest) highest = base.meta.desiredRevision;
+  return highest;
+}
+
+function claimedTwice({ meta }: Resource): Error {
+  const reason: CommitFailure = { why: 'exists', ref: { kind: meta.kind, id: meta.id } };
+  return conflict(`Cannot use one name for two objects of one transaction: ${meta.kind} ${meta.id}`, reason);
+}
