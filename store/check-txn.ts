@@ -5,7 +5,7 @@ import type { Txn } from './store.ts';
 /**
  * Refuses a transaction that some backend could not take, before any backend sees it.
  *
- * @throws TooLarge above {@link limits}; RangeError for an empty or malformed key or one that is written twice.
+ * @throws TooLarge above {@link limits}; RangeError for an empty or malformed key, one that is written twice, a guard at revision 0.
  */
 export function checkTxn(txn: Txn): void {
   const operations = txn.if.length + txn.then.length;
@@ -13,7 +13,11 @@ export function checkTxn(txn: Txn): void {
     throw tooLarge(`A transaction has at most ${limits.operations} guards and writes: got ${operations}`);
   let bytes = 0;
   // A failed guard reads its key in the same request, so the key counts twice.
-  for (const guard of txn.if) bytes += 2 * checkKey(guard.key);
+  for (const guard of txn.if) {
+    bytes += 2 * checkKey(guard.key);
+    // 0 would mean "absent" to some backends and "never" to others.
+    if (guard.is === 'at' && guard.revision < 1) throw new RangeError(`A guard is at a revision from 1: got 0`);
+  }
   const written = new Set<string>();
   for (const write of txn.then) {
     const key = 'put' in write ? write.put : write.delete;

@@ -23,7 +23,13 @@ export interface Store {
   get(key: string): Promise<Entry | undefined>;
   /** One page of a range in key order. `after` is exclusive; `at` reads the past. Default limit 1000. */
   list(range: KeyRange, options?: ListOptions): Promise<Page>;
-  /** All or nothing, in one revision. A guard that fails is an answer, not an error. */
+  /**
+   * All or nothing, in one revision; deleting absent keys alone changes nothing and yields none. A guard that fails is
+   * an answer, not an error.
+   *
+   * @throws Conflict if the lease of a write is gone; TooLarge above the limits; RangeError for a key that is empty,
+   * malformed or written twice; Unavailable.
+   */
   txn(txn: Txn): Promise<TxnResult>;
   /** @throws Compacted, Rewound or Unavailable, never silently ends. Never reconnects: recovery is the mirror's. */
   watch(range: KeyRange, from: Revision, signal: AbortSignal): AsyncIterable<Batch>;
@@ -31,7 +37,11 @@ export interface Store {
   lease(ttlMs: number): Promise<Lease>;
   /** Linearizable read of the current revision. */
   revision(): Promise<Revision>;
-  /** Forgets history below `before`; the present is kept. */
+  /**
+   * Forgets history up to `before`; the present is kept. Lists at `before` and watches above it go on working.
+   *
+   * @throws Rewound if `before` is above the current revision.
+   */
   compact(before: Revision): Promise<void>;
   /** Ends watches with Unavailable, revokes nothing, frees every handle. */
   close(): Promise<void>;
@@ -95,7 +105,10 @@ export interface Batch {
   events: Change[];
 }
 
-/** No `value`: the key was deleted. `previous` is the value it had. */
+/**
+ * No `value`: the key was deleted. `previous` is the value it had, a convenience: a slow reader may miss it where
+ * history was compacted meanwhile.
+ */
 export interface Change {
   key: string;
   revision: Revision;
@@ -107,7 +120,10 @@ export type LeaseId = string & { readonly __brand: 'LeaseId' };
 
 export interface Lease {
   readonly id: LeaseId;
-  /** Aborts at the local monotonic deadline: `last renewal sent + ttl - 15 %`. Never later than the expiry. */
+  /**
+   * Aborts at the local monotonic deadline: `last renewal sent + ttl - 15 %`. Never later than the expiry. A revocation
+   * and the end of the store abort it too: nobody renews any more.
+   */
   readonly lost: AbortSignal;
   /** Deletes the keys of the lease now. */
   revoke(): Promise<void>;

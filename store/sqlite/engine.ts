@@ -1,8 +1,9 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { compacted, conflict, rewound } from '../errors.ts';
+import { guardHolds } from '../guard-holds.ts';
 import { revision } from '../revision.ts';
 import type { Revision } from '../revision.ts';
-import type { Batch, Change, Entry, Guard, KeyRange, LeaseId, ListOptions, Page, Txn, TxnResult } from '../store.ts';
+import type { Batch, Change, Entry, KeyRange, LeaseId, ListOptions, Page, Txn, TxnResult } from '../store.ts';
 import { keyBounds } from './key-bounds.ts';
 import type { Head } from './schema.ts';
 
@@ -71,7 +72,7 @@ export class Engine {
 
   /** Inside {@link atomically}. @throws Conflict, having written nothing, if a lease of a write is gone. */
   apply(txn: Txn, isLive: (lease: LeaseId) => boolean): TxnResult {
-    const failed = txn.if.filter((guard) => !holds(guard, this.#revisionOf(guard.key)));
+    const failed = txn.if.filter((guard) => !guardHolds(guard, this.#revisionOf(guard.key)));
     if (failed.length > 0)
       return {
         committed: false,
@@ -176,9 +177,9 @@ export class Engine {
     return 1;
   }
 
-  #revisionOf(key: string): number | undefined {
+  #revisionOf(key: string): Revision | undefined {
     const rev = this.#sql.present.get(key)?.['rev'];
-    return rev === undefined ? undefined : Number(rev);
+    return rev === undefined ? undefined : revision(Number(rev));
   }
 
   #future(wanted: Revision): Error {
@@ -220,17 +221,6 @@ function statements(db: DatabaseSync) {
     forgetDeletions: db.prepare('DELETE FROM log WHERE rev > ? AND rev <= ? AND value IS NULL'),
     freePages: db.prepare('PRAGMA freelist_count'),
   } satisfies Record<string, StatementSync>;
-}
-
-function holds(guard: Guard, modRevision: number | undefined): boolean {
-  switch (guard.is) {
-    case 'absent':
-      return modRevision === undefined;
-    case 'present':
-      return modRevision !== undefined;
-    case 'at':
-      return modRevision === guard.revision;
-  }
 }
 
 type Row = ReturnType<StatementSync['all']>[number];

@@ -1,0 +1,160 @@
+import { checkTxn } from '../check-txn.ts';
+import type { Clock } from '../clock.ts';
+import { guardHolds } from '../guard-holds.ts';
+import { isCompacted, rewound, unavailable } from '../errors.ts';
+import type { Revision } from '../revision.ts';
+import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, Txn, TxnResult } from '../store.ts';
+import type { Endpoints } from './endpoints.ts';
+import { saysCompacted, saysFuture, toStoreError } from './failure.ts';
+import type { History } from './history.ts';
+import { grantLease } from './lease.ts';
+import { watch } from './watch.ts';
+import type { WatchContext } from './watch.ts';
+import { keyAfter, toBounds, toCompare, toEntry, toOperation } from './wire.ts';
+
+/** The store in an etcd cluster that serves this product alone. */
+export class EtcdStore implements Store, AsyncDisposable {
+  readonly #endpoints: Endpoints;
+  readonly #history: History;
+  readonly #clock: Clock;
+  readonly #closed = new AbortController();
+
+  constructor(endpoints: Endpoints, history: History, clock: Clock) {
+    this.#endpoints = endpoints;
+    this.#history = history;
+    this.#clock = clock;
+  }
+
+  get incarnation(): string {
+    return this.#history.incarnation;
+  }
+
+  async get(key: string): Promise<Entry | undefined> {
+    return this.#attempt(`read "${key}"`, async () => {
+      const { header, kvs } = await this.#endpoints.repeatable(({ client, options }) =>
+        client.kv.range({ key: Buffer.from(key) }, options),
+      );
+      this.#history.observe(header);
+      return kvs[0] && toEntry(kvs[0]);
+    });
+  }
+
+  async list(range: KeyRange, options: ListOptions = {}): Promise<Page> {
+    return this.#attempt(`list "${range.prefix}"`, async () => {
+      try {
+        return await this.#list(range, options);
+      } catch (error) {
+        const { at } = options;
+        if (at !== undefined && saysCompacted(error)) throw await this.#compactedBelow(range, at);
+        if (at !== undefined && saysFuture(error))
+          throw rewound(this.incarnation, `wanted revision ${at}, which is above the one of the store`);
+        throw error;
+      }
+    });
+  }
+
+  async #list(range: KeyRange, { limit = 1000, after, at }: ListOptions): Promise<Page> {
+    const bounds = toBounds(range);
+    const next = keyAfter(after ?? '');
+    const key = bounds.key.compare(next) < 0 ? next : bounds.key;
+    const { header, kvs, more } = await this.#endpoints.repeatable(({ client, options }) =>
+      client.kv.range({ ...bounds, key, limit, ...(at === undefined ? {} : { revision: at }) }, options),
+    );
+    const now = this.#history.observe(header);
+    const entries = kvs.map(toEntry);
+    const last = entries.at(-1);
+    return { entries, revision: at ?? now, ...(more && last !== undefined ? { next: last.key } : {}) };
+  }
+
+  /** etcd says how far it has compacted to nobody but a watch that starts below. */
+  async #compactedBelow(range: KeyRange, at: Revision): Promise<unknown> {
+    const probe = new AbortController();
+    try {
+      for await (const _ of this.watch(range, at, probe.signal)) break;
+    } catch (error) {
+      if (isCompacted(error)) return error;
+      throw error;
+    } finally {
+      probe.abort();
+    }
+    return unavailable(`the history at revision ${at} is being compacted`);
+  }
+
+  async txn(txn: Txn): Promise<TxnResult> {
+    checkTxn(txn);
+    return this.#attempt('commit', async () => {
+      const { header, succeeded, responses } = await this.#endpoints.once(({ client, options }) =>
+        client.kv.txn(
+          {
+            compare: txn.if.map(toCompare),
+            success: txn.then.map(toOperation),
+            failure: txn.if.map((guard) => ({ request_range: { key: Buffer.from(guard.key) } })),
+          },
+          options,
+        ),
+      );
+      const revision = this.#history.observe(header);
+      if (succeeded) return { committed: true, revision };
+      const found = responses.map(({ response_range: { kvs } }) => kvs[0] && toEntry(kvs[0]));
+      const failed = txn.if
+        .map((guard, index) => ({ guard, current: found[index] }))
+        .filter(({ guard, current }) => !guardHolds(guard, current?.modRevision))
+        .map(({ guard, current }) => (current === undefined ? { guard } : { guard, current }));
+      return { committed: false, revision, failed };
+    });
+  }
+
+  watch(range: KeyRange, from: Revision, signal: AbortSignal): AsyncIterable<Batch> {
+    return watch(this.#context(), range, from, signal);
+  }
+
+  async lease(ttlMs: number): Promise<Lease> {
+    if (!(ttlMs >= 1000)) throw new RangeError(`A lease lives for at least 1000 ms: got ${ttlMs}`);
+    return this.#attempt('grant a lease', () => grantLease(this.#context(), ttlMs));
+  }
+
+  async revision(): Promise<Revision> {
+    return this.#attempt('read the revision', async () => {
+      const { header } = await this.#endpoints.repeatable(({ client, options }) =>
+        client.kv.range({ key: Buffer.of(0), count_only: true }, options),
+      );
+      return this.#history.observe(header);
+    });
+  }
+
+  async compact(before: Revision): Promise<void> {
+    return this.#attempt(`compact history below revision ${before}`, async () => {
+      try {
+        await this.#endpoints.repeatable(({ client, options }) => client.kv.compact({ revision: before }, options));
+      } catch (error) {
+        if (saysFuture(error)) throw rewound(this.incarnation, `compaction wanted revision ${before}`);
+        if (!saysCompacted(error)) throw error;
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed.signal.aborted) return;
+    this.#closed.abort();
+    this.#endpoints.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #context(): WatchContext {
+    const closed = this.#closed.signal;
+    return { endpoints: this.#endpoints, history: this.#history, clock: this.#clock, closed };
+  }
+
+  /** Whatever goes wrong inside comes out as an error of the contract. */
+  async #attempt<T>(what: string, call: () => Promise<T>): Promise<T> {
+    if (this.#closed.signal.aborted) throw unavailable('the store was closed');
+    try {
+      return await call();
+    } catch (error) {
+      throw toStoreError(error, what);
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import { conflict, StoreError, tooLarge, unavailable } from '../errors.ts';
+
+/** etcd's own words, which are all that its client keeps of an error. */
+const says = {
+  compacted: 'required revision has been compacted',
+  future: 'required revision is a future revision',
+  leaseGone: 'requested lease not found',
+  tooLarge: /request is too large|too many operations|received message larger than max/,
+  /** grpc-js gave up before a byte was sent. */
+  unsent: /No connection established|Channel closed before call started|Name resolution failed/,
+};
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The revision asked for was compacted away. */
+export function saysCompacted(error: unknown): boolean {
+  return textOf(error).includes(says.compacted);
+}
+
+/** The revision asked for is above the store's. */
+export function saysFuture(error: unknown): boolean {
+  return textOf(error).includes(says.future);
+}
+
+/** The lease expired or was revoked. */
+export function saysLeaseGone(error: unknown): boolean {
+  return textOf(error).includes(says.leaseGone);
+}
+
+/** The request certainly never reached a server, so sending it again cannot do it twice. */
+export function isUnsent(error: unknown): boolean {
+  return says.unsent.test(textOf(error));
+}
+
+/** What a caller of the store sees of a failed call; `what` says what was attempted. */
+export function toStoreError(error: unknown, what: string): StoreError {
+  if (error instanceof StoreError) return error;
+  if (saysLeaseGone(error)) return conflict(`Cannot ${what} as the lease is gone`);
+  if (says.tooLarge.test(textOf(error))) return tooLarge(`Cannot ${what}: ${textOf(error)}`);
+  return unavailable(`cannot ${what}: ${textOf(error)}`, error);
+}

@@ -1,0 +1,31 @@
+import type { Clock } from './clock.ts';
+import type { EtcdTls } from './etcd/endpoints.ts';
+import { openEtcd } from './etcd/open.ts';
+import { openSqlite } from './sqlite/open.ts';
+import type { Store } from './store.ts';
+
+/** The clock drives the leases; `tls` is for etcd. */
+export interface OpenOptions {
+  clock?: Clock;
+  tls?: EtcdTls;
+}
+
+/**
+ * Opens the store that a URL names: `sqlite:PATH`, `sqlite::memory:` or `etcd://HOST:PORT,HOST:PORT`.
+ *
+ * @throws RangeError for another URL; Unavailable if the store cannot be reached or is held by another process.
+ */
+export async function openStore(url: string, options: OpenOptions = {}): Promise<Store & AsyncDisposable> {
+  const { clock, tls } = options;
+  const withClock = clock === undefined ? {} : { clock };
+  const path = after(url, 'sqlite:');
+  if (path !== undefined) return openSqlite({ path, ...withClock });
+  const hosts = after(url, 'etcd://')?.split(',');
+  if (hosts?.every((host) => /^[^/\s]+:\d+$/.test(host)) === true)
+    return openEtcd({ hosts, ...withClock, ...(tls === undefined ? {} : { tls }) });
+  throw new RangeError(`A store is named by sqlite:PATH or etcd://HOST:PORT,HOST:PORT: got "${url}"`);
+}
+
+function after(url: string, scheme: string): string | undefined {
+  return url.startsWith(scheme) && url.length > scheme.length ? url.slice(scheme.length) : undefined;
+}

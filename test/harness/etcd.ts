@@ -1,0 +1,178 @@
+import { execFile, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const startMs = 20_000;
+
+interface MemberOptions {
+  name: string;
+  folder: string;
+  clientPort: number;
+  peerPort: number;
+  initialCluster: string;
+  flags: readonly string[];
+}
+
+/** One real etcd on loopback, with its data in a folder of its own. */
+export class EtcdServer implements AsyncDisposable {
+  readonly #options: MemberOptions;
+  #data: string;
+  #child: ChildProcess | undefined;
+  #restores = 0;
+
+  constructor(options: MemberOptions) {
+    this.#options = options;
+    this.#data = join(options.folder, 'data');
+  }
+
+  get port(): number {
+    return this.#options.clientPort;
+  }
+
+  /** As a store wants it: `HOST:PORT`. */
+  get host(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  /** Starts the process; {@link ready} tells when it serves. */
+  launch(): void {
+    const { name, clientPort, peerPort, initialCluster, flags } = this.#options;
+    const client = `http://127.0.0.1:${clientPort}`;
+    const peer = `http://127.0.0.1:${peerPort}`;
+    const child = spawn(
+      'etcd',
+      [
+        ...['--name', name, '--data-dir', this.#data],
+        ...['--listen-client-urls', client, '--advertise-client-urls', client],
+        ...['--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer],
+        ...['--initial-cluster', initialCluster, '--heartbeat-interval', '50', '--election-timeout', '500'],
+        ...['--logger', 'zap', '--log-level', 'error', '--log-outputs', 'stderr', ...flags],
+      ],
+      { stdio: 'ignore' },
+    );
+    this.#child = child;
+    // A missing program fails the test that waits for it.
+    child.once('error', (error) => (this.#failure = error));
+    process.once('exit', this.#killAtExit);
+  }
+
+  #failure: Error | undefined;
+  readonly #killAtExit = (): void => void this.#child?.kill('SIGKILL');
+
+  /** Resolves once the cluster has a leader and this member answers. */
+  async ready(): Promise<void> {
+    const deadline = performance.now() + startMs;
+    for (;;) {
+      if (this.#failure !== undefined) throw new Error('Cannot start etcd', { cause: this.#failure });
+      if (this.#child?.exitCode !== null) throw new Error(`etcd ended with code ${this.#child?.exitCode}`);
+      if (await isHealthy(this.host)) return;
+      if (performance.now() > deadline) throw new Error(`etcd did not serve within ${startMs} ms`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  /** As a power cut would: no handler runs. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const exit = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exit;
+    process.off('exit', this.#killAtExit);
+  }
+
+  async restart(): Promise<void> {
+    await this.kill();
+    this.launch();
+    await this.ready();
+  }
+
+  /** Stops the process without ending its connections. */
+  freeze(): void {
+    this.#child?.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#child?.kill('SIGCONT');
+  }
+
+  async snapshot(): Promise<string> {
+    const file = join(this.#options.folder, `snapshot-${++this.#restores}.db`);
+    await this.#etcdctl('--endpoints', this.host, 'snapshot', 'save', file);
+    return file;
+  }
+
+  /** Starts again with the data of a snapshot; `token` makes another cluster id unless it is the same as before. */
+  async restore(snapshot: string, token = 'etcd-cluster'): Promise<void> {
+    await this.kill();
+    this.#data = join(this.#options.folder, `data-${++this.#restores}`);
+    const { name, peerPort, initialCluster } = this.#options;
+    const peer = `http://127.0.0.1:${peerPort}`;
+    const target = ['--name', name, '--data-dir', this.#data, '--initial-cluster', initialCluster];
+    const cluster = ['--initial-advertise-peer-urls', peer, '--initial-cluster-token', token];
+    await this.#etcdctl('snapshot', 'restore', snapshot, ...target, ...cluster);
+    this.launch();
+    await this.ready();
+  }
+
+  async #etcdctl(...args: string[]): Promise<void> {
+    await run('etcdctl', args, { env: { ...process.env, ETCDCTL_API: '3' } });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await rm(this.#options.folder, { recursive: true, force: true });
+  }
+}
+
+/** A cluster of one. `flags` are those of the etcd program. */
+export async function startEtcd(flags: readonly string[] = []): Promise<EtcdServer> {
+  const [server] = await startEtcdCluster(1, flags);
+  if (server === undefined) throw new Error('A cluster has at least one member');
+  return server;
+}
+
+/** A cluster of `size` members on loopback. Dispose of each. */
+export async function startEtcdCluster(size: number, flags: readonly string[] = []): Promise<EtcdServer[]> {
+  const ports = await freePorts(2 * size);
+  const names = Array.from({ length: size }, (_, n) => `m${n}`);
+  const initialCluster = names.map((name, n) => `${name}=http://127.0.0.1:${ports[size + n]}`).join(',');
+  const servers: EtcdServer[] = [];
+  for (const [n, name] of names.entries()) {
+    const folder = await mkdtemp(join(tmpdir(), 'setpoint-etcd-'));
+    const [clientPort, peerPort] = [ports[n]!, ports[size + n]!];
+    servers.push(new EtcdServer({ name, folder, clientPort, peerPort, initialCluster, flags }));
+  }
+  for (const server of servers) server.launch();
+  try {
+    await Promise.all(servers.map((server) => server.ready()));
+  } catch (error) {
+    await Promise.all(servers.map((server) => server[Symbol.asyncDispose]()));
+    throw error;
+  }
+  return servers;
+}
+
+async function isHealthy(host: string): Promise<boolean> {
+  try {
+    const answer = await fetch(`http://${host}/health`, { signal: AbortSignal.timeout(1000) });
+    return ((await answer.json()) as { health?: string }).health === 'true';
+  } catch {
+    return false;
+  }
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
+  await Promise.all(servers.map((server) => once(server, 'listening')));
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
