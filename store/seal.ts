@@ -1,4 +1,10 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { committed } from './commit-failure.ts';
+import { changeKeyFile, createKeyFile, keyFileVersion, readKeyFile } from './key-file.ts';
+import type { KeySet } from './key-file.ts';
+import { keys } from './keys.ts';
 import type { SealedValue } from './kinds/define.ts';
+import type { Store } from './store.ts';
 
 /** Where a secret belongs; it is the authenticated data, so that a ciphertext moved elsewhere does not open. */
 export interface SealPlace {
@@ -18,4 +24,187 @@ export interface Sealer {
 export interface Unsealer {
   /** @throws Error if the key is unknown or the value does not belong there; never answers with an empty value. */
   unseal(value: SealedValue, place: SealPlace): string;
+}
+
+/** Renews what older keys sealed, without showing it. */
+export interface Resealer {
+  /** Whether the value was sealed with another key than the primary one. */
+  needsReseal(value: SealedValue): boolean;
+  /**
+   * The JSON of a record with every sealed value in it, at any depth, sealed with the primary key for the same place;
+   * `undefined` if all are. @throws Error if one does not open.
+   */
+  resealRecord(tenant: string, json: string): string | undefined;
+  /** Makes a new primary key and keeps the older ones. Other processes learn of it by the values that they meet. */
+  addKey(): Promise<void>;
+}
+
+export interface KeyringOptions {
+  /** The file of the keys; it is made if the store holds nothing sealed yet. */
+  path: string;
+  store: Store;
+}
+
+/**
+ * Opens the keys, and proves with a value in the store that they are the right ones.
+ *
+ * @throws Error if they are not, if the file is gone or of a wrong form, or if others may read it.
+ */
+export async function openKeyring({ path, store }: KeyringOptions): Promise<Sealer & Unsealer & Resealer> {
+  const canary = await store.get(keys.meta('seal-canary'));
+  if (keyFileVersion(path) === undefined) {
+    if (canary) throw new Error(`Key file is missing, but the store's secrets were sealed with its keys: ${path}`);
+    const primary = newKeyId();
+    await createKeyFile(path, { primary, keys: new Map([[primary, randomBytes(32)]]) });
+  }
+  const ring = new Keyring(path);
+  await proveKeys(ring, path, store);
+  return ring;
+}
+
+const canaryTenant = '';
+const canaryPlace: SealPlace = { tenant: canaryTenant, kind: 'meta', id: 'seal-canary', path: 'value' };
+const canaryText = 'setpoint';
+
+async function proveKeys(ring: Keyring, path: string, store: Store): Promise<void> {
+  const key = keys.meta('seal-canary');
+  for (let attempt = 1; ; attempt++) {
+    const entry = await store.get(key);
+    if (entry) expectOpen(ring, path, entry.value);
+    const value = entry
+      ? ring.resealRecord(canaryTenant, entry.value)
+      : JSON.stringify(ring.seal(canaryText, canaryPlace));
+    if (value === undefined) return;
+    const result = await store.txn({
+      if: [entry ? { key, is: 'at', revision: entry.modRevision } : { key, is: 'absent' }],
+      then: [{ put: key, value }],
+    });
+    // Another process that starts was faster: its value must open, too.
+    if (result.committed || attempt === 3) return void committed(result);
+  }
+}
+
+function expectOpen(ring: Keyring, path: string, canary: string): void {
+  try {
+    const value: unknown = JSON.parse(canary);
+    if (isSealed(value) && ring.unseal(value, canaryPlace) === canaryText) return;
+  } catch (cause) {
+    throw new Error(`Key file does not open the secrets of this store: ${path}`, { cause });
+  }
+  throw new Error(`Key file does not open the secrets of this store: ${path}`);
+}
+
+class Keyring implements Sealer, Unsealer, Resealer {
+  readonly #path: string;
+  #set: KeySet;
+  #version: string | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#version = keyFileVersion(path);
+    const set = readKeyFile(path);
+    if (!set) throw new Error(`Key file is gone: ${path}`);
+    this.#set = set;
+  }
+
+  seal(plain: string, { tenant, kind, id, path }: SealPlace): SealedValue {
+    return this.#seal(plain, tenant, `${kind}/${id}/${path}`);
+  }
+
+  unseal(value: SealedValue, { tenant, kind, id, path }: SealPlace): string {
+    const place = `${kind}/${id}/${path}`;
+    if (value.for !== place) throw new Error(`Cannot unseal a value of another place: ${value.for} is not ${place}`);
+    return this.#unseal(value, tenant);
+  }
+
+  needsReseal(value: SealedValue): boolean {
+    return partsOf(value).keyId !== this.#current().primary;
+  }
+
+  resealRecord(tenant: string, json: string): string | undefined {
+    let renewed = 0;
+    const record: unknown = JSON.parse(json, (_, value: unknown) => {
+      if (!isSealed(value) || !this.needsReseal(value)) return value;
+      renewed++;
+      return { ...value, ...this.#seal(this.#unseal(value, tenant), tenant, value.for) };
+    });
+    return renewed === 0 ? undefined : JSON.stringify(record);
+  }
+
+  async addKey(): Promise<void> {
+    this.#set = await changeKeyFile(this.#path, (set) => {
+      const primary = newKeyId();
+      return { primary, keys: new Map([...set.keys, [primary, randomBytes(32)]]) };
+    });
+    this.#version = keyFileVersion(this.#path);
+  }
+
+  #seal(plain: string, tenant: string, place: string): SealedValue {
+    const { primary } = this.#current();
+    const nonce = randomBytes(12);
+    const cipher = createCipheriv('aes-256-gcm', this.#key(primary), nonce).setAAD(boundTo(tenant, place));
+    const sealed = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+    return { $sealed: `${primary}.${nonce.toString('base64url')}.${sealed.toString('base64url')}`, for: place };
+  }
+
+  #unseal(value: SealedValue, tenant: string): string {
+    const { keyId, nonce, sealed } = partsOf(value);
+    const key = this.#key(keyId);
+    try {
+      const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes });
+      decipher.setAAD(boundTo(tenant, value.for)).setAuthTag(sealed.subarray(-tagBytes));
+      return Buffer.concat([decipher.update(sealed.subarray(0, -tagBytes)), decipher.final()]).toString('utf8');
+    } catch (cause) {
+      throw new Error(`Cannot unseal as the value was changed or moved: ${value.for}`, { cause });
+    }
+  }
+
+  #key(id: string): Buffer {
+    const key = this.#set.keys.get(id) ?? this.#current().keys.get(id);
+    if (!key) throw new Error(`Cannot unseal as the key file does not have the key: ${id}`);
+    return key;
+  }
+
+  /** The keys as the file has them, since another process may have added one. */
+  #current(): KeySet {
+    const version = keyFileVersion(this.#path);
+    if (version === this.#version) return this.#set;
+    this.#set = readKeyFile(this.#path) ?? this.#set;
+    this.#version = version;
+    return this.#set;
+  }
+}
+
+const tagBytes = 16;
+const nonceBytes = 12;
+
+function boundTo(tenant: string, place: string): Buffer {
+  return Buffer.from(`${tenant}/${place}`);
+}
+
+function newKeyId(): string {
+  return randomBytes(4).toString('hex');
+}
+
+function partsOf(value: SealedValue): { keyId: string; nonce: Buffer; sealed: Buffer } {
+  const [keyId, nonce, sealed, ...more] = value.$sealed.split('.');
+  const parts = { keyId: keyId ?? '', nonce: decode(nonce), sealed: decode(sealed) };
+  if (more.length > 0 || parts.nonce.length !== nonceBytes || parts.sealed.length < tagBytes)
+    throw new Error(`Cannot unseal as the value is not whole: ${value.for}`);
+  return parts;
+}
+
+function decode(text = ''): Buffer {
+  return Buffer.from(text, 'base64url');
+}
+
+function isSealed(value: unknown): value is SealedValue {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    '$sealed' in value &&
+    typeof value.$sealed === 'string' &&
+    'for' in value &&
+    typeof value.for === 'string'
+  );
 }

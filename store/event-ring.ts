@@ -1,0 +1,62 @@
+import { z } from 'zod';
+
+/** Something that happened to an object, as often as it did. */
+export const ObjectEvent = z.object({
+  type: z.enum(['normal', 'warning']),
+  /** CamelCase, stable: repetitions are known by it. */
+  reason: z.string(),
+  /** Of the last occurrence. */
+  message: z.string(),
+  count: z.int().min(1),
+  first_at: z.string(),
+  last_at: z.string(),
+});
+export type ObjectEvent = z.infer<typeof ObjectEvent>;
+
+/** The last events of one object, the most recent at the end; the value of its `e/` key. */
+const EventRing = z.object({ v: z.literal(1), events: z.array(ObjectEvent) });
+
+const limits = { events: 50, messageLength: 1000 } as const;
+
+/** The events of a value; none if there is no value or a newer version wrote it: events inform, nothing rests on them. */
+export function readEvents(value: string | undefined): readonly ObjectEvent[] {
+  if (value === undefined) return [];
+  const ring = EventRing.safeParse(parseJson(value));
+  return ring.success ? ring.data.events : [];
+}
+
+/** The value that holds these events. */
+export function writeEvents(events: readonly ObjectEvent[]): string {
+  return JSON.stringify({ v: 1, events });
+}
+
+/**
+ * The events and one more, at most 50. An event of the same type and reason as an earlier one counts it up, takes over
+ * the message and moves it to the end.
+ */
+export function appendEvent(
+  events: readonly ObjectEvent[],
+  event: Pick<ObjectEvent, 'type' | 'reason' | 'message'>,
+  at: Date,
+): ObjectEvent[] {
+  const isSame = (other: ObjectEvent): boolean => other.type === event.type && other.reason === event.reason;
+  const before = events.find(isSame);
+  const time = at.toISOString();
+  const latest = {
+    type: event.type,
+    reason: event.reason,
+    message: event.message.slice(0, limits.messageLength),
+    count: (before?.count ?? 0) + 1,
+    first_at: before?.first_at ?? time,
+    last_at: time,
+  };
+  return [...events.filter((other) => !isSame(other)), latest].slice(-limits.events);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
