@@ -78,7 +78,7 @@ async function withLibraries(programs: ReadonlyMap<string, string>): Promise<Map
 async function ensureImage(name: string, { files, changes }: Contents): Promise<string> {
   const hash = createHash('sha256').update(JSON.stringify(changes));
   const contents = new Map<string, Buffer>();
-  for (const [path, file] of [...files].toSorted()) {
+  for (const [path, file] of [...files].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
     const data = await readFile(file);
     hash.update(`${path}\0${data.length}\0`).update(data);
     contents.set(path, data);

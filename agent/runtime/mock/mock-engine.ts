@@ -1,0 +1,333 @@
+import { createHash } from 'node:crypto';
+import { wait, type Clock } from '../../../agent-protocol/clock.ts';
+import {
+  RuntimeFailure,
+  type BuildOptions,
+  type ContainerSpec,
+  type ImageInfo,
+  type RuntimeEvent,
+} from '../runtime.ts';
+import { Feed } from './feed.ts';
+import { MockContainer, type Mutable } from './mock-container.ts';
+import type { BuildScript, BuildScripts, ImageScript, Script, ScriptedFailure } from './script.ts';
+
+interface Image extends ImageInfo {
+  names: Set<string>;
+  labels: Readonly<Record<string, string>>;
+  script: ImageScript;
+  here: boolean;
+}
+
+/** What was done to the engine, by whom it does not matter. */
+export interface JournalEntry {
+  verb: string;
+  /** Name of the container, image or network. */
+  target: string;
+}
+
+const maxJournal = 100_000;
+
+/**
+ * An engine in memory, driven by scripts and a clock; the same calls at the same times give the same world. It lives
+ * apart from its clients: an agent that starts again with the same engine finds its containers as it left them.
+ */
+export class MockEngine {
+  readonly #clock: Clock;
+  readonly #containers = new Map<string, MockContainer>();
+  readonly #networks = new Map<string, Readonly<Record<string, string>>>();
+  readonly #images: Image[] = [];
+  readonly #starting = new Map<string, Promise<void>>();
+  readonly #events = new Feed<RuntimeEvent>();
+  readonly #failures = new Map<string, ScriptedFailure[]>();
+  readonly #journal: JournalEntry[] = [];
+  #builds: BuildScripts = () => ({});
+  #counter = 0;
+  #down = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  // Verbs of tests: what happens to a machine beside its agent.
+
+  /** Makes an image known, on the machine or to be pulled. */
+  addImage(reference: string, script: ImageScript = {}): ImageInfo {
+    const id = `sha256:${this.#hash(`image ${reference} ${this.#images.length}`)}`;
+    const info = { id, digest: script.digest ?? id };
+    for (const image of this.#images) image.names.delete(reference);
+    this.#images.push({ ...info, names: new Set([reference]), labels: {}, script, here: script.local ?? false });
+    return info;
+  }
+
+  /** Says what becomes of the builds from now on; without it they succeed. */
+  onBuild(builds: BuildScripts): void {
+    this.#builds = builds;
+  }
+
+  /** The next call of this verb fails so, once per call of this function. */
+  failNext(verb: string, failure: ScriptedFailure): void {
+    this.#failures.set(verb, [...(this.#failures.get(verb) ?? []), failure]);
+  }
+
+  /** The engine answers nothing until it is up again; its containers run on. */
+  down(): void {
+    this.#down = true;
+    this.#events.fail(unavailable());
+  }
+
+  up(): void {
+    this.#down = false;
+  }
+
+  /** The machine starts again: everything stopped, then what has a restart policy runs. */
+  async reboot(): Promise<void> {
+    this.down();
+    const running = this.containers.filter((one) => one.address !== undefined);
+    for (const one of running) one.exit(137, { asked: true });
+    this.up();
+    for (const one of running) if (one.mutable.restart === 'unless-stopped') await this.start(one.id);
+  }
+
+  /** All containers, in the order of their making. */
+  get containers(): MockContainer[] {
+    return [...this.#containers.values()];
+  }
+
+  /** @throws Error when there is none. */
+  byName(name: string): MockContainer {
+    const found = this.containers.find((one) => one.name === name);
+    if (!found) throw new Error(`The mock engine has no container named ${name}`);
+    return found;
+  }
+
+  removeByHand(id: string): void {
+    this.remove(id);
+  }
+
+  /** As `docker stop`: its restart policy does not apply. */
+  async stopByHand(id: string): Promise<void> {
+    await this.#must(id).stop(0);
+  }
+
+  /** As a signal from outside of the engine: its restart policy applies. */
+  killByHand(id: string, code = 137): void {
+    this.#must(id).exit(code, { asked: false });
+  }
+
+  changeByHand(id: string, change: Partial<Mutable>): void {
+    const one = this.#must(id);
+    Object.assign(one.mutable, change);
+    this.#event(one, 'update');
+  }
+
+  pauseByHand(id: string): void {
+    this.#must(id).pause(true);
+  }
+
+  /** A running container that somebody else made. */
+  async foreign(spec: ContainerSpec, script: Script = {}): Promise<MockContainer> {
+    const { id: imageId } = this.addImage(spec.image, { local: true, runs: script });
+    if (!this.#networks.has(spec.network)) this.#networks.set(spec.network, {});
+    const id = this.#make({ ...spec, image: imageId }, { runs: script }, imageId);
+    await this.start(id);
+    return this.#must(id);
+  }
+
+  /** All calls that change something, oldest first. */
+  get journal(): readonly JournalEntry[] {
+    return this.#journal;
+  }
+
+  // What clients call.
+
+  /** @throws RuntimeFailure when the engine is down or the verb was told to fail. */
+  enter(verb: string, target?: string): void {
+    if (this.#down) throw unavailable();
+    const failure = this.#failures.get(verb)?.shift();
+    if (failure) throw failureOf(failure);
+    if (target === undefined) return;
+    this.#journal.push({ verb, target });
+    if (this.#journal.length > maxJournal) this.#journal.shift();
+  }
+
+  find(id: string): MockContainer | undefined {
+    return this.#containers.get(id);
+  }
+
+  create(spec: ContainerSpec): string {
+    if (this.containers.some((one) => one.name === spec.name)) {
+      throw failureOf({ code: 'name_taken', message: `A container named ${spec.name} exists already` });
+    }
+    const image = this.#image(spec.image);
+    if (!image?.here) throw failureOf({ code: 'image_not_found', message: `No such image: ${spec.image}` });
+    if (image.script.failCreate) throw failureOf(image.script.failCreate);
+    return this.#make(spec, image.script, image.id);
+  }
+
+  /** Goes on whether or not somebody still waits for it. */
+  start(id: string): Promise<void> {
+    const one = this.#containers.get(id);
+    if (!one) {
+      const message = 'Cannot start the container: there is none';
+      return Promise.reject(failureOf({ code: 'create_failed', message, retryable: false }));
+    }
+    const under = this.#starting.get(id);
+    if (under) return under;
+    const starting = this.#start(one).finally(() => this.#starting.delete(id));
+    this.#starting.set(id, starting);
+    return starting;
+  }
+
+  remove(id: string): void {
+    const one = this.#containers.get(id);
+    if (!one) return;
+    one.destroy();
+    this.#containers.delete(id);
+  }
+
+  imageInfo(reference: string): ImageInfo | undefined {
+    const image = this.#image(reference);
+    return image?.here ? { id: image.id, digest: image.digest } : undefined;
+  }
+
+  async pull(reference: string, signal: AbortSignal): Promise<ImageInfo> {
+    const image = this.#image(reference);
+    if (!image) {
+      const message = `Cannot pull image ${reference}: manifest unknown`;
+      throw failureOf({ code: 'image_not_found', message, retryable: false });
+    }
+    const { pullTakesMs, failPull } = image.script;
+    if (pullTakesMs !== undefined) await wait(this.#clock, pullTakesMs, signal);
+    if (failPull) throw failureOf(failPull);
+    image.here = true;
+    return { id: image.id, digest: image.digest };
+  }
+
+  async build(options: BuildOptions, line: (text: string) => void, signal: AbortSignal): Promise<ImageInfo> {
+    const hash = createHash('sha256').update(JSON.stringify([options.dockerfile, options.buildArgs, options.labels]));
+    for await (const chunk of options.context) hash.update(chunk);
+    const { lines = [], takesMs, failure, runs }: BuildScript = this.#builds(options);
+    for (const text of lines) line(text);
+    if (takesMs !== undefined) await wait(this.#clock, takesMs, signal);
+    if (failure) throw failureOf(failure);
+    const id = `sha256:${hash.digest('hex')}`;
+    for (const image of this.#images) image.names.delete(options.tag);
+    const same = this.#images.find((image) => image.id === id);
+    const script = runs === undefined ? {} : { runs };
+    if (same) same.names.add(options.tag);
+    else {
+      this.#images.push({ id, digest: id, names: new Set([options.tag]), labels: options.labels, script, here: true });
+    }
+    return { id, digest: id };
+  }
+
+  /** Newest first. */
+  localImages(): { id: string; labels: Readonly<Record<string, string>> }[] {
+    return this.#images
+      .filter(({ here }) => here)
+      .map(({ id, labels }) => ({ id, labels }))
+      .toReversed();
+  }
+
+  removeImage(id: string): void {
+    const image = this.#image(id);
+    if (!image || this.containers.some((one) => one.imageId === image.id)) return;
+    image.here = false;
+  }
+
+  ensureNetwork(name: string, labels: Readonly<Record<string, string>>): void {
+    const present = this.#networks.get(name);
+    if (present && !contains(present, labels)) {
+      const message = `A network named ${name} exists already and bears other labels`;
+      throw failureOf({ code: 'name_taken', message });
+    }
+    if (!present) this.#networks.set(name, { ...labels });
+  }
+
+  removeNetwork(name: string): void {
+    const used = this.containers.some((one) => one.network === name && one.address !== undefined);
+    if (!used) this.#networks.delete(name);
+  }
+
+  get networks(): ReadonlyMap<string, Readonly<Record<string, string>>> {
+    return this.#networks;
+  }
+
+  events(signal: AbortSignal): AsyncIterable<RuntimeEvent> {
+    return this.#events.subscribe(signal);
+  }
+
+  /** The container that has this address now. */
+  at(address: string): MockContainer | undefined {
+    return this.containers.find((one) => one.address === address);
+  }
+
+  async #start(one: MockContainer): Promise<void> {
+    if (one.address !== undefined) return;
+    const { startBlockMs, failStart } = one.next;
+    if (startBlockMs !== undefined) await wait(this.#clock, startBlockMs, new AbortController().signal);
+    if (failStart) throw failureOf(failStart);
+    if (!this.#networks.has(one.network)) {
+      const message = `Cannot start the container: network ${one.network} not found`;
+      throw failureOf({ code: 'create_failed', message });
+    }
+    // It may have been removed meanwhile.
+    if (this.#containers.has(one.id)) one.start(this.#freeAddress());
+  }
+
+  #make(spec: ContainerSpec, { runs = {} }: ImageScript, imageId: string): string {
+    const id = this.#hash(`container ${++this.#counter}`);
+    const one = new MockContainer({
+      id,
+      spec,
+      imageId,
+      script: runs,
+      clock: this.#clock,
+      changed: (action) => this.#event(one, action),
+    });
+    this.#containers.set(id, one);
+    this.#event(one, 'create');
+    return id;
+  }
+
+  #must(id: string): MockContainer {
+    const one = this.#containers.get(id);
+    if (!one) throw new Error(`The mock engine has no container ${id}`);
+    return one;
+  }
+
+  #image(reference: string): Image | undefined {
+    return this.#images.find(
+      ({ id, names, digest }) =>
+        names.has(reference) || id === reference || digest === reference || reference.endsWith(`@${digest}`),
+    );
+  }
+
+  #event(one: MockContainer, action: string): void {
+    this.#events.push({ containerId: one.id, action, labels: { ...one.mutable.labels } });
+  }
+
+  #freeAddress(): string {
+    const taken = new Set(this.containers.map((one) => one.address));
+    for (let n = 2; ; n++) {
+      const address = `10.0.${n >> 8}.${n & 255}`;
+      if (!taken.has(address)) return address;
+    }
+  }
+
+  #hash(text: string): string {
+    return createHash('sha256').update(`setpoint mock ${text}`).digest('hex');
+  }
+}
+
+function contains(all: Readonly<Record<string, string>>, some: Readonly<Record<string, string>>): boolean {
+  return Object.entries(some).every(([name, value]) => all[name] === value);
+}
+
+function failureOf({ code, message, retryable = true }: ScriptedFailure): RuntimeFailure {
+  return new RuntimeFailure(code, message, { retryable });
+}
+
+function unavailable(): RuntimeFailure {
+  return failureOf({ code: 'runtime_unavailable', message: 'The container engine does not answer' });
+}

@@ -1,0 +1,102 @@
+import type { Prober } from '../../probe.ts';
+import { labels, type ContainerRuntime, type RuntimeEvent } from '../runtime.ts';
+import type { MockEngine } from './mock-engine.ts';
+
+/** One client of a mock engine. A call whose signal aborts is given up by the client, not by the engine. */
+export function mockRuntime(engine: MockEngine): ContainerRuntime {
+  const ask = async <T>(
+    verb: string,
+    target: string | undefined,
+    signal: AbortSignal,
+    answer: () => T | Promise<T>,
+  ): Promise<T> => {
+    await Promise.resolve(); // as an answer over a socket, none comes within the call
+    signal.throwIfAborted();
+    engine.enter(verb, target);
+    return abortable(answer(), signal);
+  };
+  const nameOf = (id: string): string => engine.find(id)?.name ?? id;
+  return {
+    name: 'mock',
+    version: (signal) => ask('version', undefined, signal, () => '1.0'),
+    list: (server, signal) =>
+      ask('list', undefined, signal, () =>
+        engine.containers.map((one) => one.summary()).filter((one) => one.labels[labels.server] === server),
+      ),
+    inspect: (id, signal) => ask('inspect', undefined, signal, () => engine.find(id)?.detail()),
+    create: (spec, signal) => ask('create', spec.name, signal, () => engine.create(spec)),
+    start: (id, signal) => ask('start', nameOf(id), signal, () => engine.start(id)),
+    stop: (id, graceSeconds, signal) =>
+      ask('stop', nameOf(id), signal, () => engine.find(id)?.stop(graceSeconds * 1000)),
+    unpause: (id, signal) => ask('unpause', nameOf(id), signal, () => engine.find(id)?.pause(false)),
+    remove: (id, signal) => ask('remove', nameOf(id), signal, () => engine.remove(id)),
+    setRestart: (id, restart, signal) =>
+      ask('setRestart', nameOf(id), signal, () => {
+        const one = engine.find(id);
+        if (one) one.mutable.restart = restart;
+      }),
+    image: (reference, signal) => ask('image', undefined, signal, () => engine.imageInfo(reference)),
+    pull: (reference, signal) => ask('pull', reference, signal, () => engine.pull(reference, signal)),
+    build: (options, line, signal) => ask('build', options.tag, signal, () => engine.build(options, line, signal)),
+    images: (wanted, signal) =>
+      ask('images', undefined, signal, () => engine.localImages().filter((image) => bears(image.labels, wanted))),
+    removeImage: (id, signal) => ask('removeImage', id, signal, () => engine.removeImage(id)),
+    ensureNetwork: (name, given, signal) => ask('ensureNetwork', name, signal, () => engine.ensureNetwork(name, given)),
+    removeNetwork: (name, signal) => ask('removeNetwork', name, signal, () => engine.removeNetwork(name)),
+    networks: (wanted, signal) =>
+      ask('networks', undefined, signal, () =>
+        [...engine.networks].filter(([, given]) => bears(given, wanted)).map(([name]) => name),
+      ),
+    output: (id, options, signal) => {
+      const chunks = engine.find(id)?.output(options, signal);
+      if (chunks && options.attached) queueMicrotask(options.attached);
+      return guarded(chunks ?? none(), () => engine.enter('output'));
+    },
+    events: (server, signal) =>
+      only(
+        guarded(engine.events(signal), () => engine.enter('events')),
+        server,
+      ),
+  };
+}
+
+/** Asks the containers of a mock engine: by address, as a probe over the network does. */
+export function mockProber(engine: MockEngine): Prober {
+  return {
+    async probe({ address, port, path }, signal) {
+      await Promise.resolve();
+      signal.throwIfAborted();
+      const status = engine.at(address)?.answer(port, path);
+      if (status === undefined) return { ok: false, reason: `GET ${path} failed: ECONNREFUSED` };
+      return status >= 200 && status < 400 ? { ok: true } : { ok: false, reason: `GET ${path} answered ${status}` };
+    },
+  };
+}
+
+function bears(given: Readonly<Record<string, string>>, wanted: Readonly<Record<string, string>>): boolean {
+  return Object.entries(wanted).every(([name, value]) => given[name] === value);
+}
+
+async function abortable<T>(work: T | Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(signal.reason as Error); // our signals abort with errors only
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+async function* only(events: AsyncIterable<RuntimeEvent>, server: string): AsyncGenerator<RuntimeEvent> {
+  for await (const event of events) if (event.labels[labels.server] === server) yield event;
+}
+
+async function* guarded<T>(source: AsyncIterable<T>, enter: () => void): AsyncGenerator<T> {
+  enter();
+  yield* source;
+}
+
+async function* none(): AsyncGenerator<never> {
+  // There is no such container.
+}
