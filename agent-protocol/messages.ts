@@ -105,7 +105,10 @@ export const Applied = z.object({ type: z.literal('applied'), revision: z.int() 
 export const Report = z.object({
   type: z.literal('report'),
   seq: z.int(),
+  /** Part of the complete report that follows the welcome. */
   full: z.boolean(),
+  /** The complete report goes on in the next one. */
+  more: z.boolean().optional(),
   items: z.array(WireReport).max(1000),
 });
 export const ReportAck = z.object({

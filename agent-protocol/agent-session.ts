@@ -1,0 +1,287 @@
+import type { WireAssignment, WireReport } from './assignment.ts';
+import { CallError, tellable } from './call-error.ts';
+import type { Clock } from './clock.ts';
+import { decodeControlFrame, encodeMessage } from './codec.ts';
+import type { AgentMessage, CallParams, ControlMessage, Hello, Load, Position, StreamParams } from './messages.ts';
+import { DesiredChain } from './desired-chain.ts';
+import { every } from './every.ts';
+import { Outbox } from './outbox.ts';
+import { proofBytes } from './proof.ts';
+import { ReportPump } from './report-pump.ts';
+import { StreamSenders } from './stream-senders.ts';
+import { bounds, timing } from './timing.ts';
+import { closeCodes } from './wire.ts';
+import type { Frame, Wire } from './wire.ts';
+import type { z } from 'zod';
+
+type MessageOf<T extends ControlMessage['type']> = Extract<ControlMessage, { type: T }>;
+
+/** What a session needs of the agent that it speaks for. */
+export interface AgentHost {
+  position(): Position | undefined;
+  item(id: string): WireAssignment | undefined;
+  snapshot(position: Position, items: readonly WireAssignment[]): Promise<void>;
+  delta(to: number, put: readonly WireAssignment[], drop: readonly string[]): Promise<void>;
+  reports(): WireReport[];
+  onReport(listener: (id: string) => void): () => void;
+  report(id: string): WireReport | undefined;
+  acknowledged(reports: readonly WireReport[], rejected: ReadonlySet<string>): void;
+  load(): Load;
+  call(params: CallParams, signal: AbortSignal): Promise<unknown>;
+  stream(params: StreamParams, signal: AbortSignal): AsyncIterable<Uint8Array>;
+  configure(settings: { logRetentionDays: number }): void;
+}
+
+/** How a session ended. */
+export type AgentEnd =
+  | { kind: 'refused'; code: MessageOf<'refuse'>['code']; message: string; retryAfterMs: number }
+  /** The control plane said goodbye, as in a drain or after another agent took over. */
+  | { kind: 'goodbye'; reason: string; retryAfterMs: number | undefined }
+  | { kind: 'lost'; why: string };
+
+export interface AgentSessionOptions {
+  wire: Wire;
+  clock: Clock;
+  host: AgentHost;
+  hello: Omit<z.infer<typeof Hello>, 'type' | 'store'>;
+  /** Ed25519 signature, base64url. */
+  sign: (bytes: Uint8Array) => string;
+  welcomed: (welcome: MessageOf<'welcome'>) => void;
+  /** The host could not store a desired set. The session asks for it again. */
+  fault: (error: unknown) => void;
+  ended: (end: AgentEnd) => void;
+}
+
+/**
+ * The agent's end of one connection. It knows no transport: frames come in by `receive` and leave by the wire.
+ *
+ * States: opening (hello sent, challenge answered) → up (welcome) → ended. It ends once, by a refusal, a goodbye or the
+ * loss of the connection; silence of three beats and a breach of the protocol lose it.
+ */
+export class AgentSession {
+  #o: AgentSessionOptions;
+  #state: 'opening' | 'up' | 'ended' = 'opening';
+  #outbox: Outbox;
+  #streams: StreamSenders;
+  #reports: ReportPump;
+  #desired: DesiredChain;
+  #calls = new Map<number, AbortController>();
+  #cleanup: (() => void)[] = [];
+  #heardAt: number;
+  #beats = 0;
+
+  constructor(options: AgentSessionOptions) {
+    const { wire, clock, host } = options;
+    this.#o = options;
+    this.#heardAt = clock.monotonic();
+    this.#outbox = new Outbox(wire, {
+      nextStreamFrame: () => this.#streams.next(),
+      overflow: () => this.#lose('Control plane reads too slowly'),
+    });
+    this.#streams = new StreamSenders(
+      {
+        accept: (stream) => this.#say({ type: 'stream.accept', stream }),
+        reset: (stream, code, message) => this.#say({ type: 'stream.reset', stream, code, message }),
+      },
+      () => this.#outbox.pump(),
+    );
+    this.#reports = new ReportPump(host, clock, {
+      send: (report) => this.#say(report),
+      silent: () => this.#lose('Report was not acknowledged in time'),
+    });
+    this.#desired = new DesiredChain(host, {
+      applied: (revision) => this.#say({ type: 'applied', revision }),
+      needSnapshot: (why) => this.#say({ type: 'need_snapshot', why }),
+      absent: (id) => this.#reports.markAbsent(id),
+      failed: options.fault,
+    });
+  }
+
+  /** Says hello. The socket is open. */
+  start(): void {
+    const { hello, host, clock } = this.#o;
+    this.#cleanup.push(clock.timer(timing.handshakeMs, () => this.#state === 'opening' && this.#lose('No welcome')));
+    this.#say({ type: 'hello', ...hello, store: host.position() ?? null });
+  }
+
+  receive(frame: Frame): void {
+    if (this.#state === 'ended') return;
+    this.#heardAt = this.#o.clock.monotonic();
+    const decoded = decodeControlFrame(frame);
+    switch (decoded.kind) {
+      case 'message':
+        this.#handle(decoded.message);
+        return;
+      case 'unknown':
+        this.#say({ type: 'unsupported', what: decoded.type.slice(0, 100) });
+        return;
+      case 'data':
+        return; // no stream of protocol 1 carries bytes to the agent
+      case 'malformed':
+        this.#lose(decoded.reason, closeCodes.protocol);
+        return;
+    }
+  }
+
+  /** The socket wrote out what it held. */
+  drained(): void {
+    this.#outbox.pump();
+  }
+
+  /** The connection is gone. */
+  closed(why: string): void {
+    this.#end({ kind: 'lost', why });
+  }
+
+  /** Leaves in order. */
+  goodbye(reason: string): void {
+    if (this.#state === 'ended') return;
+    this.#outbox.last(encodeMessage({ type: 'goodbye', reason }));
+    this.#end({ kind: 'lost', why: reason });
+    this.#o.wire.close(closeCodes.goingAway, reason);
+  }
+
+  #handle(message: ControlMessage): void {
+    if (message.type === 'refuse') this.#refused(message);
+    else if (message.type === 'goodbye') this.#leave(message);
+    else if (this.#state === 'opening') this.#open(message);
+    else this.#serve(message);
+  }
+
+  #open(message: ControlMessage): void {
+    switch (message.type) {
+      case 'challenge':
+        this.#say({ type: 'proof', signature: this.#o.sign(proofBytes(this.#o.hello.server_id, message.nonce)) });
+        return;
+      case 'welcome':
+        this.#welcome(message);
+        return;
+      default:
+        this.#lose(`Did not expect ${message.type} before the welcome`, closeCodes.protocol);
+    }
+  }
+
+  #welcome(message: MessageOf<'welcome'>): void {
+    const { host, clock, welcomed } = this.#o;
+    this.#state = 'up';
+    host.configure({ logRetentionDays: message.log_retention_days });
+    welcomed(message);
+    this.#cleanup.push(every(clock, message.beat_ms, () => this.#beat(message.beat_ms)));
+    this.#cleanup.push(
+      every(clock, timing.liveMs, () => this.#say({ type: 'stream.live', streams: this.#streams.ids })),
+    );
+    this.#heardAt = clock.monotonic();
+    this.#cleanup.push(host.onReport((id) => this.#reports.mark(id)));
+    this.#reports.start();
+  }
+
+  #serve(message: ControlMessage): void {
+    switch (message.type) {
+      case 'snapshot.begin':
+      case 'snapshot.part':
+      case 'snapshot.end':
+      case 'delta':
+        this.#desired.receive(message);
+        return;
+      case 'report_ack':
+        this.#reports.acknowledge(message);
+        return;
+      case 'settings':
+        this.#o.host.configure({ logRetentionDays: message.log_retention_days });
+        return;
+      case 'call':
+        void this.#call(message);
+        return;
+      case 'stream.open':
+        this.#streams.open(message.stream, message.credit, (signal) => this.#o.host.stream(message.params, signal));
+        return;
+      case 'stream.credit':
+        this.#streams.grant(message.stream, message.bytes);
+        return;
+      case 'stream.end':
+      case 'stream.reset':
+        this.#streams.stop(message.stream);
+        return;
+      case 'stream.live':
+        for (const stream of this.#streams.reconcile(message.streams))
+          this.#say({ type: 'stream.reset', stream, code: 'away', message: 'The agent does not know the stream' });
+        return;
+      case 'beat_ack':
+      case 'unsupported':
+        return;
+      case 'challenge':
+      case 'welcome':
+      case 'refuse':
+      case 'goodbye':
+        this.#lose(`Did not expect ${message.type} after the welcome`, closeCodes.protocol);
+    }
+  }
+
+  async #call({ id, params, timeout_ms: timeoutMs }: MessageOf<'call'>): Promise<void> {
+    if (this.#calls.has(id)) return;
+    if (this.#calls.size >= bounds.calls) {
+      this.#say({ type: 'result', id, error: { code: 'too_many', message: `At most ${bounds.calls} calls at once` } });
+      return;
+    }
+    const abort = new AbortController();
+    this.#calls.set(id, abort);
+    const cancel = this.#o.clock.timer(timeoutMs, () => abort.abort(new CallError('timeout', 'Took too long')));
+    try {
+      const ok = await this.#o.host.call(params, abort.signal);
+      this.#result(id, ok);
+    } catch (error) {
+      this.#say({ type: 'result', id, error: tellable(abort.signal.aborted ? abort.signal.reason : error) });
+    } finally {
+      cancel();
+      this.#calls.delete(id);
+    }
+  }
+
+  #result(id: number, ok: unknown): void {
+    const frame = encodeMessage({ type: 'result', id, ok });
+    if (Buffer.byteLength(frame) < bounds.resultBytes) this.#push(frame);
+    else this.#say({ type: 'result', id, error: { code: 'too_large', message: 'The answer is too large' } });
+  }
+
+  #beat(beatMs: number): void {
+    if (this.#o.clock.monotonic() - this.#heardAt > timing.missedBeats * beatMs) this.#lose('Control plane is silent');
+    else if (this.#state === 'up')
+      this.#outbox.urgent(encodeMessage({ type: 'beat', n: ++this.#beats, load: this.#o.host.load() }));
+  }
+
+  #say(message: AgentMessage): void {
+    this.#push(encodeMessage(message));
+  }
+
+  #push(frame: Frame): void {
+    if (this.#state !== 'ended') this.#outbox.push(frame);
+  }
+
+  #refused({ code, message, retry_after_ms: retryAfterMs }: MessageOf<'refuse'>): void {
+    this.#end({ kind: 'refused', code, message, retryAfterMs });
+    this.#o.wire.close(closeCodes.normal, '');
+  }
+
+  #leave({ reason, retry_after_ms: retryAfterMs }: MessageOf<'goodbye'>): void {
+    this.#end({ kind: 'goodbye', reason, retryAfterMs });
+    this.#o.wire.close(closeCodes.normal, '');
+  }
+
+  #lose(why: string, code: number = closeCodes.policy): void {
+    if (this.#state === 'ended') return;
+    this.#end({ kind: 'lost', why });
+    this.#o.wire.close(code, why.slice(0, 120));
+  }
+
+  #end(end: AgentEnd): void {
+    if (this.#state === 'ended') return;
+    this.#state = 'ended';
+    for (const stop of this.#cleanup) stop();
+    this.#reports.stop();
+    this.#desired.stop();
+    this.#outbox.close();
+    this.#streams.close();
+    for (const abort of this.#calls.values()) abort.abort(new CallError('away', 'The connection is gone'));
+    this.#o.ended(end);
+  }
+}

@@ -1,0 +1,367 @@
+import { randomBytes } from 'node:crypto';
+import type { WireAssignment } from './assignment.ts';
+import { CallError } from './call-error.ts';
+import type { Clock } from './clock.ts';
+import { decodeAgentFrame, encodeMessage } from './codec.ts';
+import { desiredDigest } from './desired-digest.ts';
+import { protocols } from './messages.ts';
+import type { AgentMessage, CallParams, ControlMessage, Load, Position, StreamParams } from './messages.ts';
+import { every } from './every.ts';
+import { Outbox } from './outbox.ts';
+import { isProof } from './proof.ts';
+import { StreamReceivers } from './stream-receivers.ts';
+import { bounds, timing } from './timing.ts';
+import { closeCodes } from './wire.ts';
+import type { Frame, Wire } from './wire.ts';
+
+type State = 'hello' | 'greeting' | 'proof' | 'entering' | 'up' | 'ended';
+type Says<T extends AgentMessage['type']> = Extract<AgentMessage, { type: T }>;
+type Tells<T extends ControlMessage['type']> = Extract<ControlMessage, { type: T }>;
+export type Hello = Says<'hello'>;
+export type Report = Says<'report'>;
+export type Welcome = Omit<Tells<'welcome'>, 'type' | 'protocol' | 'beat_ms'>;
+export type Refusal = Omit<Tells<'refuse'>, 'type'>;
+export type Rejection = Tells<'report_ack'>['rejected'][number];
+
+/** Whoever takes agents in. A thrown error of any of these ends the session as `failed`. */
+export interface ControlHost {
+  /** Who is that? Answers the Ed25519 key (raw, base64url) that the agent must prove to hold. */
+  hello(hello: Hello): Promise<{ refuse: Refusal } | { publicKey: string }>;
+  /** The agent proved itself: make it this server's session. */
+  enter(hello: Hello): Promise<{ refuse: Refusal } | { welcome: Welcome }>;
+  /** The agent was welcomed. */
+  up(): void;
+  /** Stores the report; answers what was not stored. The next one is handled after this one. */
+  report(report: Report): Promise<Rejection[]>;
+  applied(revision: number): void;
+  needSnapshot(why: string): void;
+  loaded(load: Load): void;
+  ended(why: string): void;
+}
+
+/**
+ * The control plane's end of one agent's connection. It knows no transport: frames come in by `receive` and leave by the
+ * wire.
+ *
+ * States: hello → proof → entering → up → ended. Everything that the agent says is checked for form and rate; it cannot
+ * make this end hold more than its bounds. Silence of three beats ends the session.
+ */
+export class ControlSession {
+  #wire: Wire;
+  #clock: Clock;
+  #host: ControlHost;
+  #state: State = 'hello';
+  #outbox: Outbox;
+  #streams: StreamReceivers<StreamParams>;
+  #calls = new Map<number, { done: (result: Says<'result'>) => void; fail: (error: CallError) => void }>();
+  #nextCall = 1;
+  #reporting: Promise<void> = Promise.resolve();
+  #reportsWaiting = 0;
+  #heardAt: number;
+  #window = { since: 0, messages: 0 };
+  #cleanup: (() => void)[] = [];
+  #greeting: { hello: Hello; publicKey: string; nonce: string; protocol: number } | undefined;
+
+  constructor(wire: Wire, clock: Clock, host: ControlHost) {
+    this.#wire = wire;
+    this.#clock = clock;
+    this.#host = host;
+    this.#heardAt = clock.monotonic();
+    this.#outbox = new Outbox(wire, {
+      nextStreamFrame: () => undefined,
+      overflow: () => this.close('Reads too slowly'),
+    });
+    this.#streams = new StreamReceivers<StreamParams>(
+      {
+        open: (stream, params, credit) => this.#tell({ type: 'stream.open', stream, params, credit }),
+        credit: (stream, bytes) => this.#tell({ type: 'stream.credit', stream, bytes }),
+        end: (stream) => this.#tell({ type: 'stream.end', stream }),
+      },
+      clock,
+    );
+    this.#cleanup.push(
+      clock.timer(timing.handshakeMs, () => this.#state !== 'up' && this.close('Handshake took too long')),
+    );
+  }
+
+  get isUp(): boolean {
+    return this.#state === 'up';
+  }
+
+  receive(frame: Frame): void {
+    if (this.#state === 'ended') return;
+    this.#heardAt = this.#clock.monotonic();
+    const decoded = decodeAgentFrame(frame);
+    switch (decoded.kind) {
+      case 'data':
+        if (!this.#streams.data(decoded.data)) this.close('Sent more than it was granted', closeCodes.protocol);
+        return;
+      case 'malformed':
+        this.close(decoded.reason, closeCodes.protocol);
+        return;
+      case 'message':
+      case 'unknown':
+        if (this.#floods()) this.close('Too many messages', closeCodes.policy);
+        else if (decoded.kind === 'unknown') this.#tell({ type: 'unsupported', what: decoded.type.slice(0, 100) });
+        else this.#handle(decoded.message);
+    }
+  }
+
+  /** The socket wrote out what it held. */
+  drained(): void {
+    this.#outbox.pump();
+  }
+
+  /** The connection is gone. */
+  closed(why: string): void {
+    this.#end(why);
+  }
+
+  /** Refuses the agent before it was welcomed. */
+  refuse(refusal: Refusal): void {
+    if (this.#state === 'ended') return;
+    this.#outbox.last(encodeMessage({ type: 'refuse', ...refusal }));
+    this.close(`Refused: ${refusal.code}`, closeCodes.normal);
+  }
+
+  /** Leaves in order: the agent comes back within `retryAfterMs`. */
+  goodbye(reason: string, retryAfterMs?: number): void {
+    if (this.#state === 'ended') return;
+    const retry = retryAfterMs === undefined ? {} : { retry_after_ms: retryAfterMs };
+    this.#outbox.last(encodeMessage({ type: 'goodbye', reason, ...retry }));
+    this.close(reason, closeCodes.goingAway);
+  }
+
+  close(why: string, code: number = closeCodes.policy): void {
+    if (this.#state === 'ended') return;
+    this.#end(why);
+    this.#wire.close(code, why.slice(0, 120));
+  }
+
+  /** Replaces the agent's desired set. `keep`: what the agent is to leave as it is although it is not in the set. */
+  snapshot(position: Position, items: readonly WireAssignment[], keep: readonly string[]): void {
+    const { incarnation, revision } = position;
+    const digest = desiredDigest(items);
+    this.#tell({ type: 'snapshot.begin', incarnation, revision, count: items.length, digest, keep: [...keep] });
+    for (const part of batches(items)) this.#tell({ type: 'snapshot.part', items: part });
+    this.#tell({ type: 'snapshot.end', revision });
+  }
+
+  /** Changes the agent's desired set from the revision that was told last. */
+  delta(from: number, to: number, put: readonly WireAssignment[], drop: readonly string[]): void {
+    this.#tell({ type: 'delta', from, to, put: [...put], drop: [...drop] });
+  }
+
+  settings(settings: { logRetentionDays: number }): void {
+    this.#tell({ type: 'settings', log_retention_days: settings.logRetentionDays });
+  }
+
+  /** @throws CallError of the agent, or `away`, `timeout`, `too_many`; the signal's reason when aborted. */
+  async call(params: CallParams, timeoutMs: number, signal: AbortSignal): Promise<unknown> {
+    signal.throwIfAborted();
+    if (this.#state !== 'up') throw away();
+    if (this.#calls.size >= bounds.calls)
+      throw new CallError('too_many', `At most ${bounds.calls} calls to one server at once`);
+    const id = this.#nextCall++;
+    const cleanup: (() => void)[] = [() => this.#calls.delete(id)];
+    try {
+      return await new Promise<unknown>((resolve, reject) => {
+        const abort = (): void => reject(signal.reason as Error); // an AbortSignal's reason is an error by our habit
+        signal.addEventListener('abort', abort, { once: true });
+        cleanup.push(() => signal.removeEventListener('abort', abort));
+        cleanup.push(
+          this.#clock.timer(timeoutMs, () => reject(new CallError('timeout', 'The server did not answer in time'))),
+        );
+        this.#calls.set(id, {
+          done: ({ ok, error }) =>
+            error === undefined ? resolve(ok) : reject(new CallError(error.code, error.message)),
+          fail: reject,
+        });
+        this.#tell({ type: 'call', id, timeout_ms: timeoutMs, params });
+      });
+    } finally {
+      for (const undo of cleanup) undo();
+    }
+  }
+
+  /** See {@link StreamReceivers.open}. */
+  async *stream(params: StreamParams, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
+    if (this.#state !== 'up') throw away();
+    yield* this.#streams.open(params, signal);
+  }
+
+  #handle(message: AgentMessage): void {
+    if (message.type === 'goodbye') this.close(message.reason, closeCodes.normal);
+    else if (message.type === 'unsupported') return;
+    else if (this.#state === 'up') this.#serve(message);
+    else if (this.#state === 'hello' && message.type === 'hello') void this.#guarded(this.#greet(message));
+    else if (this.#state === 'proof' && message.type === 'proof') void this.#guarded(this.#prove(message.signature));
+    else this.close(`Did not expect ${message.type} in state ${this.#state}`, closeCodes.protocol);
+  }
+
+  async #greet(hello: Hello): Promise<void> {
+    this.#state = 'greeting';
+    const protocol = protocols.findLast((it) => hello.protocols.includes(it));
+    if (protocol === undefined) {
+      const message = `Speaks protocols ${hello.protocols.join(', ')}, needed is one of ${protocols.join(', ')}`;
+      this.refuse({ code: 'upgrade', message, retry_after_ms: 5 * 60_000 });
+      return;
+    }
+    const answer = await this.#host.hello(hello);
+    if (!this.#isIn('greeting')) return;
+    if ('refuse' in answer) {
+      this.refuse(answer.refuse);
+      return;
+    }
+    const nonce = randomBytes(32).toString('base64url');
+    this.#greeting = { hello, publicKey: answer.publicKey, nonce, protocol };
+    this.#state = 'proof';
+    this.#tell({ type: 'challenge', nonce });
+  }
+
+  async #prove(signature: string): Promise<void> {
+    const greeting = this.#greeting;
+    if (greeting === undefined) return;
+    const { hello, publicKey, nonce, protocol } = greeting;
+    if (!isProof(publicKey, hello.server_id, nonce, signature)) {
+      this.refuse({
+        code: 'unauthorized',
+        message: 'The signature is not of the registered key',
+        retry_after_ms: 60_000,
+      });
+      return;
+    }
+    this.#state = 'entering';
+    const answer = await this.#host.enter(hello);
+    if (!this.#isIn('entering')) return;
+    if ('refuse' in answer) {
+      this.refuse(answer.refuse);
+      return;
+    }
+    this.#state = 'up';
+    this.#tell({ type: 'welcome', protocol, beat_ms: timing.beatMs, ...answer.welcome });
+    this.#heardAt = this.#clock.monotonic();
+    this.#cleanup.push(every(this.#clock, timing.beatMs, () => this.#watch()));
+    this.#cleanup.push(
+      every(this.#clock, timing.liveMs, () => this.#tell({ type: 'stream.live', streams: this.#streams.ids })),
+    );
+    this.#host.up();
+  }
+
+  #serve(message: AgentMessage): void {
+    switch (message.type) {
+      case 'report':
+        this.#report(message);
+        return;
+      case 'beat':
+        this.#outbox.urgent(encodeMessage({ type: 'beat_ack', n: message.n }));
+        this.#host.loaded(message.load);
+        return;
+      case 'applied':
+        this.#host.applied(message.revision);
+        return;
+      case 'need_snapshot':
+        this.#host.needSnapshot(message.why);
+        return;
+      case 'result':
+        this.#calls.get(message.id)?.done(message);
+        return;
+      case 'stream.accept':
+        this.#streams.accepted(message.stream);
+        return;
+      case 'stream.end':
+        this.#streams.ended(message.stream);
+        return;
+      case 'stream.reset':
+        this.#streams.reset(message.stream, message.code, message.message);
+        return;
+      case 'stream.live':
+        for (const stream of this.#streams.reconcile(message.streams))
+          this.#tell({ type: 'stream.reset', stream, code: 'stopped', message: 'Nobody reads the stream' });
+        return;
+      case 'stream.credit':
+      case 'unsupported':
+        return;
+      case 'hello':
+      case 'proof':
+      case 'goodbye':
+        this.close(`Did not expect ${message.type} after the welcome`, closeCodes.protocol);
+    }
+  }
+
+  #report(report: Report): void {
+    if (this.#reportsWaiting >= 2) {
+      this.close('Reports without waiting for their acknowledgement', closeCodes.policy);
+      return;
+    }
+    this.#reportsWaiting++;
+    this.#reporting = this.#reporting.then(() => this.#guarded(this.#intake(report)));
+  }
+
+  async #intake(report: Report): Promise<void> {
+    try {
+      const rejected = this.isUp ? await this.#host.report(report) : [];
+      this.#tell({ type: 'report_ack', seq: report.seq, rejected });
+    } finally {
+      this.#reportsWaiting--;
+    }
+  }
+
+  async #guarded(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#end(`Failed: ${why}`);
+      this.#wire.close(closeCodes.failed, 'Internal error');
+    }
+  }
+
+  #watch(): void {
+    if (this.#clock.monotonic() - this.#heardAt > timing.missedBeats * timing.beatMs) this.close('Agent is silent');
+  }
+
+  #isIn(state: State): boolean {
+    return this.#state === state;
+  }
+
+  #floods(): boolean {
+    const now = this.#clock.monotonic();
+    if (now - this.#window.since > 10_000) this.#window = { since: now, messages: 0 };
+    return ++this.#window.messages > bounds.messagesPer10s;
+  }
+
+  #tell(message: ControlMessage): void {
+    if (this.#state !== 'ended') this.#outbox.push(encodeMessage(message));
+  }
+
+  #end(why: string): void {
+    if (this.#state === 'ended') return;
+    this.#state = 'ended';
+    for (const stop of this.#cleanup) stop();
+    this.#outbox.close();
+    this.#streams.close(away());
+    for (const call of this.#calls.values()) call.fail(away());
+    this.#host.ended(why);
+  }
+}
+
+function away(): CallError {
+  return new CallError('away', 'The agent of the server is not connected');
+}
+
+function* batches(items: readonly WireAssignment[]): Generator<WireAssignment[]> {
+  let batch: WireAssignment[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    const size = JSON.stringify(item).length;
+    if (batch.length > 0 && bytes + size > bounds.batchBytes) {
+      yield batch;
+      batch = [];
+      bytes = 0;
+    }
+    batch.push(item);
+    bytes += size;
+  }
+  if (batch.length > 0) yield batch;
+}

@@ -1,0 +1,15 @@
+import type { Clock } from './clock.ts';
+
+/** Calls `act` each `ms` milliseconds from now on; the answer ends that, also from within `act`. */
+export function every(clock: Clock, ms: number, act: () => void): () => void {
+  let stopped = false;
+  let cancel = clock.timer(ms, tick);
+  function tick(): void {
+    act();
+    if (!stopped) cancel = clock.timer(ms, tick);
+  }
+  return () => {
+    stopped = true;
+    cancel();
+  };
+}

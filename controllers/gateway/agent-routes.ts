@@ -1,0 +1,128 @@
+import { CallError } from '../../agent-protocol/call-error.ts';
+import { decodeLogChunks } from '../../agent-protocol/log-stream.ts';
+import type { LogChunk } from '../../agent-protocol/logs.ts';
+import type { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
+import { wait } from '../../store/clock.ts';
+import type { Clock } from '../../store/clock.ts';
+import type { Mirror } from '../../store/mirror.ts';
+import { AgentAway, CallFailed } from './agent-errors.ts';
+import { limits } from './limits.ts';
+import type { GatewayMetrics } from './metrics.ts';
+import { relayCall, relayStream } from './relay-client.ts';
+import type { RelayTarget } from './relay-client.ts';
+import type { LocalSessions } from './relay-server.ts';
+import { replicaUrl } from './replica.ts';
+
+export interface AgentRoutesOptions {
+  mirror: Pick<Mirror, 'key' | 'tenant'>;
+  clock: Clock;
+  metrics: GatewayMetrics;
+  /** Id of this replica. */
+  replica: string;
+  clusterKey: Uint8Array;
+  local: LocalSessions;
+}
+
+/** The way to every agent: its session here, or one hop to the replica that the directory names. */
+export class AgentRoutes {
+  #o: AgentRoutesOptions;
+
+  constructor(options: AgentRoutesOptions) {
+    this.#o = options;
+  }
+
+  /** @throws AgentAway, CallFailed, or the signal's reason */
+  async call(
+    tenant: string,
+    server: string,
+    params: CallParams,
+    { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
+  ): Promise<unknown> {
+    try {
+      const local = this.#local(tenant, server);
+      if (local !== undefined) return await local.call(params, timeoutMs, signal);
+      return await this.#relayed(tenant, server, signal, (target) => relayCall(target, params, timeoutMs, signal));
+    } catch (error) {
+      throw translated(error, server);
+    }
+  }
+
+  /** @throws AgentAway, CallFailed, or the signal's reason */
+  async *stream(
+    tenant: string,
+    server: string,
+    params: StreamParams,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<LogChunk, void, undefined> {
+    try {
+      yield* decodeLogChunks(await this.#bytes(tenant, server, params, signal));
+    } catch (error) {
+      throw translated(error, server);
+    }
+  }
+
+  async #bytes(
+    tenant: string,
+    server: string,
+    params: StreamParams,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<Uint8Array>> {
+    const local = this.#local(tenant, server);
+    if (local !== undefined) return local.stream(params, signal);
+    return this.#relayed(tenant, server, signal, (target) => started(relayStream(target, params, signal)));
+  }
+
+  #local(tenant: string, server: string) {
+    const session = this.#o.local.sessionOf(tenant, server);
+    return session?.isUp === true ? session : undefined;
+  }
+
+  /** Asks the replica that the directory names, and again if the agent moved meanwhile. */
+  async #relayed<T>(
+    tenant: string,
+    server: string,
+    signal: AbortSignal,
+    ask: (target: RelayTarget) => Promise<T>,
+  ): Promise<T> {
+    const { mirror, clock, clusterKey, metrics, replica } = this.#o;
+    for (let hop = 1; ; hop++) {
+      const holder = mirror.tenant(tenant).agent(server)?.replica;
+      const url = holder === undefined || holder === replica ? undefined : replicaUrl(mirror, holder);
+      if (url === undefined) throw new CallError('away', 'The agent of the server is not connected');
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- one hop after the other
+        const answer = await ask({ url, clusterKey, clock, tenant, server });
+        metrics.relayed.inc({ result: 'ok' });
+        return answer;
+      } catch (error) {
+        const isMoved = error instanceof CallError && error.code === 'moved';
+        metrics.relayed.inc({ result: isMoved ? 'moved' : 'failed' });
+        if (!isMoved) throw error;
+        if (hop === limits.relay.hops)
+          throw new CallError('away', 'The agent moves between replicas', { cause: error });
+      }
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      await wait(clock, limits.relay.jitterMs * Math.random(), signal);
+    }
+  }
+}
+
+/** The stream with its first bytes read, so that what fails at the opening fails here. */
+async function started(stream: AsyncGenerator<Uint8Array, void, undefined>): Promise<AsyncIterable<Uint8Array>> {
+  const first = await stream.next();
+  return (async function* () {
+    try {
+      if (first.done === true) return;
+      yield first.value;
+      yield* stream;
+    } finally {
+      await stream.return();
+    }
+  })();
+}
+
+function translated(error: unknown, server: string): unknown {
+  if (!(error instanceof CallError)) return error;
+  if (error.code === 'away') return new AgentAway(server, { cause: error });
+  return new CallFailed(error.code, error.message, { cause: error });
+}

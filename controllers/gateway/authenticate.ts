@@ -1,0 +1,69 @@
+import { randomUUID, timingSafeEqual } from 'node:crypto';
+import { hashJoinToken, parseJoinToken } from '../../agent-protocol/join-token.ts';
+import type { Hello, Refusal } from '../../agent-protocol/control-session.ts';
+import type { Clock } from '../../store/clock.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { Id } from '../../store/kinds/fields.ts';
+import type { Repository } from '../../store/repo.ts';
+import type { Resource } from '../../store/resource.ts';
+import { limits } from './limits.ts';
+
+export interface Identified {
+  server: Resource<'server'>;
+  /** Key that the agent must prove to hold. */
+  publicKey: string;
+  /** The key is to be registered with the join token once it is proven. */
+  joins: boolean;
+}
+
+/** Who says hello: an agent whose key is registered, or one with a join token that is good. Linearizable. */
+export async function identify(
+  hello: Hello,
+  repo: Repository,
+  clock: Clock,
+): Promise<Identified | { refuse: Refusal }> {
+  const server = Id.safeParse(hello.server_id).success ? await repo.get('server', hello.server_id) : undefined;
+  if (server === undefined) return refuse('unknown', `There is no server ${hello.server_id}`, limits.refusal.unknownMs);
+  const registered = server.desired.agent_public_key;
+  if (hello.join_token !== undefined && isGood(hello.join_token, server, clock))
+    return { server, publicKey: hello.public_key, joins: true };
+  if (registered === hello.public_key) return { server, publicKey: registered, joins: false };
+  if (server.meta.deletionRequestedAt !== undefined)
+    return refuse('retired', `Server ${hello.server_id} is being deleted`, limits.refusal.unknownMs);
+  const message = hello.join_token === undefined ? noKey(registered) : 'The join token is used, expired or replaced';
+  return refuse('unauthorized', message, limits.refusal.unauthorizedMs);
+}
+
+/** Uses the token up and registers the key, in one transaction. Answers a refusal if the token is not good any more. */
+export async function join(hello: Hello, repo: Repository, clock: Clock): Promise<{ refuse: Refusal } | undefined> {
+  const registered = await repo.change('server', hello.server_id, (draft, it) => {
+    if (hello.join_token !== undefined && isGood(hello.join_token, it, clock)) register(draft, hello.public_key);
+  });
+  if (registered?.desired.agent_public_key === hello.public_key) return undefined;
+  return refuse('unauthorized', 'The join token was used by another agent', limits.refusal.unauthorizedMs);
+}
+
+function register(draft: DesiredOf<'server'>, publicKey: string): void {
+  if (draft.agent_public_key !== publicKey) {
+    draft.agent_public_key = publicKey;
+    draft.agent_id = randomUUID();
+  }
+  delete draft.join_token_hash;
+  delete draft.join_token_expires_at;
+}
+
+function isGood(token: string, server: Resource<'server'>, clock: Clock): boolean {
+  const { join_token_hash: hash, join_token_expires_at: expires } = server.desired;
+  if (hash === undefined || expires === undefined || server.meta.deletionRequestedAt !== undefined) return false;
+  if (parseJoinToken(token)?.serverId !== server.meta.id) return false;
+  const [given, wanted] = [Buffer.from(hashJoinToken(token)), Buffer.from(hash)];
+  return given.length === wanted.length && timingSafeEqual(given, wanted) && clock.now() < new Date(expires);
+}
+
+function noKey(registered: string | undefined): string {
+  return registered === undefined ? 'The server awaits a join token' : 'The server has another key registered';
+}
+
+function refuse(code: Refusal['code'], message: string, retryAfterMs: number): { refuse: Refusal } {
+  return { refuse: { code, message, retry_after_ms: retryAfterMs } };
+}

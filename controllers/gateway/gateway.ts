@@ -1,0 +1,204 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import { WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
+import { maxFrameBytes } from '../../agent-protocol/codec.ts';
+import { ControlSession } from '../../agent-protocol/control-session.ts';
+import type { LogChunk } from '../../agent-protocol/logs.ts';
+import { subprotocol } from '../../agent-protocol/messages.ts';
+import type { CallParams, Load, StreamParams } from '../../agent-protocol/messages.ts';
+import { socketWire } from '../../agent-protocol/socket-wire.ts';
+import type { Clock } from '../../store/clock.ts';
+import { parseKey } from '../../store/keys.ts';
+import type { KeyChange, Mirror, ObjectChange } from '../../store/mirror.ts';
+import type { Repository } from '../../store/repo.ts';
+import type { Unsealer } from '../../store/seal.ts';
+import type { Store } from '../../store/store.ts';
+import { admission } from './admission.ts';
+import { limits } from './limits.ts';
+import { gatewayMetrics } from './metrics.ts';
+import { AgentRoutes } from './agent-routes.ts';
+import { RelayServer } from './relay-server.ts';
+import { announceReplica } from './replica.ts';
+import type { Replica } from './replica.ts';
+import { ServerSession } from './server-session.ts';
+import type { SessionDeps, SessionOwner } from './server-session.ts';
+import { refuseUpgrade } from './upgrade.ts';
+
+export interface GatewayOptions {
+  store: Store;
+  mirror: Mirror;
+  repositoryFor: (tenant: string) => Repository;
+  unsealer: Unsealer;
+  clock: Clock;
+  log: Logger;
+  registry: Registry;
+  /** A deviation that an agent put back, by the kind of its workload. */
+  driftCorrected: (kind: string) => void;
+  replica: Replica;
+  /** See `clusterKey`. */
+  clusterKey: Uint8Array;
+}
+
+/**
+ * Where agents connect: holds their sessions, tells them their desired sets, stores what they report, and reaches any
+ * agent for calls and streams, through the replica that holds it. Closing it drains it.
+ */
+export class Gateway implements AsyncDisposable, SessionOwner {
+  #o: GatewayOptions;
+  #deps: SessionDeps;
+  #admit: ReturnType<typeof admission>;
+  #sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: maxFrameBytes,
+    perMessageDeflate: false,
+    handleProtocols: (offered) => (offered.has(subprotocol) ? subprotocol : false),
+  });
+  /** Sockets whose agent is not welcomed yet. */
+  #pending = new Set<ServerSession>();
+  #sessions = new Map<string, ServerSession>();
+  #loadListeners = new Map<string, Set<(load: Load) => void>>();
+  #routes: AgentRoutes;
+  #relay: RelayServer;
+  #stop = new AbortController();
+  #announcing: Promise<void>;
+  #unsubscribe: (() => void)[];
+
+  constructor(options: GatewayOptions) {
+    const { store, mirror, clock, log, registry, replica, clusterKey } = options;
+    this.#o = options;
+    const metrics = gatewayMetrics(registry, () => this.#sessions.size);
+    this.#deps = { ...options, metrics, replica: replica.id };
+    this.#admit = admission(clock);
+    const local = { sessionOf: (tenant: string, server: string) => this.#sessions.get(keyOf(tenant, server))?.control };
+    this.#routes = new AgentRoutes({ mirror, clock, metrics, replica: replica.id, clusterKey, local });
+    this.#relay = new RelayServer({ clock, log, clusterKey, local });
+    this.#announcing = announceReplica(store, clock, log, replica, this.#stop.signal);
+    this.#unsubscribe = [
+      mirror.subscribe((change) => {
+        for (const session of this.#concerned(change)) session.changed(change);
+      }),
+      mirror.subscribeKeys((change) => this.#keyChanged(change)),
+    ];
+  }
+
+  /** Takes an agent's request to `/<tenant>/agent/v1/connect`. The tenant exists. */
+  handleUpgrade(tenant: string, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const offered = request.headers['sec-websocket-protocol']?.split(',').map((it) => it.trim()) ?? [];
+    if (!offered.includes(subprotocol)) refuseUpgrade(socket, 400, `Subprotocol must be ${subprotocol}`);
+    else if (this.#stop.signal.aborted || this.#pending.size >= limits.admission.pending)
+      refuseUpgrade(socket, 503, 'Too many agents connect at once');
+    else this.#sockets.handleUpgrade(request, socket, head, (it) => this.#accept(tenant, it));
+  }
+
+  /** Takes another replica's request to `/internal/v1/relay`. */
+  handleRelay(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    this.#relay.handleUpgrade(request, socket, head);
+  }
+
+  /** @throws AgentAway, CallFailed, or the signal's reason */
+  call(
+    tenant: string,
+    server: string,
+    params: CallParams,
+    options: { timeoutMs: number; signal: AbortSignal },
+  ): Promise<unknown> {
+    return this.#routes.call(tenant, server, params, options);
+  }
+
+  /** What the reader does not take, the agent does not send. @throws AgentAway, CallFailed, or the signal's reason */
+  stream(
+    tenant: string,
+    server: string,
+    params: StreamParams,
+    options: { signal: AbortSignal },
+  ): AsyncIterable<LogChunk> {
+    return this.#routes.stream(tenant, server, params, options);
+  }
+
+  /** The last load that the server's agent told, if this replica holds its session. */
+  loadOf(tenant: string, server: string): Load | undefined {
+    return this.#sessions.get(keyOf(tenant, server))?.load;
+  }
+
+  /** Calls the listener with each load of that server that comes to this replica. */
+  onLoad(tenant: string, server: string, listener: (load: Load) => void): () => void {
+    const key = keyOf(tenant, server);
+    const listeners = this.#loadListeners.get(key) ?? new Set();
+    this.#loadListeners.set(key, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#loadListeners.get(key) === listeners) this.#loadListeners.delete(key);
+    };
+  }
+
+  /** Sends every agent away in order, to come back spread over time. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+    const spread = this.#sessions.size * limits.drain.perAgentMs;
+    const retryAfterMs = Math.min(limits.drain.maxMs, Math.max(limits.drain.minMs, spread));
+    const sessions = [...this.#sessions.values()];
+    for (const session of this.#pending) session.control.close('Control plane stops');
+    for (const session of sessions) session.control.goodbye('Control plane stops', retryAfterMs);
+    await Promise.all(sessions.map((session) => session.closed));
+    await this.#relay[Symbol.asyncDispose]();
+    await this.#announcing;
+  }
+
+  entered(session: ServerSession): void {
+    this.#pending.delete(session);
+    const key = keyOf(session.tenant, session.server ?? '');
+    const older = this.#sessions.get(key);
+    this.#sessions.set(key, session);
+    if (older !== session) older?.superseded();
+  }
+
+  ended(session: ServerSession): void {
+    this.#pending.delete(session);
+    const key = keyOf(session.tenant, session.server ?? '');
+    if (this.#sessions.get(key) === session) this.#sessions.delete(key);
+  }
+
+  loaded(session: ServerSession): void {
+    const listeners = this.#loadListeners.get(keyOf(session.tenant, session.server ?? ''));
+    if (listeners !== undefined && session.load !== undefined) for (const listener of listeners) listener(session.load);
+  }
+
+  #accept(tenant: string, socket: WebSocket): void {
+    const { clock, repositoryFor } = this.#o;
+    const wire = socketWire(socket, clock, () => control);
+    const session = new ServerSession(this.#deps, this, { name: tenant, repo: repositoryFor(tenant) }, () => control);
+    const control: ControlSession = new ControlSession(wire, clock, session);
+    this.#pending.add(session);
+    const admitted = this.#admit();
+    if (admitted.admitted) return;
+    this.#deps.metrics.handshakes.inc({ result: 'busy' });
+    const { retryAfterMs } = admitted;
+    control.refuse({ code: 'busy', message: 'Too many agents connect at once', retry_after_ms: retryAfterMs });
+  }
+
+  #keyChanged(change: KeyChange): void {
+    const meaning = parseKey(change.key);
+    if (meaning?.area === 'agent') this.#sessions.get(keyOf(meaning.tenant, meaning.server))?.keyChanged(change);
+    else if (meaning?.area === 'meta') for (const session of this.#sessions.values()) session.keyChanged(change);
+  }
+
+  *#concerned({ tenant, kind, id, before, after }: ObjectChange): Generator<ServerSession> {
+    const servers = kind === 'server' ? [id] : kind === 'assignment' ? [serverOf(before), serverOf(after)] : [];
+    for (const server of new Set(servers)) {
+      const session = server === undefined ? undefined : this.#sessions.get(keyOf(tenant, server));
+      if (session !== undefined) yield session;
+    }
+  }
+}
+
+function serverOf(it: ObjectChange['before']): string | undefined {
+  return it !== undefined && 'server_id' in it.desired ? it.desired.server_id : undefined;
+}
+
+function keyOf(tenant: string, server: string): string {
+  return `${tenant}/${server}`;
+}

@@ -1,0 +1,151 @@
+import type { WireReport } from '../../agent-protocol/assignment.ts';
+import type { Rejection } from '../../agent-protocol/control-session.ts';
+import { signalAfter } from '../../agent-protocol/signal-after.ts';
+import type { Clock } from '../../store/clock.ts';
+import { isConflict, isUnavailable } from '../../store/errors.ts';
+import type { Mirror, TenantView } from '../../store/mirror.ts';
+import type { Repository } from '../../store/repo.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { revision } from '../../store/revision.ts';
+import type { Guard } from '../../store/store.ts';
+import { limits } from './limits.ts';
+import { observedOf } from './observed.ts';
+
+type Assignment = ReadonlyResource<'assignment'>;
+type Why = Rejection['why'];
+
+export interface IntakeOptions {
+  server: string;
+  repo: Repository;
+  view: Pick<TenantView, 'get'>;
+  mirror: Pick<Mirror, 'reached'>;
+  clock: Clock;
+  /** The session's hold on its server; `undefined` while it has none: then nothing can be stored. */
+  fence: () => Guard | undefined;
+  /** The report of that assignment is stored; `it` is as it was before. */
+  stored: (it: Assignment, report: WireReport) => void;
+  /** The fence failed: the server has another session. */
+  fenced: () => void;
+}
+
+/**
+ * Stores what one agent reports: observed records, and the release of what is gone, in transactions fenced by the
+ * session's epoch. An agent can write of its own assignments only, at a generation that exists and is not behind what is
+ * known. Handles one report at a time.
+ */
+export class Intake {
+  #o: IntakeOptions;
+  /** Reads must include the session's own writes. */
+  #written = revision(0);
+
+  constructor(options: IntakeOptions) {
+    this.#o = options;
+  }
+
+  /** Answers what was not stored, and why. */
+  async take(items: readonly WireReport[]): Promise<Rejection[]> {
+    if (!(await this.#caughtUp())) return items.map(({ id }) => ({ id, why: 'unavailable' }));
+    const rejected: Rejection[] = [];
+    const accepted: { it: Assignment; report: WireReport }[] = [];
+    for (const report of items) {
+      const it = this.#o.view.get('assignment', report.id);
+      const why = this.#refusal(it, report);
+      if (it === undefined || why !== undefined) rejected.push({ id: report.id, why: why ?? 'not_assigned' });
+      else accepted.push({ it, report });
+    }
+    for (let at = 0; at < accepted.length; at += limits.intake.perTransaction) {
+      const batch = accepted.slice(at, at + limits.intake.perTransaction);
+      // oxlint-disable-next-line no-await-in-loop -- one transaction of a session at a time
+      rejected.push(...(await this.#storeAll(batch)));
+    }
+    return rejected;
+  }
+
+  #refusal(it: Assignment | undefined, report: WireReport): Why | undefined {
+    if (it === undefined || it.desired.server_id !== this.#o.server) return 'not_assigned';
+    if (isRelease(it, report)) return undefined;
+    const known = it.observed?.observedGeneration ?? 0;
+    const isStale = report.generation > it.meta.generation || report.generation < known;
+    return isStale ? 'stale_generation' : undefined;
+  }
+
+  async #storeAll(batch: readonly { it: Assignment; report: WireReport }[]): Promise<Rejection[]> {
+    if ((await this.#store(batch)) === 'stored') return [];
+    const rejected: Rejection[] = [];
+    for (const { report } of batch) {
+      // oxlint-disable-next-line no-await-in-loop -- one transaction of a session at a time
+      const why = await this.#storeOne(report);
+      if (why !== undefined) rejected.push({ id: report.id, why });
+    }
+    return rejected;
+  }
+
+  /** After a conflict of the batch: each by itself, as the store has it now. */
+  async #storeOne(report: WireReport): Promise<Why | undefined> {
+    for (let attempt = 0; attempt < limits.intake.attempts; attempt++) {
+      let it: Assignment | undefined;
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- each attempt follows from the one before
+        it = (await this.#o.repo.get('assignment', report.id)) as Assignment | undefined; // a fresh object is read only here
+      } catch (error) {
+        if (isUnavailable(error)) return 'unavailable';
+        throw error;
+      }
+      const why = this.#refusal(it, report);
+      if (it === undefined || why !== undefined) return why;
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      const outcome = await this.#store([{ it, report }]);
+      if (outcome === 'stored') return undefined;
+      if (outcome === 'unavailable') return 'unavailable';
+    }
+    return 'unavailable';
+  }
+
+  async #store(
+    batch: readonly { it: Assignment; report: WireReport }[],
+  ): Promise<'stored' | 'conflict' | 'unavailable'> {
+    const fence = this.#o.fence();
+    if (fence === undefined) return 'unavailable';
+    const unit = this.#o.repo.begin();
+    const now = this.#o.clock.now();
+    unit.guard(fence);
+    for (const { it, report } of batch) {
+      const observed = observedOf(it, report, now);
+      if (isRelease(it, report)) unit.release(it, 'agent');
+      else if (observed !== undefined) unit.observe(it, observed);
+    }
+    try {
+      const result = await unit.commit();
+      if (!result.committed) {
+        if (result.failed.some(({ guard }) => guard.key === fence.key)) {
+          this.#o.fenced();
+          return 'unavailable';
+        }
+        return 'conflict';
+      }
+      if (result.revision > this.#written) this.#written = result.revision;
+    } catch (error) {
+      if (isConflict(error)) return 'conflict';
+      if (isUnavailable(error)) return 'unavailable';
+      throw error;
+    }
+    for (const { it, report } of batch) this.#o.stored(it, report);
+    return 'stored';
+  }
+
+  async #caughtUp(): Promise<boolean> {
+    const deadline = signalAfter(this.#o.clock, limits.session.catchUpMs);
+    try {
+      await this.#o.mirror.reached(this.#written, deadline.signal);
+      return true;
+    } catch {
+      return false; // the mirror lost its store: reads would be behind what this session wrote
+    } finally {
+      deadline.cancel();
+    }
+  }
+}
+
+function isRelease(it: Assignment, report: WireReport): boolean {
+  return report.gone === true && it.meta.deletionRequestedAt !== undefined;
+}

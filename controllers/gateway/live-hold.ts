@@ -1,0 +1,136 @@
+import type { Logger } from 'pino';
+import { wait } from '../../store/clock.ts';
+import type { Clock } from '../../store/clock.ts';
+import { isUnavailable } from '../../store/errors.ts';
+import type { KeyChange, LiveAgent } from '../../store/mirror.ts';
+import type { Guard, Store } from '../../store/store.ts';
+import { limits } from './limits.ts';
+import { parseLive, takeLiveKey } from './live-key.ts';
+import type { LiveKey, LiveValue } from './live-key.ts';
+
+export interface LiveHoldOptions {
+  store: Store;
+  clock: Clock;
+  log: Logger;
+  tenant: string;
+  server: string;
+  about: Omit<LiveValue, 'conflict' | 'takeovers'>;
+  /** The server has another session, or is gone. Said once. */
+  lost: () => void;
+}
+
+/**
+ * A session's hold on the live key of its server, for as long as the session lasts.
+ *
+ * States: none → held(epoch) ⇄ retaking → over. While the lease is lost (the store was away, history was rewound) there
+ * is no fence, so nothing can be written; the key is taken again under a new epoch unless another session has it.
+ */
+export class LiveHold {
+  #o: LiveHoldOptions;
+  #live: LiveKey | undefined;
+  #stop = new AbortController();
+  #isRetaking = false;
+
+  constructor(options: LiveHoldOptions) {
+    this.#o = options;
+  }
+
+  /** Takes the key from whoever has it. `undefined`: the server is gone. @throws Unavailable */
+  async take(): Promise<LiveKey | undefined> {
+    const { store, clock, tenant, server, about } = this.#o;
+    const live = await takeLiveKey(store, clock, { tenant, server }, about);
+    if (live === undefined) return undefined;
+    if (this.#stop.signal.aborted) {
+      await live.lease.revoke();
+      return undefined;
+    }
+    this.#hold(live);
+    return live;
+  }
+
+  fence(): Guard | undefined {
+    return this.#live?.fence;
+  }
+
+  /** The live key of the server changed. */
+  changed({ after, revision }: KeyChange): void {
+    if (this.#live === undefined || revision <= this.#live.epoch) return;
+    if (after === undefined) void this.#retake();
+    else if (parseLive({ value: after })?.session !== this.#o.about.session) this.#lose();
+  }
+
+  /** The mirror shows this session's own write, and whatever came after it. */
+  verify(agent: LiveAgent | undefined): void {
+    if (agent === undefined) void this.#retake();
+    else if (agent.session !== this.#o.about.session) this.#lose();
+  }
+
+  /** A write met another epoch than ours. */
+  fenced(): void {
+    void this.#retake();
+  }
+
+  /** Gives the key up. */
+  async release(): Promise<void> {
+    this.#stop.abort();
+    const live = this.#live;
+    this.#live = undefined;
+    try {
+      await live?.lease.revoke();
+    } catch (error) {
+      if (!isUnavailable(error)) throw error; // the store is away: the lease expires
+    }
+  }
+
+  #hold(live: LiveKey): void {
+    const { clock } = this.#o;
+    this.#live = live;
+    const ended = AbortSignal.any([live.lease.lost, this.#stop.signal]);
+    if (live.lease.lost.aborted) void this.#retake();
+    else live.lease.lost.addEventListener('abort', () => this.#live === live && void this.#retake(), { once: true });
+    if (!live.isConflict) return;
+    // The mark of a double goes when none came for a while.
+    const cancel = clock.timer(limits.conflict.withinMs, () => this.#live === live && void this.#retake());
+    ended.addEventListener('abort', cancel, { once: true });
+  }
+
+  async #retake(): Promise<void> {
+    if (this.#isRetaking || this.#stop.signal.aborted) return;
+    this.#isRetaking = true;
+    this.#live = undefined;
+    const { store, clock, log, tenant, server, about } = this.#o;
+    const isOther = (holder: LiveValue): boolean => holder.session !== about.session;
+    try {
+      for (;;) {
+        try {
+          // oxlint-disable-next-line no-await-in-loop -- each attempt follows from the one before
+          const live = await takeLiveKey(store, clock, { tenant, server }, about, isOther);
+          if (live === undefined) return this.#lose();
+          if (!this.#isOver()) return this.#hold(live);
+          await live.lease.revoke();
+          return;
+        } catch (error) {
+          if (!isUnavailable(error)) throw error;
+        }
+        // oxlint-disable-next-line no-await-in-loop -- as above
+        await wait(clock, limits.session.reclaimMs, this.#stop.signal);
+      }
+    } catch (error) {
+      if (this.#isOver()) return;
+      log.error({ err: error }, 'Live key could not be taken again');
+      this.#lose();
+    } finally {
+      this.#isRetaking = false;
+    }
+  }
+
+  #isOver(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
+  #lose(): void {
+    if (this.#stop.signal.aborted) return;
+    this.#stop.abort();
+    this.#o.lost();
+  }
+}

@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import type { Clock } from '../../store/clock.ts';
+import { keys } from '../../store/keys.ts';
+import type { Revision } from '../../store/revision.ts';
+import type { Entry, Guard, Lease, Store } from '../../store/store.ts';
+import { limits } from './limits.ts';
+
+/** Value of `live/agent/<server>`. */
+const LiveValue = z.object({
+  replica: z.string(),
+  session: z.string(),
+  machineId: z.string(),
+  bootId: z.string(),
+  agentVersion: z.string(),
+  runtime: z.string(),
+  runtimeVersion: z.string(),
+  /** RFC 3339: when the session began, for display. */
+  since: z.string(),
+  /** Sessions of different machines keep replacing each other: one is a copy of the other. */
+  conflict: z.boolean().optional(),
+  /** The last takeovers by another machine: who took over and when. */
+  takeovers: z.array(z.object({ by: z.string(), at: z.string() })).optional(),
+});
+export type LiveValue = z.infer<typeof LiveValue>;
+
+/** A session's hold on its server: the epoch is the fence of all that the session writes. */
+export interface LiveKey {
+  epoch: Revision;
+  lease: Lease;
+  fence: Guard;
+  /** The key says that one machine is a copy of another. */
+  isConflict: boolean;
+}
+
+/**
+ * Makes the session the one of its server: writes the live key under a new lease, in place of any other session's.
+ *
+ * Answers `undefined` if the server is gone, or if `unless` says of the present holder that it must stay.
+ */
+export async function takeLiveKey(
+  store: Store,
+  clock: Clock,
+  place: { tenant: string; server: string },
+  about: Omit<LiveValue, 'conflict' | 'takeovers'>,
+  unless: (holder: LiveValue) => boolean = () => false,
+): Promise<LiveKey | undefined> {
+  const key = keys.agent(place.tenant, place.server);
+  const present: Guard = { key: keys.desired(place.tenant, 'server', place.server), is: 'present' };
+  const lease = await store.lease(limits.session.leaseMs);
+  try {
+    for (let attempt = 0; attempt < limits.session.attempts; attempt++) {
+      // oxlint-disable-next-line no-await-in-loop -- each attempt follows from the one before
+      const before = await store.get(key);
+      const holder = parseLive(before);
+      if (holder !== undefined && unless(holder)) break;
+      const history = takeovers(holder, about, clock);
+      const value = JSON.stringify({ ...about, ...history });
+      const guard: Guard =
+        before === undefined ? { key, is: 'absent' } : { key, is: 'at', revision: before.modRevision };
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      const result = await store.txn({ if: [guard, present], then: [{ put: key, value, lease: lease.id }] });
+      if (result.committed) {
+        const epoch = result.revision;
+        return { epoch, lease, fence: { key, is: 'at', revision: epoch }, isConflict: history.conflict === true };
+      }
+      if (result.failed.some((failed) => failed.guard.key === present.key)) break;
+    }
+  } catch (error) {
+    void lease.revoke().catch(() => undefined); // the store is away: the lease expires
+    throw error;
+  }
+  await lease.revoke();
+  return undefined;
+}
+
+export function parseLive(entry: Pick<Entry, 'value'> | undefined): LiveValue | undefined {
+  if (entry === undefined) return undefined;
+  try {
+    return LiveValue.parse(JSON.parse(entry.value));
+  } catch {
+    return undefined; // written by another version: replaced like any other session
+  }
+}
+
+/** A machine that comes back after another one took over from it, several times within minutes, has a double. */
+function takeovers(
+  before: LiveValue | undefined,
+  now: Pick<LiveValue, 'machineId' | 'bootId'>,
+  clock: Clock,
+): Pick<LiveValue, 'conflict' | 'takeovers'> {
+  if (before === undefined) return {};
+  const at = clock.now();
+  const recent = (before.takeovers ?? []).filter((it) => at.getTime() - Date.parse(it.at) < limits.conflict.withinMs);
+  const by = machineOf(now);
+  const all = by === machineOf(before) ? recent : [...recent, { by, at: at.toISOString() }];
+  const isDouble = all.length >= limits.conflict.takeovers && all.filter((it) => it.by === all.at(-1)?.by).length > 1;
+  return {
+    ...(all.length > 0 && { takeovers: all.slice(-2 * limits.conflict.takeovers) }),
+    ...(isDouble && { conflict: true }),
+  };
+}
+
+function machineOf({ machineId, bootId }: Pick<LiveValue, 'machineId' | 'bootId'>): string {
+  return `${machineId}/${bootId}`;
+}

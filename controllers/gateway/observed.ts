@@ -1,0 +1,66 @@
+import type { WireReport } from '../../agent-protocol/assignment.ts';
+import type { ConditionInput, Observed, ReadonlyResource } from '../../store/resource.ts';
+import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { derive } from '../runtime/conditions.ts';
+
+type Assignment = ReadonlyResource<'assignment'>;
+type State = ObservedOf<'assignment'>;
+
+/** What the store is to hold of an assignment after the report; `undefined`: what it holds. Pure. */
+export function observedOf(it: Assignment, report: WireReport, now: Date): Observed<State> | undefined {
+  if (report.gone === true && hasEnded(it)) return undefined;
+  const state = report.gone === true ? withoutContainer(it) : stateOf(report);
+  const last = report.events?.items.at(-1);
+  const seen = last === undefined ? it.observed?.events_seen : { source: report.events?.source ?? '', seq: last.seq };
+  return stamped(it, withEvents(state, seen), report.generation, now);
+}
+
+/** What the store is to hold of an assignment that is not sent to its agent. Pure. */
+export function notSent(it: Assignment, message: string, now: Date): Observed<State> {
+  const error = { code: 'secret_unavailable', message };
+  const state: State = { phase: 'failed', ready: false, stable: false, restarts: 0, crash_loop: false, error };
+  return stamped(it, withEvents(state, it.observed?.events_seen), it.meta.generation, now);
+}
+
+function withEvents(state: State, seen: State['events_seen']): State {
+  return seen === undefined ? state : { ...state, events_seen: { ...seen } };
+}
+
+function stateOf(report: WireReport): State {
+  const { id: _id, generation: _generation, gone: _gone, events: _events, ...state } = report;
+  return state;
+}
+
+/** A build whose result is stored: that its container was cleared away is no news. */
+function hasEnded({ desired, observed }: Assignment): boolean {
+  return desired.spec.type === 'build' && (observed?.phase === 'succeeded' || observed?.phase === 'failed');
+}
+
+/** The agent has nothing of an assignment that is desired: a service is yet to come, a build is lost. */
+function withoutContainer(it: Assignment): State {
+  const phase = it.desired.spec.type === 'build' ? 'lost' : 'pending';
+  return { phase, ready: false, stable: false, restarts: 0, crash_loop: false };
+}
+
+function stamped(it: Assignment, state: State, generation: number, now: Date): Observed<State> {
+  const conditions = derive(it.observed?.conditions ?? [], [readiness(state)], { settled: true }, { generation, now });
+  return { ...state, observedGeneration: generation, conditions };
+}
+
+const reasons = {
+  pending: 'Pending',
+  preparing: 'Preparing',
+  starting: 'Starting',
+  running: 'NotReady',
+  stopping: 'Stopping',
+  stopped: 'Stopped',
+  succeeded: 'Succeeded',
+  failed: 'Failed',
+  lost: 'Lost',
+} as const satisfies Record<State['phase'], string>;
+
+function readiness(state: State): ConditionInput {
+  if (state.ready) return { type: 'Ready', status: 'true', reason: 'Ready', message: '' };
+  const reason = state.crash_loop ? 'CrashLoop' : reasons[state.phase];
+  return { type: 'Ready', status: 'false', reason, message: state.error?.message ?? '' };
+}

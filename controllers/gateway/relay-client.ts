@@ -1,0 +1,193 @@
+import { WebSocket } from 'ws';
+import { CallError } from '../../agent-protocol/call-error.ts';
+import { maxFrameBytes } from '../../agent-protocol/codec.ts';
+import { decodeData } from '../../agent-protocol/data-frame.ts';
+import type { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
+import { signalAfter } from '../../agent-protocol/signal-after.ts';
+import { socketWire } from '../../agent-protocol/socket-wire.ts';
+import { StreamReceivers } from '../../agent-protocol/stream-receivers.ts';
+import { closeCodes } from '../../agent-protocol/wire.ts';
+import type { Frame, Wire } from '../../agent-protocol/wire.ts';
+import type { Clock } from '../../store/clock.ts';
+import { limits } from './limits.ts';
+import { FromHolder, relayProof, relaySubprotocol } from './relay-messages.ts';
+import type { RelayRequest, ToHolder } from './relay-messages.ts';
+
+/** Whom to ask for what. */
+export interface RelayTarget {
+  /** Of the replica that holds the agent, `http:` or `https:`. */
+  url: string;
+  clusterKey: Uint8Array;
+  clock: Clock;
+  tenant: string;
+  server: string;
+}
+
+/**
+ * Calls an agent that another replica holds.
+ *
+ * @throws CallError of the agent, `moved` if that replica does not hold it, `away` if the replica cannot be reached; the
+ *   signal's reason when aborted.
+ */
+export async function relayCall(
+  target: RelayTarget,
+  params: CallParams,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<unknown> {
+  await using link = await RelayLink.open(target, signal);
+  link.send({ kind: 'call', params, timeout_ms: timeoutMs });
+  return await link.result(timeoutMs + limits.relay.connectMs);
+}
+
+/** Reads a stream of an agent that another replica holds. Errors as of {@link relayCall}. */
+export async function* relayStream(
+  target: RelayTarget,
+  params: StreamParams,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  await using link = await RelayLink.open(target, signal);
+  yield* link.stream(params);
+}
+
+/** One connection to the holder of an agent, challenged and ready for its one request. */
+class RelayLink implements AsyncDisposable {
+  #target: RelayTarget;
+  #signal: AbortSignal;
+  #wire: Wire;
+  #nonce = Promise.withResolvers<string>();
+  #result = Promise.withResolvers<unknown>();
+  #challenge = '';
+  #streams: StreamReceivers<StreamParams>;
+
+  constructor(target: RelayTarget, signal: AbortSignal) {
+    this.#target = target;
+    this.#signal = signal;
+    const url = new URL('/internal/v1/relay', target.url);
+    url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+    const socket = new WebSocket(url, relaySubprotocol, {
+      perMessageDeflate: false,
+      maxPayload: maxFrameBytes,
+      handshakeTimeout: limits.relay.connectMs,
+    });
+    this.#wire = socketWire(socket, target.clock, () => this);
+    this.#streams = new StreamReceivers<StreamParams>(
+      {
+        open: (_, params, credit) => this.send({ kind: 'stream', params, credit }),
+        credit: (_, bytes) => this.#say({ type: 'credit', bytes }),
+        end: () => this.#say({ type: 'end' }),
+      },
+      target.clock,
+    );
+    this.#nonce.promise.catch(() => undefined); // `open` waits for it; whoever left earlier does not
+    this.#result.promise.catch(() => undefined); // of a stream nobody awaits the result
+  }
+
+  static async open(target: RelayTarget, signal: AbortSignal): Promise<RelayLink> {
+    signal.throwIfAborted();
+    const link = new RelayLink(target, signal);
+    const deadline = signalAfter(target.clock, limits.relay.connectMs, signal);
+    const abort = (): void => link.#nonce.reject(deadline.signal.reason);
+    deadline.signal.addEventListener('abort', abort, { once: true });
+    try {
+      link.#challenge = await link.#nonce.promise;
+      return link;
+    } catch (error) {
+      link.#wire.close(closeCodes.normal, '');
+      signal.throwIfAborted();
+      throw error instanceof CallError && error.code !== 'timeout' ? error : unreachable(error);
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  send(what: RelayRequest['what']): void {
+    const { tenant, server, clusterKey } = this.#target;
+    const request = JSON.stringify({ tenant, server, what } satisfies RelayRequest);
+    this.#say({ type: 'open', request, proof: relayProof(clusterKey, this.#challenge, request) });
+  }
+
+  async result(withinMs: number): Promise<unknown> {
+    const deadline = signalAfter(this.#target.clock, withinMs, this.#signal);
+    const abort = (): void => this.#result.reject(deadline.signal.reason);
+    deadline.signal.addEventListener('abort', abort, { once: true });
+    try {
+      return await this.#result.promise;
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  stream(params: StreamParams): AsyncIterable<Uint8Array> {
+    return this.#streams.open(params, this.#signal);
+  }
+
+  receive(frame: Frame): void {
+    const message = typeof frame === 'string' ? parse(frame) : undefined;
+    if (typeof frame !== 'string') this.#data(frame);
+    else if (message === undefined) this.closed('Not of the protocol');
+    else this.#handle(message);
+  }
+
+  drained(): void {
+    // What is sent here is small, and nothing waits for room.
+  }
+
+  closed(why: string): void {
+    const error = unreachable(new Error(why));
+    this.#nonce.reject(error);
+    this.#result.reject(error);
+    this.#streams.close(error);
+  }
+
+  // oxlint-disable-next-line require-await -- the interface of what is disposed
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#wire.close(closeCodes.normal, '');
+  }
+
+  #handle(message: FromHolder): void {
+    switch (message.type) {
+      case 'challenge':
+        this.#nonce.resolve(message.nonce);
+        return;
+      case 'result':
+        if (message.error === undefined) this.#result.resolve(message.ok);
+        else this.#result.reject(new CallError(message.error.code, message.error.message));
+        return;
+      case 'accept':
+        this.#streams.accepted(1);
+        return;
+      case 'reset':
+        this.#streams.reset(1, message.code, message.message);
+        return;
+      case 'moved':
+        this.#fail(new CallError('moved', 'The agent is connected to another replica'));
+    }
+  }
+
+  #data(frame: Uint8Array): void {
+    const data = decodeData(frame);
+    if (data === undefined || !this.#streams.data(data)) this.#fail(unreachable(new Error('Not of the protocol')));
+  }
+
+  #fail(error: CallError): void {
+    this.#result.reject(error);
+    this.#streams.close(error);
+  }
+
+  #say(message: ToHolder): void {
+    this.#wire.send(JSON.stringify(message));
+  }
+}
+
+function unreachable(cause: unknown): CallError {
+  return new CallError('away', 'The replica that holds the agent cannot be reached', { cause });
+}
+
+function parse(frame: string): FromHolder | undefined {
+  try {
+    return FromHolder.parse(JSON.parse(frame));
+  } catch {
+    return undefined; // the caller ends the link
+  }
+}

@@ -1,0 +1,55 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
+
+/**
+ * What replicas say to each other to reach an agent that one of them holds: one connection per call or stream.
+ *
+ *     B → A  challenge        32 random bytes
+ *     A → B  open             the request, and its proof by the key of the cluster over challenge and request
+ *     B → A  result           of a call; or bytes of the stream as in the agent's protocol, ended by flag or `reset`
+ *     A → B  credit, end      room for more bytes; the reader left
+ *     B → A  moved            the agent is not held by B (any more): look again
+ */
+export const relaySubprotocol = 'setpoint-relay.v1';
+
+export const RelayRequest = z.object({
+  tenant: z.string(),
+  server: z.string(),
+  what: z.discriminatedUnion('kind', [
+    z.object({ kind: z.literal('call'), params: CallParams, timeout_ms: z.int() }),
+    z.object({ kind: z.literal('stream'), params: StreamParams, credit: z.int() }),
+  ]),
+});
+export type RelayRequest = z.infer<typeof RelayRequest>;
+
+export const ToHolder = z.discriminatedUnion('type', [
+  /** `request` is a RelayRequest as JSON: the proof is over these very bytes. */
+  z.object({ type: z.literal('open'), request: z.string(), proof: z.string() }),
+  z.object({ type: z.literal('credit'), bytes: z.int() }),
+  z.object({ type: z.literal('end') }),
+]);
+export type ToHolder = z.infer<typeof ToHolder>;
+
+export const FromHolder = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('challenge'), nonce: z.string() }),
+  z.object({ type: z.literal('moved') }),
+  z.object({
+    type: z.literal('result'),
+    ok: z.unknown().optional(),
+    error: z.object({ code: z.string(), message: z.string() }).optional(),
+  }),
+  z.object({ type: z.literal('accept') }),
+  z.object({ type: z.literal('reset'), code: z.string(), message: z.string() }),
+]);
+export type FromHolder = z.infer<typeof FromHolder>;
+
+/** Proof that whoever made the request is a replica of this cluster. */
+export function relayProof(clusterKey: Uint8Array, nonce: string, request: string): string {
+  return createHmac('sha256', clusterKey).update(`${relaySubprotocol}\0${nonce}\0${request}`).digest('base64url');
+}
+
+export function isRelayProof(clusterKey: Uint8Array, nonce: string, request: string, proof: string): boolean {
+  const [given, wanted] = [Buffer.from(proof), Buffer.from(relayProof(clusterKey, nonce, request))];
+  return given.length === wanted.length && timingSafeEqual(given, wanted);
+}

@@ -1,0 +1,164 @@
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Logger } from 'pino';
+import { WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
+import { tellable } from '../../agent-protocol/call-error.ts';
+import { maxFrameBytes } from '../../agent-protocol/codec.ts';
+import type { ControlSession } from '../../agent-protocol/control-session.ts';
+import { Outbox } from '../../agent-protocol/outbox.ts';
+import { socketWire } from '../../agent-protocol/socket-wire.ts';
+import { StreamSenders } from '../../agent-protocol/stream-senders.ts';
+import { closeCodes } from '../../agent-protocol/wire.ts';
+import type { Frame, Wire } from '../../agent-protocol/wire.ts';
+import type { Clock } from '../../store/clock.ts';
+import { limits } from './limits.ts';
+import { isRelayProof, RelayRequest, relaySubprotocol, ToHolder } from './relay-messages.ts';
+import type { FromHolder } from './relay-messages.ts';
+import { refuseUpgrade } from './upgrade.ts';
+
+/** The sessions that this replica holds. */
+export interface LocalSessions {
+  sessionOf(tenant: string, server: string): ControlSession | undefined;
+}
+
+export interface RelayServerOptions {
+  clock: Clock;
+  log: Logger;
+  clusterKey: Uint8Array;
+  local: LocalSessions;
+}
+
+/**
+ * Serves calls and streams of the agents that this replica holds to other replicas. It authorises the replica; the user
+ * was authorised there. It never passes a request on: an agent that it does not hold has moved.
+ */
+export class RelayServer implements AsyncDisposable {
+  #o: RelayServerOptions;
+  #sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: maxFrameBytes,
+    perMessageDeflate: false,
+    handleProtocols: (offered) => (offered.has(relaySubprotocol) ? relaySubprotocol : false),
+  });
+  #connections = new Set<RelayConnection>();
+
+  constructor(options: RelayServerOptions) {
+    this.#o = options;
+  }
+
+  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    if (this.#connections.size >= limits.relay.connections) refuseUpgrade(socket, 503, 'Too many relayed requests');
+    else this.#sockets.handleUpgrade(request, socket, head, (it) => this.#accept(it));
+  }
+
+  // oxlint-disable-next-line require-await -- the interface of what is disposed
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const connection of this.#connections) connection.close('Control plane stops');
+  }
+
+  #accept(socket: WebSocket): void {
+    const wire = socketWire(socket, this.#o.clock, () => connection);
+    const connection: RelayConnection = new RelayConnection(wire, this.#o, () => this.#connections.delete(connection));
+    this.#connections.add(connection);
+  }
+}
+
+/** One request of another replica. The stream has the id 1. States: challenged → serving → closed. */
+class RelayConnection {
+  #wire: Wire;
+  #o: RelayServerOptions;
+  #nonce = randomBytes(32).toString('base64url');
+  #isServing = false;
+  #stop = new AbortController();
+  #outbox: Outbox;
+  #streams: StreamSenders;
+  #ended: () => void;
+
+  constructor(wire: Wire, options: RelayServerOptions, ended: () => void) {
+    this.#wire = wire;
+    this.#o = options;
+    const deadline = options.clock.timer(
+      limits.relay.connectMs,
+      () => this.#isServing || this.close('No request came'),
+    );
+    this.#ended = () => {
+      deadline();
+      ended();
+    };
+    this.#outbox = new Outbox(wire, {
+      nextStreamFrame: () => this.#streams.next(),
+      overflow: () => this.close('Reads too slowly'),
+    });
+    this.#streams = new StreamSenders(
+      {
+        accept: () => this.#say({ type: 'accept' }),
+        reset: (_, code, message) => this.#say({ type: 'reset', code, message }),
+      },
+      () => this.#outbox.pump(),
+    );
+    this.#say({ type: 'challenge', nonce: this.#nonce });
+  }
+
+  receive(frame: Frame): void {
+    const message = typeof frame === 'string' ? parse(frame) : undefined;
+    if (message === undefined) this.close('Not of the protocol', closeCodes.protocol);
+    else if (message.type === 'open') this.#open(message.request, message.proof);
+    else if (message.type === 'credit') this.#streams.grant(1, message.bytes);
+    else this.close('The reader left', closeCodes.normal);
+  }
+
+  drained(): void {
+    this.#outbox.pump();
+  }
+
+  closed(): void {
+    if (this.#stop.signal.aborted) return;
+    this.#stop.abort();
+    this.#outbox.close();
+    this.#streams.close();
+    this.#ended();
+  }
+
+  close(why: string, code: number = closeCodes.policy): void {
+    this.closed();
+    this.#wire.close(code, why);
+  }
+
+  #open(text: string, proof: string): void {
+    if (this.#isServing || !isRelayProof(this.#o.clusterKey, this.#nonce, text, proof)) {
+      this.#o.log.warn('Relay refused: the request is not of a replica of this cluster');
+      this.close('Not of this cluster');
+      return;
+    }
+    this.#isServing = true;
+    const { tenant, server, what } = RelayRequest.parse(JSON.parse(text));
+    const session = this.#o.local.sessionOf(tenant, server);
+    if (session?.isUp !== true) this.#say({ type: 'moved' });
+    else if (what.kind === 'stream')
+      this.#streams.open(1, what.credit, (signal) => session.stream(what.params, signal));
+    else void this.#call(session, what);
+  }
+
+  async #call(session: ControlSession, what: Extract<RelayRequest['what'], { kind: 'call' }>): Promise<void> {
+    try {
+      const ok = await session.call(what.params, what.timeout_ms, this.#stop.signal);
+      this.#say({ type: 'result', ok });
+    } catch (error) {
+      this.#say({ type: 'result', error: tellable(error) });
+    }
+  }
+
+  #say(message: FromHolder): void {
+    if (!this.#stop.signal.aborted) this.#outbox.push(JSON.stringify(message));
+  }
+}
+
+function parse(frame: string): ToHolder | undefined {
+  try {
+    return ToHolder.parse(JSON.parse(frame));
+  } catch {
+    return undefined; // closed by the caller
+  }
+}
