@@ -31,12 +31,12 @@ export function writeEvents(events: readonly ObjectEvent[]): string {
 }
 
 /**
- * The events and one more, at most 50. An event of the same type and reason as an earlier one counts it up, takes over
+ * The events and one more, at most 50, which happened `count` times (default once), at last `at`. An event of the same type and reason as an earlier one counts it up, takes over
  * the message and moves it to the end.
  */
 export function appendEvent(
   events: readonly ObjectEvent[],
-  event: Pick<ObjectEvent, 'type' | 'reason' | 'message'>,
+  event: Pick<ObjectEvent, 'type' | 'reason' | 'message'> & { count?: number },
   at: Date,
 ): ObjectEvent[] {
   const isSame = (other: ObjectEvent): boolean => other.type === event.type && other.reason === event.reason;
@@ -46,7 +46,7 @@ export function appendEvent(
     type: event.type,
     reason: event.reason,
     message: event.message.slice(0, limits.messageLength),
-    count: (before?.count ?? 0) + 1,
+    count: (before?.count ?? 0) + (event.count ?? 1),
     first_at: before?.first_at ?? time,
     last_at: time,
   };

@@ -1,0 +1,43 @@
+import { isConflict, isTooLarge, isUnavailable } from '../../store/errors.ts';
+
+/**
+ * Why a reconcile did not succeed, in words that may be shown to every user of the object: the thing, the rule and the
+ * value; no secret, no time, no number of the attempt. It is tried again with backoff.
+ */
+export class Failure extends Error {
+  /** CamelCase, stable. */
+  readonly reason: string;
+
+  constructor(reason: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'Failure';
+    this.reason = reason;
+  }
+}
+
+/** A {@link Failure} that trying again cannot cure before the desired state changes. */
+export class Stalled extends Failure {
+  constructor(reason: string, message: string, options?: ErrorOptions) {
+    super(reason, message, options);
+    this.name = 'Stalled';
+  }
+}
+
+/** What the runtime does about something that a reconcile threw. */
+export type Cause =
+  /** Somebody wrote first: read again and decide again. */
+  | { cause: 'conflict' }
+  | { cause: 'unavailable' }
+  | { cause: 'stalled'; reason: string; message: string }
+  | { cause: 'error'; reason: string; message: string; expected: boolean };
+
+/** Texts of errors that nobody vouched for stay in the log: they may hold secrets and change with every attempt. */
+export function causeOf(error: unknown): Cause {
+  if (isConflict(error)) return { cause: 'conflict' };
+  if (isUnavailable(error)) return { cause: 'unavailable' };
+  if (error instanceof Stalled) return { cause: 'stalled', reason: error.reason, message: error.message };
+  if (error instanceof Failure) return { cause: 'error', reason: error.reason, message: error.message, expected: true };
+  if (isTooLarge(error) && error instanceof Error)
+    return { cause: 'stalled', reason: 'TooLarge', message: error.message };
+  return { cause: 'error', reason: 'InternalError', message: 'Internal error, see the log', expected: false };
+}

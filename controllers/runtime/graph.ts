@@ -1,0 +1,65 @@
+import { definitionOf } from '../../store/definition.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
+import type { Controller } from './controller.ts';
+
+/** A controller of some kind. */
+export type AnyController = Controller<KindName>;
+
+/** What is written by no controller of this process's kind: the gateway stores what agents report. */
+const gateway = { finalizer: 'agent', observes: 'assignment' } as const;
+
+/**
+ * Checks the declarations against each other: one writer per observed kind, every finalizer held by a controller that
+ * exists, every wake of a kind that may be read.
+ *
+ * @param kinds that must be complete: every finalizer of theirs must be a controller of the list
+ * @throws Error that lists every fault
+ */
+export function checkGraph(controllers: readonly AnyController[], kinds: readonly KindName[]): void {
+  const faults = [
+    ...twice(controllers.map(({ name }) => name)).map((name) => `Two controllers have one name: ${name}`),
+    ...twice([gateway.observes, ...controllers.map(({ kind }) => kind)]).map(
+      (kind) => `Two controllers write what is observed of one kind: ${kind}`,
+    ),
+    ...kinds.flatMap((kind) => finalizerFaults(controllers, kind)),
+    ...controllers.flatMap(declarationFaults),
+  ];
+  if (faults.length > 0) throw new Error(`Controllers contradict each other: ${faults.join('; ')}`);
+}
+
+function finalizerFaults(controllers: readonly AnyController[], kind: KindName): string[] {
+  return (definitionOf(kind).finalizers ?? [])
+    .filter((name) => name !== gateway.finalizer && !controllers.some((it) => it.name === name && it.kind === kind))
+    .map((name) => `Finalizer of ${kind} is no controller of that kind, nobody would release it: ${name}`);
+}
+
+function declarationFaults(controller: AnyController): string[] {
+  const { name, kind, reads, wakes } = controller;
+  const faults = wakes
+    .filter((wake) => wake.kind !== kind && !reads.includes(wake.kind))
+    .map((wake) => `Controller ${name} is woken by a kind that it does not read: ${wake.kind}`);
+  const isHolder = definitionOf(kind).finalizers?.includes(name) ?? false;
+  if (controller.finalize !== undefined && !isHolder)
+    faults.push(`Controller ${name} has a \`finalize\` that is never called as ${kind} does not carry its finalizer`);
+  return faults;
+}
+
+function twice<T>(values: readonly T[]): T[] {
+  return [...new Set(values.filter((value, at) => values.indexOf(value) !== at))];
+}
+
+/** Kinds, their controllers, and what those read and write, one line per controller, sorted by kind. */
+export function describeGraph(controllers: readonly AnyController[]): string {
+  const lines = controllers.map(({ name, kind, reads, children, wakes }) => {
+    const parts = [`${kind} ← ${name}`];
+    if (reads.length > 0) parts.push(`reads ${sorted(reads)}`);
+    if (wakes.length > 0) parts.push(`wakes on ${sorted(new Set(wakes.map((wake) => wake.kind)))}`);
+    if (children.length > 0) parts.push(`writes ${sorted(children)}`);
+    return parts.join('; ');
+  });
+  return [...lines, `${gateway.observes} ← gateway`].sort().join('\n');
+}
+
+function sorted(kinds: Iterable<string>): string {
+  return [...kinds].sort().join(', ');
+}

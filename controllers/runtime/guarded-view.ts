@@ -1,0 +1,45 @@
+import type { KindName } from '../../store/kinds/kinds.ts';
+import type { LiveAgent, TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+
+/** A view that knows the declared kinds only: an undeclared read is a bug of the controller and throws. */
+export class GuardedView implements TenantView {
+  readonly #view: TenantView;
+  readonly #controller: string;
+  readonly #kinds: ReadonlySet<KindName>;
+
+  constructor(view: TenantView, controller: string, kinds: ReadonlySet<KindName>) {
+    this.#view = view;
+    this.#controller = controller;
+    this.#kinds = kinds;
+  }
+
+  get tenant(): string {
+    return this.#view.tenant;
+  }
+
+  get<K extends KindName>(kind: K, id: string): ReadonlyResource<K> | undefined {
+    this.#check(kind);
+    return this.#view.get(kind, id);
+  }
+
+  by<K extends KindName>(kind: K, index: string, value: string): readonly ReadonlyResource<K>[] {
+    this.#check(kind);
+    return this.#view.by(kind, index, value);
+  }
+
+  list<K extends KindName>(kind: K): readonly ReadonlyResource<K>[] {
+    this.#check(kind);
+    return this.#view.list(kind);
+  }
+
+  agent(server: string): LiveAgent | undefined {
+    this.#check('server');
+    return this.#view.agent(server);
+  }
+
+  #check(kind: KindName): void {
+    if (!this.#kinds.has(kind))
+      throw new TypeError(`Controller ${this.#controller} must declare in \`reads\` what it reads: ${kind}`);
+  }
+}

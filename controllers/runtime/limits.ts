@@ -1,0 +1,80 @@
+const second = 1000;
+const minute = 60 * second;
+
+/** Every default of the controllers in one place. Durations in milliseconds. */
+export const limits = {
+  leader: {
+    /** Lease of the leader key; the store renews it. */
+    ttlMs: 10 * second,
+    /** A candidate tries again within this time after the key vanished, so that candidates do not try at once. */
+    jitterMs: 300,
+    /** The same after the store did not answer. */
+    failureMs: 5 * second,
+    /** A candidate looks at the key at least this often, even if no change of it was seen. */
+    retryMs: 10 * second,
+  },
+  reconcile: {
+    deadlineMs: minute,
+    /** A run that ignores its aborted signal for so long is reported as stuck and loses its place in the pool. */
+    graceMs: 5 * second,
+    backoffFirstMs: 200,
+    backoffMaxMs: 5 * minute,
+    /** Conflicts in a row that are tried again at once; more of them back off like errors. */
+    conflictsAtOnce: 3,
+    /** `again` is never sooner. */
+    againMinMs: 50,
+    resyncMs: 10 * minute,
+    /** Share of `resyncMs` by which a resync varies in both directions. */
+    resyncJitter: 0.2,
+  },
+  queue: {
+    /** Runs at once of one controller. */
+    concurrency: 8,
+    /** Runs at once of all controllers together. */
+    total: 64,
+    /** Runs of one place in the pool before the event loop and the other controllers get their turn. */
+    slice: 32,
+    /** Priority of the first pass and of the resync: a restart with 10 000 objects does not delay a user. */
+    backgroundPriority: -100,
+  },
+  /** Changes remembered to see whether an awaited object changed during the run that waits for it. */
+  recentChanges: 1024,
+  events: {
+    /** Between two writes of one reason of one object. */
+    intervalMs: 10 * second,
+    /** Objects with events that are not written yet. */
+    objects: 2000,
+    /** Reasons per object within one interval. */
+    reasons: 20,
+    attempts: 3,
+  },
+  notifications: {
+    perUser: 200,
+    keepMs: 30 * 24 * 60 * minute,
+    /** Keys remembered as told, so that a resync does not look them up again. */
+    remembered: 5000,
+  },
+  garbage: {
+    concurrency: 4,
+    sweepMs: 10 * minute,
+    deploymentsPerApplication: 20,
+    operationsKeepMs: 24 * 60 * minute,
+    /** Between two searches for orphaned keys. */
+    orphanSweepMs: 60 * minute,
+    /** A key must have been an orphan for so long. */
+    orphanAgeMs: 60 * minute,
+    /** Orphans under observation. */
+    orphans: 10_000,
+    pageSize: 500,
+  },
+  compaction: {
+    everyMs: 5 * minute,
+    keepRevisions: 10_000,
+    keepMs: 10 * minute,
+  },
+  rotation: {
+    everyMs: 10 * minute,
+    /** Between two writes, so that a rotation does not crowd out users. */
+    paceMs: 20,
+  },
+} as const;

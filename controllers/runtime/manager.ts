@@ -1,0 +1,153 @@
+import PQueue from 'p-queue';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type { Clock } from '../../store/clock.ts';
+import { kinds, type KindName } from '../../store/kinds/kinds.ts';
+import type { Mirror } from '../../store/mirror.ts';
+import { openRepository, type Repository } from '../../store/repo.ts';
+import type { Store } from '../../store/store.ts';
+import { aborted } from './aborted.ts';
+import { EventRecorder } from './events.ts';
+import { checkGraph, describeGraph, type AnyController } from './graph.ts';
+import { campaign, type Term } from './leader.ts';
+import { limits } from './limits.ts';
+import { ControllerLoop, type LoopDeps } from './loop.ts';
+import { controllerMetrics, type ControllerMetrics } from './metrics.ts';
+import { Notifier } from './notify.ts';
+
+/** Work of the leader beside the controllers. */
+export interface Background {
+  readonly name: string;
+  /** Returns soon after the signal of the term aborted. Its writes carry the fence of the term. */
+  run(term: Term, deps: BackgroundDeps): Promise<void>;
+}
+
+/** What background work may use. */
+export type BackgroundDeps = Pick<
+  LoopDeps,
+  'store' | 'mirror' | 'clock' | 'random' | 'log' | 'pool' | 'metrics' | 'repository'
+>;
+
+export interface ControllersOptions {
+  store: Store;
+  mirror: Mirror;
+  clock: Clock;
+  /** Uniform in [0, 1). */
+  random: () => number;
+  log: Logger;
+  registry: Registry;
+  /** Id of this replica, for display. */
+  replica: string;
+  controllers: readonly AnyController[];
+  background: readonly Background[];
+  /** A verdict that breaks a law of the status fails its run: for development and tests. */
+  strict: boolean;
+  /** Kinds whose finalizers must all be held by `controllers`. Default: all. */
+  kinds?: readonly KindName[];
+}
+
+/** The controllers of this replica: at work while it leads, waiting while another does. */
+export interface Controllers extends AsyncDisposable {
+  readonly isLeader: boolean;
+  readonly metrics: ControllerMetrics;
+  /** Kinds, their controllers, and what those read and write. */
+  describeGraph(): string;
+  /** Looks at every object again, in the background. */
+  resync(): void;
+}
+
+/**
+ * Starts to campaign for the leadership and runs the controllers while it lasts. Disposing drains them and hands the
+ * leadership over.
+ *
+ * @throws Error if the declarations of the controllers contradict each other.
+ */
+export function startControllers(options: ControllersOptions): Controllers {
+  const { store, mirror, clock, random, log, controllers, replica } = options;
+  checkGraph(controllers, options.kinds ?? (Object.keys(kinds) as KindName[])); // the keys of `kinds` are the names
+  const metrics = controllerMetrics(options.registry);
+  const repositories = new Map<string, Repository>();
+  const shared: BackgroundDeps = {
+    store,
+    mirror,
+    clock,
+    random,
+    log,
+    metrics,
+    pool: new PQueue({ concurrency: limits.queue.total }),
+    repository: (tenant) => {
+      const known = repositories.get(tenant) ?? openRepository(store, tenant, clock);
+      repositories.set(tenant, known);
+      return known;
+    },
+  };
+  const stop = new AbortController();
+  let loops: readonly ControllerLoop<KindName>[] = [];
+  metrics.leading(false);
+
+  async function lead(term: Term): Promise<void> {
+    await using recorder = new EventRecorder({
+      store,
+      mirror,
+      clock,
+      log,
+      guards: [term.fence],
+      onDropped: () => metrics.droppedEvent(),
+      onWritten: () => metrics.wrote('events', 'event'),
+    });
+    const notifier = new Notifier({
+      view: (tenant) => mirror.tenant(tenant),
+      repository: shared.repository,
+      log,
+      onWritten: () => metrics.wrote('notifications', 'notify'),
+    });
+    const deps: LoopDeps = {
+      ...shared,
+      concurrency: limits.queue.concurrency,
+      strict: options.strict,
+      event: (of, event) => recorder.record(of, event),
+      notify: (of, key, notification) => notifier.notify(term.fence, of, key, notification),
+    };
+    const started = controllers.map((controller) => new ControllerLoop(controller, term, deps));
+    try {
+      for (const loop of started) loop.start();
+      loops = started;
+      metrics.leading(true);
+      await Promise.all([
+        aborted(term.signal),
+        ...options.background.map((work) => runInBackground(work, term, shared)),
+      ]);
+    } finally {
+      metrics.leading(false);
+      loops = [];
+      await Promise.all(started.map((loop) => loop[Symbol.asyncDispose]()));
+    }
+  }
+
+  const candidate = { store, mirror, clock, random, log, name: 'controllers', replica };
+  const campaigning = campaign(candidate, lead, stop.signal);
+  return {
+    metrics,
+    get isLeader() {
+      return loops.length > 0;
+    },
+    describeGraph: () => describeGraph(controllers),
+    resync() {
+      for (const loop of loops) loop.resync();
+    },
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await campaigning;
+    },
+  };
+}
+
+/** The boundary of background work: its failure ends neither the term nor the controllers. */
+async function runInBackground(work: Background, term: Term, deps: BackgroundDeps): Promise<void> {
+  const log = deps.log.child({ background: work.name });
+  try {
+    await work.run(term, { ...deps, log });
+  } catch (error) {
+    if (!term.signal.aborted) log.error({ err: error }, 'Background work ended early');
+  }
+}

@@ -1,0 +1,109 @@
+import type { Logger } from 'pino';
+import { committed } from '../../store/commit-failure.ts';
+import { conflictReason } from '../../store/errors.ts';
+import { keys } from '../../store/keys.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { Repository } from '../../store/repo.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Guard } from '../../store/store.ts';
+import { uuidv5 } from '../../store/uuid.ts';
+import type { NotificationInput } from './controller.ts';
+import { limits } from './limits.ts';
+
+export interface NotifyDeps {
+  view: (tenant: string) => TenantView;
+  repository: (tenant: string) => Repository;
+  log: Logger;
+  onWritten: () => void;
+}
+
+/**
+ * Tells the owner of the object's project and every administrator. The id of a notification follows from its user and
+ * its key, so telling again tells nothing. Never throws: what could not be told is logged.
+ */
+export class Notifier {
+  readonly #deps: NotifyDeps;
+  /** `user/key` of what was told, oldest first. */
+  readonly #told = new Set<string>();
+
+  constructor(deps: NotifyDeps) {
+    this.#deps = deps;
+  }
+
+  async notify(fence: Guard, of: ReadonlyResource, key: string, notification: NotificationInput): Promise<void> {
+    const view = this.#deps.view(of.meta.tenant);
+    const projectId = projectOf(of);
+    for (const user of recipients(view, projectId)) {
+      try {
+        await this.#tell(fence, user, of, projectId, key, notification);
+      } catch (error) {
+        this.#deps.log.warn({ err: error, kind: of.meta.kind, id: of.meta.id, user }, 'Notification was not stored');
+      }
+    }
+  }
+
+  async #tell(
+    fence: Guard,
+    user: string,
+    of: ReadonlyResource,
+    projectId: string | undefined,
+    key: string,
+    notification: NotificationInput,
+  ): Promise<void> {
+    const { tenant, kind, id } = of.meta;
+    const told = `${tenant}/${user}/${key}`;
+    const notificationId = uuidv5(user, key);
+    if (this.#told.has(told)) return;
+    if (this.#deps.view(tenant).get('notification', notificationId) === undefined) {
+      const unit = this.#deps.repository(tenant).begin();
+      unit.guard(fence);
+      unit.guard({ key: keys.desired(tenant, 'user', user), is: 'present' });
+      const project = projectId === undefined ? {} : { project_id: projectId };
+      unit.create('notification', notificationId, {
+        ...notification,
+        user_id: user,
+        resource: { kind, id, name: nameOf(of), ...project },
+        read: false,
+      });
+      const result = await unit.commit();
+      if (result.committed) this.#deps.onWritten();
+      else refuse(result);
+    }
+    this.#remember(told);
+  }
+
+  #remember(told: string): void {
+    this.#told.add(told);
+    if (this.#told.size <= limits.notifications.remembered) return;
+    for (const oldest of this.#told) {
+      this.#told.delete(oldest);
+      return;
+    }
+  }
+}
+
+/** Told before is as good as told. */
+function refuse(result: Parameters<typeof committed>[0]): void {
+  try {
+    committed(result);
+  } catch (error) {
+    if (conflictReason(error)?.why !== 'exists') throw error;
+  }
+}
+
+function recipients(view: TenantView, projectId: string | undefined): ReadonlySet<string> {
+  const users = view.list('user').filter(({ desired }) => !desired.disabled);
+  const told = new Set(users.filter(({ desired }) => desired.role !== 'user').map(({ meta }) => meta.id));
+  const owner = projectId === undefined ? undefined : view.get('project', projectId)?.desired.owner_id;
+  if (owner !== undefined && users.some(({ meta }) => meta.id === owner)) told.add(owner);
+  return told;
+}
+
+function projectOf({ meta, desired }: ReadonlyResource): string | undefined {
+  if (meta.kind === 'project') return meta.id;
+  return 'project_id' in desired && typeof desired.project_id === 'string' ? desired.project_id : undefined;
+}
+
+function nameOf({ meta, desired }: ReadonlyResource): string {
+  return 'name' in desired ? desired.name : meta.id;
+}

@@ -1,0 +1,330 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import type PQueue from 'p-queue';
+import type { Logger } from 'pino';
+import type { Clock } from '../../store/clock.ts';
+import { backoff } from './backoff.ts';
+import { DueHeap } from './due-heap.ts';
+import { limits } from './limits.ts';
+
+/** Longer timers of the platform overflow and fire at once. */
+const longestTimerMs = 24 * 60 * 60 * 1000;
+
+/** What a run says about its key's next one. */
+export type After =
+  /** None until somebody adds the key. */
+  | { after: 'nothing' }
+  | { after: 'delay'; ms: number; priority: number }
+  /** Again with backoff; the count of failures starts anew after any other answer. */
+  | { after: 'failure' };
+
+export interface Add {
+  /** Higher runs first. Default 0. */
+  priority?: number;
+  /** Default 0. */
+  delayMs?: number;
+  /** The wish itself changed: what failed before says nothing about it, so no backoff holds it. */
+  urgent?: boolean;
+}
+
+export interface QueueOptions {
+  name: string;
+  /** Runs at once of this queue. */
+  concurrency: number;
+  /** The executor that all queues share; its concurrency bounds them together. */
+  pool: PQueue;
+  clock: Clock;
+  random: () => number;
+  log: Logger;
+  /** Must honour its signal, which aborts at the deadline and at the drain. */
+  run: (key: string, signal: AbortSignal) => Promise<After>;
+}
+
+/** A key that waits, is ready or runs. A key without any of it has no entry: the set of keys bounds the queue. */
+interface Entry {
+  readonly key: string;
+  state: 'new' | 'delayed' | 'ready' | 'running';
+  due: number;
+  place: number;
+  priority: number;
+  readySince: number;
+  failures: number;
+  /** What was added during the run. */
+  meanwhile: { due: number; priority: number; urgent: boolean } | undefined;
+}
+
+/**
+ * The work queue of one controller. It holds keys, never events.
+ *
+ * A key runs at most once at a time; adding it while it waits makes it neither later nor less important; adding it
+ * while it runs causes exactly one more run. A failed key waits with backoff: adding it cancels the wait, but what was
+ * added during the failing run obeys the backoff unless it is urgent. A run that ignores its deadline keeps its key, so
+ * that it never runs twice, but loses its place in the pool and is reported as stuck.
+ */
+export class KeyedQueue implements AsyncDisposable {
+  readonly name: string;
+  readonly #options: QueueOptions;
+  readonly #entries = new Map<string, Entry>();
+  readonly #delayed = new DueHeap<Entry>();
+  /** Ready entries by priority, each in the order of arrival; the highest priority first. */
+  readonly #ready: { priority: number; entries: Set<Entry> }[] = [];
+  readonly #running = new Map<Entry, { abort: AbortController; settled: Promise<void> }>();
+  #readyCount = 0;
+  /** Places taken in the pool, and how many of those did not start yet. */
+  #workers = 0;
+  #waitingWorkers = 0;
+  #stuck = 0;
+  #isPumping = false;
+  #closed = false;
+  #timer: { due: number; cancel: () => void } | undefined;
+
+  constructor(options: QueueOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  /** Keys that could run now. */
+  get depth(): number {
+    return this.#readyCount;
+  }
+
+  get running(): number {
+    return this.#running.size;
+  }
+
+  /** Runs that ignore their aborted signal. */
+  get stuck(): number {
+    return this.#stuck;
+  }
+
+  /** Milliseconds that the oldest ready key has waited for its run. */
+  get oldestMs(): number {
+    let oldest = Infinity;
+    for (const { entries } of this.#ready) {
+      const [first] = entries;
+      if (first !== undefined) oldest = Math.min(oldest, first.readySince);
+    }
+    return oldest === Infinity ? 0 : this.#options.clock.monotonic() - oldest;
+  }
+
+  add(key: string, { priority = 0, delayMs = 0, urgent = false }: Add = {}): void {
+    if (this.#closed) return;
+    const due = this.#options.clock.monotonic() + delayMs;
+    const entry = this.#entries.get(key);
+    if (entry === undefined) {
+      this.#schedule(this.#newEntry(key), due, priority);
+      return;
+    }
+    if (entry.state === 'running') {
+      const { meanwhile } = entry;
+      entry.meanwhile = {
+        due: Math.min(due, meanwhile?.due ?? Infinity),
+        priority: Math.max(priority, meanwhile?.priority ?? -Infinity),
+        urgent: urgent || (meanwhile?.urgent ?? false),
+      };
+      return;
+    }
+    if (urgent) entry.failures = 0;
+    this.#schedule(entry, Math.min(due, entry.due), Math.max(priority, entry.priority));
+  }
+
+  /** Aborts every run, forgets every key, and waits for the runs to end: at most the grace of a stuck one. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#timer?.cancel();
+    this.#delayed.clear();
+    this.#ready.length = 0;
+    this.#readyCount = 0;
+    const runs = [...this.#running.values()];
+    for (const { abort } of runs) abort.abort(new Error(`Queue ${this.name} is closing`));
+    let cancel = (): void => undefined;
+    const grace = new Promise<void>((resolve) => {
+      cancel = this.#options.clock.timer(limits.reconcile.graceMs, resolve);
+    });
+    await Promise.race([Promise.all(runs.map((run) => run.settled)), grace]);
+    cancel();
+    for (const entry of this.#running.keys())
+      this.#options.log.error({ key: entry.key }, 'Run does not end although its queue closed');
+  }
+
+  #newEntry(key: string): Entry {
+    const entry: Entry = {
+      key,
+      state: 'new',
+      due: 0,
+      place: -1,
+      priority: 0,
+      readySince: 0,
+      failures: 0,
+      meanwhile: undefined,
+    };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  #schedule(entry: Entry, due: number, priority: number): void {
+    const now = this.#options.clock.monotonic();
+    if (entry.state === 'ready') {
+      if (priority !== entry.priority) this.#enqueue(entry, priority);
+      return;
+    }
+    entry.due = due;
+    entry.priority = priority;
+    if (due > now) {
+      entry.state = 'delayed';
+      this.#delayed.place(entry);
+      this.#arm();
+      return;
+    }
+    if (entry.state === 'delayed') this.#delayed.remove(entry);
+    entry.readySince = now;
+    this.#enqueue(entry, priority);
+    this.#pumpSoon();
+  }
+
+  /** Puts the entry at the end of its priority, out of the one where it was. */
+  #enqueue(entry: Entry, priority: number): void {
+    if (entry.state === 'ready') this.#level(entry.priority).delete(entry);
+    else this.#readyCount++;
+    entry.state = 'ready';
+    entry.priority = priority;
+    this.#level(priority).add(entry);
+  }
+
+  #level(priority: number): Set<Entry> {
+    const at = this.#ready.findIndex((level) => level.priority <= priority);
+    const found = at < 0 ? undefined : this.#ready[at];
+    if (found?.priority === priority) return found.entries;
+    const level = { priority, entries: new Set<Entry>() };
+    this.#ready.splice(at < 0 ? this.#ready.length : at, 0, level);
+    return level.entries;
+  }
+
+  #takeReady(): Entry | undefined {
+    for (const { entries } of this.#ready) {
+      const [first] = entries;
+      if (first === undefined) continue;
+      entries.delete(first);
+      this.#readyCount--;
+      return first;
+    }
+    return undefined;
+  }
+
+  /** One timer for the whole heap, armed for its earliest item. */
+  #arm(): void {
+    const next = this.#delayed.peek();
+    if (next === undefined || (this.#timer !== undefined && this.#timer.due <= next.due)) return;
+    this.#timer?.cancel();
+    const { clock } = this.#options;
+    const cancel = clock.timer(Math.min(Math.max(0, next.due - clock.monotonic()), longestTimerMs), () => {
+      this.#timer = undefined;
+      this.#wakeDue();
+    });
+    this.#timer = { due: next.due, cancel };
+  }
+
+  #wakeDue(): void {
+    const now = this.#options.clock.monotonic();
+    for (let next = this.#delayed.peek(); next !== undefined && next.due <= now; next = this.#delayed.peek()) {
+      this.#delayed.remove(next);
+      next.readySince = now;
+      this.#enqueue(next, next.priority);
+    }
+    this.#pump();
+    this.#arm();
+  }
+
+  /** Runs start after the turn that added their keys: never inside a listener, and the most important one first. */
+  #pumpSoon(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    queueMicrotask(() => {
+      this.#isPumping = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    const { concurrency, pool } = this.#options;
+    while (this.#workers < concurrency && this.#waitingWorkers < this.#readyCount) {
+      this.#workers++;
+      this.#waitingWorkers++;
+      const priority = this.#ready.find((level) => level.entries.size > 0)?.priority ?? 0;
+      void pool.add(() => this.#work(), { priority });
+    }
+  }
+
+  /** Runs ready keys one after the other on one place of the pool, then gives the place back. */
+  async #work(): Promise<void> {
+    this.#waitingWorkers--;
+    for (let n = 0; n < limits.queue.slice; n++) {
+      const entry = this.#takeReady();
+      if (entry === undefined) break;
+      await this.#hold(entry);
+    }
+    // Runs that never wait for input would otherwise keep timers and sockets from their turn.
+    if (this.#readyCount > 0) await turn();
+    this.#workers--;
+    this.#pump();
+  }
+
+  /** Starts the run and keeps the place in the pool until it ends or is given up as stuck. */
+  #hold(entry: Entry): Promise<void> {
+    const { clock, log } = this.#options;
+    entry.state = 'running';
+    const abort = new AbortController();
+    return new Promise<void>((release) => {
+      let isStuck = false;
+      let cancel = clock.timer(limits.reconcile.deadlineMs, () => {
+        abort.abort(new Error(`Run exceeded its deadline of ${limits.reconcile.deadlineMs} ms: ${entry.key}`));
+        cancel = clock.timer(limits.reconcile.graceMs, () => {
+          isStuck = true;
+          this.#stuck++;
+          log.error({ key: entry.key }, 'Run ignores its deadline; its key stays held');
+          release();
+        });
+      });
+      const settled = this.#attempt(entry, abort.signal).then((after) => {
+        cancel();
+        if (isStuck) {
+          this.#stuck--;
+          log.warn({ key: entry.key }, 'Stuck run ended');
+        }
+        this.#finish(entry, after);
+        release();
+      });
+      this.#running.set(entry, { abort, settled });
+    });
+  }
+
+  /** The boundary of a run: whatever it throws is a failure of its key and of nothing else. */
+  async #attempt(entry: Entry, signal: AbortSignal): Promise<After> {
+    try {
+      return await this.#options.run(entry.key, signal);
+    } catch (error) {
+      if (!this.#closed) this.#options.log.error({ key: entry.key, err: error }, 'Run failed unexpectedly');
+      return { after: 'failure' };
+    }
+  }
+
+  #finish(entry: Entry, after: After): void {
+    this.#running.delete(entry);
+    entry.state = 'new';
+    const { meanwhile } = entry;
+    entry.meanwhile = undefined;
+    if (this.#closed) return;
+    const now = this.#options.clock.monotonic();
+    if (after.after === 'failure' && meanwhile?.urgent !== true) {
+      const due = now + backoff(entry.failures, this.#options.random);
+      entry.failures++;
+      this.#schedule(entry, due, Math.max(entry.priority, meanwhile?.priority ?? -Infinity));
+      return;
+    }
+    entry.failures = 0;
+    const due = Math.min(after.after === 'delay' ? now + after.ms : Infinity, meanwhile?.due ?? Infinity);
+    const priority = Math.max(after.after === 'delay' ? after.priority : -Infinity, meanwhile?.priority ?? -Infinity);
+    if (due === Infinity) this.#entries.delete(entry.key);
+    else this.#schedule(entry, due, priority);
+  }
+}
