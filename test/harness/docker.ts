@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { systemClock } from '../../agent-protocol/clock.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../agent/runtime/docker/docker-runtime.ts';
 import { labels, type ContainerRuntime, type ContainerSpec } from '../../agent/runtime/runtime.ts';
@@ -53,4 +55,23 @@ export async function testDocker(): Promise<TestDocker> {
 /** Long enough for a loaded machine. */
 function deadline(): AbortSignal {
   return AbortSignal.timeout(60_000);
+}
+
+/**
+ * What only tests ask of the engine, past the runtime. Answers with the parsed body.
+ * @throws Error with the engine's text for a status of 400 and above.
+ */
+export function engineCall(method: string, path: string, body?: object): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const headers = { host: 'engine', 'content-type': 'application/json' };
+    const outgoing = request({ socketPath: engineSocket, method, path: `/v1.41${path}`, headers });
+    outgoing.on('error', reject);
+    outgoing.on('response', (answer) => {
+      text(answer).then((body) => {
+        if ((answer.statusCode ?? 0) >= 400) reject(new Error(`${method} ${path}: ${body}`));
+        else resolve(body === '' ? undefined : JSON.parse(body));
+      }, reject);
+    });
+    outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+  });
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Clock } from '../../../agent-protocol/clock.ts';
 import { RuntimeFailure } from '../runtime.ts';
-import { Transport, type EngineRequest } from './transport.ts';
+import { EngineError, Transport, type EngineRequest } from './transport.ts';
 
 /** Engine 20.10. */
 const oldest = [1, 41] as const;
@@ -58,7 +58,7 @@ export class Engine {
       return await send(encode(await abortable(this.#prefix, signal), call));
     } catch (error) {
       // The engine that answers next may be another version.
-      if (error instanceof RuntimeFailure && error.code === 'runtime_unavailable') this.#prefix = undefined;
+      if (!(error instanceof EngineError)) this.#prefix = undefined;
       throw error;
     }
   }
@@ -81,7 +81,13 @@ export class Engine {
   }
 }
 
+/** Ids, names and image references. The engine resolves dots in a path even where they are encoded. */
+const segment = /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9_.:@/[\]-]*$/;
+
 function encode(prefix: string, call: EngineCall): EngineRequest {
+  const strange = call.path.find((one) => !segment.test(one));
+  if (strange !== undefined)
+    throw new EngineError(404, `nothing can be named ${JSON.stringify(strange.slice(0, 100))}`);
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(call.query ?? {})) if (value !== undefined) query.set(name, `${value}`);
   const path = `${prefix}/${call.path.map(encodeURIComponent).join('/')}`;

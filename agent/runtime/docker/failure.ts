@@ -40,7 +40,7 @@ export interface Fallback {
 /** Throws `error` in the product's words; what is no answer of the engine is thrown as it is. */
 export function fail(error: unknown, fallback: Fallback): never {
   if (!(error instanceof EngineError)) throw error;
-  throw failureOf(error.message, error.status >= 500, fallback, { cause: error });
+  throw failureOf(error.reason, error.status >= 500, fallback, { cause: error });
 }
 
 /** The same for a failure that came inside of a stream. */

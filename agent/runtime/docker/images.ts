@@ -18,7 +18,7 @@ type Verbs = Pick<ContainerRuntime, 'image' | 'pull' | 'images' | 'removeImage'>
 /** The image verbs of the runtime. */
 export function images(engine: Engine): Verbs {
   return {
-    image: (reference, signal) => inspectImage(engine, imageReference(reference), signal),
+    image: async (reference, signal) => inspectImage(engine, imageReference(reference), signal),
 
     async pull(text, signal) {
       const reference = imageReference(text);

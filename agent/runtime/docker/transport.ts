@@ -17,14 +17,16 @@ export interface EngineRequest {
   timeoutMs: number;
 }
 
-/** The engine answered with a failure; `message` is its own text. */
-export class EngineError extends Error {
+/** The engine answered with a failure; `reason` is its own text. */
+export class EngineError extends RuntimeFailure {
   readonly status: number;
+  readonly reason: string;
 
-  constructor(status: number, message: string) {
-    super(message);
+  constructor(status: number, reason: string) {
+    super('runtime_unavailable', `The container engine answered ${status}: ${reason}`, { retryable: true });
     this.name = 'EngineError';
     this.status = status;
+    this.reason = reason;
   }
 }
 
@@ -45,7 +47,7 @@ export class Transport {
 
   /**
    * The parsed JSON answer; `undefined` when it has no content.
-   * @throws EngineError for a status of 400 and above, RuntimeFailure `runtime_unavailable` when there is no answer.
+   * @throws EngineError for a status other than success and 304, RuntimeFailure `runtime_unavailable` when there is no answer.
    */
   async call(what: EngineRequest, signal: AbortSignal): Promise<unknown> {
     using limit = this.#deadline(what, signal);
@@ -80,9 +82,10 @@ export class Transport {
     signal.throwIfAborted();
     const answer = await this.#exchange(what, agent, signal).catch((error: unknown) => this.#fail(error, signal));
     const status = answer.statusCode ?? 0;
-    if (status < 400) return answer;
+    // Redirects are for paths that no caller means.
+    if (status < 300 || status === 304) return answer;
     const text = await readText(this.#read(answer, signal));
-    throw new EngineError(status, engineMessage(text) ?? `status ${status}`);
+    throw new EngineError(status, engineMessage(text) ?? 'no reason given');
   }
 
   #exchange({ method, path, body }: EngineRequest, agent: Agent, signal: AbortSignal): Promise<IncomingMessage> {

@@ -50,11 +50,11 @@ export function mockRuntime(engine: MockEngine): ContainerRuntime {
     output: (id, options, signal) => {
       const chunks = engine.find(id)?.output(options, signal);
       if (chunks && options.attached) queueMicrotask(options.attached);
-      return guarded(chunks ?? none(), () => engine.enter('output'));
+      return guarded(chunks ?? none(), () => engine.enter('output'), signal);
     },
     events: (server, signal) =>
       only(
-        guarded(engine.events(signal), () => engine.enter('events')),
+        guarded(engine.events(signal), () => engine.enter('events'), signal),
         server,
       ),
   };
@@ -92,7 +92,8 @@ async function* only(events: AsyncIterable<RuntimeEvent>, server: string): Async
   for await (const event of events) if (event.labels[labels.server] === server) yield event;
 }
 
-async function* guarded<T>(source: AsyncIterable<T>, enter: () => void): AsyncGenerator<T> {
+async function* guarded<T>(source: AsyncIterable<T>, enter: () => void, signal: AbortSignal): AsyncGenerator<T> {
+  signal.throwIfAborted();
   enter();
   yield* source;
 }

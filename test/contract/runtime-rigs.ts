@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { pack } from 'tar-stream';
+import { systemClock } from '../../agent-protocol/clock.ts';
+import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
+import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
+import { labels, type BuildOptions, type ContainerRuntime, type ContainerSpec } from '../../agent/runtime/runtime.ts';
+import { engineCall, testDocker } from '../harness/docker.ts';
+import { testRegistry } from '../harness/registry.ts';
+import { ensureTestImages } from '../harness/test-image.ts';
+
+/** What a container does: writes its lines at the given distance, then exits or stays. */
+export interface Behaviour {
+  lines?: readonly string[];
+  everyMs?: number;
+  /** Absent: stays until it is stopped, then ends with code 0. */
+  exitCode?: number;
+  ignoreTerm?: boolean;
+}
+
+/** One implementation of the runtime with what its suite needs around it. */
+export interface RuntimeRig extends AsyncDisposable {
+  runtime: ContainerRuntime;
+  /** Value of `labels.server` on all that the rig makes. */
+  server: string;
+  network: string;
+  spec(behaviour: Behaviour, changes?: Partial<ContainerSpec>): ContainerSpec;
+  /** Of a container that cannot be started as its program does not exist. */
+  unstartable(): ContainerSpec;
+  registry: { image: string; digest: string; missing: string; forbidden: string };
+  /** Of a build that writes `line` and then succeeds or not. */
+  build(line: string, succeeds: boolean): BuildOptions;
+  pauseByHand(id: string): Promise<void>;
+  /** Makes a container without our labels and answers with its id. */
+  foreign(): Promise<string>;
+}
+
+export async function dockerRig(): Promise<RuntimeRig> {
+  const images = await ensureTestImages();
+  const docker = await testDocker();
+  const registry = await testRegistry();
+  const { server, network } = docker;
+  return {
+    runtime: docker.runtime,
+    server,
+    network,
+    registry,
+    spec({ lines = [], everyMs = 0, exitCode, ignoreTerm = false }, changes = {}) {
+      const pause = everyMs === 0 ? '' : `sleep ${everyMs / 1000};`;
+      const command = [
+        ignoreTerm ? "trap '' TERM;" : "trap 'exit 0' TERM;",
+        ...lines.map((line) => `echo '${line}';${pause}`),
+        exitCode === undefined ? 'while :; do sleep 600 & wait; done' : `exit ${exitCode}`,
+      ];
+      return docker.spec({ image: images.shell, command: ['/bin/sh', '-c', command.join('\n')], ...changes });
+    },
+    unstartable: () => docker.spec({ image: images.shell, command: ['/bin/missing'] }),
+    build: (line, succeeds) => ({
+      context: archive({ Dockerfile: `FROM ${images.shell}\nRUN echo ${line}${succeeds ? '' : ' && false'}\n` }),
+      dockerfile: 'Dockerfile',
+      tag: `setpoint-test/built:${randomUUID()}`,
+      buildArgs: {},
+      labels: { [labels.server]: server, 'setpoint.test-line': line },
+    }),
+    pauseByHand: async (id) => void (await engineCall('POST', `/containers/${id}/pause`)),
+    async foreign() {
+      const body = { Image: images.shell, HostConfig: { NetworkMode: network }, Labels: { 'setpoint.test': server } };
+      const { Id } = (await engineCall('POST', '/containers/create', body)) as { Id: string };
+      await engineCall('POST', `/containers/${Id}/start`);
+      return Id;
+    },
+    async [Symbol.asyncDispose]() {
+      const filters = encodeURIComponent(JSON.stringify({ label: [`setpoint.test=${server}`] }));
+      const foreign = (await engineCall('GET', `/containers/json?all=true&filters=${filters}`)) as { Id: string }[];
+      for (const { Id } of foreign) await engineCall('DELETE', `/containers/${Id}?force=true`);
+      const pulled = await docker.runtime.image(registry.digest, AbortSignal.timeout(10_000));
+      if (pulled) await docker.runtime.removeImage(pulled.id, AbortSignal.timeout(10_000));
+      await docker[Symbol.asyncDispose]();
+      await registry[Symbol.asyncDispose]();
+    },
+  };
+}
+
+export async function mockRig(): Promise<RuntimeRig> {
+  const engine = new MockEngine(systemClock);
+  const runtime = mockRuntime(engine);
+  const server = randomUUID();
+  const network = 'sp-mock';
+  const digest = `registry.test/hello@sha256:${'1'.repeat(64)}`;
+  engine.ensureNetwork(network, { [labels.server]: server });
+  engine.addImage('registry.test/hello:1', { digest });
+  engine.addImage('registry.test/forbidden:1', {
+    failPull: { code: 'image_pull_failed', message: 'Cannot pull the image: unauthorized', retryable: false },
+  });
+  engine.onBuild(({ labels: given }) => {
+    const line = given['setpoint.test-line'] ?? '';
+    const fails = line.startsWith('fails');
+    return {
+      lines: [line],
+      ...(fails ? { failure: { code: 'build_failed', message: 'Build failed', retryable: false } } : {}),
+    };
+  });
+  const base = (image: string): ContainerSpec => ({
+    name: `sp-test-${randomUUID().slice(0, 8)}`,
+    image,
+    labels: { [labels.server]: server },
+    env: {},
+    network,
+    alias: 'test',
+    restart: 'no',
+  });
+  return {
+    runtime,
+    server,
+    network,
+    registry: {
+      image: 'registry.test/hello:1',
+      digest,
+      missing: 'registry.test/missing:1',
+      forbidden: 'registry.test/forbidden:1',
+    },
+    spec({ lines = [], everyMs = 0, exitCode, ignoreTerm = false }, changes = {}) {
+      const image = `test:${randomUUID()}`;
+      const output = lines.map((text, index) => ({ afterMs: index * everyMs, text }));
+      engine.addImage(image, {
+        local: true,
+        runs: {
+          output,
+          ignoreTerm,
+          ...(exitCode === undefined ? {} : { runForMs: lines.length * everyMs + 5, exitCode }),
+        },
+      });
+      const spec = base(image);
+      return { ...spec, ...changes, labels: { ...spec.labels, ...changes.labels } };
+    },
+    unstartable() {
+      const image = `test:${randomUUID()}`;
+      const message = 'Cannot start the container: exec: "/bin/missing": executable file not found';
+      engine.addImage(image, {
+        local: true,
+        runs: { failStart: { code: 'create_failed', message, retryable: false } },
+      });
+      return base(image);
+    },
+    build: (line) => ({
+      context: archive({ Dockerfile: '' }),
+      dockerfile: 'Dockerfile',
+      tag: `setpoint-test/built:${randomUUID()}`,
+      buildArgs: {},
+      labels: { [labels.server]: server, 'setpoint.test-line': line },
+    }),
+    async pauseByHand(id) {
+      engine.pauseByHand(id);
+    },
+    async foreign() {
+      const { id } = await engine.foreign({ ...base('foreign:1'), labels: {} });
+      return id;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const { id } of engine.containers) engine.remove(id);
+    },
+  };
+}
+
+function archive(files: Record<string, string>): AsyncIterable<Uint8Array> {
+  const tar = pack();
+  for (const [name, content] of Object.entries(files)) tar.entry({ name }, content);
+  tar.finalize();
+  return Readable.from(tar);
+}

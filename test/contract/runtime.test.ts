@@ -1,0 +1,394 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { labels, type ContainerDetail, type OutputChunk, type RuntimeEvent } from '../../agent/runtime/runtime.ts';
+import { until } from '../harness/until.ts';
+import { dockerRig, mockRig, type Behaviour, type RuntimeRig } from './runtime-rigs.ts';
+
+const absent = 'f'.repeat(64);
+
+describe.each([
+  ['the mock engine', mockRig],
+  ['Docker', dockerRig],
+])('the container runtime of %s', (_name, makeRig) => {
+  let rig: RuntimeRig;
+  const signal = (): AbortSignal => AbortSignal.timeout(60_000);
+
+  beforeAll(async () => {
+    rig = await makeRig();
+  });
+  afterAll(async () => {
+    await rig[Symbol.asyncDispose]();
+  });
+
+  const create = (behaviour: Behaviour, changes = {}): Promise<string> =>
+    rig.runtime.create(rig.spec(behaviour, changes), signal());
+
+  async function start(behaviour: Behaviour, changes = {}): Promise<string> {
+    const id = await create(behaviour, changes);
+    await rig.runtime.start(id, signal());
+    return id;
+  }
+
+  async function inspect(id: string): Promise<ContainerDetail> {
+    return (await rig.runtime.inspect(id, signal()))!;
+  }
+
+  function reached(id: string, what: string, condition: (it: ContainerDetail) => boolean): Promise<ContainerDetail> {
+    return until(what, async () => {
+      const it = await inspect(id);
+      return condition(it) && it;
+    });
+  }
+
+  const exited = (id: string): Promise<ContainerDetail> => reached(id, 'the exit', (it) => it.state === 'exited');
+
+  test('tells the version of its engine', async () => {
+    expect(await rig.runtime.version(signal())).toMatch(/^\d+\./);
+  });
+
+  describe('containers', () => {
+    test('are listed by the label of their server, whatever their state', async () => {
+      const made = await create({});
+      const running = await start({});
+      const foreign = await rig.foreign();
+      const listed = await rig.runtime.list(rig.server, signal());
+      expect(listed.find(({ id }) => id === made)).toMatchObject({
+        state: 'created',
+        labels: { [labels.server]: rig.server },
+      });
+      expect(listed.find(({ id }) => id === running)?.state).toBe('running');
+      expect(listed.map(({ id }) => id)).not.toContain(foreign);
+      expect(await rig.runtime.list('another-server', signal())).toEqual([]);
+    });
+
+    test('are told with all that a reconciler compares', async () => {
+      const changes = {
+        env: { GREETING: 'hello world', EMPTY: '' },
+        labels: { [labels.specHash]: 'abc' },
+        memoryBytes: 64 * 1024 * 1024,
+        nanoCpus: 500_000_000,
+      };
+      const spec = rig.spec({}, changes);
+      const id = await rig.runtime.create(spec, signal());
+      const made = await inspect(id);
+      expect(made).toMatchObject({ id, name: spec.name, state: 'created', startedAt: '', pid: 0, addresses: {} });
+      expect(made).toMatchObject({ memoryBytes: changes.memoryBytes, nanoCpus: changes.nanoCpus, restartCount: 0 });
+      expect(made.env).toEqual(expect.arrayContaining(['GREETING=hello world', 'EMPTY=']));
+      expect(made.command).toEqual(spec.command ?? []);
+      expect(made.labels).toMatchObject({ [labels.specHash]: 'abc', [labels.server]: rig.server });
+      await rig.runtime.start(id, signal());
+      const running = await inspect(id);
+      expect(running).toMatchObject({ state: 'running', exitCode: undefined, oomKilled: false });
+      expect(running.pid).toBeGreaterThan(0);
+      expect(running.addresses[rig.network]).toMatch(/^\d+\.\d+\.\d+\.\d+$/);
+      expect(Date.parse(running.startedAt)).not.toBeNaN();
+    });
+
+    test('that do not exist are undefined', async () => {
+      expect(await rig.runtime.inspect(absent, signal())).toBeUndefined();
+    });
+
+    test('of a name that exists are not made', async () => {
+      const spec = rig.spec({});
+      await rig.runtime.create(spec, signal());
+      await expect(rig.runtime.create(spec, signal())).rejects.toMatchObject({
+        code: 'name_taken',
+        message: `A container named ${spec.name} exists already`,
+      });
+    });
+
+    test('of an image that is not here are not made', async () => {
+      const spec = rig.spec({}, { image: 'setpoint-test/absent:1' });
+      await expect(rig.runtime.create(spec, signal())).rejects.toMatchObject({ code: 'image_not_found' });
+    });
+
+    test('whose program does not exist are not tried again', async () => {
+      const id = await rig.runtime.create(rig.unstartable(), signal());
+      await expect(rig.runtime.start(id, signal())).rejects.toMatchObject({
+        code: 'create_failed',
+        retryable: false,
+        message: expect.stringMatching(/^Cannot start the container: exec: "\/bin\/missing": /),
+      });
+      expect((await inspect(id)).state).not.toBe('running');
+    });
+
+    test('of a network that does not exist do not run', async () => {
+      const tried = start({}, { network: 'sp-absent' });
+      await expect(tried).rejects.toMatchObject({ code: 'create_failed' });
+    });
+
+    test('are started once however often it is asked', async () => {
+      const id = await start({});
+      const { startedAt } = await inspect(id);
+      await rig.runtime.start(id, signal());
+      expect((await inspect(id)).startedAt).toBe(startedAt);
+    });
+
+    test('that exit keep their code', async () => {
+      const id = await start({ exitCode: 3 });
+      expect(await exited(id)).toMatchObject({ exitCode: 3, oomKilled: false, addresses: {}, pid: 0 });
+      expect((await inspect(id)).finishedAt).not.toBe('');
+    });
+
+    test('are stopped once however often it is asked', async () => {
+      const id = await start({});
+      await rig.runtime.stop(id, 20, signal());
+      expect(await inspect(id)).toMatchObject({ state: 'exited', exitCode: 0 });
+      await rig.runtime.stop(id, 20, signal());
+      await rig.runtime.stop(absent, 1, signal());
+    });
+
+    test('that do not stop when asked are killed', async () => {
+      const id = await start({ ignoreTerm: true });
+      await rig.runtime.stop(id, 1, signal());
+      expect(await inspect(id)).toMatchObject({ state: 'exited', exitCode: 137 });
+    });
+
+    test('are removed whether they run or not', async () => {
+      const running = await start({});
+      const made = await create({});
+      for (const id of [running, made, running, absent]) await rig.runtime.remove(id, signal());
+      expect(await rig.runtime.inspect(running, signal())).toBeUndefined();
+      expect(await rig.runtime.inspect(made, signal())).toBeUndefined();
+    });
+
+    test('are removed by two who ask at once', async () => {
+      const id = await start({});
+      await Promise.all([rig.runtime.remove(id, signal()), rig.runtime.remove(id, signal())]);
+      expect(await rig.runtime.inspect(id, signal())).toBeUndefined();
+    });
+
+    test('with a restart policy come back until it is taken from them', async () => {
+      const id = await start({ exitCode: 1 });
+      await exited(id);
+      await rig.runtime.setRestart(id, 'unless-stopped', signal());
+      await rig.runtime.start(id, signal());
+      await reached(id, 'two restarts', (it) => it.restartCount >= 2);
+      await rig.runtime.setRestart(id, 'no', signal());
+      await exited(id);
+      await rig.runtime.start(id, signal());
+      expect((await inspect(id)).restartCount).toBe(0);
+    });
+
+    test('with a restart policy stay stopped when they are stopped', async () => {
+      const id = await start({ exitCode: 1 }, { restart: 'unless-stopped' });
+      await reached(id, 'a restart', (it) => it.restartCount >= 1);
+      await rig.runtime.stop(id, 1, signal());
+      expect((await inspect(id)).state).toBe('exited');
+    });
+
+    test('that somebody paused go on', async () => {
+      const id = await start({});
+      await rig.pauseByHand(id);
+      expect((await inspect(id)).state).toBe('paused');
+      await rig.runtime.unpause(id, signal());
+      expect((await inspect(id)).state).toBe('running');
+      await rig.runtime.unpause(id, signal());
+    });
+  });
+
+  describe('output', () => {
+    test('is complete for who attached before the start', async () => {
+      const id = await create({ lines: ['one', 'two'], exitCode: 0 });
+      const attached = Promise.withResolvers<void>();
+      const chunks = rig.runtime.output(id, { attached: attached.resolve }, signal());
+      await attached.promise;
+      await rig.runtime.start(id, signal());
+      expect(text(await collect(chunks))).toBe('one\ntwo\n');
+    });
+
+    test('of the past comes from the record, with the times of the engine', async () => {
+      const since = new Date().toISOString();
+      const id = await start({ lines: ['one', 'two'], exitCode: 0 });
+      await exited(id);
+      const chunks = await collect(rig.runtime.output(id, { since }, signal()));
+      expect(text(chunks)).toBe('one\ntwo\n');
+      for (const { at } of chunks) expect(Date.parse(at!)).toBeGreaterThanOrEqual(Date.parse(since));
+      expect(await collect(rig.runtime.output(id, { since: '2100-01-01T00:00:00Z' }, signal()))).toEqual([]);
+    });
+
+    test('has no gap and no repetition where the record ends', async () => {
+      const lines = Array.from({ length: 60 }, (_, n) => `line ${n}`);
+      const since = new Date().toISOString();
+      const id = await start({ lines, everyMs: 10, exitCode: 0 });
+      const chunks = await collect(rig.runtime.output(id, { since }, signal()));
+      expect(text(chunks)).toBe(lines.map((line) => `${line}\n`).join(''));
+    });
+
+    test('of a container that does not exist is empty', async () => {
+      expect(await collect(rig.runtime.output(absent, { since: '2020-01-01T00:00:00Z' }, signal()))).toEqual([]);
+    });
+
+    test('ends with the reason of its signal', async () => {
+      const id = await start({});
+      const enough = new AbortController();
+      const reading = collect(
+        rig.runtime.output(id, { attached: () => enough.abort(new Error('Enough')) }, enough.signal),
+      );
+      await expect(reading).rejects.toThrow('Enough');
+    });
+  });
+
+  describe('events', () => {
+    test('tell of this server from the moment of the call', async () => {
+      const enough = new AbortController();
+      const events = rig.runtime.events(rig.server, AbortSignal.any([enough.signal, signal()]));
+      const id = await start({ exitCode: 0 });
+      await exited(id);
+      await rig.runtime.remove(id, signal());
+      const seen: RuntimeEvent[] = [];
+      for await (const event of events) {
+        expect(event.labels[labels.server]).toBe(rig.server);
+        if (event.containerId === id) seen.push(event);
+        if (event.containerId === id && event.action === 'destroy') break;
+      }
+      expect(seen.map(({ action }) => action)).toEqual(expect.arrayContaining(['create', 'start', 'die', 'destroy']));
+    });
+
+    test('end by the signal only', async () => {
+      const enough = new AbortController();
+      const reading = collect(rig.runtime.events(rig.server, enough.signal));
+      enough.abort(new Error('Enough'));
+      await expect(reading).rejects.toThrow('Enough');
+    });
+  });
+
+  describe('networks', () => {
+    const bears = (name: string): Record<string, string> => ({
+      [labels.server]: rig.server,
+      'setpoint.test-name': name,
+    });
+
+    test('are made once however often it is asked', async () => {
+      const name = `sp-${rig.server.slice(0, 8)}a`;
+      await Promise.all([1, 2, 3].map(() => rig.runtime.ensureNetwork(name, bears(name), signal())));
+      await rig.runtime.ensureNetwork(name, bears(name), signal());
+      expect(await rig.runtime.networks(bears(name), signal())).toEqual([name]);
+      await rig.runtime.removeNetwork(name, signal());
+      await rig.runtime.removeNetwork(name, signal());
+      expect(await rig.runtime.networks(bears(name), signal())).toEqual([]);
+    });
+
+    test('of strangers are not taken', async () => {
+      const refused = rig.runtime.ensureNetwork(rig.network, { [labels.server]: 'another' }, signal());
+      await expect(refused).rejects.toMatchObject({ code: 'name_taken' });
+    });
+
+    test('in use stay', async () => {
+      const name = `sp-${rig.server.slice(0, 8)}b`;
+      await rig.runtime.ensureNetwork(name, bears(name), signal());
+      const id = await start({}, { network: name });
+      await rig.runtime.removeNetwork(name, signal());
+      expect(await rig.runtime.networks(bears(name), signal())).toEqual([name]);
+      await rig.runtime.remove(id, signal());
+      await rig.runtime.removeNetwork(name, signal());
+    });
+  });
+
+  describe('images', () => {
+    test('are found by reference and by id', async () => {
+      const { image } = rig.spec({});
+      const found = (await rig.runtime.image(image, signal()))!;
+      expect(found).toMatchObject({ id: expect.stringMatching(/^sha256:[0-9a-f]{64}$/), digest: found.id });
+      expect(await rig.runtime.image(found.id, signal())).toEqual(found);
+      expect(await rig.runtime.image('setpoint-test/absent:1', signal())).toBeUndefined();
+    });
+
+    test('are pulled with their digest', async () => {
+      const { image, digest } = rig.registry;
+      expect(await rig.runtime.image(image, signal())).toBeUndefined();
+      const pulled = await rig.runtime.pull(image, signal());
+      expect(pulled.digest).toBe(digest);
+      expect(await rig.runtime.image(image, signal())).toEqual(pulled);
+      expect(await rig.runtime.image(digest, signal())).toEqual(pulled);
+      await rig.runtime.removeImage(pulled.id, signal());
+      expect(await rig.runtime.image(image, signal())).toBeUndefined();
+      expect(await rig.runtime.pull(digest, signal())).toEqual(pulled);
+    });
+
+    test('that the registry does not have are not tried again', async () => {
+      const pulling = rig.runtime.pull(rig.registry.missing, signal());
+      await expect(pulling).rejects.toMatchObject({ code: 'image_not_found', retryable: false });
+    });
+
+    test('that the registry keeps to itself are not tried again', async () => {
+      const pulling = rig.runtime.pull(rig.registry.forbidden, signal());
+      await expect(pulling).rejects.toMatchObject({ code: 'image_pull_failed', retryable: false });
+    });
+
+    test('in use stay', async () => {
+      const id = await create({});
+      const { imageId } = await inspect(id);
+      await rig.runtime.removeImage(imageId, signal());
+      expect(await rig.runtime.image(imageId, signal())).toBeDefined();
+      await rig.runtime.removeImage(`sha256:${absent}`, signal());
+    });
+  });
+
+  describe('builds', () => {
+    test('end with an image that bears their labels, and tell their lines', async () => {
+      const first = rig.build('first', true);
+      const second = rig.build('second', true);
+      const lines: string[] = [];
+      const built = await rig.runtime.build(first, (line) => lines.push(line), signal());
+      expect(lines).toContain('first');
+      expect(await rig.runtime.image(first.tag, signal())).toEqual(built);
+      // The engine tells the age of images in seconds.
+      const then = Math.floor(Date.now() / 1000);
+      await until('another second', async () => Math.floor(Date.now() / 1000) > then);
+      const later = await rig.runtime.build(second, () => undefined, signal());
+      const own = await rig.runtime.images({ [labels.server]: rig.server }, signal());
+      expect(own.map(({ id }) => id)).toEqual([later.id, built.id]);
+      expect(await rig.runtime.images(first.labels, signal())).toEqual([
+        { id: built.id, labels: expect.objectContaining(first.labels) },
+      ]);
+    });
+
+    test('that fail say why', async () => {
+      const lines: string[] = [];
+      const building = rig.runtime.build(rig.build('fails', false), (line) => lines.push(line), signal());
+      await expect(building).rejects.toMatchObject({
+        code: 'build_failed',
+        retryable: false,
+        message: expect.stringMatching(/^Build failed/),
+      });
+      expect(lines).toContain('fails');
+    });
+  });
+
+  test('every call ends with the reason of its signal', async () => {
+    const given = AbortSignal.abort(new Error('Given up'));
+    const { runtime } = rig;
+    const calls = [
+      () => runtime.version(given),
+      () => runtime.list(rig.server, given),
+      () => runtime.inspect(absent, given),
+      () => runtime.create(rig.spec({}), given),
+      () => runtime.start(absent, given),
+      () => runtime.stop(absent, 1, given),
+      () => runtime.unpause(absent, given),
+      () => runtime.remove(absent, given),
+      () => runtime.setRestart(absent, 'no', given),
+      () => runtime.image('a:1', given),
+      () => runtime.pull('a:1', given),
+      () => runtime.build(rig.build('never', true), () => undefined, given),
+      () => runtime.images({}, given),
+      () => runtime.removeImage('a:1', given),
+      () => runtime.ensureNetwork('sp-never', {}, given),
+      () => runtime.removeNetwork('sp-never', given),
+      () => runtime.networks({}, given),
+      () => collect(runtime.output(absent, {}, given)),
+      () => collect(runtime.events(rig.server, given)),
+    ];
+    for (const call of calls) await expect(call()).rejects.toThrow('Given up');
+  });
+});
+
+async function collect<T>(source: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const one of source) all.push(one);
+  return all;
+}
+
+function text(chunks: readonly OutputChunk[]): string {
+  return Buffer.concat(chunks.map(({ data }) => data)).toString();
+}
