@@ -1,0 +1,242 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import PQueue from 'p-queue';
+import type { Logger } from 'pino';
+import type { Clock } from '../agent-protocol/clock.ts';
+import type { Backend } from './backend.ts';
+import type { RunBuild } from './build-worker.ts';
+import { connect } from './connect.ts';
+import { Core } from './core.ts';
+import { deadline } from './deadline.ts';
+import { DesiredSet } from './desired.ts';
+import type { DiskSpace } from './disk-guard.ts';
+import { diskGuard } from './disk-guard.ts';
+import { Fleet } from './fleet.ts';
+import { Housekeeping } from './housekeeping.ts';
+import { openIdentity } from './identity.ts';
+import { imageStore } from './image-store.ts';
+import { deriveKey } from './journal.ts';
+import { Ledger } from './ledger.ts';
+import { LoadMeter } from './load.ts';
+import { Capture } from './logs/capture.ts';
+import { LogStore } from './logs/log-store.ts';
+import { readMachine } from './machine.ts';
+import { Observer } from './observer.ts';
+import type { Prober } from './probe.ts';
+import type { PortPublisher } from './publication.ts';
+import { Publication } from './publication.ts';
+import { Results } from './results.ts';
+import type { ContainerRuntime } from './runtime/runtime.ts';
+
+export interface AgentOptions {
+  /** Base address of the control plane with its tenant. Without one, the agent keeps to the set on its disk. */
+  controlPlane?: string;
+  /** Needed once: afterwards the identity in the data directory serves. */
+  joinToken?: string;
+  dataDir: string;
+  runtime: ContainerRuntime;
+  ports: PortPublisher;
+  prober: Prober;
+  build: RunBuild;
+  /** Commit at the head of a branch. @throws CallError */
+  gitHead: (repositoryUrl: string, branch: string, signal: AbortSignal) => Promise<string>;
+  /** Space where images and logs lie. */
+  disk: () => Promise<DiskSpace>;
+  /** All logs together. */
+  logBytes: number;
+  version: string;
+  clock: Clock;
+  /** Uniform in [0, 1). */
+  random: () => number;
+  log: Logger;
+}
+
+/** A running agent. Disposal is an orderly goodbye: containers run on, and so do the ports that lead to them. */
+export interface Agent extends AsyncDisposable {
+  readonly serverId: string;
+  readonly backend: Backend;
+  /** Resolves when everything desired was looked at since the start, or after 10 s. */
+  settled(): Promise<void>;
+}
+
+/** More at once make each of them slower. */
+const parallelStarts = 4;
+const parallelBuilds = 2;
+const segmentBytes = 8 * 1024 * 1024;
+/** Until the control plane says how long. */
+const retentionDays = 7;
+const versionMs = 3_000;
+
+/**
+ * Starts an agent on what its data directory holds; needs neither a control plane nor an engine that answers to do so.
+ * @throws Error if there is no identity, or a file of the data directory cannot be read or written
+ */
+export async function startAgent(options: AgentOptions): Promise<Agent> {
+  const { dataDir, runtime, clock, log } = options;
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const identity = await openIdentity(dataDir, options.joinToken);
+  const server = identity.serverId;
+  // A signature that is never sent: whoever has the files but not the identity reads nothing.
+  const secret = Buffer.from(identity.sign(Buffer.from('setpoint agent at rest')), 'base64url');
+  const file = (name: string): [string, Buffer] => [join(dataDir, name), deriveKey(secret, name)];
+
+  const stack = new AsyncDisposableStack();
+  try {
+    const desired = stack.use(await DesiredSet.open(...file('desired')));
+    const ledger = stack.use(await Ledger.open(...file('ledger')));
+    const results = stack.use(await Results.open(...file('results')));
+    const logs = stack.use(
+      await LogStore.open({
+        folder: join(dataDir, 'logs'),
+        maxBytes: options.logBytes,
+        segmentBytes,
+        retentionDays,
+        clock,
+        log,
+      }),
+    );
+    const meter = stack.use(new LoadMeter({ clock, disk: options.disk }));
+    const networks = new Set<string>();
+    const observer: Observer = stack.use(
+      new Observer({ runtime, server, ledger, clock, log, changed: (ids) => fleet.changed(ids) }),
+    );
+    const capture = stack.use(new Capture({ runtime, store: logs, clock, log }));
+    const housekeeping = stack.use(
+      new Housekeeping({ runtime, server, desired, observer, logs, networks, clock, log }),
+    );
+    const publication = stack.use(
+      await Publication.open({
+        publisher: options.ports,
+        path: join(dataDir, 'ports.json'),
+        clock,
+        log,
+        changed: (ids) => fleet.wake(ids),
+      }),
+    );
+    const fleet: Fleet = stack.use(
+      new Fleet({
+        services: {
+          runtime,
+          server,
+          desired,
+          observer,
+          ledger,
+          images: imageStore(runtime, diskGuard(options.disk)),
+          publication,
+          capture,
+          prober: options.prober,
+          starts: new PQueue({ concurrency: parallelStarts }),
+          networks,
+          clock,
+          log,
+          eventSource: randomUUID(),
+        },
+        builds: {
+          build: guarded(options),
+          desired,
+          results,
+          logs,
+          builds: new PQueue({ concurrency: parallelBuilds }),
+          clock,
+          log,
+          built: () => housekeeping.soon(),
+        },
+        desired,
+        observer,
+        capture,
+        clock,
+        log,
+      }),
+    );
+    const backend = new Core({
+      desired,
+      fleet,
+      observer,
+      logs,
+      load: () => meter.load,
+      gitHead: options.gitHead,
+      housekeep: () => housekeeping.soon(),
+      log,
+    });
+
+    const stop = new AbortController();
+    await meter.start();
+    fleet.sync();
+    const watching = watch({ observer, ledger, fleet, publication, log });
+    const settled = fleet.settled();
+    const connected = settled.then(() => keepConnected());
+    stack.defer(async () => {
+      stop.abort(new Error('The agent is stopping'));
+      // The observer ends the first look; the connection says goodbye.
+      await Promise.allSettled([observer[Symbol.asyncDispose](), watching, connected]);
+    });
+
+    const keepConnected = async (): Promise<void> => {
+      if (options.controlPlane === undefined || stop.signal.aborted) return;
+      await connect(
+        {
+          url: options.controlPlane,
+          identity,
+          machine: await readMachine(server),
+          agentVersion: options.version,
+          runtime: { name: runtime.name, version: await versionOf(options, stop.signal) },
+          backend,
+          clock,
+          random: options.random,
+          log,
+        },
+        stop.signal,
+      );
+    };
+    connected.catch((error: unknown) => log.error({ err: error }, 'The connection to the control plane was given up'));
+
+    const owned = stack.move();
+    return {
+      serverId: server,
+      backend,
+      settled: () => settled,
+      [Symbol.asyncDispose]: () => owned.disposeAsync(),
+    };
+  } catch (error) {
+    await stack.disposeAsync();
+    throw error;
+  }
+}
+
+/** Looks at the engine as soon as it answers, writes down what is ours, then lets ports follow what is ready. */
+async function watch(it: {
+  observer: Observer;
+  ledger: Ledger;
+  fleet: Fleet;
+  publication: Publication;
+  log: Logger;
+}): Promise<void> {
+  const { observer, ledger, fleet, publication, log } = it;
+  try {
+    await observer.start();
+    for (const id of observer.assignments())
+      for (const { container, origin } of observer.of(id))
+        if (origin === 'intended') await ledger.made(container.id, container.name);
+    await ledger.complete(observer.ids());
+    fleet.sync();
+    await fleet.settled();
+    publication.release();
+  } catch (error) {
+    log.error({ err: error }, 'The first look at the container engine failed');
+  }
+}
+
+/** Refuses to begin a build for which there is no room. */
+function guarded({ build, disk }: AgentOptions): RunBuild {
+  const guard = diskGuard(disk);
+  return async (item, line, signal) => {
+    await guard.check(`build image ${item.spec.image}`);
+    return build(item, line, signal);
+  };
+}
+
+async function versionOf({ runtime, clock }: AgentOptions, signal: AbortSignal): Promise<string> {
+  using limit = deadline(clock, versionMs, 'Asking for the version of the engine', signal);
+  return runtime.version(limit.signal).catch(() => 'unknown');
+}

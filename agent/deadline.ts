@@ -1,0 +1,13 @@
+import type { Clock } from '../agent-protocol/clock.ts';
+
+/** A signal that aborts with `signal`, or after `ms` milliseconds with an error that says what took so long. */
+export function deadline(
+  clock: Clock,
+  ms: number,
+  what: string,
+  signal: AbortSignal,
+): { signal: AbortSignal } & Disposable {
+  const expiry = new AbortController();
+  const cancel = clock.timer(ms, () => expiry.abort(new Error(`${what} did not end within ${ms} ms`)));
+  return { signal: AbortSignal.any([signal, expiry.signal]), [Symbol.dispose]: cancel };
+}

@@ -1,0 +1,30 @@
+import type { WireEvent, WireEvents } from '../agent-protocol/assignment.ts';
+
+const keptEvents = 16;
+
+/** What happened to one assignment and was not yet taken by the control plane. */
+export class EventLog {
+  readonly #source: string;
+  #items: WireEvent[] = [];
+  #seq = 0;
+
+  constructor(source: string) {
+    this.#source = source;
+  }
+
+  /** Nothing to tell: `undefined`. */
+  get pending(): WireEvents | undefined {
+    return this.#items.length === 0 ? undefined : { source: this.#source, items: [...this.#items] };
+  }
+
+  add(event: Omit<WireEvent, 'seq'>): void {
+    this.#items.push({ ...event, seq: ++this.#seq });
+    this.#items = this.#items.slice(-keptEvents);
+  }
+
+  /** The control plane has those up to this number. */
+  acknowledge(events: WireEvents | undefined): void {
+    const last = events?.items.at(-1)?.seq ?? 0;
+    if (events?.source === this.#source) this.#items = this.#items.filter(({ seq }) => seq > last);
+  }
+}

@@ -1,0 +1,203 @@
+import type { Logger } from 'pino';
+import type { WireAssignment, WireReport } from '../agent-protocol/assignment.ts';
+import type { Clock } from '../agent-protocol/clock.ts';
+import type { BuildDeps, BuildItem } from './build-worker.ts';
+import { BuildWorker } from './build-worker.ts';
+import type { DesiredSet } from './desired.ts';
+import type { Capture } from './logs/capture.ts';
+import type { ServiceItem } from './memory.ts';
+import type { Observer } from './observer.ts';
+import { labels } from './runtime/runtime.ts';
+import type { ServiceDeps } from './service-worker.ts';
+import { ServiceWorker } from './service-worker.ts';
+
+type Worker = ServiceWorker | BuildWorker;
+
+/** One that does not answer its health check must not keep the others waiting for ever. */
+const settleMs = 10_000;
+
+/** One worker per assignment that is desired, or of which something is left. */
+export class Fleet {
+  readonly #services: ServiceDeps;
+  readonly #builds: BuildDeps;
+  readonly #desired: DesiredSet;
+  readonly #observer: Observer;
+  readonly #capture: Capture;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #workers = new Map<string, Worker>();
+  readonly #listeners = new Set<(id: string) => void>();
+  #settled = Promise.withResolvers<void>();
+  #closed = false;
+
+  constructor(deps: {
+    services: Omit<ServiceDeps, 'reported'>;
+    builds: Omit<BuildDeps, 'reported'>;
+    desired: DesiredSet;
+    observer: Observer;
+    capture: Capture;
+    clock: Clock;
+    log: Logger;
+  }) {
+    const reported = (report: WireReport): void => this.#reported(report.id);
+    this.#services = { ...deps.services, reported };
+    this.#builds = { ...deps.builds, reported };
+    this.#desired = deps.desired;
+    this.#observer = deps.observer;
+    this.#capture = deps.capture;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+  }
+
+  /** The desired set, or the containers, of these assignments changed; without ids: of all. */
+  sync(ids?: Iterable<string>): void {
+    if (this.#closed) return;
+    const all = ids ?? [
+      ...[...this.#desired.items()].map(({ id }) => id),
+      ...this.#desired.unsettled(),
+      ...this.#observer.assignments(),
+      ...this.#workers.keys(),
+    ];
+    for (const id of new Set(all)) this.#syncOne(id);
+  }
+
+  /** Containers of these assignments changed. */
+  changed(ids: Iterable<string>): void {
+    for (const id of ids) {
+      this.#follow(id);
+      if (this.#workers.has(id)) this.#workers.get(id)?.wake();
+      else this.sync([id]);
+    }
+    this.#checkSettled();
+  }
+
+  /** Whatever may be left of these is looked for, and told to be gone, once the engine answers. */
+  expect(ids: Iterable<string>): void {
+    for (const id of ids) {
+      if (this.#closed || this.#workers.has(id)) continue;
+      const worker = new ServiceWorker(id, this.#services);
+      this.#workers.set(id, worker);
+      worker.start();
+    }
+  }
+
+  wake(ids: Iterable<string>): void {
+    for (const id of ids) this.#workers.get(id)?.wake();
+  }
+
+  /** What removals depend on has changed. */
+  wakeAll(): void {
+    for (const worker of this.#workers.values()) worker.wake();
+  }
+
+  /** Resolves when every assignment was looked at since the start, or after 10 s. */
+  async settled(): Promise<void> {
+    const cancel = this.#clock.timer(settleMs, this.#settled.resolve);
+    this.#checkSettled();
+    await this.#settled.promise;
+    cancel();
+  }
+
+  reports(): WireReport[] {
+    return [...this.#workers.keys()].flatMap((id) => this.report(id) ?? []);
+  }
+
+  report(id: string): WireReport | undefined {
+    const worker = this.#workers.get(id);
+    if (worker === undefined) return undefined;
+    return worker.report ?? unknownYet(id, this.#desired);
+  }
+
+  onReport(listener: (id: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** These were stored by the control plane. Resolves when what is settled by that is on disk. */
+  async acknowledged(reports: readonly WireReport[]): Promise<void> {
+    for (const report of reports) this.#workers.get(report.id)?.acknowledged(report);
+    const gone = reports.filter((report) => report.gone === true && this.#desired.get(report.id) === undefined);
+    await this.#desired.settle(gone.map(({ id }) => id));
+    for (const { id } of gone) {
+      const worker = this.#workers.get(id);
+      if (worker?.report?.gone !== true || this.#desired.get(id) !== undefined) continue;
+      this.#workers.delete(id);
+      this.#capture.forget(id);
+      await worker[Symbol.asyncDispose]();
+    }
+  }
+
+  /** No line of this build will follow. */
+  hasEnded(id: string): boolean {
+    const worker = this.#workers.get(id);
+    return worker instanceof BuildWorker && worker.ended;
+  }
+
+  /** Ends the workers; containers run on. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    this.#settled.resolve();
+    await Promise.all([...this.#workers.values()].map((worker) => worker[Symbol.asyncDispose]()));
+  }
+
+  #syncOne(id: string): void {
+    const desired = this.#desired.get(id);
+    const known = this.#workers.get(id);
+    const worker = known ?? this.#make(id, desired);
+    if (worker === undefined) return;
+    if (worker instanceof BuildWorker) worker.desire(desired !== undefined && isBuild(desired) ? desired : undefined);
+    else worker.desire(desired !== undefined && isService(desired) ? desired : undefined);
+    if (known === undefined) worker.start();
+  }
+
+  #make(id: string, desired: WireAssignment | undefined): Worker | undefined {
+    const leftovers = this.#desired.tombstone(id)?.acknowledged === false || this.#observer.of(id).length > 0;
+    if (desired === undefined && !leftovers) return undefined;
+    const worker =
+      desired !== undefined && isBuild(desired)
+        ? new BuildWorker(id, this.#builds)
+        : new ServiceWorker(id, this.#services);
+    this.#workers.set(id, worker);
+    this.#follow(id);
+    return worker;
+  }
+
+  /** Output of containers that were found running, or that the engine started again. */
+  #follow(id: string): void {
+    for (const { container } of this.#observer.of(id)) {
+      const workload = container.labels[labels.workload];
+      if (container.state === 'running' && workload !== undefined)
+        this.#capture.follow(container.id, { workload, instance: id });
+    }
+  }
+
+  #reported(id: string): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(id);
+      } catch (error) {
+        this.#log.error({ err: error, assignment: id }, 'A listener of reports failed');
+      }
+    }
+    this.#checkSettled();
+  }
+
+  #checkSettled(): void {
+    if (this.#observer.reachable && [...this.#workers.values()].every((worker) => worker.settled))
+      this.#settled.resolve();
+  }
+}
+
+function isBuild(item: WireAssignment): item is BuildItem {
+  return item.spec.type === 'build';
+}
+
+function isService(item: WireAssignment): item is ServiceItem {
+  return item.spec.type === 'service';
+}
+
+/** The engine has not answered since the agent started: there may be a container, and nobody can tell. */
+function unknownYet(id: string, desired: DesiredSet): WireReport {
+  const generation = desired.get(id)?.generation ?? desired.tombstone(id)?.generation ?? 0;
+  return { id, generation, phase: 'pending', ready: false, stable: false, restarts: 0, crash_loop: false };
+}

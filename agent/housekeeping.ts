@@ -1,0 +1,129 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../agent-protocol/clock.ts';
+import { deadline } from './deadline.ts';
+import type { DesiredSet } from './desired.ts';
+import type { LogStore } from './logs/log-store.ts';
+import type { Observer } from './observer.ts';
+import type { ContainerRuntime } from './runtime/runtime.ts';
+import { labels } from './runtime/runtime.ts';
+
+/** Built images of a workload that stay for a rollback, beside those in use. */
+export const keptImages = 5;
+const everyMs = 3_600_000;
+/** Several reasons in a row are one. */
+const debounceMs = 5_000;
+const callMs = 120_000;
+
+/**
+ * Takes away what nothing needs any more: images that this agent built, networks, old logs. Runs every hour and some
+ * seconds after it was asked for.
+ */
+export class Housekeeping {
+  readonly #deps: Deps;
+  readonly #closing = new AbortController();
+  #cancel: () => void = () => undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    this.#schedule(everyMs);
+  }
+
+  /** There may be something to take away. */
+  soon(): void {
+    this.#schedule(debounceMs);
+  }
+
+  /** Runs once; never throws, what fails is tried again next time. */
+  async run(): Promise<void> {
+    this.#running ??= this.#all().finally(() => {
+      this.#running = undefined;
+    });
+    await this.#running;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new Error('The agent is stopping'));
+    this.#cancel();
+    await this.#running;
+  }
+
+  #schedule(ms: number): void {
+    this.#cancel();
+    if (this.#closing.signal.aborted) return;
+    this.#cancel = this.#deps.clock.timer(ms, () => {
+      this.#schedule(everyMs);
+      void this.run();
+    });
+  }
+
+  async #all(): Promise<void> {
+    const { log, logs } = this.#deps;
+    for (const task of [() => this.#networks(), () => this.#images(), () => logs.prune()]) {
+      try {
+        await task();
+      } catch (error) {
+        if (!this.#closing.signal.aborted) log.warn({ err: error }, 'Housekeeping failed');
+      }
+    }
+  }
+
+  async #networks(): Promise<void> {
+    const { runtime, server, desired, observer, clock, networks } = this.#deps;
+    // Before the control plane has spoken, and the engine answered, nobody knows what is needed.
+    if (!desired.confirmed || !observer.reachable) return;
+    using limit = deadline(clock, callMs, 'Removing networks', this.#closing.signal);
+    const present = await runtime.networks({ [labels.server]: server }, limit.signal);
+    for (const name of present) {
+      if (!name.startsWith('sp-') || this.#neededNetworks().has(name)) continue;
+      networks.delete(name);
+      await runtime.removeNetwork(name, limit.signal);
+    }
+  }
+
+  /** Those of desired services, and those that a container of ours is still in. */
+  #neededNetworks(): Set<string> {
+    const { desired, observer } = this.#deps;
+    const needed = new Set<string>();
+    for (const { spec } of desired.items()) if (spec.type === 'service') needed.add(spec.network);
+    for (const id of observer.assignments())
+      for (const { detail } of observer.of(id)) for (const name of Object.keys(detail?.addresses ?? {})) needed.add(name);
+    return needed;
+  }
+
+  async #images(): Promise<void> {
+    const { runtime, server, clock, observer } = this.#deps;
+    if (!observer.reachable) return;
+    using limit = deadline(clock, callMs, 'Removing images', this.#closing.signal);
+    const images = await runtime.images({ [labels.server]: server }, limit.signal);
+    const wanted = this.#wantedImages();
+    const kept = new Map<string, number>();
+    for (const image of images) {
+      const workload = image.labels[labels.workload] ?? '';
+      const newer = kept.get(workload) ?? 0;
+      kept.set(workload, newer + 1);
+      if (newer >= keptImages && !wanted.has(image.id)) await runtime.removeImage(image.id, limit.signal);
+    }
+  }
+
+  #wantedImages(): Set<string> {
+    const { desired, observer } = this.#deps;
+    const wanted = new Set<string>();
+    for (const { spec } of desired.items())
+      if (spec.type === 'service' && spec.image_digest !== undefined) wanted.add(spec.image_digest);
+    for (const id of observer.assignments()) for (const { container } of observer.of(id)) wanted.add(container.imageId);
+    return wanted;
+  }
+}
+
+interface Deps {
+  runtime: ContainerRuntime;
+  server: string;
+  desired: DesiredSet;
+  observer: Observer;
+  logs: LogStore;
+  /** Networks that are known to exist. */
+  networks: Set<string>;
+  clock: Clock;
+  log: Logger;
+}

@@ -1,0 +1,159 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../../agent-protocol/clock.ts';
+import type { ContainerRuntime, OutputChunk } from '../runtime/runtime.ts';
+import { LineSplitter } from './clean.ts';
+import { guessLevel } from './level.ts';
+import type { LogStore } from './log-store.ts';
+import type { Entry } from './record.ts';
+import { comparedLines, overlapMs, Resume } from './resume.ts';
+
+/** Whose output it is. */
+export interface Writer {
+  workload: string;
+  instance: string;
+}
+
+interface Reading {
+  ended: Promise<void>;
+  stop: AbortController;
+}
+
+/** Without a new line of the record for so long, what was held back is compared. */
+const idleMs = 1_000;
+/** An engine that confirms no attachment must not keep a service down. */
+const attachMs = 3_000;
+/** For output that is under way after its process ended. */
+const endMs = 1_000;
+const shownLines = 5;
+const shownLength = 300;
+
+/**
+ * Brings the output of containers into the log store: from before their start, so that nothing is missed, or, for those
+ * that were found running, from where the store ends.
+ */
+export class Capture {
+  readonly #runtime: ContainerRuntime;
+  readonly #store: LogStore;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #readings = new Map<string, Reading>();
+  readonly #lastLines = new Map<string, string[]>();
+
+  constructor(deps: { runtime: ContainerRuntime; store: LogStore; clock: Clock; log: Logger }) {
+    this.#runtime = deps.runtime;
+    this.#store = deps.store;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+  }
+
+  /** Resolves when nothing that the container writes is missed any more. */
+  async attach(container: string, writer: Writer, signal: AbortSignal): Promise<void> {
+    // What its former process wrote comes first.
+    await this.finished(container, signal);
+    this.#readings.get(container)?.stop.abort(new Error('The container starts again'));
+    const attached = Promise.withResolvers<void>();
+    const cancel = this.#clock.timer(attachMs, attached.resolve);
+    const abort = (): void => attached.resolve();
+    signal.addEventListener('abort', abort, { once: true });
+    this.#read(container, writer, attached.resolve, (stop) =>
+      this.#pump(writer, this.#runtime.output(container, { attached: attached.resolve }, stop), undefined, stop),
+    );
+    await attached.promise;
+    cancel();
+    signal.removeEventListener('abort', abort);
+  }
+
+  /** A container that runs: goes on where the store ends. Does nothing if it is being read already. */
+  follow(container: string, writer: Writer): void {
+    if (this.#readings.has(container)) return;
+    this.#read(container, writer, () => undefined, (stop) => this.#resume(container, writer, stop));
+  }
+
+  /** Resolves when the output of an ended container is in the store, or after a moment. */
+  async finished(container: string, signal: AbortSignal): Promise<void> {
+    const reading = this.#readings.get(container);
+    if (reading === undefined) return;
+    const late = Promise.withResolvers<void>();
+    const cancel = this.#clock.timer(endMs, late.resolve);
+    signal.addEventListener('abort', () => late.resolve(), { once: true });
+    await Promise.race([reading.ended, late.promise]);
+    cancel();
+  }
+
+  /** The last few lines that an instance wrote, shortened. */
+  lastLines(instance: string): readonly string[] {
+    return this.#lastLines.get(instance) ?? [];
+  }
+
+  /** Nothing of that instance will be asked for any more. */
+  forget(instance: string): void {
+    this.#lastLines.delete(instance);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const readings = [...this.#readings.values()];
+    for (const { stop } of readings) stop.abort(new Error('The agent is stopping'));
+    await Promise.allSettled(readings.map(({ ended }) => ended));
+  }
+
+  #read(container: string, writer: Writer, settled: () => void, read: (stop: AbortSignal) => Promise<void>): void {
+    const stop = new AbortController();
+    const ended = read(stop.signal)
+      .catch((error: unknown) => {
+        if (!stop.signal.aborted) this.#log.warn({ err: error, ...writer }, 'Output could not be read');
+      })
+      .finally(() => {
+        settled();
+        if (this.#readings.get(container)?.stop === stop) this.#readings.delete(container);
+      });
+    this.#readings.set(container, { ended, stop });
+  }
+
+  async #resume(container: string, writer: Writer, signal: AbortSignal): Promise<void> {
+    const stored = await this.#store.lastOutput(writer.workload, writer.instance, comparedLines);
+    const last = Math.max(0, ...stored.map((line) => line.at));
+    const since = new Date(Math.max(0, last - overlapMs)).toISOString();
+    await this.#pump(writer, this.#runtime.output(container, { since }, signal), new Resume(stored), signal);
+  }
+
+  async #pump(
+    writer: Writer,
+    output: AsyncIterable<OutputChunk>,
+    resume: Resume | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const splitters = { stdout: new LineSplitter(), stderr: new LineSplitter() };
+    let cancelIdle = (): void => undefined;
+    const store = (entries: readonly Entry[]): Promise<void> => this.#keep(writer, entries, signal);
+    try {
+      for await (const { stream, data, at } of output) {
+        const time = at === undefined ? this.#clock.now().getTime() : Date.parse(at);
+        const entries = entriesOf(splitters[stream].push(data), { at: time, stream, instance: writer.instance });
+        cancelIdle();
+        await store(resume === undefined ? entries : resume.push(entries, at !== undefined));
+        if (resume?.holding === true)
+          cancelIdle = this.#clock.timer(idleMs, () => void store(resume.end()).catch(() => undefined));
+      }
+    } finally {
+      cancelIdle();
+      const now = this.#clock.now().getTime();
+      const rest = (['stdout', 'stderr'] as const).flatMap((stream) =>
+        entriesOf(splitters[stream].end(), { at: now, stream, instance: writer.instance }),
+      );
+      await store([...(resume?.end() ?? []), ...rest]);
+    }
+  }
+
+  async #keep(writer: Writer, entries: readonly Entry[], signal: AbortSignal): Promise<void> {
+    if (entries.length === 0) return;
+    const known = this.#lastLines.get(writer.instance) ?? [];
+    const shown = entries.slice(-shownLines).map((entry) => entry.message.slice(0, shownLength));
+    this.#lastLines.set(writer.instance, [...known, ...shown].slice(-shownLines));
+    await this.#store.append(writer.workload, entries, signal);
+  }
+}
+
+function entriesOf(lines: readonly string[], head: Pick<Entry, 'at' | 'stream' | 'instance'>): Entry[] {
+  const { at, stream, instance } = head;
+  return lines.map((message) => ({ at, stream, level: guessLevel(message), instance, message }));
+}

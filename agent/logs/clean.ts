@@ -1,0 +1,91 @@
+const lineFeed = 0x0a;
+/** Longest line that is kept as one; a longer one becomes several. */
+export const maxLineBytes = 16 * 1024;
+
+/** Sequences that move cursors and set colours: CSI, OSC (to BEL or ST), and two-character ones. */
+// oxlint-disable-next-line no-control-regex -- control characters are what this is about
+const escapes = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[ -/]*[0-~])?/g;
+/** C0 but tab and line feed, DEL and C1. */
+// oxlint-disable-next-line no-control-regex -- as above
+const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
+// oxlint-disable-next-line no-control-regex -- as above
+const everyControl = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
+/** Text without what a terminal would obey; tabs and line feeds stay. */
+export function clean(text: string): string {
+  if (!controls.test(text)) return text;
+  return text.replace(escapes, '').replace(everyControl, '');
+}
+
+/**
+ * Bytes of one stream to clean lines. Characters and lines may be cut anywhere between two pushes; invalid UTF-8 is
+ * replaced; holds at most {@link maxLineBytes}.
+ */
+export class LineSplitter {
+  #rest: Buffer[] = [];
+  #restBytes = 0;
+
+  push(data: Uint8Array): string[] {
+    const chunk = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+    const end = chunk.lastIndexOf(lineFeed);
+    if (end === -1) return this.#keep(chunk);
+    const complete = this.#restBytes === 0 ? chunk.subarray(0, end) : Buffer.concat([...this.#rest, chunk.subarray(0, end)]);
+    this.#rest = [];
+    this.#restBytes = 0;
+    const lines = splitLines(complete);
+    if (end + 1 < chunk.length) lines.push(...this.#keep(chunk.subarray(end + 1)));
+    return lines;
+  }
+
+  /** The line that no line feed ended. */
+  end(): string[] {
+    if (this.#restBytes === 0) return [];
+    const rest = Buffer.concat(this.#rest);
+    this.#rest = [];
+    this.#restBytes = 0;
+    return splitLines(rest);
+  }
+
+  #keep(chunk: Buffer): string[] {
+    this.#rest.push(Buffer.from(chunk));
+    this.#restBytes += chunk.length;
+    if (this.#restBytes < maxLineBytes) return [];
+    const whole = Buffer.concat(this.#rest);
+    const lines: string[] = [];
+    let from = 0;
+    for (; whole.length - from >= maxLineBytes; ) {
+      const to = characterStart(whole, from + maxLineBytes);
+      lines.push(clean(whole.toString('utf8', from, to)));
+      from = to;
+    }
+    this.#rest = [whole.subarray(from)];
+    this.#restBytes = whole.length - from;
+    return lines;
+  }
+}
+
+function splitLines(bytes: Buffer): string[] {
+  const lines = clean(bytes.toString('utf8')).split('\n');
+  return lines.every((line) => line.length * 3 <= maxLineBytes || Buffer.byteLength(line) <= maxLineBytes)
+    ? lines
+    : lines.flatMap(cut);
+}
+
+function cut(line: string): string[] {
+  if (line.length * 3 <= maxLineBytes || Buffer.byteLength(line) <= maxLineBytes) return [line];
+  const bytes = Buffer.from(line);
+  const parts: string[] = [];
+  for (let from = 0; from < bytes.length; ) {
+    const to = characterStart(bytes, Math.min(from + maxLineBytes, bytes.length));
+    parts.push(bytes.toString('utf8', from, to));
+    from = to;
+  }
+  return parts;
+}
+
+/** The start of the character that `at` lies in; not more than three bytes before it. */
+function characterStart(bytes: Buffer, at: number): number {
+  let start = at;
+  while (start > at - 4 && start < bytes.length && ((bytes[start] ?? 0) & 0xc0) === 0x80) start -= 1;
+  return start === at - 4 ? at : start;
+}

@@ -1,0 +1,202 @@
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { CallError } from '../../agent-protocol/call-error.ts';
+import type { Clock } from '../../agent-protocol/clock.ts';
+import type { LogChunk, LogFollow, LogPage, LogQuery } from '../../agent-protocol/logs.ts';
+import { followLines, readPage } from './query.ts';
+import type { Entry, StoredLine } from './record.ts';
+import { WorkloadLog } from './workload-log.ts';
+
+export interface LogStoreOptions {
+  folder: string;
+  /** All segments together; the largest workload gives way first. */
+  maxBytes: number;
+  segmentBytes: number;
+  retentionDays: number;
+  clock: Clock;
+  log: Logger;
+}
+
+/** What the logs of this server take. */
+export interface LogStorage {
+  total_bytes: number;
+  retention_days: number;
+  /** RFC 3339; absent if there is no line. */
+  oldest_at?: string;
+  workloads: { id: string; bytes: number; lines: number }[];
+}
+
+const dayMs = 86_400_000;
+/** A folder that nothing was written to for so long is removed, and with it the memory of its last number. */
+const forgottenDays = 400;
+const workloadId = /^[0-9A-Za-z-]{1,64}$/;
+
+/** The logs of all workloads of this server. They live as long as their retention, not as long as their containers. */
+export class LogStore {
+  readonly #options: LogStoreOptions;
+  readonly #logs: Map<string, WorkloadLog>;
+  readonly #opening = new Map<string, Promise<WorkloadLog>>();
+  #retentionDays: number;
+  #pruning: Promise<void> | undefined;
+  #closed = false;
+
+  private constructor(options: LogStoreOptions) {
+    this.#options = options;
+    this.#retentionDays = options.retentionDays;
+    this.#logs = new Map();
+  }
+
+  static async open(options: LogStoreOptions): Promise<LogStore> {
+    await mkdir(options.folder, { recursive: true, mode: 0o700 });
+    const store = new LogStore(options);
+    const names = (await readdir(options.folder)).filter((name) => workloadId.test(name));
+    for (const name of names) await store.#of(name);
+    await store.prune();
+    return store;
+  }
+
+  /** Lines of one workload, in order. Resolves when more may be appended without being dropped. */
+  async append(workload: string, entries: readonly Entry[], signal: AbortSignal): Promise<void> {
+    if (entries.length === 0) return;
+    const log = this.#logs.get(workload) ?? (await this.#of(workload));
+    log.append(entries);
+    await log.drained(signal);
+  }
+
+  /** Everything that was appended is on disk. */
+  async flushed(workload: string): Promise<void> {
+    await this.#logs.get(workload)?.flushed();
+  }
+
+  async read(query: LogQuery, signal: AbortSignal): Promise<LogPage> {
+    const log = this.#logs.get(query.workload_id);
+    if (log === undefined) return { lines: [], truncated: false };
+    return readPage(log, query, signal);
+  }
+
+  /** See {@link followLines}. Also follows a workload that has not written yet. */
+  async *follow(follow: LogFollow, ended: () => boolean, signal: AbortSignal): AsyncGenerator<LogChunk> {
+    yield* followLines(await this.#of(follow.workload_id), follow, ended, signal);
+  }
+
+  /** Readers of that workload ask again whether it ended. */
+  nudge(workload: string): void {
+    this.#logs.get(workload)?.nudge();
+  }
+
+  /** The last output lines of one instance, oldest first. */
+  async lastOutput(workload: string, instance: string, count: number): Promise<StoredLine[]> {
+    const log = this.#logs.get(workload);
+    if (log === undefined) return [];
+    await log.flushed();
+    const found: StoredLine[] = [];
+    for await (const block of log.backward(() => true)) {
+      for (const line of block.toReversed()) {
+        if (line.instance !== instance || (line.stream !== 'stdout' && line.stream !== 'stderr')) continue;
+        found.push(line);
+        if (found.length === count) return found.toReversed();
+      }
+    }
+    return found.toReversed();
+  }
+
+  async storage(): Promise<LogStorage> {
+    const workloads = [...this.#logs]
+      .map(([id, log]) => ({ id, bytes: log.bytes, lines: log.lastSeq - log.firstSeq + 1 }))
+      .filter((it) => it.lines > 0)
+      .toSorted((a, b) => b.bytes - a.bytes);
+    const firsts = await Promise.all([...this.#logs.values()].map((log) => firstLine(log)));
+    const oldest = firsts.reduce<number | undefined>(
+      (least, line) => (line !== undefined && (least === undefined || line.at < least) ? line.at : least),
+      undefined,
+    );
+    return {
+      total_bytes: workloads.reduce((sum, it) => sum + it.bytes, 0),
+      retention_days: this.#retentionDays,
+      ...(oldest === undefined ? {} : { oldest_at: new Date(oldest).toISOString() }),
+      workloads,
+    };
+  }
+
+  async retain(days: number): Promise<void> {
+    if (days === this.#retentionDays) return;
+    this.#retentionDays = days;
+    await this.prune();
+  }
+
+  /** Applies the limits of age and size. */
+  prune(): Promise<void> {
+    this.#pruning ??= this.#prune().finally(() => {
+      this.#pruning = undefined;
+    });
+    return this.#pruning;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    await this.#pruning;
+    await Promise.all(this.#opening.values());
+    for (const log of this.#logs.values()) await log[Symbol.asyncDispose]();
+  }
+
+  async #prune(): Promise<void> {
+    const now = this.#options.clock.now().getTime();
+    for (const [id, log] of this.#logs) {
+      for (let oldest = log.segments[0]; oldest !== undefined; [oldest] = log.segments) {
+        if (now - oldest.writtenAt < this.#retentionDays * dayMs || (await log.dropOldest()) === 0) break;
+      }
+      const [only] = log.segments;
+      if (only?.bytes === 0 && now - only.writtenAt > forgottenDays * dayMs) await this.#forget(id, log);
+    }
+    for (let total = this.#bytes(); total > this.#options.maxBytes; ) {
+      const [largest] = [...this.#logs.values()].toSorted((a, b) => b.bytes - a.bytes);
+      const freed = (await largest?.dropOldest()) ?? 0;
+      if (freed === 0) break;
+      total -= freed;
+    }
+  }
+
+  async #forget(id: string, log: WorkloadLog): Promise<void> {
+    this.#logs.delete(id);
+    await log[Symbol.asyncDispose]();
+    await rm(join(this.#options.folder, id), { recursive: true, force: true });
+  }
+
+  #bytes(): number {
+    return [...this.#logs.values()].reduce((sum, it) => sum + it.bytes, 0);
+  }
+
+  #of(workload: string): Promise<WorkloadLog> {
+    const known = this.#logs.get(workload);
+    if (known !== undefined) return Promise.resolve(known);
+    const opening = this.#opening.get(workload) ?? this.#open(workload);
+    this.#opening.set(workload, opening);
+    return opening;
+  }
+
+  async #open(workload: string): Promise<WorkloadLog> {
+    try {
+      // It becomes the name of a folder.
+      if (!workloadId.test(workload)) throw new CallError('malformed', `Invalid workload id: ${workload.slice(0, 64)}`);
+      if (this.#closed) throw new Error('The log store is closed');
+      const { folder, segmentBytes, clock, log } = this.#options;
+      const opened = await WorkloadLog.open({
+        folder: join(folder, workload),
+        segmentBytes,
+        clock,
+        log,
+        rotated: () => void this.prune().catch((error: unknown) => log.error({ err: error }, 'Cannot prune logs')),
+      });
+      this.#logs.set(workload, opened);
+      return opened;
+    } finally {
+      this.#opening.delete(workload);
+    }
+  }
+}
+
+async function firstLine(log: WorkloadLog): Promise<StoredLine | undefined> {
+  const { lines } = await log.forward({ first: log.firstSeq, offset: 0 });
+  return lines[0];
+}

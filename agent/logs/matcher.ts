@@ -1,0 +1,37 @@
+import type { LogFilter } from '../../agent-protocol/logs.ts';
+import type { StoredLine } from './record.ts';
+
+/** Which stored lines a filter lets through, and which times it excludes. */
+export interface Matcher {
+  matches(line: StoredLine): boolean;
+  /** Milliseconds, inclusive. */
+  since: number;
+  until: number;
+}
+
+export function matcher(filter: LogFilter): Matcher {
+  const instances = filter.instance_ids === undefined ? undefined : new Set(filter.instance_ids);
+  const streams = filter.streams === undefined ? undefined : new Set(filter.streams);
+  const levels = filter.levels === undefined ? undefined : new Set(filter.levels);
+  const search = filter.search?.toLowerCase() ?? '';
+  const since = filter.since === undefined ? Number.NEGATIVE_INFINITY : time(filter.since);
+  const until = filter.until === undefined ? Number.POSITIVE_INFINITY : time(filter.until);
+  return {
+    since,
+    until,
+    matches: (line) =>
+      line.at >= since &&
+      line.at <= until &&
+      instances?.has(line.instance) !== false &&
+      streams?.has(line.stream) !== false &&
+      levels?.has(line.level) !== false &&
+      (search === '' || line.message.toLowerCase().includes(search)),
+  };
+}
+
+/** @throws RangeError */
+function time(text: string): number {
+  const ms = Date.parse(text);
+  if (Number.isNaN(ms)) throw new RangeError(`Cannot read time ${JSON.stringify(text)}: it must be RFC 3339`);
+  return ms;
+}

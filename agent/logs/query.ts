@@ -1,0 +1,146 @@
+import type { LogChunk, LogFollow, LogLine, LogPage, LogQuery } from '../../agent-protocol/logs.ts';
+import type { Matcher } from './matcher.ts';
+import { matcher } from './matcher.ts';
+import { toLogLine } from './record.ts';
+import type { Cursor, WorkloadLog } from './workload-log.ts';
+
+/** An answer travels in one frame. */
+const pageBytes = 700 * 1024;
+/** A chunk of a stream stays well below the frame's limit. */
+const chunkBytes = 192 * 1024;
+/** So much is looked through for one answer, then it says that it is not complete. */
+const scannedBytesMost = 256 * 1024 * 1024;
+/** Times within a log may go back by so much: the clock was set, or an instance's lines were read up later. */
+const disorderMs = 3_600_000;
+
+/** One page of a workload's lines. */
+export async function readPage(log: WorkloadLog, query: LogQuery, signal: AbortSignal): Promise<LogPage> {
+  await log.flushed();
+  const match = matcher(query);
+  if (query.after_seq === undefined) {
+    const { lines, truncated } = await lastLines(log, match, query.tail, signal);
+    return { lines, truncated };
+  }
+  return linesAfter(log, match, query.after_seq, query.tail, signal);
+}
+
+/**
+ * Stored lines, then live ones, each once and in order. The reader's pulling is the only pace: who is slow reads from
+ * disk; what retention took away meanwhile is counted. Ends with the signal, or when `ended` says that no line will
+ * follow.
+ */
+export async function* followLines(
+  log: WorkloadLog,
+  follow: LogFollow,
+  ended: () => boolean,
+  signal: AbortSignal,
+): AsyncGenerator<LogChunk> {
+  const match = matcher(follow);
+  let seen = follow.after_seq;
+  if (seen === undefined) {
+    await log.flushed();
+    seen = log.lastSeq;
+    if (follow.tail > 0) {
+      const upTo: Matcher = { ...match, matches: (line) => line.seq <= (seen ?? 0) && match.matches(line) };
+      const { lines } = await lastLines(log, upTo, follow.tail, signal);
+      if (lines.length > 0) yield* inChunks(lines);
+    }
+  }
+  let cursor: Cursor = await log.seek(seen);
+  for (;;) {
+    if (signal.aborted) return;
+    const mayEnd = ended();
+    const read = await log.forward(cursor);
+    cursor = read.cursor;
+    if (read.lines.length === 0) {
+      // Whether it ended was asked before reading, so nothing that was written until then is left out.
+      if (mayEnd) {
+        yield { lines: [], end: true };
+        return;
+      }
+      await log.reached(Math.max(seen, log.lastSeq), signal);
+      continue;
+    }
+    const [first] = read.lines;
+    const dropped = first === undefined ? 0 : first.seq - seen - 1;
+    const lines = read.lines.filter((line) => match.matches(line)).map(toLogLine);
+    seen = read.lines.at(-1)?.seq ?? seen;
+    if (dropped > 0) yield { lines: [], dropped };
+    if (lines.length > 0) yield* inChunks(lines);
+  }
+}
+
+async function lastLines(
+  log: WorkloadLog,
+  match: Matcher,
+  count: number,
+  signal: AbortSignal,
+): Promise<{ lines: LogLine[]; truncated: boolean }> {
+  const found: LogLine[] = [];
+  let bytes = 0;
+  let scanned = 0;
+  const blocks = log.backward((segment, following) => {
+    const begins = following === undefined ? segment.writtenAt : Math.max(segment.writtenAt, following.writtenAt);
+    return begins + disorderMs >= match.since;
+  });
+  for await (const block of blocks) {
+    for (const line of block.toReversed()) {
+      scanned += line.message.length;
+      if (!match.matches(line)) continue;
+      const shown = toLogLine(line);
+      bytes += JSON.stringify(shown).length + 1;
+      if (bytes > pageBytes) return { lines: found.toReversed(), truncated: true };
+      found.push(shown);
+      if (found.length === count) return { lines: found.toReversed(), truncated: false };
+    }
+    const oldest = block[0];
+    if (oldest !== undefined && oldest.at + disorderMs < match.since) break;
+    if (scanned > scannedBytesMost || signal.aborted) return { lines: found.toReversed(), truncated: true };
+  }
+  return { lines: found.toReversed(), truncated: false };
+}
+
+async function linesAfter(
+  log: WorkloadLog,
+  match: Matcher,
+  afterSeq: number,
+  count: number,
+  signal: AbortSignal,
+): Promise<LogPage> {
+  const lines: LogLine[] = [];
+  const lost = afterSeq + 1 < log.firstSeq;
+  let bytes = 0;
+  let scanned = 0;
+  let seen = afterSeq;
+  let cursor = await log.seek(afterSeq);
+  for (;;) {
+    const read = await log.forward(cursor);
+    cursor = read.cursor;
+    if (read.lines.length === 0) return { lines, truncated: lost };
+    for (const line of read.lines) {
+      scanned += line.message.length;
+      if (match.matches(line)) {
+        const shown = toLogLine(line);
+        bytes += JSON.stringify(shown).length + 1;
+        if (bytes > pageBytes) return { lines, next_seq: seen, truncated: true };
+        lines.push(shown);
+      }
+      seen = line.seq;
+      if (lines.length === count) return { lines, ...(seen < log.lastSeq ? { next_seq: seen } : {}), truncated: lost };
+    }
+    if (scanned > scannedBytesMost || signal.aborted) return { lines, next_seq: seen, truncated: true };
+  }
+}
+
+function* inChunks(lines: readonly LogLine[]): Generator<LogChunk> {
+  let from = 0;
+  let bytes = 0;
+  for (const [index, line] of lines.entries()) {
+    bytes += line.message.length + 160;
+    if (bytes < chunkBytes) continue;
+    yield { lines: lines.slice(from, index + 1) };
+    from = index + 1;
+    bytes = 0;
+  }
+  if (from < lines.length) yield { lines: lines.slice(from) };
+}

@@ -1,0 +1,105 @@
+import type { FileHandle } from 'node:fs/promises';
+import { mkdir, open, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { StoredLine } from './record.ts';
+import { decodeLine } from './record.ts';
+
+/** A file of stored lines; its name is the number of its first line. */
+export interface Segment {
+  first: number;
+  path: string;
+  /** Length of what is known to be complete lines. */
+  bytes: number;
+  /** Wall clock of the last write, in milliseconds. */
+  writtenAt: number;
+}
+
+/** Above the longest stored line, so that a block always holds a complete one. */
+export const blockBytes = 256 * 1024;
+const lineFeed = 0x0a;
+
+export function segmentPath(folder: string, first: number): string {
+  return join(folder, `${String(first).padStart(16, '0')}.log`);
+}
+
+/** The segments of a folder, oldest first, and the number that the next line gets. Cuts off what a crash left half written. */
+export async function openSegments(folder: string): Promise<{ segments: Segment[]; next: number }> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const names = (await readdir(folder)).filter((name) => /^\d{16}\.log$/.test(name)).toSorted();
+  const segments = await Promise.all(
+    names.map(async (name): Promise<Segment> => {
+      const path = join(folder, name);
+      const { size, mtimeMs } = await stat(path);
+      return { first: Number.parseInt(name, 10), path, bytes: size, writtenAt: mtimeMs };
+    }),
+  );
+  const newest = segments.at(-1);
+  if (newest === undefined) return { segments, next: 1 };
+  await using file = await open(newest.path, 'r+');
+  const end = await lastLine(file, newest.bytes);
+  if (end.bytes !== newest.bytes) await file.truncate(end.bytes);
+  newest.bytes = end.bytes;
+  return { segments, next: end.line === undefined ? newest.first : end.line.seq + 1 };
+}
+
+async function lastLine(file: FileHandle, size: number): Promise<{ bytes: number; line: StoredLine | undefined }> {
+  for (let end = size; end > 0; ) {
+    const start = Math.max(0, end - blockBytes);
+    const block = await readExactly(file, start, end - start);
+    for (let feed = block.lastIndexOf(lineFeed); feed !== -1; ) {
+      const before = feed === 0 ? -1 : block.lastIndexOf(lineFeed, feed - 1);
+      if (before === -1 && start > 0) break;
+      const line = decodeLine(block.toString('utf8', before + 1, feed));
+      if (line !== undefined) return { bytes: start + feed + 1, line };
+      feed = before;
+    }
+    // Nothing in this block: go on with an overlap of one longest line, or stop at the beginning.
+    end = start === 0 ? 0 : start + Math.min(blockBytes / 2, end - start - 1);
+  }
+  return { bytes: 0, line: undefined };
+}
+
+export async function readExactly(file: FileHandle, position: number, length: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(length);
+  let done = 0;
+  while (done < length) {
+    const { bytesRead } = await file.read(buffer, done, length - done, position + done);
+    if (bytesRead === 0) break;
+    done += bytesRead;
+  }
+  return buffer.subarray(0, done);
+}
+
+/** Complete lines of a block, each with its offset behind it within the block. */
+export function linesOf(block: Buffer): StoredLine[] {
+  const end = block.lastIndexOf(lineFeed);
+  if (end === -1) return [];
+  const lines: StoredLine[] = [];
+  for (const text of block.toString('utf8', 0, end).split('\n')) {
+    const line = decodeLine(text);
+    if (line !== undefined) lines.push(line);
+  }
+  return lines;
+}
+
+/** Offset of the first line whose number is above `seq`, by bisection: numbers only grow. */
+export async function offsetAfter(file: FileHandle, size: number, seq: number): Promise<number> {
+  let low = 0;
+  let high = size;
+  while (high - low > blockBytes) {
+    const middle = Math.floor((low + high) / 2);
+    const block = await readExactly(file, middle, Math.min(blockBytes, high - middle));
+    const feed = block.indexOf(lineFeed);
+    const [line] = feed === -1 ? [] : linesOf(block.subarray(feed + 1));
+    if (line === undefined || line.seq > seq) high = middle;
+    else low = middle + feed + 1;
+  }
+  const block = await readExactly(file, low, Math.min(2 * blockBytes, size - low));
+  let offset = 0;
+  for (let feed = block.indexOf(lineFeed); feed !== -1; feed = block.indexOf(lineFeed, offset)) {
+    const line = decodeLine(block.toString('utf8', offset, feed));
+    if (line !== undefined && line.seq > seq) return low + offset;
+    offset = feed + 1;
+  }
+  return low + offset;
+}

@@ -1,0 +1,293 @@
+import type { FileHandle } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
+import type { Logger } from 'pino';
+import type { Clock } from '../../agent-protocol/clock.ts';
+import { wait } from '../../agent-protocol/clock.ts';
+import { syncDirectory } from '../atomic-file.ts';
+import type { Entry, StoredLine } from './record.ts';
+import { encodeLine } from './record.ts';
+import type { Segment } from './segments.ts';
+import { blockBytes, linesOf, offsetAfter, openSegments, readExactly, segmentPath } from './segments.ts';
+
+/** Where a reader stands: before the line at `offset` of the segment that begins with line `first`. */
+export interface Cursor {
+  first: number;
+  offset: number;
+}
+
+export interface WorkloadLogOptions {
+  folder: string;
+  segmentBytes: number;
+  clock: Clock;
+  log: Logger;
+  /** A segment was completed. */
+  rotated: () => void;
+}
+
+const pendingBytesMost = 8 * 1024 * 1024;
+/** From here on whoever can wait should. */
+const pendingBytesMuch = 1024 * 1024;
+const retryMs = 1_000;
+const entryOverhead = 80;
+
+/**
+ * The lines of one workload on disk, numbered without gaps. Appending never waits: what the disk does not take in time
+ * is counted and told by one line in its place. A crash of the process loses nothing that was written, and at most the
+ * end after a power cut; what is half written is cut off.
+ */
+export class WorkloadLog {
+  readonly #options: WorkloadLogOptions;
+  readonly #segments: Segment[];
+  #file: FileHandle | undefined;
+  #next: number;
+  #pending: Entry[] = [];
+  #pendingBytes = 0;
+  #dropped = 0;
+  #flushing: Promise<void> | undefined;
+  #written = Promise.withResolvers<void>();
+  #last: Promise<unknown> = Promise.resolve();
+  readonly #closing = new AbortController();
+
+  private constructor(options: WorkloadLogOptions, segments: Segment[], next: number) {
+    this.#options = options;
+    this.#segments = segments;
+    this.#next = next;
+  }
+
+  static async open(options: WorkloadLogOptions): Promise<WorkloadLog> {
+    const { segments, next } = await openSegments(options.folder);
+    return new WorkloadLog(options, segments, next);
+  }
+
+  /** Number of the oldest line that is still there; of the next one if there is none. */
+  get firstSeq(): number {
+    return this.#segments[0]?.first ?? this.#next;
+  }
+
+  /** Number of the last line on disk; one less than the first one that will come. */
+  get lastSeq(): number {
+    return this.#next - 1;
+  }
+
+  get bytes(): number {
+    return this.#segments.reduce((sum, it) => sum + it.bytes, 0);
+  }
+
+  /** Oldest first. */
+  get segments(): readonly Readonly<Segment>[] {
+    return this.#segments;
+  }
+
+  append(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      if (this.#pendingBytes > pendingBytesMost) {
+        this.#dropped += 1;
+        continue;
+      }
+      this.#pending.push(entry);
+      this.#pendingBytes += entry.message.length + entryOverhead;
+    }
+    this.#flushing ??= this.#flush().finally(() => {
+      this.#flushing = undefined;
+    });
+  }
+
+  /** Resolves when what was appended is on disk or was given up. */
+  async flushed(): Promise<void> {
+    await this.#flushing;
+  }
+
+  /** Resolves when not much is waiting for the disk. */
+  async drained(signal: AbortSignal): Promise<void> {
+    while (this.#pendingBytes > pendingBytesMuch && !signal.aborted) await this.#afterWrite(signal);
+  }
+
+  /** Resolves when there are lines after number `seq`, or the signal aborts. */
+  async reached(seq: number, signal: AbortSignal): Promise<void> {
+    while (this.lastSeq <= seq && !signal.aborted) await this.#afterWrite(signal);
+  }
+
+  /** A reader wakes up and looks again. */
+  nudge(): void {
+    this.#written.resolve();
+    this.#written = Promise.withResolvers();
+  }
+
+  /** Before the first line after number `seq` that is still there. */
+  async seek(seq: number): Promise<Cursor> {
+    const segment = this.#segments.findLast((it) => it.first <= seq + 1) ?? this.#segments[0];
+    if (segment === undefined) return { first: this.#next, offset: 0 };
+    const offset = await this.#reading(segment, (file) => offsetAfter(file, segment.bytes, seq));
+    return { first: segment.first, offset: offset ?? 0 };
+  }
+
+  /** Some lines from the cursor on; none at the end. */
+  async forward(cursor: Cursor): Promise<{ lines: StoredLine[]; cursor: Cursor }> {
+    for (let at = cursor; ; ) {
+      const index = this.#segments.findIndex((it) => it.first >= at.first);
+      const segment = this.#segments[index];
+      if (segment === undefined) return { lines: [], cursor: at };
+      if (segment.first !== at.first) at = { first: segment.first, offset: 0 };
+      const length = Math.min(blockBytes, segment.bytes - at.offset);
+      const { offset } = at;
+      const block = length <= 0 ? undefined : await this.#reading(segment, (file) => readExactly(file, offset, length));
+      if (block !== undefined && block.length > 0) {
+        const end = block.lastIndexOf(0x0a) + 1;
+        return { lines: linesOf(block), cursor: { first: segment.first, offset: offset + (end === 0 ? block.length : end) } };
+      }
+      const following = this.#segments[this.#segments.indexOf(segment) + 1];
+      if (following === undefined) return { lines: [], cursor: at };
+      at = { first: following.first, offset: 0 };
+    }
+  }
+
+  /** Blocks of lines from the last one back to the first; within a block in their order. `segments`: which to read. */
+  async *backward(wanted: (segment: Readonly<Segment>, following: Readonly<Segment> | undefined) => boolean): AsyncGenerator<StoredLine[]> {
+    const segments = this.#segments.map((it) => ({ ...it }));
+    for (const [index, segment] of [...segments.entries()].toReversed()) {
+      if (!wanted(segment, segments[index + 1])) continue;
+      let rest = Buffer.alloc(0);
+      for (let end = segment.bytes; end > 0; ) {
+        const start = Math.max(0, end - blockBytes);
+        const length = end - start;
+        const read = await this.#reading(segment, (file) => readExactly(file, start, length));
+        if (read === undefined) return;
+        const block = Buffer.concat([read, rest]);
+        const cut = start === 0 ? 0 : block.indexOf(0x0a) + 1;
+        rest = block.subarray(0, cut);
+        end = start;
+        yield linesOf(block.subarray(cut));
+      }
+    }
+  }
+
+  /** Removes the oldest segment, also the one that is being written; resolves with the bytes that became free. */
+  dropOldest(): Promise<number> {
+    return this.#exclusively(async () => {
+      const [oldest] = this.#segments;
+      if (oldest === undefined) return 0;
+      // The number of the next line is kept by the name of an empty segment.
+      if (this.#segments.length === 1) {
+        if (oldest.bytes === 0) return 0;
+        await this.#rotate();
+      }
+      this.#segments.splice(this.#segments.indexOf(oldest), 1);
+      await rm(oldest.path, { force: true });
+      return oldest.bytes;
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new Error('The log is being closed'));
+    await this.flushed();
+    await this.#last;
+    await this.#file?.datasync().catch(() => undefined);
+    await this.#file?.close();
+    this.#file = undefined;
+    this.nudge();
+  }
+
+  async #flush(): Promise<void> {
+    while (this.#pending.length > 0 || this.#dropped > 0) {
+      const entries = this.#pending;
+      const dropped = this.#dropped;
+      const bytes = this.#pendingBytes;
+      this.#pending = [];
+      try {
+        const all = dropped === 0 ? entries : [this.#gap(dropped, entries), ...entries];
+        await this.#exclusively(() => this.#write(all));
+        this.#dropped -= dropped;
+        this.#pendingBytes -= bytes;
+        this.nudge();
+      } catch (error) {
+        if (this.#dropped === 0) this.#options.log.error({ err: error, folder: this.#options.folder }, 'Cannot write log');
+        this.#dropped += entries.length;
+        this.#pendingBytes -= bytes;
+        this.nudge();
+        if (this.#closing.signal.aborted) return;
+        await wait(this.#options.clock, retryMs, this.#closing.signal).catch(() => undefined);
+      }
+    }
+  }
+
+  #gap(dropped: number, entries: readonly Entry[]): Entry {
+    const message = `${dropped} ${dropped === 1 ? 'line was' : 'lines were'} dropped as the disk did not take them`;
+    const instance = entries[0]?.instance ?? '-';
+    return { at: this.#options.clock.now().getTime(), stream: 'system', level: 'warn', instance, message };
+  }
+
+  async #write(entries: readonly Entry[]): Promise<void> {
+    const segment = await this.#active();
+    let text = '';
+    let seq = this.#next;
+    for (const entry of entries) text += encodeLine(seq++, entry);
+    const data = Buffer.from(text);
+    try {
+      for (let done = 0; done < data.length; ) {
+        const file = this.#file;
+        if (file === undefined) throw new Error('The segment is not open');
+        const { bytesWritten } = await file.write(data, done, data.length - done, segment.bytes + done);
+        done += bytesWritten;
+      }
+    } catch (error) {
+      await this.#file?.truncate(segment.bytes).catch(() => undefined);
+      throw error;
+    }
+    segment.bytes += data.length;
+    segment.writtenAt = this.#options.clock.now().getTime();
+    this.#next = seq;
+  }
+
+  /** One change of the files at a time. */
+  #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
+  async #active(): Promise<Segment> {
+    const newest = this.#segments.at(-1);
+    if (newest === undefined || newest.bytes >= this.#options.segmentBytes) return this.#rotate();
+    this.#file ??= await open(newest.path, 'r+');
+    return newest;
+  }
+
+  async #rotate(): Promise<Segment> {
+    const path = segmentPath(this.#options.folder, this.#next);
+    const file = await open(path, 'w+', 0o600);
+    await syncDirectory(this.#options.folder);
+    const former = this.#file;
+    this.#file = file;
+    const segment = { first: this.#next, path, bytes: 0, writtenAt: this.#options.clock.now().getTime() };
+    this.#segments.push(segment);
+    if (former !== undefined) {
+      await former.datasync().catch(() => undefined);
+      await former.close();
+      this.#options.rotated();
+    }
+    return segment;
+  }
+
+  /** `undefined` if retention took the segment away meanwhile. */
+  async #reading<T>(segment: Readonly<Segment>, read: (file: FileHandle) => Promise<T>): Promise<T | undefined> {
+    try {
+      await using file = await open(segment.path, 'r');
+      return await read(file);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // what open rejects with
+      throw error;
+    }
+  }
+
+  #afterWrite(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      signal.addEventListener('abort', done, { once: true });
+      void this.#written.promise.then(done);
+      if (signal.aborted) done();
+    });
+  }
+}

@@ -1,0 +1,176 @@
+import type { FailureCode, WireAssignment, WireService } from '../agent-protocol/assignment.ts';
+import type { Actual } from './observer.ts';
+import type { ContainerDetail, ImageInfo } from './runtime/runtime.ts';
+
+/** A service item of the desired set. */
+export type ServiceItem = WireAssignment & { spec: WireService };
+
+/** A process of a container, from its start to its exit. */
+export interface Run {
+  container: string;
+  /** Tells it from the other processes of the same container. */
+  startedAt: string;
+  /** Monotonic time of its start. */
+  since: number;
+  engineRestarts: number;
+}
+
+export interface Failure {
+  code: FailureCode;
+  message: string;
+  /** Trying again is of no use before something changed. */
+  final: boolean;
+  tries: number;
+  /** Not to be tried again before. */
+  until: number;
+}
+
+/**
+ * What an agent remembers of one service between two looks at the engine. It may forget everything at any time (it
+ * does when it restarts): containers and desired set are enough to go on without a restart of anything healthy.
+ */
+export interface Memory {
+  /** What the image reference of the present spec stands for, and for which spec it was found out. */
+  image: (ImageInfo & { of: string }) | undefined;
+  /** Settings of a container that this process made or adopted, as the engine first showed them. */
+  baseline: { container: string; settings: string; own: boolean } | undefined;
+  /** The container that this process made last. */
+  created: string | undefined;
+  /** Restart policy that is set, if known. */
+  policy: { container: string; restart: 'no' | 'unless-stopped' } | undefined;
+  run: Run | undefined;
+  /** The exit that was last counted. */
+  exit: { container: string; startedAt: string; code: number | undefined; outOfMemory: boolean } | undefined;
+  /** Exits without two healthy minutes between them: sets the delay before the next start. */
+  exits: number;
+  /** Exits in a row of runs that never became stable. */
+  quickExits: number;
+  restarts: number;
+  startNotBefore: number;
+  failure: Failure | undefined;
+  /** The container that the engine could not start: only a new one can help. */
+  unstartable: string | undefined;
+}
+
+export const blankMemory: Memory = {
+  image: undefined,
+  baseline: undefined,
+  created: undefined,
+  policy: undefined,
+  run: undefined,
+  exit: undefined,
+  exits: 0,
+  quickExits: 0,
+  restarts: 0,
+  startNotBefore: 0,
+  failure: undefined,
+  unstartable: undefined,
+};
+
+export interface Now {
+  monotonic: number;
+  wall: Date;
+}
+
+/** Ready for that long is stable; a run that ended sooner ended quickly. */
+export const stableMs = 10_000;
+/** Healthy for that long: earlier exits are forgiven. */
+const forgiveMs = 120_000;
+const firstDelayMs = 1_000;
+const mostDelayMs = 300_000;
+/** So many quick exits in a row are a crash loop. */
+const crashLoopExits = 3;
+
+export function isCrashLoop(memory: Memory): boolean {
+  return memory.quickExits >= crashLoopExits;
+}
+
+/** Doubles with every try, from one second to five minutes. */
+export function backoffMs(tries: number): number {
+  return Math.min(mostDelayMs, firstDelayMs * 2 ** Math.min(tries - 1, 20));
+}
+
+/** Takes in what is seen of the container that stands for the assignment. Pure. */
+export function remember(memory: Memory, actual: Actual | undefined, now: Now): Memory {
+  const detail = actual?.detail;
+  if (detail === undefined) return memory;
+  const known = sameContainer(memory, detail);
+  if (detail.startedAt === '' || detail.state === 'created') return known;
+  if (detail.state === 'exited' || detail.state === 'restarting' || detail.state === 'dead')
+    return { ...countExit(known, detail, detail.finishedAt, lasted(known, detail, now), now), run: undefined };
+  return forgive(seeRun(known, detail, now), now);
+}
+
+/** What belongs to a container goes with it; what its predecessors did stays, so that a removal resets no backoff. */
+function sameContainer(memory: Memory, detail: ContainerDetail): Memory {
+  if (memory.baseline?.container === detail.id) return memory;
+  return {
+    ...memory,
+    baseline: { container: detail.id, settings: settingsOf(detail), own: memory.created === detail.id },
+    policy: memory.policy?.container === detail.id ? memory.policy : undefined,
+    run: undefined,
+    restarts: detail.restartCount,
+  };
+}
+
+function seeRun(memory: Memory, detail: ContainerDetail, now: Now): Memory {
+  const before = memory.run;
+  if (before?.startedAt === detail.startedAt) return memory;
+  const age = now.wall.getTime() - Date.parse(detail.startedAt);
+  const run: Run = {
+    container: detail.id,
+    startedAt: detail.startedAt,
+    since: now.monotonic - Math.max(0, Number.isFinite(age) ? age : 0),
+    engineRestarts: detail.restartCount,
+  };
+  if (before !== undefined) {
+    // The engine restarted it, or somebody did, and the exit between was not seen.
+    const counted = countExit(memory, { ...detail, startedAt: before.startedAt }, '', run.since - before.since, now);
+    const restarts = memory.restarts + Math.max(1, detail.restartCount - before.engineRestarts);
+    return { ...counted, run, restarts, startNotBefore: memory.startNotBefore };
+  }
+  const again = memory.exit?.container === detail.id;
+  return { ...memory, run, restarts: memory.restarts + (again ? 1 : 0) };
+}
+
+function lasted(memory: Memory, detail: ContainerDetail, now: Now): number {
+  const byEngine = Date.parse(detail.finishedAt) - Date.parse(detail.startedAt);
+  if (Number.isFinite(byEngine) && byEngine >= 0) return byEngine;
+  return memory.run === undefined ? 0 : now.monotonic - memory.run.since;
+}
+
+function countExit(memory: Memory, detail: ContainerDetail, finishedAt: string, lastedMs: number, now: Now): Memory {
+  const { exit } = memory;
+  if (exit?.container === detail.id && exit.startedAt === detail.startedAt) return memory;
+  const exits = (lastedMs >= forgiveMs ? 0 : memory.exits) + 1;
+  const wasStable = lastedMs >= stableMs;
+  return {
+    ...memory,
+    exit: {
+      container: detail.id,
+      startedAt: detail.startedAt,
+      code: finishedAt === '' ? undefined : detail.exitCode,
+      outOfMemory: detail.oomKilled,
+    },
+    exits,
+    quickExits: wasStable ? 0 : memory.quickExits + 1,
+    startNotBefore: now.monotonic + (exits === 1 && wasStable ? 0 : backoffMs(exits)),
+  };
+}
+
+function forgive(memory: Memory, now: Now): Memory {
+  if (memory.run === undefined || memory.exits === 0) return memory;
+  const age = now.monotonic - memory.run.since;
+  if (age >= forgiveMs) return { ...memory, exits: 0, quickExits: 0 };
+  return age >= stableMs && memory.quickExits > 0 ? { ...memory, quickExits: 0 } : memory;
+}
+
+/** What a container was made with, for comparison with itself. */
+export function settingsOf(detail: ContainerDetail): string {
+  return JSON.stringify([
+    [...detail.env].toSorted(),
+    detail.command,
+    detail.memoryBytes,
+    detail.nanoCpus,
+  ]);
+}

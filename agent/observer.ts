@@ -1,0 +1,271 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../agent-protocol/clock.ts';
+import { wait } from '../agent-protocol/clock.ts';
+import { deadline } from './deadline.ts';
+import type { Ledger, Origin } from './ledger.ts';
+import type { Container, ContainerDetail, ContainerRuntime, RuntimeEvent } from './runtime/runtime.ts';
+import { labels } from './runtime/runtime.ts';
+
+/** A container of an assignment, as it was last seen. */
+export interface Actual {
+  container: Container;
+  /** Absent until it was inspected; of the state that `container` says. */
+  detail: ContainerDetail | undefined;
+  origin: Exclude<Origin, 'foreign'>;
+}
+
+interface Seen extends Actual {
+  /** Order of observations: what was seen later counts. */
+  at: number;
+  stale: boolean;
+}
+
+const relistMs = 10_000;
+/** Every so often all are inspected: a changed limit shows in no list. */
+const inspectEvery = 6;
+const callMs = 30_000;
+const retryMs = { first: 200, most: 5_000 };
+const parallelInspections = 8;
+
+/**
+ * What this agent's containers are, from one list for all, taken on every hint of the engine and every 10 s. Containers
+ * of others are never shown. While the engine does not answer, the last picture stands and `reachable` is false:
+ * nothing may be concluded from it.
+ */
+export class Observer {
+  readonly #runtime: ContainerRuntime;
+  readonly #server: string;
+  readonly #ledger: Ledger;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #changed: (assignments: ReadonlySet<string>) => void;
+  readonly #seen = new Map<string, Seen>();
+  readonly #removed = new Map<string, number>();
+  readonly #closing = new AbortController();
+  #counter = 0;
+  #lists = 0;
+  #running: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+  #reachable = false;
+  #loops: Promise<unknown> | undefined;
+
+  constructor(deps: {
+    runtime: ContainerRuntime;
+    server: string;
+    ledger: Ledger;
+    clock: Clock;
+    log: Logger;
+    /** Called with the assignments whose containers changed. */
+    changed: (assignments: ReadonlySet<string>) => void;
+  }) {
+    this.#runtime = deps.runtime;
+    this.#server = deps.server;
+    this.#ledger = deps.ledger;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+    this.#changed = deps.changed;
+  }
+
+  /** The last list succeeded. */
+  get reachable(): boolean {
+    return this.#reachable;
+  }
+
+  /** Resolves after the first list; afterwards the picture is kept up to date until disposal. */
+  async start(): Promise<void> {
+    const { signal } = this.#closing;
+    for (let delay = retryMs.first; !signal.aborted; delay = Math.min(delay * 2, retryMs.most)) {
+      try {
+        await this.relist();
+        break;
+      } catch {
+        await wait(this.#clock, delay, signal);
+      }
+    }
+    this.#loops = Promise.allSettled([this.#tick(signal), this.#listen(signal)]);
+  }
+
+  of(assignment: string): Actual[] {
+    return [...this.#seen.values()].filter((it) => it.container.labels[labels.assignment] === assignment);
+  }
+
+  /** Assignments that have a container. */
+  assignments(): Set<string> {
+    return new Set([...this.#seen.values()].flatMap((it) => it.container.labels[labels.assignment] ?? []));
+  }
+
+  ids(): Set<string> {
+    return new Set(this.#seen.keys());
+  }
+
+  /**
+   * Resolves when a list that began after this call is in. Concurrent calls share one.
+   * @throws RuntimeFailure
+   */
+  relist(): Promise<void> {
+    if (this.#next !== undefined) return this.#next;
+    if (this.#running === undefined) return this.#run();
+    const next = this.#running
+      .catch(() => undefined)
+      .then(() => {
+        this.#next = undefined;
+        return this.#run();
+      });
+    this.#next = next;
+    return next;
+  }
+
+  /** Inspects one container again. @throws RuntimeFailure */
+  async refresh(id: string): Promise<void> {
+    const at = ++this.#counter;
+    using limit = deadline(this.#clock, callMs, 'Inspecting a container', this.#closing.signal);
+    const detail = await this.#runtime.inspect(id, limit.signal);
+    const changed = new Set<string>();
+    this.#noteDetail(id, detail, at, changed);
+    if (changed.size > 0) this.#changed(changed);
+  }
+
+  /** Something that the agent itself just did. */
+  note(container: Container): void {
+    this.#seen.set(container.id, {
+      container,
+      detail: undefined,
+      origin: 'made',
+      at: ++this.#counter,
+      stale: false,
+    });
+  }
+
+  /** The agent itself removed it. */
+  noteRemoved(id: string): void {
+    this.#seen.delete(id);
+    this.#removed.set(id, ++this.#counter);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new Error('The agent is stopping'));
+    await this.#loops;
+  }
+
+  #run(): Promise<void> {
+    const run = this.#list().finally(() => {
+      this.#running = undefined;
+    });
+    this.#running = run;
+    return run;
+  }
+
+  async #list(): Promise<void> {
+    const at = ++this.#counter;
+    const changed = new Set<string>();
+    let containers: Container[];
+    try {
+      using limit = deadline(this.#clock, callMs, 'Listing containers', this.#closing.signal);
+      containers = await this.#runtime.list(this.#server, limit.signal);
+    } catch (error) {
+      if (this.#reachable) this.#log.warn({ err: error }, 'Container engine does not answer');
+      this.#reachable = false;
+      throw error;
+    }
+    if (!this.#reachable) this.#log.info('Container engine answers');
+    this.#reachable = true;
+    const all = this.#lists++ % inspectEvery === 0;
+    const listed = new Set<string>();
+    for (const container of containers) {
+      listed.add(container.id);
+      this.#noteListed(container, at, all, changed);
+    }
+    for (const [id, seen] of this.#seen) {
+      if (listed.has(id) || seen.at > at) continue;
+      this.#seen.delete(id);
+      noteAssignment(seen.container, changed);
+    }
+    for (const [id, removedAt] of this.#removed) if (removedAt < at) this.#removed.delete(id);
+    await this.#inspectStale(changed);
+    if (changed.size > 0) this.#changed(changed);
+  }
+
+  #noteListed(container: Container, at: number, inspect: boolean, changed: Set<string>): void {
+    if ((this.#removed.get(container.id) ?? 0) > at) return;
+    const origin = this.#ledger.origin(container);
+    if (origin === 'foreign') return;
+    const known = this.#seen.get(container.id);
+    if (known !== undefined && known.at > at) return;
+    const same = known !== undefined && known.container.state === container.state && known.container.name === container.name;
+    this.#seen.set(container.id, {
+      container,
+      origin,
+      at,
+      detail: same ? known.detail : undefined,
+      stale: !same || known.detail === undefined || known.stale || inspect,
+    });
+    if (!same) noteAssignment(container, changed);
+  }
+
+  async #inspectStale(changed: Set<string>): Promise<void> {
+    const stale = [...this.#seen.values()].filter((it) => it.stale);
+    const next = stale[Symbol.iterator]();
+    const worker = async (): Promise<void> => {
+      for (const seen of next) {
+        const at = ++this.#counter;
+        using limit = deadline(this.#clock, callMs, 'Inspecting a container', this.#closing.signal);
+        const detail = await this.#runtime.inspect(seen.container.id, limit.signal);
+        this.#noteDetail(seen.container.id, detail, at, changed);
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(parallelInspections, stale.length) }, worker));
+  }
+
+  #noteDetail(id: string, detail: ContainerDetail | undefined, at: number, changed: Set<string>): void {
+    const known = this.#seen.get(id);
+    if (known === undefined || known.at > at) return;
+    if (detail === undefined) {
+      this.#seen.delete(id);
+      noteAssignment(known.container, changed);
+      return;
+    }
+    if (JSON.stringify(known.detail) !== JSON.stringify(detail)) noteAssignment(detail, changed);
+    const { id: _, ...rest } = detail;
+    const container: Container = { id, name: rest.name, labels: rest.labels, state: rest.state, imageId: rest.imageId };
+    this.#seen.set(id, { container, detail, origin: known.origin, at, stale: false });
+  }
+
+  async #tick(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await wait(this.#clock, relistMs, signal);
+      await this.relist().catch(() => undefined);
+    }
+  }
+
+  /** Events are hints: each one asks for a list, and so does every gap in them. */
+  async #listen(signal: AbortSignal): Promise<void> {
+    for (let delay = retryMs.first; !signal.aborted; delay = Math.min(delay * 2, retryMs.most)) {
+      try {
+        const events = this.#runtime.events(this.#server, signal)[Symbol.asyncIterator]();
+        let next = events.next();
+        // What happened before the events began to flow is in this list.
+        this.relist().catch(() => undefined);
+        for (let it = await next; it.done !== true; it = await next) {
+          next = events.next();
+          delay = retryMs.first;
+          this.#hint(it.value);
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#log.debug({ err: error }, 'Events of the container engine ended');
+      }
+      await wait(this.#clock, delay, signal);
+    }
+  }
+
+  #hint(event: RuntimeEvent): void {
+    const seen = this.#seen.get(event.containerId);
+    if (seen !== undefined) seen.stale = true;
+    this.relist().catch(() => undefined);
+  }
+}
+
+function noteAssignment(container: Container, into: Set<string>): void {
+  const assignment = container.labels[labels.assignment];
+  if (assignment !== undefined) into.add(assignment);
+}

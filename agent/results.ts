@@ -1,0 +1,65 @@
+import { z } from 'zod';
+import { WireReport } from '../agent-protocol/assignment.ts';
+import { Journal } from './journal.ts';
+
+const Result = z.object({ id: z.string(), attempt: z.int(), report: WireReport });
+export type Result = z.infer<typeof Result>;
+const Entry = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('result'), result: Result }),
+  z.object({ type: z.literal('forgotten'), id: z.string() }),
+]);
+
+const rewriteSlackBytes = 256 * 1024;
+
+/** How tasks ended, on disk before it is told, so that no attempt that ended runs again. */
+export class Results {
+  readonly #journal: Journal;
+  readonly #results: Map<string, Result>;
+
+  private constructor(journal: Journal, results: Map<string, Result>) {
+    this.#journal = journal;
+    this.#results = results;
+  }
+
+  static async open(path: string, key: Buffer): Promise<Results> {
+    const { journal, records } = await Journal.open(path, key);
+    const results = new Map<string, Result>();
+    for (const record of records ?? []) {
+      const entry = Entry.safeParse(JSON.parse(record.toString())).data;
+      if (entry?.type === 'result') results.set(entry.result.id, entry.result);
+      else if (entry?.type === 'forgotten') results.delete(entry.id);
+    }
+    if (records === undefined) await journal.rewrite([]);
+    return new Results(journal, results);
+  }
+
+  get(id: string, attempt: number): Result | undefined {
+    const result = this.#results.get(id);
+    return result?.attempt === attempt ? result : undefined;
+  }
+
+  /** Resolves when it is durable. */
+  async put(result: Result): Promise<void> {
+    this.#results.set(result.id, result);
+    if (this.#journal.bytes < rewriteSlackBytes) await this.#append({ type: 'result', result });
+    else await this.#rewrite();
+  }
+
+  /** Nothing of that task is desired any more. */
+  async forget(id: string): Promise<void> {
+    if (this.#results.delete(id)) await this.#append({ type: 'forgotten', id });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#journal[Symbol.asyncDispose]();
+  }
+
+  #append(entry: z.infer<typeof Entry>): Promise<void> {
+    return this.#journal.append(Buffer.from(JSON.stringify(entry)));
+  }
+
+  #rewrite(): Promise<void> {
+    const entries = [...this.#results.values()].map((result) => ({ type: 'result' as const, result }));
+    return this.#journal.rewrite(entries.map((entry) => Buffer.from(JSON.stringify(entry))));
+  }
+}

@@ -1,0 +1,89 @@
+import type { WirePhase, WireReport } from '../agent-protocol/assignment.ts';
+import { isCrashLoop } from './memory.ts';
+import type { World } from './plan.ts';
+import { imageKey, isFinished, keeper } from './plan.ts';
+import type { Health } from './readiness.ts';
+
+export interface Circumstances {
+  world: World;
+  health: Health;
+  /** Its published port leads to it, or it has none. */
+  published: boolean;
+  portProblem: string | undefined;
+  /** Last output before the exit that is told of. */
+  lastLines: string;
+}
+
+/** Phases of a service in the order in which it goes through them. */
+const order: readonly WirePhase[] = ['pending', 'preparing', 'starting', 'running', 'stopping', 'stopped'];
+
+/** A phase never goes back within one generation: a restart is told by the counter and by `ready`. */
+export function laterPhase(before: WirePhase, now: WirePhase): WirePhase {
+  const [a, b] = [order.indexOf(before), order.indexOf(now)];
+  return a >= 0 && b >= 0 && a > b ? before : now;
+}
+
+/** What is told of a service. Pure; equal circumstances give an equal report, so that nothing is told twice. */
+export function serviceReport(id: string, it: Circumstances): WireReport {
+  const { world, health } = it;
+  const { desired, memory, actual } = world;
+  const generation = desired?.generation ?? world.tombstone?.generation ?? 0;
+  const none = { id, generation, ready: false, stable: false, restarts: 0, crash_loop: false };
+  const exitCode = memory.exit?.code === undefined ? {} : { exit_code: memory.exit.code };
+  if (desired === undefined)
+    return actual.length === 0 ? { ...none, phase: 'stopped', gone: true } : { ...none, phase: 'stopping' };
+  if (desired.run === 'stopped') return { ...none, ...exitCode, phase: actual.length === 0 ? 'stopped' : 'stopping' };
+  const keep = keeper(world);
+  const running = keep?.container.state === 'running';
+  const ready = running && health.ready && it.published;
+  const error = errorOf(it, ready);
+  return {
+    ...none,
+    ...exitCode,
+    phase: phaseOf(world),
+    ready,
+    stable: ready && health.stable,
+    restarts: quantised(memory.restarts),
+    crash_loop: isCrashLoop(memory),
+    ...(keep === undefined ? {} : { container_id: keep.container.id }),
+    ...(memory.image?.of === imageKey(desired) ? { image_digest: memory.image.digest } : {}),
+    ...(memory.run === undefined ? {} : { started_at: memory.run.startedAt }),
+    ...(error === undefined ? {} : { error }),
+  };
+}
+
+function phaseOf(world: World): WirePhase {
+  const { desired, memory, actual } = world;
+  if (desired === undefined) return 'stopping';
+  const keep = keeper(world);
+  if (keep?.container.state === 'running' || keep?.container.state === 'paused') return 'running';
+  if (keep !== undefined && isFinished(desired, memory)) return memory.exit?.code === 0 ? 'succeeded' : 'failed';
+  if (memory.failure?.final === true && actual.length === 0) return 'failed';
+  if (keep !== undefined || memory.image?.of === imageKey(desired)) return 'starting';
+  return actual.length === 0 && memory.failure === undefined ? 'pending' : 'preparing';
+}
+
+function errorOf(it: Circumstances, ready: boolean): WireReport['error'] {
+  const { memory, desired } = it.world;
+  if (memory.failure !== undefined) return { code: memory.failure.code, message: memory.failure.message };
+  if (it.portProblem !== undefined) return { code: 'port_taken', message: it.portProblem };
+  if (ready) return undefined;
+  const { exit } = memory;
+  const finishedWell = desired !== undefined && isFinished(desired, memory) && exit?.code === 0;
+  if (exit !== undefined && memory.exits > 0 && !finishedWell) {
+    if (exit.outOfMemory)
+      return { code: 'out_of_memory', message: `The process was killed as it used more memory than ${limitOf(it.world)}` };
+    const code = exit.code === undefined ? 'The process exited' : `The process exited with code ${exit.code}`;
+    return { code: 'exited', message: it.lastLines === '' ? `${code} and wrote nothing` : `${code}: ${it.lastLines}` };
+  }
+  return it.health.problem === undefined ? undefined : { code: 'unhealthy', message: it.health.problem };
+}
+
+function limitOf({ desired }: World): string {
+  const bytes = desired?.spec.memory_bytes;
+  return bytes === undefined ? 'the server has' : `its limit of ${Math.round(bytes / 1024 / 1024)} MiB`;
+}
+
+function quantised(restarts: number): number {
+  return restarts < 10 ? restarts : restarts - (restarts % 10);
+}

@@ -1,0 +1,485 @@
+import type PQueue from 'p-queue';
+import type { Logger } from 'pino';
+import type { WirePhase, WireReport } from '../agent-protocol/assignment.ts';
+import type { Clock } from '../agent-protocol/clock.ts';
+import { deadline } from './deadline.ts';
+import type { DesiredSet } from './desired.ts';
+import { EventLog } from './event-log.ts';
+import type { ImageStore } from './image-store.ts';
+import type { Ledger } from './ledger.ts';
+import type { Capture } from './logs/capture.ts';
+import type { Failure, Memory, Now, ServiceItem } from './memory.ts';
+import { backoffMs, blankMemory, remember } from './memory.ts';
+import type { Actual, Observer } from './observer.ts';
+import type { Action, World } from './plan.ts';
+import { driftOf, imageKey, keeper, plan } from './plan.ts';
+import type { Prober } from './probe.ts';
+import type { Publication } from './publication.ts';
+import type { Subject } from './readiness.ts';
+import { Readiness } from './readiness.ts';
+import type { ContainerRuntime, ContainerSpec } from './runtime/runtime.ts';
+import { labels, RuntimeFailure } from './runtime/runtime.ts';
+import { laterPhase, serviceReport } from './service-report.ts';
+
+/** What all service workers of an agent share. */
+export interface ServiceDeps {
+  runtime: ContainerRuntime;
+  server: string;
+  desired: DesiredSet;
+  observer: Observer;
+  ledger: Ledger;
+  images: ImageStore;
+  publication: Publication;
+  capture: Capture;
+  prober: Prober;
+  /** Bounds how many containers are made and started at a time: more at once makes each of them slower. */
+  starts: PQueue;
+  networks: Set<string>;
+  clock: Clock;
+  log: Logger;
+  /** Tells the events of this process from those of another one. */
+  eventSource: string;
+  reported: (report: WireReport) => void;
+}
+
+const callMs = 60_000;
+const pullMs = 30 * 60_000;
+/** Between taking an instance out of the ports and asking it to stop: requests under way find their end. */
+const drainMs = 250;
+/** After so many failed tries waiting is no longer the whole story: the phase says so. */
+const triesUntilFailed = 3;
+
+/** Reconciles one service assignment: one step at a time, the newest desired state wins. */
+export class ServiceWorker {
+  readonly id: string;
+  readonly #deps: ServiceDeps;
+  readonly #readiness: Readiness;
+  readonly #withdrawn = new Set<string>();
+  #memory: Memory = blankMemory;
+  #desired: ServiceItem | undefined;
+  #phase: { generation: number; phase: WirePhase } | undefined;
+  #report: WireReport | undefined;
+  #lastLines: { exit: string; text: string } = { exit: '', text: '' };
+  #step = new AbortController();
+  readonly #events: EventLog;
+  /** Containers of which it was told that they are not as desired. */
+  readonly #driftTold = new Set<string>();
+  /** The container that stood for the assignment when it was last looked at. */
+  #kept: string | undefined;
+  #looked = false;
+  #woken = false;
+  #wake: () => void = () => undefined;
+  #closed = false;
+  #loop: Promise<void> | undefined;
+
+  constructor(id: string, deps: ServiceDeps) {
+    this.id = id;
+    this.#deps = deps;
+    this.#events = new EventLog(deps.eventSource);
+    this.#readiness = new Readiness({ clock: deps.clock, prober: deps.prober, changed: () => this.wake() });
+  }
+
+  get report(): WireReport | undefined {
+    return this.#report;
+  }
+
+  /** It was looked at since the agent started: what is told of it is its state, not a lack of knowledge. */
+  get settled(): boolean {
+    return this.#looked && this.#readiness.settled;
+  }
+
+  /** The control plane has the events that this report carried. */
+  acknowledged(report: WireReport): void {
+    this.#events.acknowledge(report.events);
+    if (report.events !== undefined) this.wake();
+  }
+
+  start(): void {
+    this.#loop ??= this.#run();
+  }
+
+  /** Something may have changed. */
+  wake(): void {
+    this.#woken = true;
+    this.#wake();
+  }
+
+  /** The desired state changed: what is being done for the former one is given up. */
+  desire(desired: ServiceItem | undefined): void {
+    const before = this.#desired;
+    this.#desired = desired;
+    if (before === desired || (before !== undefined && desired !== undefined && sameWork(before, desired))) {
+      this.wake();
+      return;
+    }
+    // A new wish is a new chance.
+    this.#memory = { ...this.#memory, failure: undefined, exits: 0, quickExits: 0, startNotBefore: 0, exit: undefined };
+    this.#step.abort(new Error('Another state is desired'));
+    this.wake();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    this.#step.abort(new Error('The agent is stopping'));
+    this.wake();
+    await this.#loop;
+    this.#readiness[Symbol.dispose]();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#closed) {
+      this.#woken = false;
+      const action = this.#next();
+      if (action === undefined || action.do === 'wait') {
+        await this.#sleep(action?.until);
+        continue;
+      }
+      this.#step = new AbortController();
+      try {
+        await this.#perform(action, this.#step.signal);
+        if (this.#memory.failure !== undefined) this.#memory = { ...this.#memory, failure: undefined };
+      } catch (error) {
+        await this.#failed(action, error);
+      }
+    }
+  }
+
+  /** Looks, tells and decides. While the engine does not answer, nothing is concluded from the last picture. */
+  #next(): Action | undefined {
+    const { observer } = this.#deps;
+    if (!observer.reachable) return undefined;
+    const now = this.#now();
+    const before = this.#world(now);
+    this.#memory = remember(this.#memory, keeper(before) ?? before.actual[0], now);
+    const world = this.#world(now);
+    this.#readiness.observe(subjectOf(world));
+    this.#publish(world);
+    const action = plan({ ...world, ready: this.#readiness.health.ready });
+    if (action !== undefined) this.#tellDrift(world, action);
+    this.#kept = keeper(world)?.container.id ?? (world.actual.length > 0 ? this.#kept : undefined);
+    this.#looked = true;
+    this.#tell(world);
+    return action;
+  }
+
+  #world(now: Now): World {
+    const { desired, observer, networks } = this.#deps;
+    const network = this.#desired?.spec.network;
+    return {
+      desired: this.#desired,
+      tombstone: this.#desired === undefined ? desired.tombstone(this.id) : undefined,
+      complete: desired.confirmed,
+      actual: observer.of(this.id),
+      memory: this.#memory,
+      networkReady: network !== undefined && networks.has(network),
+      ready: this.#readiness.health.ready,
+      withdrawn: this.#withdrawn,
+      now,
+    };
+  }
+
+  /** The ports lead to the running, ready process, also to one that is soon to be replaced: until it is withdrawn. */
+  #publish(world: World): void {
+    const { desired } = world;
+    const port = desired?.spec.publish_port;
+    const running = world.actual.find((it) => it.container.state === 'running' && !this.#withdrawn.has(it.container.id));
+    const address = desired === undefined ? undefined : running?.detail?.addresses[desired.spec.network];
+    if (desired === undefined || port === undefined || desired.run === 'stopped') {
+      this.#deps.publication.retract(this.id);
+      return;
+    }
+    const ready = this.#readiness.health.ready && running !== undefined && address !== undefined && address !== '';
+    this.#deps.publication.offer(this.id, {
+      workload: desired.workload_id,
+      port,
+      backend: ready ? { address, port: desired.spec.port ?? port } : undefined,
+    });
+  }
+
+  #tell(world: World): void {
+    const { publication } = this.#deps;
+    const report = serviceReport(this.id, {
+      world,
+      health: this.#readiness.health,
+      published: world.desired?.spec.publish_port === undefined || publication.isPublished(this.id),
+      portProblem: publication.problem(this.id),
+      lastLines: this.#outputBeforeExit(world),
+    });
+    const events = this.#events.pending;
+    if (events !== undefined) report.events = events;
+    const before = this.#phase?.generation === report.generation ? this.#phase.phase : report.phase;
+    report.phase = laterPhase(before, report.phase);
+    this.#phase = { generation: report.generation, phase: report.phase };
+    if (this.#report !== undefined && JSON.stringify(this.#report) === JSON.stringify(report)) return;
+    this.#report = report;
+    this.#deps.reported(report);
+  }
+
+  /** What somebody did to the container behind our back, once per deed, at the step that sets it right. */
+  #tellDrift(world: World, action: Action): void {
+    if (world.desired === undefined || action.do === 'wait') return;
+    if (this.#kept !== undefined && world.actual.length === 0) {
+      this.#drift('ContainerRemoved', 'The container was removed from outside and is made again');
+      return;
+    }
+    const [actual] = world.actual;
+    if (actual === undefined) return;
+    const why = driftOf(world.desired, actual, world.memory);
+    const text = why === undefined ? undefined : driftTexts[why];
+    if (text !== undefined && !this.#driftTold.has(actual.container.id)) {
+      this.#driftTold.add(actual.container.id);
+      this.#drift('ContainerChanged', text);
+    }
+    if (why === undefined && action.do === 'unpause')
+      this.#drift('ContainerPaused', 'The container was paused from outside and goes on');
+    if (why === undefined && action.do === 'start' && actual.container.state === 'exited') this.#tellExit(world);
+  }
+
+  #tellExit({ memory }: World): void {
+    const { policy, exit } = memory;
+    // With this policy the engine starts it again by itself, unless somebody asked for the stop.
+    if (policy?.restart === 'unless-stopped')
+      this.#drift('ContainerStopped', 'The container was stopped from outside and is started again');
+    else if (exit !== undefined && exit.code !== undefined)
+      this.#events.add({
+        type: 'warning',
+        reason: 'ProcessExited',
+        message: `The process exited with code ${exit.code} and is started again`,
+        drift: false,
+      });
+  }
+
+  #drift(reason: string, message: string): void {
+    this.#events.add({ type: 'warning', reason, message, drift: true });
+  }
+
+  /** Taken once per series of exits, so that the message does not change with every try. */
+  #outputBeforeExit({ desired, memory }: World): string {
+    const { exit } = memory;
+    if (desired === undefined || exit === undefined) return '';
+    const key = `${desired.generation} ${exit.container} ${exit.code}`;
+    if (this.#lastLines.exit !== key)
+      this.#lastLines = { exit: key, text: this.#deps.capture.lastLines(this.id).join('\n').slice(-1000) };
+    return this.#lastLines.text;
+  }
+
+  async #perform(action: Exclude<Action, { do: 'wait' }>, signal: AbortSignal): Promise<void> {
+    const { runtime, observer, ledger, capture, clock, log } = this.#deps;
+    log.debug({ assignment: this.id, action }, 'Step');
+    switch (action.do) {
+      case 'inspect':
+        return observer.refresh(action.id);
+      case 'resolveImage':
+        return this.#resolveImage(signal);
+      case 'ensureNetwork':
+        return this.#ensureNetwork(signal);
+      case 'create':
+        return this.#create(action.name, signal);
+      case 'start':
+        return this.#start(action.id, signal);
+      case 'withdraw': {
+        this.#withdrawn.add(action.id);
+        if (await this.#deps.publication.withdraw(this.id)) await pause(clock, drainMs);
+        return;
+      }
+      case 'setRestart': {
+        using limit = deadline(clock, callMs, 'Setting the restart policy', signal);
+        await runtime.setRestart(action.id, action.restart, limit.signal);
+        this.#memory = { ...this.#memory, policy: { container: action.id, restart: action.restart } };
+        return;
+      }
+      case 'unpause': {
+        using limit = deadline(clock, callMs, 'Unpausing a container', signal);
+        await runtime.unpause(action.id, limit.signal);
+        return observer.refresh(action.id);
+      }
+      case 'stop': {
+        using limit = deadline(clock, callMs + action.graceSeconds * 1000, 'Stopping a container', signal);
+        await runtime.stop(action.id, action.graceSeconds, limit.signal);
+        return observer.refresh(action.id);
+      }
+      case 'remove': {
+        using limit = deadline(clock, callMs, 'Removing a container', signal);
+        await capture.finished(action.id, limit.signal);
+        await runtime.remove(action.id, limit.signal);
+        observer.noteRemoved(action.id);
+        this.#withdrawn.delete(action.id);
+        this.#driftTold.delete(action.id);
+        if (this.#kept === action.id) this.#kept = undefined;
+        await ledger.gone(action.id);
+        return;
+      }
+    }
+  }
+
+  async #resolveImage(signal: AbortSignal): Promise<void> {
+    const desired = this.#wanted();
+    using limit = deadline(this.#deps.clock, pullMs, 'Pulling an image', signal);
+    const image = await this.#deps.images.resolve(desired.spec.image, desired.spec.image_digest, limit.signal);
+    this.#memory = { ...this.#memory, image: { ...image, of: imageKey(desired) } };
+  }
+
+  async #ensureNetwork(signal: AbortSignal): Promise<void> {
+    const { runtime, server, networks, clock } = this.#deps;
+    const { spec, tenant } = this.#wanted();
+    using limit = deadline(clock, callMs, 'Making a network', signal);
+    await runtime.ensureNetwork(spec.network, { [labels.server]: server, [labels.tenant]: tenant }, limit.signal);
+    networks.add(spec.network);
+  }
+
+  async #create(name: string, signal: AbortSignal): Promise<void> {
+    const { runtime, observer, ledger, clock, starts } = this.#deps;
+    const spec = this.#containerSpec(name);
+    await ledger.intend(name, this.id);
+    await starts.add(async () => {
+      signal.throwIfAborted();
+      using limit = deadline(clock, callMs, 'Creating a container', signal);
+      const id = await runtime.create(spec, limit.signal);
+      this.#memory = { ...this.#memory, created: id, policy: { container: id, restart: 'no' } };
+      observer.note({ id, name, labels: spec.labels, state: 'created', imageId: spec.image });
+      // Its intent is on disk, so a crash before this is recorded loses nothing: the record may be written meanwhile.
+      const recorded = ledger.made(id, name);
+      await Promise.all([recorded, this.#startNow(id, limit.signal)]);
+    });
+  }
+
+  async #start(id: string, signal: AbortSignal): Promise<void> {
+    await this.#deps.starts.add(() => {
+      signal.throwIfAborted();
+      return this.#startNow(id, signal);
+    });
+  }
+
+  async #startNow(id: string, signal: AbortSignal): Promise<void> {
+    const { runtime, observer, capture, clock } = this.#deps;
+    const desired = this.#wanted();
+    using limit = deadline(clock, callMs, 'Starting a container', signal);
+    await capture.attach(id, { workload: desired.workload_id, instance: this.id }, limit.signal);
+    try {
+      await runtime.start(id, limit.signal);
+    } catch (error) {
+      if (!signal.aborted) this.#memory = { ...this.#memory, unstartable: id };
+      throw error;
+    }
+    await observer.refresh(id);
+  }
+
+  #containerSpec(name: string): ContainerSpec {
+    const { image } = this.#memory;
+    const desired = this.#wanted();
+    const { spec } = desired;
+    if (image === undefined) throw new Error(`Cannot create container ${name} before its image is known`);
+    return {
+      name,
+      image: image.id,
+      labels: {
+        [labels.assignment]: desired.id,
+        [labels.generation]: String(desired.generation),
+        [labels.specHash]: desired.spec_hash,
+        [labels.type]: 'service',
+        [labels.workload]: desired.workload_id,
+        [labels.tenant]: desired.tenant,
+        [labels.server]: this.#deps.server,
+        ...(spec.restart_token === undefined ? {} : { [labels.restartToken]: spec.restart_token }),
+      },
+      env: spec.env,
+      ...(spec.command === undefined ? {} : { command: spec.command }),
+      ...(spec.memory_bytes === undefined ? {} : { memoryBytes: spec.memory_bytes }),
+      ...(spec.nano_cpus === undefined ? {} : { nanoCpus: spec.nano_cpus }),
+      network: spec.network,
+      alias: spec.alias,
+      restart: 'no',
+    };
+  }
+
+  #wanted(): ServiceItem {
+    if (this.#desired === undefined) throw new Error(`Assignment ${this.id} is not desired any more`);
+    return this.#desired;
+  }
+
+  /** An outcome that is not known is looked up; a failure is told and tried again later. */
+  async #failed(action: Action, error: unknown): Promise<void> {
+    const { observer, networks, clock, log } = this.#deps;
+    const aborted = this.#step.signal.aborted;
+    if (!aborted) {
+      const failure = failureOf(error, this.#memory.failure, clock.monotonic());
+      log.warn({ err: error, assignment: this.id, action: action.do }, 'Step failed');
+      this.#memory = { ...this.#memory, failure };
+      if (action.do === 'create' || action.do === 'start') {
+        if (this.#desired !== undefined) networks.delete(this.#desired.spec.network);
+        if (failure.code === 'image_not_found') this.#memory = { ...this.#memory, image: undefined };
+      }
+    }
+    // While the engine does not answer there is nothing to do: its return wakes every worker.
+    await observer.relist().catch(() => undefined);
+  }
+
+  #now(): Now {
+    return { monotonic: this.#deps.clock.monotonic(), wall: this.#deps.clock.now() };
+  }
+
+  #sleep(until: number | undefined): Promise<void> {
+    if (this.#woken || this.#closed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const cancel =
+        until === undefined
+          ? () => undefined
+          : this.#deps.clock.timer(Math.max(0, until - this.#deps.clock.monotonic()), () => this.wake());
+      this.#wake = () => {
+        cancel();
+        this.#wake = () => undefined;
+        resolve();
+      };
+    });
+  }
+}
+
+/** What is told of a container that somebody changed; other reasons for a replacement are our own. */
+const driftTexts: Partial<Record<string, string>> = {
+  'made by somebody else': 'A container made from outside bears the name of this instance and is replaced',
+  name: 'The container was renamed from outside and is replaced',
+  settings: 'The settings of the container were changed from outside and it is replaced',
+  network: 'The container was taken off its network from outside and is replaced',
+};
+
+/** The change asks for nothing that is under way to be given up. */
+function sameWork(a: ServiceItem, b: ServiceItem): boolean {
+  return (
+    a.run === b.run &&
+    a.spec_hash === b.spec_hash &&
+    a.spec.restart_token === b.spec.restart_token &&
+    a.spec.image_digest === b.spec.image_digest
+  );
+}
+
+function subjectOf(world: World): Subject | undefined {
+  const { desired, memory, actual } = world;
+  const running: Actual | undefined = actual.find((it) => it.container.id === memory.run?.container);
+  if (desired === undefined || desired.run === 'stopped' || memory.run === undefined || running === undefined)
+    return undefined;
+  if (running.container.state !== 'running') return undefined;
+  const { health, port } = desired.spec;
+  const address = running.detail?.addresses[desired.spec.network] ?? '';
+  const target = health === undefined || port === undefined ? undefined : { address, port, path: health.path };
+  if (target !== undefined && address === '') return undefined;
+  return { key: `${memory.run.container} ${memory.run.startedAt}`, since: memory.run.since, health: target };
+}
+
+function failureOf(error: unknown, before: Failure | undefined, now: number): Failure {
+  const tries = (before?.tries ?? 0) + 1;
+  const known = error instanceof RuntimeFailure;
+  const retryable = !known || error.retryable;
+  return {
+    code: known ? error.code : 'create_failed',
+    message: error instanceof Error ? error.message : 'The step failed',
+    final: !retryable || tries >= triesUntilFailed,
+    tries,
+    until: now + (retryable ? backoffMs(tries) : Math.max(30_000, backoffMs(tries))),
+  };
+}
+
+function pause(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.timer(ms, resolve);
+  });
+}

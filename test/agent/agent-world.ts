@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import type { WireAssignment, WireReport, WireService } from '../../agent-protocol/assignment.ts';
+import type { Agent, AgentOptions } from '../../agent/agent.ts';
+import { startAgent } from '../../agent/agent.ts';
+import { containerName } from '../../agent/ledger.ts';
+import type { PortBackend, PortPublisher } from '../../agent/publication.ts';
+import type { MockContainer } from '../../agent/runtime/mock/mock-container.ts';
+import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
+import { mockProber, mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
+import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
+import { FakeClock } from '../harness/fake-clock.ts';
+
+export const network = 'sp-0123456789ab';
+const secret = 'x'.repeat(43);
+
+/** A service item; `changes` go to the item, `spec` to its spec. */
+export function service(changes: Partial<Omit<WireAssignment, 'spec'>> = {}, spec: Partial<WireService> = {}): WireAssignment {
+  return {
+    id: randomUUID(),
+    generation: 1,
+    spec_hash: 'hash-1',
+    tenant: 'default',
+    project_id: randomUUID(),
+    environment_id: randomUUID(),
+    workload_kind: 'application',
+    workload_id: randomUUID(),
+    workload_name: 'web',
+    deployment_id: randomUUID(),
+    run: 'running',
+    ...changes,
+    spec: {
+      type: 'service',
+      slot: 0,
+      image: 'web:1',
+      env: { GREETING: 'hello' },
+      restart_policy: 'always',
+      grace_seconds: 10,
+      network,
+      alias: 'web-abc123',
+      ...spec,
+    },
+  };
+}
+
+export function nameOf(item: WireAssignment): string {
+  return containerName(item.spec.type === 'service' ? item.spec.alias : '', item.id);
+}
+
+/** Ports of a machine that keeps them when the agent is away. */
+export class MockPorts implements PortPublisher {
+  ports = new Map<number, readonly PortBackend[]>();
+  /** Ports that another program has. */
+  taken = new Set<number>();
+  readonly history: string[] = [];
+
+  async apply(ports: ReadonlyMap<number, readonly PortBackend[]>): Promise<ReadonlyMap<number, string>> {
+    await Promise.resolve();
+    this.ports = new Map([...ports].filter(([port]) => !this.taken.has(port)));
+    this.history.push(JSON.stringify([...this.ports]));
+    return new Map([...this.taken].filter((port) => ports.has(port)).map((port) => [port, `Port ${port} is in use`]));
+  }
+}
+
+/** A machine with an engine, on which agents come and go. */
+export class AgentWorld implements AsyncDisposable {
+  readonly clock = new FakeClock();
+  readonly engine = new MockEngine(this.clock);
+  readonly ports = new MockPorts();
+  readonly server = randomUUID();
+  readonly dir: string;
+  disk = { freeBytes: 50e9, totalBytes: 100e9 };
+  #revision = 0;
+  #agent: Agent | undefined;
+  #abandoned: Agent[] = [];
+
+  private constructor(dir: string) {
+    this.dir = dir;
+  }
+
+  static async create(): Promise<AgentWorld> {
+    const world = new AgentWorld(await mkdtemp(join(tmpdir(), 'setpoint-agent-')));
+    world.engine.addImage('web:1', { local: true });
+    return world;
+  }
+
+  get agent(): Agent {
+    if (this.#agent === undefined) throw new Error('No agent runs');
+    return this.#agent;
+  }
+
+  async start(changes: Partial<AgentOptions> = {}, runtime: ContainerRuntime = mockRuntime(this.engine)): Promise<Agent> {
+    this.#agent = await startAgent({
+      joinToken: `sj_${this.server}_${secret}`,
+      dataDir: this.dir,
+      runtime,
+      ports: this.ports,
+      prober: mockProber(this.engine),
+      build: () => Promise.reject(new Error('No build is expected')),
+      gitHead: () => Promise.reject(new Error('No git is expected')),
+      disk: () => Promise.resolve(this.disk),
+      logBytes: 1024 ** 3,
+      version: '0.0.0',
+      clock: this.clock,
+      random: () => 0.5,
+      log: pino({ level: process.env['TEST_LOG'] ?? 'silent' }),
+      ...changes,
+    });
+    return this.#agent;
+  }
+
+  /** The agent ends in order. */
+  async stop(): Promise<void> {
+    const agent = this.#agent;
+    this.#agent = undefined;
+    await agent?.[Symbol.asyncDispose]();
+  }
+
+  /** The agent is gone without a word; its runtime must have been made to answer no more. */
+  abandon(): void {
+    if (this.#agent !== undefined) this.#abandoned.push(this.#agent);
+    this.#agent = undefined;
+  }
+
+  /** The control plane sends everything that it wants. */
+  async snapshot(...items: WireAssignment[]): Promise<void> {
+    this.#revision += 1;
+    await this.agent.backend.snapshot({ incarnation: 'one', revision: this.#revision }, items);
+  }
+
+  async delta(put: WireAssignment[], drop: string[] = []): Promise<void> {
+    this.#revision += 1;
+    await this.agent.backend.delta(this.#revision, put, drop);
+  }
+
+  report(item: { id: string }): WireReport | undefined {
+    return this.agent.backend.report(item.id);
+  }
+
+  container(item: WireAssignment): MockContainer | undefined {
+    return this.engine.containers.find((it) => it.name === nameOf(item));
+  }
+
+  /** Lets time pass until the condition holds: at most `forMs` of the world's time. */
+  async until(what: string, condition: () => boolean, forMs = 60_000, stepMs = 50): Promise<void> {
+    for (let passed = 0; !condition(); passed += stepMs) {
+      if (passed > forMs)
+        throw new Error(
+          `Did not happen within ${forMs} ms: ${what}\n${JSON.stringify({
+            reports: this.#agent?.backend.reports(),
+            containers: this.engine.containers.map((it) => ({ name: it.name, state: it.state })),
+            journal: this.engine.journal.slice(-20),
+          })}`,
+        );
+      await this.pass(stepMs);
+    }
+  }
+
+  /** Lets so much time pass, with what the disk does in between. */
+  async pass(ms: number, stepMs = 50): Promise<void> {
+    for (let left = ms; left > 0; left -= stepMs) {
+      await idle();
+      await this.clock.advance(Math.min(left, stepMs));
+      await idle();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    // Their calls never end: their disposal cannot be awaited, only what they hold of the machine be let go.
+    for (const agent of this.#abandoned) void agent[Symbol.asyncDispose]();
+    await rm(this.dir, { recursive: true, force: true });
+  }
+}
+
+/** Real time for real files: everything that is under way gets its turn. */
+async function idle(): Promise<void> {
+  for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1));
+}
