@@ -1,0 +1,38 @@
+# Everything runs on the Node that package.json pins, whatever Node the machine has.
+machine_path := $(PATH)
+export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+
+installed := node_modules/.package-lock.json
+
+.PHONY: help deps dev check test test-long bench clean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+deps: $(installed) ## Install what the tests need, and start the Docker engine
+	@manifests/install/machine.sh test
+
+dev: $(installed) ## Run a server and an agent on this machine, with an example application
+	@manifests/install/machine.sh run
+	@exec cli/setpoint dev
+
+check: $(installed) ## Check format, lint and types
+	@manifests/install/machine.sh check
+	@exec node test/run.ts --only check
+
+test: deps ## Check, then run every layer of tests: unit, contract, api, sim, e2e
+	@exec node test/run.ts
+
+test-long: deps ## Run the tests that take longer than a coffee
+	@exec node test/run.ts --only long
+
+bench: deps ## Measure ours against the raw limit, side by side
+	@exec node bench/run.ts
+
+clean: ## Remove what was installed and measured; data of `make dev` stays
+	rm -rf node_modules .cache bench/results
+
+$(installed): package-lock.json .npmrc
+	@echo 'Installing the packages of package-lock.json into node_modules'
+	@PATH='$(machine_path)' npm ci --loglevel=error
+	@touch $@

@@ -1,0 +1,160 @@
+/**
+ * Runs the checks and the layers of the suite one after the other and ends with the line `N passed, N failed`.
+ * A check counts as one test. What did not run counts as failed: a skipped test, a file that did not load, a layer that
+ * crashed or has no tests. So does what is left behind: a process or a container.
+ * Usage: node test/run.ts [--only check,unit,…] [--minutes 15]
+ */
+import { spawn } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { mkdtemp, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+import { labels } from '../agent/runtime/runtime.ts';
+import { containersWithLabel, processesOf } from './leftovers.ts';
+import type { Process } from './leftovers.ts';
+
+const root = new URL('..', import.meta.url).pathname;
+const vitest = 'vitest run --config test/vitest.config.ts --reporter default --reporter json'.split(' ');
+const checks = {
+  format: ['oxfmt', '--check', '.'],
+  lint: ['oxlint', '--type-aware', '--deny-warnings'],
+  types: ['tsc', '--noEmit'],
+};
+const layers = ['unit', 'contract', 'api', 'sim', 'e2e', 'long'];
+const byDefault = ['check', 'unit', 'contract', 'api', 'sim', 'e2e'];
+
+interface Tally {
+  passed: number;
+  failed: number;
+}
+
+/** The part of vitest's JSON report that counts. */
+const Report = z.object({
+  numPassedTests: z.int(),
+  numFailedTests: z.int(),
+  numPendingTests: z.int(),
+  numTodoTests: z.int(),
+  testResults: z.array(z.object({ status: z.string(), assertionResults: z.array(z.unknown()) })),
+});
+
+const { values } = parseArgs({ options: { only: { type: 'string' }, minutes: { type: 'string', default: '15' } } });
+const wanted = values.only?.split(',') ?? byDefault;
+const unknown = wanted.filter((name) => name !== 'check' && !layers.includes(name));
+if (unknown.length > 0) throw new Error(`Unknown layer: ${unknown.join(', ')}; there are: check, ${layers.join(', ')}`);
+
+/** Leader of the session that runs now. */
+let running: number | undefined;
+const deadline = AbortSignal.timeout(Number(values.minutes) * 60_000);
+deadline.addEventListener('abort', endRunning);
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.once(signal, () => {
+    endRunning();
+    process.exit(1);
+  });
+}
+
+const verdicts: string[] = [];
+const total: Tally = { passed: 0, failed: 0 };
+const scratch = await mkdtemp(join(tmpdir(), 'setpoint-test-'));
+process.once('exit', () => rmSync(scratch, { recursive: true }));
+try {
+  const before = await containers();
+  if (wanted.includes('check')) for (const [name, argv] of Object.entries(checks)) await runCheck(name, argv);
+  for (const layer of layers) if (wanted.includes(layer)) await runLayer(layer);
+  const left = (await containers()).filter((name) => !before.includes(name));
+  if (left.length > 0) note(`Containers left behind, ${left.join(', ')}`, { passed: 0, failed: left.length });
+} catch (error) {
+  console.error(error);
+  note('The run itself', { passed: 0, failed: 1 });
+}
+console.log(`\n${verdicts.join('\n')}\n${total.passed} passed, ${total.failed} failed`);
+process.exit(total.failed === 0 ? 0 : 1);
+
+async function runCheck(name: string, argv: readonly string[]): Promise<void> {
+  console.log(`\n== ${argv.join(' ')}`);
+  const succeeded = await run(argv);
+  note(name, succeeded ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 });
+}
+
+async function runLayer(layer: string): Promise<void> {
+  console.log(`\n== ${layer}`);
+  const file = join(scratch, `${layer}.json`);
+  const succeeded = await run([...vitest, '--project', layer, `--outputFile.json=${file}`]);
+  const { passed, failed } = await read(file);
+  const ran = succeeded && passed > 0;
+  note(layer, { passed, failed: ran ? failed : Math.max(failed, 1) });
+}
+
+/** What vitest tells of a layer; nothing where it crashed before it told. */
+async function read(file: string): Promise<Tally> {
+  const text = await readFile(file, 'utf8').catch(() => undefined);
+  if (text === undefined) return { passed: 0, failed: 0 };
+  const report = Report.parse(JSON.parse(text));
+  const notLoaded = report.testResults.filter((it) => it.status === 'failed' && it.assertionResults.length === 0);
+  return {
+    passed: report.numPassedTests,
+    failed: report.numFailedTests + report.numPendingTests + report.numTodoTests + notLoaded.length,
+  };
+}
+
+function note(name: string, { passed, failed }: Tally): void {
+  verdicts.push(`${name}: ${passed} passed, ${failed} failed`);
+  total.passed += passed;
+  total.failed += failed;
+}
+
+/**
+ * Runs a program of the project's own as the leader of a session, so that what it leaves behind is found, ended and
+ * counted as a failure. Resolves with whether the program succeeded.
+ */
+async function run(argv: readonly string[]): Promise<boolean> {
+  if (deadline.aborted) {
+    console.error(`Not run, as ${values.minutes} minutes are over`);
+    return false;
+  }
+  const [program = '', ...rest] = argv;
+  const path = [join(root, 'node_modules', '.bin'), process.env['PATH']].join(delimiter);
+  const child = spawn(program, rest, {
+    cwd: root,
+    stdio: 'inherit',
+    detached: true,
+    env: { ...process.env, PATH: path },
+  });
+  running = child.pid;
+  const code = await new Promise<number | null>((resolve) => {
+    child.once('exit', resolve).once('error', (error) => {
+      console.error(error);
+      resolve(null);
+    });
+  });
+  running = undefined;
+  const left = child.pid === undefined ? [] : await leftBehind(child.pid);
+  for (const it of left) process.kill(it.pid, 'SIGKILL');
+  if (left.length > 0) {
+    const names = left.map((it) => `${it.name} ${it.pid}`).join(', ');
+    note(`Processes left behind, ${names}`, { passed: 0, failed: left.length });
+  }
+  return code === 0;
+}
+
+function endRunning(): void {
+  if (running !== undefined) process.kill(-running, 'SIGKILL');
+}
+
+/** What of a session still lives two seconds after its leader's end. */
+async function leftBehind(session: number): Promise<Process[]> {
+  let left = await processesOf(session);
+  for (let attempt = 0; left.length > 0 && attempt < 20; attempt += 1) {
+    await wait(100);
+    left = await processesOf(session);
+  }
+  return left;
+}
+
+/** Names of the containers that agents made on this machine; none where no engine answers. */
+async function containers(): Promise<string[]> {
+  return containersWithLabel(labels.server).catch(() => []);
+}
