@@ -5,7 +5,7 @@ import { keys } from '../../store/keys.ts';
 import type { SealPlace, Sealer, Unsealer } from '../../store/seal.ts';
 import type { Store } from '../../store/store.ts';
 
-const place: SealPlace = { tenant: '-', kind: 'cluster', id: 'relay', path: 'key' };
+const place: SealPlace = { tenant: '', kind: 'meta', id: 'relay-key', path: 'key' };
 const Stored = z.object({ key: Sealed });
 
 /**

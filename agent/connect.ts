@@ -1,0 +1,154 @@
+import type { Logger } from 'pino';
+import { WebSocket } from 'ws';
+import { AgentSession } from '../agent-protocol/agent-session.ts';
+import type { AgentEnd } from '../agent-protocol/agent-session.ts';
+import { wait } from '../agent-protocol/clock.ts';
+import type { Clock } from '../agent-protocol/clock.ts';
+import { maxControlFrameBytes } from '../agent-protocol/codec.ts';
+import { protocols, subprotocol } from '../agent-protocol/messages.ts';
+import { socketWire } from '../agent-protocol/socket-wire.ts';
+import type { Backend } from './backend.ts';
+import type { Identity } from './identity.ts';
+import type { Machine } from './machine.ts';
+
+export interface ConnectOptions {
+  /** Of the control plane with the tenant's segment, `http:` or `https:`: `https://example.org/acme`. */
+  url: string;
+  identity: Identity;
+  machine: Machine;
+  agentVersion: string;
+  runtime: { name: string; version: string };
+  backend: Backend;
+  clock: Clock;
+  /** Uniform in [0, 1). */
+  random: () => number;
+  log: Logger;
+}
+
+const limits = {
+  handshakeMs: 10_000,
+  backoffFirstMs: 1000,
+  backoffMaxMs: 60_000,
+  /** A connection that was up as long forgets the failures before it. */
+  healthyMs: 120_000,
+  /** Refused as nobody: the control plane may be restored or the server registered again, but not soon. */
+  slowMs: 5 * 60_000,
+  /** Refused for good: looked at once in a while, in case that was a mistake. */
+  retiredMs: 60 * 60_000,
+} as const;
+
+/**
+ * Keeps the agent connected to its control plane until the signal aborts, then says goodbye. Losing the control plane
+ * stops nothing here: workloads run on by the set on disk.
+ *
+ * Attempts are spread by full jitter over [0, min(60 s, 1 s · 2ⁿ)], n counting the failures since a connection lasted two
+ * minutes. A control plane that sends the agent away says when to come back.
+ */
+export async function connect(options: ConnectOptions, signal: AbortSignal): Promise<void> {
+  const { clock, log, random } = options;
+  const isOver = (): boolean => signal.aborted;
+  let failures = 0;
+  while (!isOver()) {
+    const begun = clock.monotonic();
+    // oxlint-disable-next-line no-await-in-loop -- one connection after the other
+    const end = await connectOnce(options, signal);
+    if (isOver()) return;
+    failures = clock.monotonic() - begun > limits.healthyMs ? 0 : failures + 1;
+    const waitMs = delay(end, failures, random);
+    tell(log, end, waitMs);
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    await wait(clock, waitMs, signal).catch(() => undefined); // aborted: the loop ends
+  }
+}
+
+/** Milliseconds until the next attempt. Pure but for `random`. */
+export function delay(end: AgentEnd, failures: number, random: () => number): number {
+  const jitter = (ms: number): number => random() * ms;
+  const backoff = jitter(Math.min(limits.backoffMaxMs, limits.backoffFirstMs * 2 ** Math.max(0, failures - 1)));
+  switch (end.kind) {
+    case 'lost':
+      return backoff;
+    case 'goodbye':
+      return end.retryAfterMs === undefined ? backoff : jitter(end.retryAfterMs);
+    case 'refused':
+      switch (end.code) {
+        case 'busy':
+          return end.retryAfterMs + jitter(Math.min(1000, end.retryAfterMs));
+        case 'retired':
+          return limits.retiredMs / 2 + jitter(limits.retiredMs / 2);
+        case 'unknown':
+        case 'unauthorized':
+        case 'upgrade':
+        case 'superseded': {
+          const slow = Math.min(Math.max(end.retryAfterMs, limits.backoffMaxMs / 2), limits.slowMs);
+          return slow / 2 + jitter(slow / 2);
+        }
+      }
+  }
+}
+
+function tell(log: Logger, end: AgentEnd, waitMs: number): void {
+  const retryInMs = Math.round(waitMs);
+  switch (end.kind) {
+    case 'lost':
+      log.warn({ why: end.why, retryInMs }, 'Connection to the control plane lost');
+      return;
+    case 'goodbye':
+      log.info({ why: end.reason, retryInMs }, 'Control plane said goodbye');
+      return;
+    case 'refused': {
+      const { code, message } = end;
+      if (code === 'busy') log.info({ code, why: message, retryInMs }, 'Control plane is busy');
+      else log.error({ code, why: message, retryInMs }, 'Control plane refuses this agent: workloads run on');
+    }
+  }
+}
+
+function connectOnce(options: ConnectOptions, signal: AbortSignal): Promise<AgentEnd> {
+  const { identity, machine, runtime, backend, clock, log } = options;
+  return new Promise((resolve) => {
+    const socket = new WebSocket(connectUrl(options.url), subprotocol, {
+      perMessageDeflate: false,
+      maxPayload: maxControlFrameBytes,
+      handshakeTimeout: limits.handshakeMs,
+    });
+    const leave = (): void => session.goodbye('Agent stops');
+    const session: AgentSession = new AgentSession({
+      wire: socketWire(socket, clock, () => session),
+      clock,
+      host: backend,
+      hello: {
+        protocols: [...protocols],
+        agent_version: options.agentVersion,
+        server_id: identity.serverId,
+        public_key: identity.publicKey,
+        ...(identity.joinToken !== undefined && { join_token: identity.joinToken }),
+        boot_id: machine.bootId,
+        machine_id: machine.machineId,
+        runtime: runtime.name,
+        runtime_version: runtime.version,
+        capabilities: [],
+      },
+      sign: (bytes) => identity.sign(bytes),
+      welcomed: ({ session: id }) => {
+        log.info({ session: id }, 'Connected to the control plane');
+        identity.joined().catch((error: unknown) => log.error({ err: error }, 'Identity could not be stored'));
+      },
+      fault: (error) => log.error({ err: error }, 'Desired set could not be stored'),
+      ended: (end) => {
+        signal.removeEventListener('abort', leave);
+        resolve(end);
+      },
+    });
+    socket.on('open', () => session.start());
+    if (signal.aborted) leave();
+    signal.addEventListener('abort', leave, { once: true });
+  });
+}
+
+function connectUrl(base: string): URL {
+  const url = new URL(base);
+  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+  url.pathname = `${url.pathname.replace(/\/$/, '')}/agent/v1/connect`;
+  return url;
+}

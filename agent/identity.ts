@@ -1,0 +1,93 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { parseJoinToken } from '../agent-protocol/join-token.ts';
+import { writeAtomically } from './atomic-file.ts';
+
+const Stored = z.object({
+  v: z.literal(1),
+  server_id: z.uuid(),
+  /** Ed25519, PKCS #8, PEM. */
+  private_key: z.string(),
+  /** Until the first welcome: a crash after the control plane took the token must not cost the server. */
+  join_token: z.string().optional(),
+});
+type Stored = z.infer<typeof Stored>;
+
+/** Who this agent is. The private key never leaves the file and this process. */
+export interface Identity {
+  readonly serverId: string;
+  /** Ed25519, raw, base64url. */
+  readonly publicKey: string;
+  /** Present while the control plane has not welcomed this key. */
+  readonly joinToken: string | undefined;
+  /** Ed25519, base64url. */
+  sign(bytes: Uint8Array): string;
+  /** The control plane knows the key: forgets the join token. */
+  joined(): Promise<void>;
+}
+
+/**
+ * The identity in `<folder>/identity.json` (readable by its owner only). Without one, makes a key for the server that the
+ * join token names, and stores both before anything is sent. A token for the server that it is already is kept for the
+ * next hello: it replaces a key that the control plane forgot.
+ *
+ * @throws Error if there is neither an identity nor a token, if the token is for another server, if the file is damaged.
+ */
+export async function openIdentity(folder: string, joinToken?: string): Promise<Identity> {
+  const path = join(folder, 'identity.json');
+  const wanted = joinToken === undefined ? undefined : serverOf(joinToken);
+  const known = await read(path);
+  if (known === undefined && joinToken === undefined)
+    throw new Error(`Agent has no identity yet and needs a join token: ${path}`);
+  if (known !== undefined && wanted !== undefined && known.server_id !== wanted)
+    throw new Error(`Join token must be for the server that this agent is: ${known.server_id}, got one for ${wanted}`);
+  let stored = known ?? make(wanted ?? '');
+  if (joinToken !== undefined) {
+    stored = { ...stored, join_token: joinToken };
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeAtomically(path, JSON.stringify(stored));
+  }
+  const key = createPrivateKey(stored.private_key);
+  return {
+    serverId: stored.server_id,
+    publicKey: createPublicKey(key).export({ format: 'jwk' }).x ?? '',
+    get joinToken() {
+      return stored.join_token;
+    },
+    sign: (bytes) => sign(null, bytes, key).toString('base64url'),
+    async joined() {
+      if (stored.join_token === undefined) return;
+      const { join_token: _, ...rest } = stored;
+      stored = rest;
+      await writeAtomically(path, JSON.stringify(stored));
+    },
+  };
+}
+
+function make(server: string): Stored {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  return { v: 1, server_id: server, private_key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
+}
+
+function serverOf(joinToken: string): string {
+  const parsed = parseJoinToken(joinToken);
+  if (parsed === undefined) throw new Error('Join token must have the form sj_<server>_<secret>');
+  return parsed.serverId;
+}
+
+async function read(path: string): Promise<Stored | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // errors of node:fs have a code
+    throw new Error(`Cannot read identity ${path}`, { cause: error });
+  }
+  try {
+    return Stored.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new Error(`Identity is damaged: ${path}`, { cause });
+  }
+}

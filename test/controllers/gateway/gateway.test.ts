@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { commit } from '../../../store/unit.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { FakeBackend, running } from '../../harness/fake-backend.ts';
+import { until } from '../../harness/until.ts';
+import { GatewayWorld, tenant } from '../../harness/gateway-world.ts';
+import type { TestReplica } from '../../harness/gateway-world.ts';
+
+let world: GatewayWorld;
+let replica: TestReplica;
+
+beforeEach(async () => {
+  world = await GatewayWorld.start();
+  replica = await world.replica();
+});
+
+afterEach(() => world[Symbol.asyncDispose]());
+
+describe('an agent that joins', () => {
+  it('registers its key, gets its desired set and has its reports stored', async () => {
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    const backend = new FakeBackend();
+    backend.onPut = running;
+    await world.agent(replica, server, backend);
+
+    await eventually(replica.mirror, () => {
+      const it = replica.mirror.tenant(tenant).get('assignment', item.meta.id);
+      expect(it?.observed).toMatchObject({ phase: 'running', ready: true, observedGeneration: 1 });
+      expect(it?.observed?.conditions).toMatchObject([{ type: 'Ready', status: 'true' }]);
+      return true;
+    });
+    const { desired } = (await world.repo.get('server', server.id))!;
+    expect(desired.join_token_hash).toBeUndefined();
+    expect(desired.agent_public_key).toBe((await world.identity({ id: server.id })).publicKey);
+    expect(backend.retentionDays).toBe(7);
+    await until(
+      'the token is forgotten',
+      async () => (await world.identity({ id: server.id })).joinToken === undefined,
+    );
+  });
+
+  it('is told each change and confirms what is gone, whether it had it or not', async () => {
+    const server = await world.server();
+    const backend = new FakeBackend();
+    backend.onPut = running;
+    await world.agent(replica, server, backend);
+    await world.connected(replica, server.id);
+    const item = await world.assignment(server.id);
+    const view = replica.mirror.tenant(tenant);
+    await eventually(replica.mirror, () => view.get('assignment', item.meta.id)?.observed?.ready);
+
+    await world.repo.change('assignment', item.meta.id, (draft) => {
+      draft.run = 'stopped';
+    });
+    await eventually(replica.mirror, () => view.get('assignment', item.meta.id)?.observed?.observedGeneration === 2);
+    expect(backend.items.get(item.meta.id)).toMatchObject({ generation: 2, run: 'stopped' });
+
+    await world.delete('assignment', item.meta.id);
+    await eventually(replica.mirror, () => view.get('assignment', item.meta.id) === undefined);
+    expect(backend.items.size).toBe(0);
+
+    const unit = world.repo.begin();
+    const never = await world.assignment(server.id);
+    unit.requestDelete((await world.repo.get('assignment', never.meta.id))!);
+    await commit(unit);
+    await eventually(replica.mirror, () => view.get('assignment', never.meta.id) === undefined);
+  });
+});

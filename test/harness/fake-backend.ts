@@ -1,0 +1,129 @@
+import type { WireAssignment, WireReport } from '../../agent-protocol/assignment.ts';
+import { CallError } from '../../agent-protocol/call-error.ts';
+import type { CallParams, Load, Position, StreamParams } from '../../agent-protocol/messages.ts';
+import type { Backend } from '../../agent/backend.ts';
+
+/** An agent without containers: it keeps the desired set in memory and reports what the test tells it to. */
+export class FakeBackend implements Backend {
+  items = new Map<string, WireAssignment>();
+  /** Every set that was stored: snapshots and deltas in order. */
+  stored: ({ snapshot: Position; ids: string[] } | { delta: number; put: string[]; drop: string[] })[] = [];
+  at: Position | undefined;
+  retentionDays: number | undefined;
+  acknowledgements: { ids: string[]; rejected: string[] }[] = [];
+  /** Reports of an assignment when it was put, if set. */
+  onPut: ((item: WireAssignment) => WireReport) | undefined;
+  failStoring: Error | undefined;
+  onCall: (params: CallParams, signal: AbortSignal) => Promise<unknown> = () => Promise.resolve({});
+  onStream: (params: StreamParams, signal: AbortSignal) => AsyncIterable<Uint8Array> = () => {
+    throw new CallError('unsupported', 'No streams here');
+  };
+  #reports = new Map<string, WireReport>();
+  #listeners = new Set<(id: string) => void>();
+
+  position(): Position | undefined {
+    return this.at;
+  }
+
+  item(id: string): WireAssignment | undefined {
+    return this.items.get(id);
+  }
+
+  async snapshot(position: Position, items: readonly WireAssignment[]): Promise<void> {
+    if (this.failStoring !== undefined) throw this.failStoring;
+    this.at = position;
+    const before = this.items;
+    this.items = new Map(items.map((item) => [item.id, item]));
+    this.stored.push({ snapshot: position, ids: items.map((item) => item.id).sort() });
+    for (const item of items) this.#put(item);
+    for (const id of before.keys()) if (!this.items.has(id)) this.#drop(id);
+  }
+
+  async delta(to: number, put: readonly WireAssignment[], drop: readonly string[]): Promise<void> {
+    if (this.failStoring !== undefined) throw this.failStoring;
+    if (this.at === undefined) throw new Error('A delta must follow a snapshot');
+    this.at = { ...this.at, revision: to };
+    this.stored.push({ delta: to, put: put.map((item) => item.id).sort(), drop: [...drop].sort() });
+    for (const item of put) {
+      this.items.set(item.id, item);
+      this.#put(item);
+    }
+    for (const id of drop) this.#drop(id);
+  }
+
+  /** The state of an assignment changed. */
+  tell(report: WireReport): void {
+    this.#reports.set(report.id, report);
+    for (const listener of this.#listeners) listener(report.id);
+  }
+
+  reports(): WireReport[] {
+    return [...this.#reports.values()];
+  }
+
+  onReport(listener: (id: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  report(id: string): WireReport | undefined {
+    return this.#reports.get(id);
+  }
+
+  acknowledged(reports: readonly WireReport[], rejected: ReadonlySet<string>): void {
+    this.acknowledgements.push({ ids: reports.map((report) => report.id), rejected: [...rejected] });
+    for (const report of reports)
+      if (report.gone === true && !rejected.has(report.id) && this.#reports.get(report.id)?.gone === true)
+        this.#reports.delete(report.id);
+  }
+
+  load(): Load {
+    return {
+      cpu_percent: 1,
+      cores: 2,
+      load1: 0.1,
+      memory_used_bytes: 1,
+      memory_total_bytes: 2,
+      disk_used_bytes: 1,
+      disk_total_bytes: 2,
+      network_rx_bps: 0,
+      network_tx_bps: 0,
+    };
+  }
+
+  call(params: CallParams, signal: AbortSignal): Promise<unknown> {
+    return this.onCall(params, signal);
+  }
+
+  stream(params: StreamParams, signal: AbortSignal): AsyncIterable<Uint8Array> {
+    return this.onStream(params, signal);
+  }
+
+  configure({ logRetentionDays }: { logRetentionDays: number }): void {
+    this.retentionDays = logRetentionDays;
+  }
+
+  #put(item: WireAssignment): void {
+    if (this.onPut !== undefined) this.tell(this.onPut(item));
+  }
+
+  #drop(id: string): void {
+    this.items.delete(id);
+    const known = this.#reports.get(id);
+    if (known !== undefined) this.tell({ ...known, phase: 'stopped', ready: false, stable: false, gone: true });
+  }
+}
+
+/** What an agent says of a service that runs and is ready. */
+export function running(item: Pick<WireAssignment, 'id' | 'generation'>): WireReport {
+  return {
+    id: item.id,
+    generation: item.generation,
+    phase: 'running',
+    ready: true,
+    stable: true,
+    container_id: `c-${item.id.slice(0, 8)}`,
+    restarts: 0,
+    crash_loop: false,
+  };
+}

@@ -1,0 +1,233 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { hashJoinToken, makeJoinToken } from '../../agent-protocol/join-token.ts';
+import { connect } from '../../agent/connect.ts';
+import { openIdentity } from '../../agent/identity.ts';
+import type { Identity } from '../../agent/identity.ts';
+import type { Backend } from '../../agent/backend.ts';
+import { clusterKey } from '../../controllers/gateway/cluster-key.ts';
+import { Gateway } from '../../controllers/gateway/gateway.ts';
+import { systemClock } from '../../store/clock.ts';
+import type { Clock } from '../../store/clock.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { kinds } from '../../store/kinds/kinds.ts';
+import { startMirror } from '../../store/mirror.ts';
+import type { Mirror } from '../../store/mirror.ts';
+import { commit } from '../../store/unit.ts';
+import { openRepository } from '../../store/repo.ts';
+import type { Repository } from '../../store/repo.ts';
+import type { Resource } from '../../store/resource.ts';
+import { openKeyring } from '../../store/seal.ts';
+import type { Sealer, Unsealer } from '../../store/seal.ts';
+import { openSqlite } from '../../store/sqlite/open.ts';
+import type { Store } from '../../store/store.ts';
+import { eventually } from './eventually.ts';
+
+export const tenant = 'acme';
+
+/** A replica of the gateway behind a real HTTP server on loopback. */
+export interface TestReplica extends AsyncDisposable {
+  id: string;
+  url: string;
+  gateway: Gateway;
+  mirror: Mirror;
+  drift: string[];
+}
+
+/** A store, and replicas and agents on it, all over real sockets. */
+export class GatewayWorld implements AsyncDisposable {
+  readonly store: Store;
+  readonly repo: Repository;
+  readonly keyring: Sealer & Unsealer;
+  readonly folder: string;
+  #cleanup: AsyncDisposableStack;
+  #clock: Clock;
+
+  private constructor(
+    store: Store,
+    folder: string,
+    keyring: Sealer & Unsealer,
+    clock: Clock,
+    cleanup: AsyncDisposableStack,
+  ) {
+    this.store = store;
+    this.folder = folder;
+    this.keyring = keyring;
+    this.repo = openRepository(store, tenant, clock);
+    this.#clock = clock;
+    this.#cleanup = cleanup;
+  }
+
+  /** `wrap`: puts something between everything and the store. */
+  static async start(options: { clock?: Clock; wrap?: (store: Store) => Store } = {}): Promise<GatewayWorld> {
+    const cleanup = new AsyncDisposableStack();
+    const folder = await mkdtemp(join(tmpdir(), 'gateway-'));
+    cleanup.defer(() => rm(folder, { recursive: true, force: true }));
+    const sqlite = cleanup.use(await openSqlite({ path: ':memory:' }));
+    const store = options.wrap?.(sqlite) ?? sqlite;
+    const keyring = await openKeyring({ path: join(folder, 'keys.json'), store });
+    return new GatewayWorld(store, folder, keyring, options.clock ?? systemClock, cleanup);
+  }
+
+  async replica(options: { unsealer?: Unsealer; store?: Store } = {}): Promise<TestReplica> {
+    await using stack = new AsyncDisposableStack();
+    const store = options.store ?? this.store;
+    const log = pino({ level: process.env['TEST_LOG'] ?? 'silent' });
+    const mirror = stack.use(startMirror({ store, clock: this.#clock, log }));
+    await mirror.ready;
+    const http = createServer((_, response) => response.writeHead(404).end());
+    http.listen(0, '127.0.0.1');
+    await once(http, 'listening');
+    stack.defer(async () => {
+      http.closeAllConnections();
+      http.close();
+      await once(http, 'close');
+    });
+    const { port } = http.address() as AddressInfo;
+    const url = `http://127.0.0.1:${port}`;
+    const id = randomUUID();
+    const drift: string[] = [];
+    const gateway = stack.use(
+      new Gateway({
+        store,
+        mirror,
+        repositoryFor: (name) => openRepository(store, name, this.#clock),
+        unsealer: options.unsealer ?? this.keyring,
+        clock: this.#clock,
+        log,
+        registry: new Registry(),
+        driftCorrected: (kind) => drift.push(kind),
+        replica: { id, url, version: '0' },
+        clusterKey: await clusterKey(this.store, this.keyring, this.keyring),
+      }),
+    );
+    http.on('upgrade', (request, socket, head) => {
+      if (request.url === '/internal/v1/relay') gateway.handleRelay(request, socket, head);
+      else gateway.handleUpgrade(tenant, request, socket, head);
+    });
+    const owned = stack.move();
+    const replica: TestReplica = {
+      id,
+      url,
+      gateway,
+      mirror,
+      drift,
+      [Symbol.asyncDispose]: () => owned.disposeAsync(),
+    };
+    this.#cleanup.use(replica);
+    return replica;
+  }
+
+  /** A server that awaits the agent with the token. */
+  async server(overrides: Partial<DesiredOf<'server'>> = {}): Promise<{ id: string; token: string }> {
+    const id = randomUUID();
+    const token = makeJoinToken(id, randomBytes(32));
+    await this.create('server', id, {
+      name: `server-${id}`,
+      join_token_hash: hashJoinToken(token),
+      join_token_expires_at: new Date(Date.now() + 3_600_000).toISOString(),
+      ...overrides,
+    });
+    return { id, token };
+  }
+
+  async create<K extends 'server' | 'assignment' | 'application'>(
+    kind: K,
+    id: string,
+    desired: object,
+  ): Promise<Resource<K>> {
+    const unit = this.repo.begin();
+    const it = unit.create(kind, id, kinds[kind].desired.parse(desired) as DesiredOf<K>);
+    await commit(unit);
+    return it;
+  }
+
+  assignment(server: string, overrides: object = {}, spec: object = {}): Promise<Resource<'assignment'>> {
+    return this.create('assignment', randomUUID(), assignmentState(server, overrides, spec));
+  }
+
+  async delete(kind: 'server' | 'assignment', id: string): Promise<void> {
+    const it = await this.repo.get(kind, id);
+    if (it === undefined) throw new Error(`There is no ${kind} ${id}`);
+    const unit = this.repo.begin();
+    unit.requestDelete(it);
+    await commit(unit);
+  }
+
+  identity(server: { id: string; token?: string }, folder = server.id): Promise<Identity> {
+    return openIdentity(join(this.folder, folder), server.token);
+  }
+
+  /** Connects an agent until the answer is disposed of. */
+  async agent(
+    replica: Pick<TestReplica, 'url'>,
+    server: { id: string; token?: string },
+    backend: Backend,
+    options: { folder?: string; machineId?: string; bootId?: string } = {},
+  ): Promise<AsyncDisposable> {
+    const identity = await this.identity(server, options.folder);
+    const stop = new AbortController();
+    const running = connect(
+      {
+        url: `${replica.url}/${tenant}`,
+        identity,
+        machine: { machineId: options.machineId ?? 'machine', bootId: options.bootId ?? 'boot' },
+        agentVersion: '1.2.3',
+        runtime: { name: 'mock', version: '1' },
+        backend,
+        clock: systemClock,
+        random: Math.random,
+        log: pino({ level: process.env['TEST_LOG'] ?? 'silent' }),
+      },
+      stop.signal,
+    );
+    const handle = {
+      async [Symbol.asyncDispose]() {
+        stop.abort();
+        await running;
+      },
+    };
+    this.#cleanup.use(handle);
+    return handle;
+  }
+
+  /** Waits until the server's agent is connected. */
+  connected(replica: Pick<TestReplica, 'mirror'>, server: string): Promise<unknown> {
+    return eventually(replica.mirror, () => replica.mirror.tenant(tenant).agent(server));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#cleanup.disposeAsync();
+  }
+}
+
+export function assignmentState(server: string, overrides: object = {}, spec: object = {}): object {
+  return {
+    server_id: server,
+    project_id: randomUUID(),
+    environment_id: randomUUID(),
+    workload_kind: 'application',
+    workload_id: randomUUID(),
+    workload_name: 'web',
+    deployment_id: randomUUID(),
+    run: 'running',
+    spec_hash: 'hash-1',
+    spec: {
+      type: 'service',
+      slot: 0,
+      image: 'example/web:1',
+      restart_policy: 'always',
+      network: 'sp-test',
+      alias: 'web',
+      ...spec,
+    },
+    ...overrides,
+  };
+}
