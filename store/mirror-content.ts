@@ -85,6 +85,7 @@ export class MirrorContent {
   readonly unreadable = new Set<string>();
   readonly #options: Options;
   readonly #tables = new Map<string, Map<KindName, ObjectTable>>();
+  readonly #empty = new Map<KindName, ObjectTable>();
   readonly #desired = new Map<string, Stored<DesiredRecord<unknown>>>();
   readonly #observed = new Map<string, Stored<{ state?: State }>>();
   readonly #agents = new Map<string, LiveAgent>();
@@ -95,8 +96,16 @@ export class MirrorContent {
     this.#options = options;
   }
 
-  table<K extends KindName>(tenant: string, kind: K): ObjectTable<K> | undefined {
-    return this.#tables.get(tenant)?.get(kind) as ObjectTable<K> | undefined; // the table under K is of kind K
+  /** To read only: tenants without objects of that kind share an empty one. */
+  table<K extends KindName>(tenant: string, kind: K): ObjectTable<K> {
+    const table = this.#tables.get(tenant)?.get(kind) ?? this.#emptyTable(kind);
+    return table as unknown as ObjectTable<K>; // the table under K is of kind K
+  }
+
+  #emptyTable(kind: KindName): ObjectTable {
+    const table = this.#empty.get(kind) ?? new ObjectTable(kind);
+    this.#empty.set(kind, table);
+    return table;
   }
 
   key(key: string): KeyRecord | undefined {

@@ -1,5 +1,5 @@
 import { wait } from './clock.ts';
-import { isCompacted, isRewound, isUnavailable, unavailable } from './errors.ts';
+import { isCompacted, isRewound, isUnavailable, rewound, unavailable } from './errors.ts';
 import { keys } from './keys.ts';
 import { MirrorContent } from './mirror-content.ts';
 import type { Difference } from './mirror-content.ts';
@@ -73,9 +73,9 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     const content = this.#content;
     return {
       tenant,
-      get: (kind, id) => content.table(tenant, kind)?.get(id),
-      by: (kind, index, value) => content.table(tenant, kind)?.by(index, value) ?? [],
-      list: (kind) => content.table(tenant, kind)?.list() ?? [],
+      get: (kind, id) => content.table(tenant, kind).get(id),
+      by: (kind, index, value) => content.table(tenant, kind).by(index, value),
+      list: (kind) => content.table(tenant, kind).list(),
       agent: (server) => content.agent(tenant, server),
     };
   }
@@ -102,7 +102,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
 
   reached(wanted: Revision, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (this.#isReady && this.#applied >= wanted) {
+      if (this.#isOfThisHistory && this.#applied >= wanted) {
         resolve();
         return;
       }
@@ -126,6 +126,11 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     });
   }
 
+  /** In another history the same number means something else. */
+  get #isOfThisHistory(): boolean {
+    return this.#isReady && this.#incarnation === this.#options.store.incarnation;
+  }
+
   async close(): Promise<void> {
     const closed = new Error('Mirror is closed');
     this.#stop.abort(closed);
@@ -142,7 +147,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     for (let failures = 0; ; failures++) {
       let since = clock.monotonic();
       try {
-        if (this.#mustList || this.#incarnation !== this.#options.store.incarnation) await this.#fill(signal);
+        if (this.#mustList || !this.#isOfThisHistory) await this.#fill(signal);
         since = clock.monotonic();
         await this.#follow(signal);
       } catch (error) {
@@ -191,8 +196,10 @@ export class StoreMirror implements Mirror, AsyncDisposable {
 
   /** Ends by the signal or by throwing. */
   async #follow(signal: AbortSignal): Promise<void> {
+    const { store } = this.#options;
+    if (!this.#isOfThisHistory) throw rewound(store.incarnation, 'the store was replaced while it was listed');
     const from = revision(this.#applied + 1);
-    for await (const batch of this.#options.store.watch(keys.all, from, signal)) this.#apply(batch);
+    for await (const batch of store.watch(keys.all, from, signal)) this.#apply(batch);
     signal.throwIfAborted();
     throw unavailable('the watch ended by itself');
   }
@@ -211,6 +218,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
   #interrupted(error: unknown): void {
     const cause: Cause = causeOf(error);
     this.#mustList ||= cause !== 'unavailable';
+    if (cause === 'rewound') this.#incarnation = undefined;
     this.#metrics.interrupted(cause);
     const fields = { cause, applied: this.#applied, err: error };
     if (cause === 'failed') this.#options.log.error(fields, 'mirror failed');

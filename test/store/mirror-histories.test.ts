@@ -1,0 +1,235 @@
+import fc from 'fast-check';
+import { pino } from 'pino';
+import { expect, it } from 'vitest';
+import { systemClock } from '../../store/clock.ts';
+import { compacted, isConflict, rewound, unavailable } from '../../store/errors.ts';
+import { keys, parseKey } from '../../store/keys.ts';
+import { startMirror } from '../../store/mirror.ts';
+import type { Mirror, ObjectChange } from '../../store/mirror.ts';
+import { openRepository } from '../../store/repo.ts';
+import type { Repository } from '../../store/repo.ts';
+import type { ReadonlyResource, Resource } from '../../store/resource.ts';
+import { openSqlite } from '../../store/sqlite/open.ts';
+import type { Entry, Store } from '../../store/store.ts';
+import { uuidv5 } from '../../store/uuid.ts';
+import { eagerClock } from '../harness/eager-clock.ts';
+import { settle } from '../harness/fake-clock.ts';
+import { InterruptibleStore } from '../harness/interruptible-store.ts';
+import { projectObserved, projectState } from './states.ts';
+
+const namespace = '6ba7b810-9dad-11d1-80b4-00c04fd430c8';
+const tenants = ['acme', 'other'] as const;
+const owners = [0, 1, 2].map((n) => uuidv5(namespace, `owner/${n}`));
+
+interface Step {
+  what:
+    | 'create'
+    | 'change'
+    | 'label'
+    | 'observe'
+    | 'delete'
+    | 'touch key'
+    | 'drop key'
+    | 'cut'
+    | 'claim compacted'
+    | 'claim rewound'
+    | 'compact'
+    | 'compact unseen'
+    | 'replace'
+    | 'replace silently'
+    | 'breathe';
+  /** Which object, key or value. */
+  n: number;
+  tenant: (typeof tenants)[number];
+}
+
+const often = ['create', 'change', 'label', 'observe', 'delete', 'touch key', 'drop key', 'breathe'] as const;
+const seldom = [
+  'cut',
+  'claim compacted',
+  'claim rewound',
+  'compact',
+  'compact unseen',
+  'replace',
+  'replace silently',
+] as const;
+
+const step: fc.Arbitrary<Step> = fc.record({
+  what: fc.oneof(
+    { weight: 4, arbitrary: fc.constantFrom(...often) },
+    { weight: 1, arbitrary: fc.constantFrom(...seldom) },
+  ),
+  n: fc.nat(5),
+  tenant: fc.constantFrom(...tenants),
+});
+
+/** One store, the mirror of it, and what its listeners were told. */
+class World implements AsyncDisposable {
+  readonly store: InterruptibleStore;
+  readonly mirror: Mirror;
+  readonly told = new Map<string, ReadonlyResource>();
+  readonly toldKeys = new Map<string, string>();
+  #backend: Store & AsyncDisposable;
+
+  static async open(): Promise<World> {
+    return new World(await openSqlite({ path: ':memory:' }));
+  }
+
+  private constructor(backend: Store & AsyncDisposable) {
+    this.#backend = backend;
+    this.store = new InterruptibleStore(backend);
+    this.mirror = startMirror({ store: this.store, clock: eagerClock, log: pino({ level: 'silent' }) });
+    this.mirror.subscribe((change) => this.#hear(change));
+    this.mirror.subscribeKeys(({ key, before, after }) => {
+      expect(this.toldKeys.get(key)).toBe(before);
+      if (after === undefined) this.toldKeys.delete(key);
+      else this.toldKeys.set(key, after);
+    });
+  }
+
+  /** What was told first is where the next change begins. */
+  #hear({ tenant, kind, id, before, after, part }: ObjectChange): void {
+    const key = keys.desired(tenant, kind, id);
+    const known = this.told.get(key);
+    if (!(part === 'observed' && known === after)) expect(known).toBe(before);
+    if (after) this.told.set(key, after);
+    else this.told.delete(key);
+  }
+
+  async replace(error: Error): Promise<void> {
+    const next = await openSqlite({ path: ':memory:' });
+    const before = this.#backend;
+    this.#backend = next;
+    this.store.replace(next, error);
+    await before[Symbol.asyncDispose]();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.mirror.close();
+    await this.#backend[Symbol.asyncDispose]();
+  }
+}
+
+async function take({ what, n, tenant }: Step, world: World): Promise<void> {
+  const { store, mirror } = world;
+  const repo = openRepository(store, tenant, systemClock);
+  switch (what) {
+    case 'touch key':
+      await store.txn({ if: [], then: [{ put: keys.replica(`r${n}`), value: `${store.incarnation} ${n}` }] });
+      return;
+    case 'drop key':
+      await store.txn({ if: [], then: [{ delete: keys.replica(`r${n}`) }] });
+      return;
+    case 'cut':
+      store.cut(unavailable('cut'));
+      return;
+    case 'claim compacted':
+      store.cut(compacted(mirror.applied));
+      return;
+    case 'claim rewound':
+      store.cut(rewound(store.incarnation, 'so the test says'));
+      return;
+    case 'compact':
+      await store.compact(await store.revision());
+      return;
+    case 'compact unseen':
+      store.cut(unavailable('cut'));
+      await changeObject('change', n, repo);
+      await store.compact(await store.revision());
+      return;
+    case 'replace':
+      await world.replace(rewound('another', 'replaced'));
+      return;
+    case 'replace silently':
+      await world.replace(unavailable('replaced'));
+      return;
+    case 'breathe':
+      await settle(n);
+      return;
+    default:
+      await changeObject(what, n, repo);
+  }
+}
+
+type ObjectStep = 'create' | 'change' | 'label' | 'observe' | 'delete';
+
+async function changeObject(what: ObjectStep, n: number, repo: Repository): Promise<void> {
+  const id = uuidv5(namespace, `project/${n}`);
+  const it = await repo.get('project', id);
+  const unit = repo.begin();
+  if (what === 'create') unit.create('project', id, projectState({ name: `p${n}`, owner_id: owners[n % 3]! }));
+  else if (it) changeIn(unit, what, it);
+  try {
+    await unit.commit();
+  } catch (error) {
+    if (!isConflict(error)) throw error;
+  }
+}
+
+function changeIn(unit: ReturnType<Repository['begin']>, what: ObjectStep, it: Resource<'project'>): void {
+  const revision = it.meta.desiredRevision;
+  if (what === 'change')
+    unit.change(it, (draft) => {
+      draft.description = `after ${revision}`;
+      draft.owner_id = owners[revision % 3]!;
+    });
+  if (what === 'label') unit.label(it, { tier: `t${revision % 2}` });
+  if (what === 'observe') unit.observe(it, projectObserved(revision % 2 ? 'active' : 'deleting', it.meta.generation));
+  if (what === 'delete') {
+    unit.requestDelete(it);
+    unit.release(it, 'project');
+  }
+}
+
+async function everything(store: Store): Promise<Entry[]> {
+  const { entries, next } = await store.list(keys.all);
+  expect(next).toBeUndefined();
+  return entries;
+}
+
+async function expectEqual({ store, mirror, told, toldKeys }: World): Promise<void> {
+  await mirror.reached(await store.revision(), AbortSignal.timeout(10_000));
+  const entries = await everything(store);
+  const others = entries.filter(({ key }) => !['desired', 'observed'].includes(parseKey(key)?.area ?? ''));
+  expect(mirror.keysUnder('/setpoint/')).toEqual(
+    others.map(({ key, value, modRevision }) => ({ key, value, revision: modRevision })),
+  );
+  expect(toldKeys).toEqual(new Map(others.map(({ key, value }) => [key, value])));
+  const all: ReadonlyResource[] = [];
+  for (const tenant of tenants) {
+    const repo = openRepository(store, tenant, systemClock);
+    const view = mirror.tenant(tenant);
+    const expected: Resource<'project'>[] = [];
+    for (const { key } of entries) {
+      const meaning = parseKey(key);
+      if (meaning?.area === 'desired' && meaning.tenant === tenant)
+        expected.push((await repo.get('project', meaning.id))!);
+    }
+    expected.sort((a, b) => (a.meta.createdAt + a.meta.id < b.meta.createdAt + b.meta.id ? -1 : 1));
+    expect(view.list('project')).toEqual(expected);
+    for (const { meta } of expected)
+      expect(view.get('project', meta.id)).toBe(view.list('project').find((it) => it.meta.id === meta.id));
+    for (const owner of owners)
+      expect(view.by('project', 'owner', owner)).toEqual(expected.filter((it) => it.desired.owner_id === owner));
+    for (const tier of ['t0', 't1'])
+      expect(view.by('project', 'label', `tier=${tier}`)).toEqual(
+        expected.filter((it) => it.meta.labels['tier'] === tier),
+      );
+    all.push(...view.list('project'));
+  }
+  expect(new Set(told.values())).toEqual(new Set(all));
+  for (const it of told.values()) expect(all.includes(it)).toBe(true);
+}
+
+it('equals a full list after any history of writes, cuts, compactions and replacements', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+      await using world = await World.open();
+      for (const one of steps) await take(one, world);
+      await expectEqual(world);
+      await changeObject('create', 0, openRepository(world.store, 'acme', systemClock));
+      await expectEqual(world);
+    }),
+    { numRuns: 300 },
+  );
+}, 60_000);
