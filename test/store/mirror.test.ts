@@ -522,6 +522,24 @@ describe('an interrupted mirror', () => {
     expect(mirror.tenant('acme').list('project')).toHaveLength(20);
   });
 
+  it('does not take what stands at the same revision of another history for the same', async () => {
+    const [key, id] = [keys.leader('controllers'), randomId()];
+    async function write(to: Store, text: string): Promise<void> {
+      await to.txn({ if: [], then: [{ put: key, value: text }] });
+      const unit = openRepository(to, 'acme', systemClock).begin();
+      unit.create('project', id, projectState({ name: 'same', description: text }));
+      await unit.commit();
+    }
+    await write(backend, 'old');
+    const mirror = await started();
+    const other = cleanup.use(await openSqlite({ path: ':memory:' }));
+    await write(other, 'new');
+    store.replace(other, rewound(other.incarnation, 'replaced'));
+    await upToDate(mirror);
+    expect(mirror.key(key)?.value).toBe('new');
+    expect(mirror.tenant('acme').get('project', id)?.desired.description).toBe('new');
+  });
+
   it('waits longer after each failure, at most 30 s, and forgets them after two healthy minutes', async () => {
     const clock = new FakeClock();
     const mirror = await started({ clock, random: () => 1 });
