@@ -74,6 +74,7 @@ export const limits = {
   },
   rotation: {
     everyMs: 10 * minute,
+    pageSize: 200,
     /** Between two writes, so that a rotation does not crowd out users. */
     paceMs: 20,
   },

@@ -1,0 +1,144 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { wait } from '../../store/clock.ts';
+import { committed } from '../../store/commit-failure.ts';
+import { isConflict } from '../../store/errors.ts';
+import { keys } from '../../store/keys.ts';
+import { isKindName, kinds as declared, type KindName } from '../../store/kinds/kinds.ts';
+import type { ObjectChange } from '../../store/mirror.ts';
+import type { Repository, Unit } from '../../store/repo.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Term } from '../runtime/leader.ts';
+import { limits } from '../runtime/limits.ts';
+import type { Background, BackgroundDeps } from '../runtime/manager.ts';
+import { KeyedQueue, type After } from '../runtime/queue.ts';
+import { removeOrphans } from './orphans.ts';
+import { judge, surplusDeployments, suspects, type Verdict } from './verdict.ts';
+
+const allKinds = Object.keys(declared) as KindName[]; // the keys of `kinds` are the names
+
+/**
+ * Requests the deletion of what nobody should hold any more: objects whose blocking owner goes, histories beyond their
+ * bound, what is over. The mirror makes it look, the store decides: no deletion follows from the mirror alone.
+ */
+export const garbage: Background = {
+  name: 'garbage',
+  async run(term, deps) {
+    const { mirror, clock, random, log, pool, metrics } = deps;
+    await using queue = new KeyedQueue({
+      name: 'garbage',
+      concurrency: limits.garbage.concurrency,
+      pool,
+      clock,
+      random,
+      log,
+      run: (key, signal) => collect(key, term, deps, signal),
+    });
+    using subscriptions = new DisposableStack();
+    subscriptions.defer(metrics.observe(queue));
+    subscriptions.defer(mirror.subscribe((change) => onChange(change, queue, deps)));
+    await Promise.all([sweeps(queue, term, deps), orphanSweeps(term, deps)]);
+  },
+};
+
+function onChange(change: ObjectChange, queue: KeyedQueue, { mirror, clock, log }: BackgroundDeps): void {
+  const { tenant } = change;
+  const view = mirror.tenant(tenant);
+  const now = clock.now().getTime();
+  try {
+    for (const it of suspects(change, view, allKinds)) if (judge(it, view, now) !== undefined) add(queue, it);
+  } catch (error) {
+    log.error({ err: error, kind: change.kind, id: change.id }, 'Change was not judged; the sweep will');
+  }
+}
+
+function add(queue: KeyedQueue, { meta: { tenant, kind, id } }: ReadonlyResource): void {
+  queue.add(`${tenant}/${kind}/${id}`, { priority: limits.queue.backgroundPriority });
+}
+
+/** What no change announces: time that passes, and what changed while nobody led. Ends by throwing. */
+async function sweeps(queue: KeyedQueue, term: Term, deps: BackgroundDeps): Promise<void> {
+  for (;;) {
+    await sweep(queue, deps);
+    await wait(deps.clock, limits.garbage.sweepMs, term.signal);
+  }
+}
+
+async function sweep(queue: KeyedQueue, { mirror, clock }: BackgroundDeps): Promise<void> {
+  const now = clock.now().getTime();
+  for (const tenant of mirror.tenants()) {
+    const view = mirror.tenant(tenant);
+    for (const kind of allKinds) {
+      let judged = 0;
+      for (const it of view.list(kind) as readonly ReadonlyResource[]) {
+        if (judge(it, view, now) !== undefined) add(queue, it);
+        if (++judged % limits.garbage.pageSize === 0) await turn();
+      }
+    }
+  }
+}
+
+async function orphanSweeps(term: Term, deps: BackgroundDeps): Promise<void> {
+  const seen = new Map();
+  for (;;) {
+    try {
+      await removeOrphans(seen, term, deps);
+    } catch (error) {
+      if (term.signal.aborted) throw error;
+      deps.log.warn({ err: error }, 'Orphaned keys were not all looked for');
+    }
+    await wait(deps.clock, limits.garbage.orphanSweepMs, term.signal);
+  }
+}
+
+/** Judges once more, now with what the store says, and requests the deletion guarded by just that. */
+async function collect(key: string, term: Term, deps: BackgroundDeps, signal: AbortSignal): Promise<After> {
+  const [tenant, kind, id] = key.split('/');
+  if (tenant === undefined || kind === undefined || id === undefined || !isKindName(kind)) return { after: 'nothing' };
+  const view = deps.mirror.tenant(tenant);
+  const it = view.get(kind, id) as ReadonlyResource | undefined; // of any kind
+  const verdict = it && judge(it, view, deps.clock.now().getTime());
+  if (it === undefined || verdict === undefined) return { after: 'nothing' };
+  const repository = deps.repository(tenant);
+  const unit = repository.begin();
+  unit.guard(term.fence);
+  if (!(await isConfirmed(verdict, it, { repository, unit, deps }))) return { after: 'failure' };
+  signal.throwIfAborted();
+  unit.requestDelete(it);
+  try {
+    committed(await unit.commit());
+  } catch (error) {
+    if (isConflict(error)) return { after: 'failure' };
+    throw error;
+  }
+  deps.metrics.collected.inc({ kind, cause: verdict.cause });
+  deps.log.info({ kind, id, cause: verdict.cause }, 'Garbage is deleted');
+  return { after: 'nothing' };
+}
+
+/** Whether the store agrees with the mirror; the unit then guards that it still does at the commit. */
+async function isConfirmed(
+  verdict: Verdict,
+  it: ReadonlyResource,
+  { repository, unit, deps }: { repository: Repository; unit: Unit; deps: BackgroundDeps },
+): Promise<boolean> {
+  const { tenant } = it.meta;
+  switch (verdict.cause) {
+    case 'expired':
+      return true;
+    case 'owner': {
+      const { kind, id } = verdict.owner;
+      const owner = await repository.get(kind, id);
+      if (owner === undefined) unit.guard({ key: keys.desired(tenant, kind, id), is: 'absent' });
+      else unit.require(owner);
+      return owner?.meta.deletionRequestedAt !== undefined || owner === undefined;
+    }
+    case 'surplus': {
+      if (verdict.holder.kind !== 'application') return true;
+      const application = await repository.get('application', verdict.holder.id);
+      if (application === undefined) return false;
+      unit.require(application as ReadonlyResource); // of any kind
+      const all = deps.mirror.tenant(tenant).by('deployment', 'application', application.meta.id);
+      return surplusDeployments(application, all).some(({ meta }) => meta.id === it.meta.id);
+    }
+  }
+}

@@ -1,0 +1,103 @@
+import { isKindName } from '../../store/kinds/kinds.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { OwnerRef, ReadonlyResource, Ref } from '../../store/resource.ts';
+import { isKind } from '../runtime/kind-guard.ts';
+import { limits } from '../runtime/limits.ts';
+
+/** Why an object should go. */
+export type Verdict =
+  /** That blocking owner is gone or being deleted. */
+  | { cause: 'owner'; owner: OwnerRef }
+  /** Newer ones of its kind fill the place that there is. `holder` says what must not go, and must not change meanwhile. */
+  | { cause: 'surplus'; holder: Ref }
+  /** Its time is over. */
+  | { cause: 'expired' };
+
+/** Whether an object should go, as far as the view knows. Pure; `now` is the wall clock in milliseconds. */
+export function judge(it: ReadonlyResource, view: TenantView, now: number): Verdict | undefined {
+  if (it.meta.deletionRequestedAt !== undefined) return undefined;
+  const owner = it.meta.owners.find((ref) => ref.blocks && isKindName(ref.kind) && !lives(view.get(ref.kind, ref.id)));
+  if (owner !== undefined) return { cause: 'owner', owner: { ...owner } };
+  if (isExpired(it, now)) return { cause: 'expired' };
+  if (isKind(it, 'deployment')) return judgeDeployment(it, view);
+  if (isKind(it, 'notification')) {
+    const all = view.by('notification', 'user', it.desired.user_id);
+    const isSurplus = all.indexOf(it) < all.length - limits.notifications.perUser;
+    return isSurplus ? { cause: 'surplus', holder: { kind: 'user', id: it.desired.user_id } } : undefined;
+  }
+  return undefined;
+}
+
+function lives(owner: ReadonlyResource | undefined): boolean {
+  return owner !== undefined && owner.meta.deletionRequestedAt === undefined;
+}
+
+function isExpired(it: ReadonlyResource, now: number): boolean {
+  if (isKind(it, 'session')) return Date.parse(it.desired.expires_at) <= now;
+  if (isKind(it, 'notification')) return Date.parse(it.meta.createdAt) + limits.notifications.keepMs <= now;
+  if (!isKind(it, 'operation') || it.observed?.finished_at === undefined) return false;
+  return Date.parse(it.observed.finished_at) + limits.garbage.operationsKeepMs <= now;
+}
+
+function judgeDeployment(it: ReadonlyResource<'deployment'>, view: TenantView): Verdict | undefined {
+  const application = view.get('application', it.desired.application_id);
+  if (application === undefined) return undefined;
+  const all = view.by('deployment', 'application', application.meta.id);
+  return surplusDeployments(application, all).includes(it)
+    ? { cause: 'surplus', holder: { kind: 'application', id: application.meta.id } }
+    : undefined;
+}
+
+/**
+ * The deployments of an application beyond the newest 20. Never one that it converges to, that serves, that served
+ * successfully before (a rollback goes there), or that has not ended. Pure.
+ */
+export function surplusDeployments(
+  application: ReadonlyResource<'application'>,
+  deployments: readonly ReadonlyResource<'deployment'>[],
+): ReadonlyResource<'deployment'>[] {
+  if (deployments.length <= limits.garbage.deploymentsPerApplication) return [];
+  const newestFirst = deployments.toSorted((a, b) => b.desired.number - a.desired.number);
+  const current = application.observed?.current_deployment_id;
+  const previous = newestFirst.find((it) => it.observed?.phase === 'succeeded' && it.meta.id !== current);
+  const kept = new Set([application.desired.deployment_id, current, previous?.meta.id]);
+  return newestFirst
+    .slice(limits.garbage.deploymentsPerApplication)
+    .filter((it) => !kept.has(it.meta.id) && hasEnded(it));
+}
+
+function hasEnded({ observed }: ReadonlyResource<'deployment'>): boolean {
+  switch (observed?.phase) {
+    case 'succeeded':
+    case 'failed':
+    case 'cancelled':
+    case 'superseded':
+      return true;
+    case 'queued':
+    case 'building':
+    case 'deploying':
+    case undefined:
+      return false;
+  }
+}
+
+/** Objects whose verdict may differ after a change of `changed`: itself, what it owns, and its siblings in a history. */
+export function suspects(
+  changed: { before?: ReadonlyResource; after?: ReadonlyResource },
+  view: TenantView,
+  kinds: readonly KindName[],
+): ReadonlyResource[] {
+  const { before, after } = changed;
+  const it = after ?? before;
+  if (it === undefined) return [];
+  const { id } = it.meta;
+  const found: ReadonlyResource[] = after === undefined ? [] : [after];
+  if (!lives(after))
+    for (const kind of kinds) found.push(...(view.by(kind, 'owner', id) as readonly ReadonlyResource[])); // of any kind
+  if (isKind(it, 'deployment'))
+    found.push(...(view.by('deployment', 'application', it.desired.application_id) as readonly ReadonlyResource[])); // as above
+  if (isKind(it, 'notification') && before === undefined)
+    found.push(...(view.by('notification', 'user', it.desired.user_id).slice(0, 1) as readonly ReadonlyResource[])); // as above
+  return found;
+}

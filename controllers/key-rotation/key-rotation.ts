@@ -1,0 +1,84 @@
+import { wait } from '../../store/clock.ts';
+import { keys, parseKey } from '../../store/keys.ts';
+import type { Resealer } from '../../store/seal.ts';
+import type { Entry } from '../../store/store.ts';
+import { limits } from '../runtime/limits.ts';
+import type { Term } from '../runtime/leader.ts';
+import type { Background, BackgroundDeps } from '../runtime/manager.ts';
+
+/** What one pass over all records did. */
+export interface RotationPass {
+  resealed: number;
+  /** Written by others meanwhile: the next pass sees them. */
+  contended: number;
+  /** A value in them does not open. */
+  unreadable: number;
+}
+
+/**
+ * Seals anew with the current key what an older one sealed. The records change in place: no generation grows, so
+ * nothing restarts. Paced, so that users do not notice; whoever writes at the same time wins, and the next pass comes
+ * back.
+ */
+export function keyRotation(resealer: Pick<Resealer, 'resealRecord'>): Background {
+  return {
+    name: 'key-rotation',
+    async run(term, deps) {
+      for (;;) {
+        try {
+          const { resealed, contended, unreadable } = await rotate(resealer, term, deps);
+          if (resealed + contended + unreadable > 0)
+            deps.log.info({ resealed, contended, unreadable }, 'Secrets were sealed with the current key');
+        } catch (error) {
+          if (term.signal.aborted) return;
+          deps.log.warn({ err: error }, 'Secrets were not all sealed with the current key');
+        }
+        await wait(deps.clock, limits.rotation.everyMs, term.signal);
+      }
+    },
+  };
+}
+
+/** One pass over all desired and observed records. */
+export async function rotate(
+  resealer: Pick<Resealer, 'resealRecord'>,
+  term: Term,
+  deps: Pick<BackgroundDeps, 'store' | 'clock' | 'log' | 'metrics'>,
+): Promise<RotationPass> {
+  const { store, clock, log, metrics } = deps;
+  const pass: RotationPass = { resealed: 0, contended: 0, unreadable: 0 };
+  let after: string | undefined;
+  do {
+    term.signal.throwIfAborted();
+    const page = await store.list(keys.all, { limit: limits.rotation.pageSize, ...(after !== undefined && { after }) });
+    for (const entry of page.entries) {
+      const value = renewed(entry);
+      if (value === undefined) continue;
+      const result = await store.txn({
+        if: [term.fence, { key: entry.key, is: 'at', revision: entry.modRevision }],
+        then: [{ put: entry.key, value }],
+      });
+      if (result.committed) {
+        pass.resealed++;
+        metrics.resealed.inc();
+      } else pass.contended++;
+      await wait(clock, limits.rotation.paceMs, term.signal);
+    }
+    after = page.next;
+  } while (after !== undefined);
+  return pass;
+
+  function renewed({ key, value }: Entry): string | undefined {
+    const meaning = parseKey(key);
+    if (meaning?.area !== 'desired' && meaning?.area !== 'observed') return undefined;
+    // Most records hold no secret: they need not be parsed to know it.
+    if (!value.includes('"$sealed"')) return undefined;
+    try {
+      return resealer.resealRecord(meaning.tenant, value);
+    } catch (error) {
+      pass.unreadable++;
+      log.error({ kind: meaning.kind, id: meaning.id, err: error }, 'Secret does not open with any known key');
+      return undefined;
+    }
+  }
+}
