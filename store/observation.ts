@@ -29,3 +29,9 @@ export function observation<K extends KindName>(
     write: { put: key, value: encodeObserved(definition, value) },
   };
 }
+
+/** @throws Error if the object is of another tenant: whoever writes for one tenant writes for no other. */
+export function expectTenant(it: ReadonlyResource, tenant: string): void {
+  if (it.meta.tenant !== tenant)
+    throw new Error(`Cannot write an object of another tenant than ${tenant}: ${it.meta.tenant}`);
+}

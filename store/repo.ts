@@ -4,7 +4,7 @@ import { definitionOf } from './definition.ts';
 import { conflict, conflictReason } from './errors.ts';
 import { keys } from './keys.ts';
 import type { DesiredOf, KindName, ObservedOf } from './kinds/kinds.ts';
-import { observation } from './observation.ts';
+import { expectTenant, observation } from './observation.ts';
 import { decodeDesired, decodeObserved } from './record.ts';
 import type { Codec } from './record.ts';
 import type { Condition, Meta, Observed, OwnerRef, ReadonlyResource, Resource } from './resource.ts';
@@ -133,6 +133,7 @@ export function openRepository(store: Store, tenant: string, clock: Clock): Repo
       }
     },
     async observe(it, observed, fence) {
+      expectTenant(it as ReadonlyResource, tenant); // an object of any kind is an object
       const { kind, id, desiredRevision, observedRevision } = it.meta;
       const change = observation(it, observed);
       if (!change) return { revision: observedRevision ?? desiredRevision, written: false };

@@ -1,12 +1,11 @@
 import { committed } from './commit-failure.ts';
 import { conflict } from './errors.ts';
-import type { CommitFailure } from './commit-failure.ts';
 import type { Clock } from './clock.ts';
 import { definitionOf } from './definition.ts';
 import { jsonEqual } from './json-equal.ts';
-import { keys } from './keys.ts';
+import { keys, parseKey } from './keys.ts';
 import type { DesiredOf, KindName } from './kinds/kinds.ts';
-import { observation } from './observation.ts';
+import { expectTenant, observation } from './observation.ts';
 import type { Observation } from './observation.ts';
 import { cloneResource, encodeDesired, succeed } from './record.ts';
 import type { CreateOptions, Unit } from './repo.ts';
@@ -34,9 +33,8 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
   let sent = false;
 
   function planOf(it: ReadonlyResource): Plan {
+    expectTenant(it, tenant);
     const { kind, id, desiredRevision } = it.meta;
-    if (it.meta.tenant !== tenant)
-      throw new Error(`Cannot write an object of another tenant than ${tenant}: ${it.meta.tenant}`);
     const key = keys.desired(tenant, kind, id);
     const known = plans.get(key);
     if (!known) {
@@ -140,7 +138,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
     create,
     change,
     label(it, labels) {
-      const plan = livePlanOf(it as ReadonlyResource); // a resource of any kind is a resource
+      const plan = livePlanOf(it as ReadonlyResource); // an object of any kind is an object
       plan.next.meta.labels = { ...labels };
       stamp(plan);
       return plan.next as Resource<typeof it.meta.kind>; // as in `change`
@@ -159,6 +157,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
       plan.removed ||= meta.finalizers.length === 0 && meta.deletionRequestedAt !== undefined;
     },
     observe(it, observed) {
+      expectTenant(it as ReadonlyResource, tenant); // as in `label`
       const key = keys.desired(tenant, it.meta.kind, it.meta.id);
       const change = observation(it, observed);
       if (change) observations.set(key, change);
@@ -195,7 +194,7 @@ function isWritten({ base, next }: Plan): boolean {
   const { meta } = next;
   return (
     meta.generation !== base.meta.generation ||
-    meta.updatedAt !== base.meta.updatedAt ||
+    !jsonEqual(meta.labels, base.meta.labels) ||
     !jsonEqual(meta.finalizers, base.meta.finalizers)
   );
 }
@@ -214,7 +213,8 @@ function nameChanges(plans: Iterable<Plan>): { guards: Guard[]; writes: Write[] 
     for (const name of before) if (!after.includes(name)) freed.add(name);
     for (const name of after) {
       if (before.includes(name)) continue;
-      if (claimed.has(name)) throw claimedTwice(next);
+      const holder = claimed.get(name);
+      if (holder) throw claimedTwice(name, next, holder);
       claimed.set(name, next);
     }
   }
@@ -266,7 +266,11 @@ function highestRead(plans: Iterable<Plan>): Revision {
   return highest;
 }
 
-function claimedTwice({ meta }: Resource): Error {
-  const reason: CommitFailure = { why: 'exists', ref: { kind: meta.kind, id: meta.id } };
-  return conflict(`Cannot use one name for two objects of one transaction: ${meta.kind} ${meta.id}`, reason);
+function claimedTwice(key: string, by: Resource, holder: Resource): Error {
+  const meaning = parseKey(key);
+  const { kind } = by.meta;
+  const what = `Cannot use one name for two objects of a transaction: ${kind} ${by.meta.id} and ${holder.meta.id}`;
+  if (meaning?.area !== 'unique') return conflict(what);
+  const { scope, name } = meaning;
+  return conflict(what, { why: 'name-taken', kind, scope, name, holder: holder.meta.id });
 }

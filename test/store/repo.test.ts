@@ -249,7 +249,7 @@ describe('a change', () => {
     const unit = repo.begin();
     unit.create('project', randomId(), projectState({ name: 'one' }));
     unit.create('project', randomId(), projectState({ name: 'ONE' }));
-    await expect(unit.commit()).rejects.toSatisfy(isConflict);
+    expect(await reasonOf(unit.commit())).toMatchObject({ why: 'name-taken', name: 'one' });
   });
 
   it('follows the owners of the kind and keeps those of the caller', async () => {
@@ -400,8 +400,10 @@ describe('a unit', () => {
 
   it('takes no object of another tenant', async () => {
     const it = await create('a');
-    const unit = openRepository(store, 'other', clock).begin();
-    expect(() => unit.requestDelete(it)).toThrow('another tenant');
+    const other = openRepository(store, 'other', clock);
+    expect(() => other.begin().requestDelete(it)).toThrow('another tenant');
+    expect(() => other.begin().observe(it, projectObserved('active'))).toThrow('another tenant');
+    await expect(other.observe(it, projectObserved('active'), [])).rejects.toThrow('another tenant');
   });
 
   it('without a write sends nothing and answers with the highest revision that was read', async () => {
@@ -437,6 +439,14 @@ describe('a unit', () => {
 });
 
 describe('labels', () => {
+  it('are written also in the instant in which the object was made', async () => {
+    const it = await create('a');
+    const unit = repo.begin();
+    unit.label(it, { tier: 'web' });
+    await expectCommitted(unit);
+    expect((await repo.get('project', it.meta.id))?.meta.labels).toEqual({ tier: 'web' });
+  });
+
   it('are replaced without a new generation', async () => {
     const it = await create('a');
     await clock.advance(1000);
