@@ -56,7 +56,8 @@ export const serviceKey = defineKind({
     project_id: Id.optional(),
     expires_at: Timestamp.optional(),
   }),
-  observed: z.object({}),
+  /** Written by the interface, at most once in ten minutes. */
+  observed: z.object({ last_used_at: Timestamp.optional() }),
   unique: (d) => [{ scope: 'hash', name: d.hash }],
   owners: (d) => [{ kind: 'user', id: d.user_id, blocks: true }],
   indexes: { user: (d) => d.user_id, hash: (d) => d.hash },

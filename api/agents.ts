@@ -1,0 +1,20 @@
+import type { LogChunk } from '../agent-protocol/logs.ts';
+import type { CallParams, StreamParams } from '../agent-protocol/messages.ts';
+
+/** The agents of all servers, wherever their connections end. */
+export interface Agents {
+  /** The agent's answer. @throws AgentAway if it is not connected or goes away meanwhile; Error on its refusal. */
+  call(
+    tenant: string,
+    server: string,
+    params: CallParams,
+    options: { timeoutMs: number; signal: AbortSignal },
+  ): Promise<unknown>;
+  /** Chunks until the stream ends or the signal aborts; what the reader does not take, the agent does not send. */
+  stream(
+    tenant: string,
+    server: string,
+    params: StreamParams,
+    options: { signal: AbortSignal },
+  ): AsyncIterable<LogChunk>;
+}

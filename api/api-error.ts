@@ -1,0 +1,82 @@
+/** The codes that a client can meet, and the status that each has. The table is closed. */
+export const statusOfCode = {
+  BAD_REQUEST: 400,
+  UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  CONFLICT: 409,
+  TOO_MANY_REQUESTS: 429,
+  INTERNAL_ERROR: 500,
+  SERVICE_UNAVAILABLE: 503,
+} as const;
+export type ErrorCode = keyof typeof statusOfCode;
+
+/** Which field is wrong and why; `reason` is stable and for programs, `message` for people. */
+export interface ErrorDetail {
+  field: string;
+  reason: string;
+  message: string;
+}
+
+/** An answer that is an error: its text is sent. Every other error is a bug, and its text is not. */
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly details: readonly ErrorDetail[];
+  /** Seconds, sent as `Retry-After`. */
+  readonly retryAfter: number | undefined;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { details?: readonly ErrorDetail[]; retryAfter?: number; cause?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.name = 'ApiError';
+    this.code = code;
+    this.details = options.details ?? [];
+    this.retryAfter = options.retryAfter;
+  }
+
+  get status(): number {
+    return statusOfCode[this.code];
+  }
+}
+
+export function badRequest(message: string, details: readonly ErrorDetail[] = []): ApiError {
+  return new ApiError('BAD_REQUEST', message, { details });
+}
+
+/** A field of the body or the query that breaks a rule which its schema cannot say. */
+export function badField(field: string, reason: string, message: string): ApiError {
+  return new ApiError('BAD_REQUEST', message, { details: [{ field, reason, message }] });
+}
+
+export function unauthorized(message = 'Authentication is missing or not valid'): ApiError {
+  return new ApiError('UNAUTHORIZED', message);
+}
+
+export function forbidden(message = 'Not allowed'): ApiError {
+  return new ApiError('FORBIDDEN', message);
+}
+
+/** `kind` is a word for people, for example `Application`. */
+export function notFound(kind: string, field?: string): ApiError {
+  const message = `${kind} not found`;
+  return new ApiError(
+    'NOT_FOUND',
+    message,
+    field === undefined ? {} : { details: [{ field, reason: 'not_found', message }] },
+  );
+}
+
+export function conflicting(message: string, details: readonly ErrorDetail[] = []): ApiError {
+  return new ApiError('CONFLICT', message, { details });
+}
+
+export function tooMany(message: string, retryAfter: number): ApiError {
+  return new ApiError('TOO_MANY_REQUESTS', message, { retryAfter });
+}
+
+export function serviceUnavailable(message: string, cause?: unknown): ApiError {
+  return new ApiError('SERVICE_UNAVAILABLE', message, { cause, retryAfter: 1 });
+}

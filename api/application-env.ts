@@ -1,0 +1,47 @@
+import type { SealedValue } from '../store/kinds/define.ts';
+import type { SealPlace } from '../store/seal.ts';
+import type { RequestContext } from './context.ts';
+
+type Env = Readonly<Record<string, SealedValue>>;
+type Context = Pick<RequestContext, 'tenant' | 'sealer' | 'unsealer'>;
+
+/** Shown to whoever may know which variables there are, and not what they hold. */
+const mask = '********';
+
+/**
+ * Seals values for an application. A value that is the same as before keeps its ciphertext, so that writing the same
+ * again changes nothing.
+ */
+export function sealEnv(
+  ctx: Context,
+  applicationId: string,
+  values: Readonly<Record<string, string>>,
+  before: Env = {},
+): Record<string, SealedValue> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => {
+      const place = placeOf(ctx.tenant, applicationId, name);
+      const old = Object.hasOwn(before, name) ? before[name] : undefined;
+      const same = old !== undefined && ctx.unsealer.unseal(old, place) === value;
+      return [name, same ? old : ctx.sealer.seal(value, place)];
+    }),
+  );
+}
+
+/** @throws Error if a value does not open: never answers with less than everything. */
+export function unsealEnv(ctx: Context, applicationId: string, env: Env): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(env).map(([name, value]) => [
+      name,
+      ctx.unsealer.unseal(value, placeOf(ctx.tenant, applicationId, name)),
+    ]),
+  );
+}
+
+export function maskEnv(env: Env): Record<string, string> {
+  return Object.fromEntries(Object.keys(env).map((name) => [name, mask]));
+}
+
+function placeOf(tenant: string, id: string, name: string): SealPlace {
+  return { tenant, kind: 'application', id, path: `config.env.${name}` };
+}

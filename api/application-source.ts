@@ -1,0 +1,63 @@
+import type { Source } from '../store/kinds/application.ts';
+import type { DeepReadonly } from '../store/resource.ts';
+import { badField } from './api-error.ts';
+import type { ApplicationUpdate } from './resources/application.ts';
+
+type Fields = Pick<
+  ApplicationUpdate,
+  | 'source_type'
+  | 'repository_url'
+  | 'branch'
+  | 'dockerfile_path'
+  | 'build_context'
+  | 'build_args'
+  | 'image_url'
+  | 'compose_file'
+  | 'compose_path'
+>;
+
+/**
+ * The source that flat fields describe, starting from the one there is. @throws ApiError BAD_REQUEST for a field that
+ * the type needs and that is missing, or that belongs to another type.
+ */
+export function sourceFrom(fields: Fields, before?: DeepReadonly<Source>): Source {
+  const type = fields.source_type ?? before?.type;
+  switch (type) {
+    case 'image':
+      refuse(fields, type, ['repository_url', 'branch', 'dockerfile_path', 'build_context', 'build_args']);
+      return { type, image_url: needed('image_url', fields, before?.type === 'image' ? before.image_url : undefined) };
+    case 'git':
+      refuse(fields, type, ['image_url']);
+      return gitSource(fields, before?.type === 'git' ? before : undefined);
+    default:
+      throw badField('source_type', 'unsupported', 'Compose sources are not served yet: use git or image');
+  }
+}
+
+function gitSource(fields: Fields, before: DeepReadonly<Extract<Source, { type: 'git' }>> | undefined): Source {
+  const { build_context, build_args } = fields;
+  return {
+    type: 'git',
+    repository_url: needed('repository_url', fields, before?.repository_url),
+    branch: needed('branch', fields, before?.branch),
+    dockerfile_path: needed('dockerfile_path', fields, before?.dockerfile_path),
+    build_context: build_context === null ? '.' : (build_context ?? before?.build_context ?? '.'),
+    build_args: build_args === null ? {} : (build_args ?? { ...before?.build_args }),
+  };
+}
+
+type TextField = 'repository_url' | 'branch' | 'dockerfile_path' | 'image_url';
+
+function needed(field: TextField, fields: Fields, before: string | undefined): string {
+  const value = fields[field] === undefined ? before : fields[field];
+  if (value !== undefined && value !== null) return value;
+  throw badField(field, 'required', `${field} is required for this source_type`);
+}
+
+/** A value for another type of source would be lost without a word. */
+function refuse(fields: Fields, type: string, names: readonly (keyof Fields)[]): void {
+  for (const name of [...names, 'compose_file', 'compose_path'] as const) {
+    if (fields[name] !== undefined && fields[name] !== null)
+      throw badField(name, 'unsupported', `${name} does not belong to a source of type ${type}`);
+  }
+}

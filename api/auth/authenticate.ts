@@ -1,0 +1,70 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../../store/clock.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Principal } from './principal.ts';
+import { hashServiceKey, isServiceKeyForm } from './service-key.ts';
+import type { Tokens } from './tokens.ts';
+
+interface Dependencies {
+  tokens: Tokens;
+  /** Shows everything that was committed before the request: a logout on another replica counts. */
+  view: TenantView;
+  clock: Clock;
+}
+
+/**
+ * Who sends these headers. The session or key must live and its user must not be disabled, now; `undefined` for a
+ * credential that is missing or no longer good.
+ */
+export async function authenticate(headers: IncomingHttpHeaders, deps: Dependencies): Promise<Principal | undefined> {
+  const { authorization } = headers;
+  if (authorization !== undefined) {
+    const [scheme, token, ...rest] = authorization.split(' ');
+    if (scheme?.toLowerCase() !== 'bearer' || token === undefined || rest.length > 0) return undefined;
+    return byToken(token, deps);
+  }
+  const key = headers['x-service-key'];
+  return typeof key === 'string' ? byServiceKey(key, deps) : undefined;
+}
+
+export async function byToken(token: string, deps: Dependencies): Promise<Principal | undefined> {
+  const claims = await deps.tokens.verify(token, deps.view.tenant);
+  if (claims === undefined) return undefined;
+  const session = deps.view.get('session', claims.sessionId);
+  if (session === undefined || session.desired.user_id !== claims.userId) return undefined;
+  return principal({ type: 'session', session }, session.desired.user_id, deps);
+}
+
+function byServiceKey(text: string, deps: Dependencies): Principal | undefined {
+  if (!isServiceKeyForm(text)) return undefined;
+  const hash = hashServiceKey(text);
+  const [key] = deps.view.by('service_key', 'hash', hash);
+  if (key === undefined || !timingSafeEqual(Buffer.from(key.desired.hash), Buffer.from(hash))) return undefined;
+  return principal({ type: 'key', key }, key.desired.user_id, deps);
+}
+
+/** Whether what a principal was authenticated by is still good, by what the mirror shows. */
+export function isStillGood(it: Principal, view: TenantView, clock: Clock): boolean {
+  const proof =
+    it.by.type === 'session' ? view.get('session', it.by.session.meta.id) : view.get('service_key', it.by.key.meta.id);
+  const user = view.get('user', it.user.meta.id);
+  return proof !== undefined && user !== undefined && isLive(proof, clock) && isEnabled(user);
+}
+
+function principal(by: Principal['by'], userId: string, { view, clock }: Dependencies): Principal | undefined {
+  if (!isLive(by.type === 'session' ? by.session : by.key, clock)) return undefined;
+  const user = view.get('user', userId);
+  return user !== undefined && isEnabled(user) ? { user, by } : undefined;
+}
+
+function isLive(proof: ReadonlyResource<'session'> | ReadonlyResource<'service_key'>, clock: Clock): boolean {
+  const { expires_at } = proof.desired;
+  if (proof.meta.deletionRequestedAt !== undefined) return false;
+  return expires_at === undefined || Date.parse(expires_at) > clock.now().getTime();
+}
+
+function isEnabled(user: ReadonlyResource<'user'>): boolean {
+  return !user.desired.disabled && user.meta.deletionRequestedAt === undefined;
+}

@@ -1,0 +1,70 @@
+import type { RequestContext } from '../context.ts';
+import { tokenLifeMs } from './signing-keys.ts';
+import { commit } from '../../store/unit.ts';
+import type { Unit } from '../../store/repo.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+
+type Context = Pick<RequestContext, 'tenant' | 'view' | 'repo' | 'clock' | 'random' | 'tokens' | 'request' | 'fresh'>;
+
+/** Expired sessions that one login clears away. */
+const clearedPerLogin = 5;
+/** Sessions that one transaction ends: each takes a guard and three deletions. */
+const endedPerTransaction = 10;
+
+/** Adds a session of the user to the unit; its token is good once the unit is committed. */
+export async function startSession(
+  ctx: Context,
+  unit: Unit,
+  user: Pick<ReadonlyResource<'user'>, 'meta'>,
+): Promise<{ token: string; expires_at: string }> {
+  const now = ctx.clock.now().getTime();
+  const expiresAt = new Date(now + tokenLifeMs);
+  const sessionId = ctx.random.id();
+  unit.create('session', sessionId, {
+    user_id: user.meta.id,
+    expires_at: expiresAt.toISOString(),
+    source: ctx.request.address,
+    user_agent: ctx.request.userAgent,
+  });
+  const expired = ctx.view
+    .by('session', 'user', user.meta.id)
+    .filter((session) => Date.parse(session.desired.expires_at) <= now);
+  for (const session of expired.slice(0, clearedPerLogin)) unit.requestDelete(session);
+  const claims = { tenant: ctx.tenant, userId: user.meta.id, sessionId, expiresAt: expiresAt.getTime() };
+  return { token: await ctx.tokens.sign(claims), expires_at: expiresAt.toISOString() };
+}
+
+/**
+ * Ends sessions of a user before a change that makes them invalid, all but as many as fit into that change's own
+ * transaction, which are added to `unit`. Cut in between, somebody must log in again and nothing else happened.
+ */
+export async function endOtherSessions(
+  ctx: Context,
+  unit: Unit,
+  userId: string,
+  keep: string | undefined,
+): Promise<void> {
+  for (;;) {
+    const others = otherSessions(ctx, userId, keep);
+    if (others.length <= endedPerTransaction) {
+      for (const session of others) unit.requestDelete(session);
+      return;
+    }
+    const batch = ctx.repo.begin();
+    for (const session of others.slice(0, endedPerTransaction)) batch.requestDelete(session);
+    await commit(batch);
+    await ctx.fresh();
+  }
+}
+
+/** Ends the sessions that began while the change was under way. */
+export async function endLateSessions(ctx: Context, userId: string, keep: string | undefined): Promise<void> {
+  await ctx.fresh();
+  const unit = ctx.repo.begin();
+  await endOtherSessions(ctx, unit, userId, keep);
+  await commit(unit);
+}
+
+function otherSessions(ctx: Context, userId: string, keep: string | undefined): ReadonlyResource<'session'>[] {
+  return ctx.view.by('session', 'user', userId).filter((session) => session.meta.id !== keep);
+}

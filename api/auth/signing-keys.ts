@@ -1,0 +1,104 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { z } from 'zod';
+import type { Clock } from '../../store/clock.ts';
+import { keys } from '../../store/keys.ts';
+import { Sealed } from '../../store/kinds/fields.ts';
+import type { SealPlace, Sealer, Unsealer } from '../../store/seal.ts';
+import type { Entry, Store } from '../../store/store.ts';
+import type { Random } from '../random.ts';
+
+/** Life of a token. A key verifies that much longer than it signs. */
+export const tokenLifeMs = 24 * 3_600_000;
+const skewMs = 60_000;
+
+const SigningKey = z.object({
+  kid: z.string(),
+  created_at: z.iso.datetime(),
+  /** Ed25519, raw, base64url. */
+  public: z.string(),
+  private: Sealed,
+});
+/** Oldest first; the last one signs. */
+const Ring = z.object({ v: z.literal(1), keys: z.array(SigningKey).min(1) });
+type Ring = z.infer<typeof Ring>;
+
+export interface SigningKeys {
+  /** Key that signs, with its id. */
+  current: { kid: string; key: KeyObject };
+  /** Every key that verifies, by its id. */
+  verifying: ReadonlyMap<string, KeyObject>;
+}
+
+interface Dependencies {
+  store: Pick<Store, 'get' | 'txn'>;
+  sealer: Sealer;
+  clock: Clock;
+  random: Random;
+}
+
+export const signingKeysKey = keys.meta('signing-keys');
+
+/** The stored keys; makes the first one. Of several replicas that start at once, one makes it. */
+export async function ensureSigningKeys(deps: Dependencies): Promise<string> {
+  for (;;) {
+    const stored = await deps.store.get(signingKeysKey);
+    if (stored !== undefined) return stored.value;
+    await write(deps, undefined, []);
+  }
+}
+
+/** Adds a key that signs from now on, and drops the ones whose last token has expired. Nobody needs to restart. */
+export async function rotateSigningKeys(deps: Dependencies): Promise<void> {
+  for (;;) {
+    const stored = await deps.store.get(signingKeysKey);
+    const now = deps.clock.now().getTime();
+    const ring = stored === undefined ? [] : Ring.parse(JSON.parse(stored.value)).keys;
+    const inUse = ring.filter((_, at) => {
+      const successor = ring[at + 1];
+      return successor === undefined || now - Date.parse(successor.created_at) <= tokenLifeMs + skewMs;
+    });
+    if (await write(deps, stored, inUse)) return;
+  }
+}
+
+/** Opens what is stored. @throws Error if it cannot be read or unsealed: without its keys the interface must not start. */
+export function openSigningKeys(value: string, unsealer: Unsealer): SigningKeys {
+  const ring = Ring.parse(JSON.parse(value)).keys;
+  const newest = ring.at(-1);
+  if (newest === undefined) throw new Error('Signing keys must not be empty');
+  const secret = unsealer.unseal(newest.private, placeOf(newest.kid));
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x: newest.public, d: secret };
+  return {
+    current: { kid: newest.kid, key: createPrivateKey({ key: jwk, format: 'jwk' }) },
+    verifying: new Map(ring.map((key) => [key.kid, publicKey(key.public)])),
+  };
+}
+
+async function write(
+  { store, sealer, clock, random }: Dependencies,
+  stored: Entry | undefined,
+  older: Ring['keys'],
+): Promise<boolean> {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const { x, d } = privateKey.export({ format: 'jwk' });
+  if (x === undefined || d === undefined) throw new Error('Generated key must be Ed25519');
+  const kid = random.bytes(9).toString('base64url');
+  const key = { kid, created_at: clock.now().toISOString(), public: x, private: sealer.seal(d, placeOf(kid)) };
+  const ring: Ring = { v: 1, keys: [...older, key] };
+  const guard =
+    stored === undefined
+      ? ({ key: signingKeysKey, is: 'absent' } as const)
+      : ({ key: signingKeysKey, is: 'at', revision: stored.modRevision } as const);
+  const result = await store.txn({ if: [guard], then: [{ put: signingKeysKey, value: JSON.stringify(ring) }] });
+  return result.committed;
+}
+
+/** Keys belong to the installation: no tenant can have this name. */
+function placeOf(kid: string): SealPlace {
+  return { tenant: '*', kind: 'signing_key', id: kid, path: 'private' };
+}
+
+function publicKey(x: string): KeyObject {
+  return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
+}

@@ -1,0 +1,156 @@
+import { createHash } from 'node:crypto';
+import { jwtVerify, SignJWT } from 'jose';
+import type { JWTPayload } from 'jose';
+import type { Clock } from '../../store/clock.ts';
+import type { Mirror } from '../../store/mirror.ts';
+import type { Sealer, Unsealer } from '../../store/seal.ts';
+import type { Store } from '../../store/store.ts';
+import type { Random } from '../random.ts';
+import { ensureSigningKeys, openSigningKeys, signingKeysKey } from './signing-keys.ts';
+
+const issuer = 'setpoint';
+const type = 'JWT';
+const maxRemembered = 10_000;
+const reloadAtMostEveryMs = 1000;
+
+/** What a token says; rights are not in it. */
+export interface Claims {
+  tenant: string;
+  userId: string;
+  sessionId: string;
+  /** Wall clock, milliseconds since 1970. */
+  expiresAt: number;
+}
+
+export interface Tokens {
+  sign(claims: Claims): Promise<string>;
+  /** `undefined` for a token that is not ours, not for this tenant, or expired. Whether its session lives is not asked. */
+  verify(token: string, tenant: string): Promise<Claims | undefined>;
+  close(): void;
+}
+
+/**
+ * Tokens are JWTs signed with Ed25519: no other algorithm and no key from outside the own list is accepted. A verified
+ * one is remembered by its hash until its session goes, since verifying costs more than everything else of a read.
+ */
+export async function createTokens(deps: {
+  store: Pick<Store, 'get' | 'txn'>;
+  mirror: Pick<Mirror, 'subscribe' | 'subscribeKeys'>;
+  sealer: Sealer;
+  unsealer: Unsealer;
+  clock: Clock;
+  random: Random;
+}): Promise<Tokens> {
+  const { store, mirror, unsealer, clock } = deps;
+  let ring = openSigningKeys(await ensureSigningKeys(deps), unsealer);
+  let reloadedAt = clock.monotonic();
+  const remembered = new Map<string, Claims>();
+  const bySession = new Map<string, Set<string>>();
+
+  const forgetHash = (hash: string): void => {
+    const claims = remembered.get(hash);
+    if (claims === undefined) return;
+    remembered.delete(hash);
+    const hashes = bySession.get(claims.sessionId);
+    hashes?.delete(hash);
+    if (hashes?.size === 0) bySession.delete(claims.sessionId);
+  };
+  const remember = (hash: string, claims: Claims): void => {
+    const [oldest] = remembered.keys();
+    if (remembered.size >= maxRemembered && oldest !== undefined) forgetHash(oldest);
+    remembered.set(hash, claims);
+    const hashes = bySession.get(claims.sessionId);
+    if (hashes === undefined) bySession.set(claims.sessionId, new Set([hash]));
+    else hashes.add(hash);
+  };
+
+  const unsubscribe = [
+    mirror.subscribeKeys((change) => {
+      if (change.key !== signingKeysKey || change.after === undefined) return;
+      ring = openSigningKeys(change.after, unsealer);
+      remembered.clear();
+      bySession.clear();
+    }),
+    mirror.subscribe((change) => {
+      if (change.kind !== 'session' || change.after !== undefined) return;
+      for (const hash of bySession.get(change.id) ?? []) forgetHash(hash);
+    }),
+  ];
+
+  /** Another replica may have signed with a key that this one's mirror does not show yet. */
+  const keyOf = async (kid: string | undefined) => {
+    const known = kid === undefined ? undefined : ring.verifying.get(kid);
+    if (known !== undefined || kid === undefined || clock.monotonic() - reloadedAt < reloadAtMostEveryMs) return known;
+    reloadedAt = clock.monotonic();
+    const stored = await store.get(signingKeysKey);
+    if (stored !== undefined) ring = openSigningKeys(stored.value, unsealer);
+    return ring.verifying.get(kid);
+  };
+
+  const check = async (token: string, tenant: string): Promise<JWTPayload | undefined> => {
+    try {
+      const { payload } = await jwtVerify(
+        token,
+        async ({ kid }) => {
+          const key = await keyOf(kid);
+          if (key === undefined) throw new UnknownKey();
+          return key;
+        },
+        {
+          algorithms: ['EdDSA'],
+          issuer,
+          audience: tenant,
+          typ: type,
+          requiredClaims: ['sub', 'sid', 'iat', 'exp'],
+          clockTolerance: 60,
+          currentDate: clock.now(),
+        },
+      );
+      return payload;
+    } catch (error) {
+      if (error instanceof UnknownKey || isTokenFault(error)) return undefined;
+      throw error;
+    }
+  };
+
+  return {
+    async sign(claims) {
+      return new SignJWT({ sid: claims.sessionId })
+        .setProtectedHeader({ alg: 'EdDSA', typ: type, kid: ring.current.kid })
+        .setIssuer(issuer)
+        .setAudience(claims.tenant)
+        .setSubject(claims.userId)
+        .setIssuedAt(clock.now())
+        .setExpirationTime(new Date(claims.expiresAt))
+        .sign(ring.current.key);
+    },
+    async verify(token, tenant) {
+      const hash = createHash('sha256').update(token).digest('base64');
+      const known = remembered.get(hash);
+      if (known !== undefined) {
+        if (known.expiresAt <= clock.now().getTime()) {
+          forgetHash(hash);
+          return undefined;
+        }
+        return known.tenant === tenant ? known : undefined;
+      }
+      const payload = await check(token, tenant);
+      if (payload?.sub === undefined || payload.exp === undefined || typeof payload['sid'] !== 'string')
+        return undefined;
+      const claims = { tenant, userId: payload.sub, sessionId: payload['sid'], expiresAt: payload.exp * 1000 };
+      remember(hash, claims);
+      return claims;
+    },
+    close() {
+      for (const end of unsubscribe) end();
+    },
+  };
+}
+
+/** A key that is not in the own list. */
+class UnknownKey extends Error {}
+
+/** What jose throws for a token that is wrong, as opposed to what the store throws while a key is looked up. */
+function isTokenFault(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' && /^ERR_J/.test(error.code);
+}

@@ -1,0 +1,92 @@
+import type { TenantView } from '../store/mirror.ts';
+import type { KeyScope } from '../store/kinds/identity.ts';
+import type { ReadonlyResource } from '../store/resource.ts';
+import { forbidden } from './api-error.ts';
+import { keyOf } from './auth/principal.ts';
+import type { Principal } from './auth/principal.ts';
+import type { Column, Grant, Permission } from './permissions.ts';
+
+export type ProjectRole = 'owner' | 'admin' | 'member' | 'viewer';
+type Project = ReadonlyResource<'project'>;
+
+/** What was allowed, and as whom. */
+export interface Access {
+  column: Column;
+  grant: Exclude<Grant, '-'>;
+}
+
+/** Where a row is judged: in a project, or in the tenant, where the best role in any of its projects counts. */
+export type Place = { project: Project } | { tenant: TenantView };
+
+const scopeRank: Readonly<Record<KeyScope, number>> = { read: 1, deploy: 2, write: 3, admin: 4 };
+const roleRank: Readonly<Record<ProjectRole, number>> = { viewer: 1, member: 2, admin: 3, owner: 4 };
+const roleColumn = { owner: 'owner', admin: 'project_admin', member: 'member', viewer: 'viewer' } as const;
+
+/**
+ * The one place that decides. @throws ApiError FORBIDDEN unless the row allows it: what is not allowed is denied.
+ */
+export function authorize(principal: Principal, permission: Permission, place: Place): Access {
+  const key = keyOf(principal);
+  if (key !== undefined && !scopeCovers(key.desired.scopes, permission.scope))
+    throw forbidden(`The scopes of the service key do not cover this: it needs ${permission.scope}`);
+  const column = 'project' in place ? columnIn(principal, place.project) : columnInTenant(principal, place.tenant);
+  const grant = permission.grants[column];
+  if (grant === '-') throw forbidden();
+  if ('tenant' in place && key?.desired.project_id !== undefined && grant === '+' && permission.scope !== 'read')
+    throw forbidden('The service key is narrowed to one project');
+  return { column, grant };
+}
+
+/** The role of a principal in a project: its owner, or the rights that admins of the tenant have everywhere. */
+export function projectRole(principal: Principal, project: Project): ProjectRole | undefined {
+  const narrowed = keyOf(principal)?.desired.project_id;
+  if (narrowed !== undefined && narrowed !== project.meta.id) return undefined;
+  if (isTenantAdmin(principal)) return 'owner';
+  return project.desired.owner_id === principal.user.meta.id ? 'owner' : undefined;
+}
+
+/** Projects whose objects the principal may see; `all` for admins of the tenant. */
+export function visibleProjects(principal: Principal, view: TenantView): 'all' | ReadonlySet<string> {
+  const narrowed = keyOf(principal)?.desired.project_id;
+  if (narrowed === undefined && isTenantAdmin(principal)) return 'all';
+  const candidates = view.list('project').filter((project) => projectRole(principal, project) !== undefined);
+  return new Set(candidates.map((project) => project.meta.id));
+}
+
+/** Whether the scopes of a key cover what a route needs; each covers the ones below it, none given covers all. */
+export function scopeCovers(scopes: readonly KeyScope[] | undefined, needed: KeyScope): boolean {
+  return scopes === undefined || scopes.some((scope) => scopeRank[scope] >= scopeRank[needed]);
+}
+
+/** Whether the user administers the tenant; a service key of theirs may still be narrowed. */
+export function isTenantAdmin(principal: Principal): boolean {
+  return principal.user.desired.role !== 'user';
+}
+
+/** A key that is narrowed to a project has the rights of its owner there, and no tenant-wide ones. */
+function isNarrowed(principal: Principal): boolean {
+  return keyOf(principal)?.desired.project_id !== undefined;
+}
+
+function columnIn(principal: Principal, project: Project): Column {
+  const role = projectRole(principal, project);
+  if (role === undefined) return 'other';
+  return tenantColumn(principal) ?? roleColumn[role];
+}
+
+function columnInTenant(principal: Principal, view: TenantView): Column {
+  const tenantWide = tenantColumn(principal);
+  if (tenantWide !== undefined) return tenantWide;
+  let best: ProjectRole | undefined;
+  for (const project of view.list('project')) {
+    const role = projectRole(principal, project);
+    if (role !== undefined && (best === undefined || roleRank[role] > roleRank[best])) best = role;
+    if (best === 'owner') break;
+  }
+  return best === undefined ? 'other' : roleColumn[best];
+}
+
+function tenantColumn(principal: Principal): 'superadmin' | 'admin' | undefined {
+  const { role } = principal.user.desired;
+  return role === 'user' || isNarrowed(principal) ? undefined : role;
+}

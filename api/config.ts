@@ -1,0 +1,23 @@
+import { z } from 'zod';
+
+/** Requests per minute and how many of them may come at once; 0 per minute switches a limit off. */
+const Limit = z.strictObject({ perMinute: z.int().min(0), burst: z.int().min(1) });
+export type Limit = z.infer<typeof Limit>;
+
+/** Settings of the interface. */
+export const ApiConfig = z.strictObject({
+  /** Sent as `x-service-version`. */
+  version: z.string(),
+  /** Address under which users and agents reach this installation, without tenant and without slash at its end. */
+  publicUrl: z.url(),
+  /** Values of the Host header that are answered; absent: all. */
+  allowedHosts: z.array(z.string()).optional(),
+  /** Addresses or CIDR ranges whose `X-Forwarded-For` is believed. */
+  trustedProxies: z.array(z.string()).default([]),
+  rateLimit: Limit.default({ perMinute: 6000, burst: 1000 }),
+  heavyRateLimit: Limit.default({ perMinute: 300, burst: 100 }),
+  streamsPerPrincipal: z.int().min(0).default(200),
+  /** Connections that may wait for an answer when the server closes; afterwards they are cut. */
+  drainMs: z.int().min(0).default(10_000),
+});
+export type ApiConfig = z.infer<typeof ApiConfig>;

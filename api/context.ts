@@ -1,0 +1,76 @@
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type { Clock } from '../store/clock.ts';
+import type { Mirror, TenantView } from '../store/mirror.ts';
+import type { Repository, Unit } from '../store/repo.ts';
+import type { ReadonlyResource } from '../store/resource.ts';
+import type { Sealer, Unsealer } from '../store/seal.ts';
+import type { Store } from '../store/store.ts';
+import type { Agents } from './agents.ts';
+import type { Passwords } from './auth/passwords.ts';
+import type { LoginThrottle } from './auth/login-throttle.ts';
+import type { Principal } from './auth/principal.ts';
+import type { Tokens } from './auth/tokens.ts';
+import type { Access } from './authorize.ts';
+import type { ApiConfig } from './config.ts';
+import type { Reply } from './endpoint.ts';
+import type { Keep } from './kept.ts';
+import type { Random } from './random.ts';
+
+/** What the interface is given by whoever starts it. */
+export interface ApiDependencies {
+  store: Store;
+  mirror: Mirror;
+  repositoryFor(tenant: string): Repository;
+  sealer: Sealer;
+  unsealer: Unsealer;
+  agents: Agents;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  registry: Registry;
+  config: ApiConfig;
+}
+
+/** What every request shares. */
+export interface Services extends ApiDependencies {
+  tokens: Tokens;
+  passwords: Passwords;
+  throttle: LoginThrottle;
+  keep: Keep;
+  /** Notes that a service key was used. */
+  keyUsed(key: ReadonlyResource<'service_key'>, repo: Repository): void;
+  /** Resolves when the mirror shows everything that was committed before the call. @throws ApiError 503 after 2 s. */
+  fresh(): Promise<void>;
+}
+
+/** Where a request came from. */
+export interface RequestInfo {
+  id: string;
+  /** Address of the client, IPv6 by /64; behind trusted proxies the first that is not one of them. */
+  address: string;
+  userAgent: string;
+  /** The client told a retry of the same request from a second one. */
+  isKeyed: boolean;
+}
+
+/** What a handler may use. */
+export interface RequestContext extends Services {
+  tenant: string;
+  repo: Repository;
+  view: TenantView;
+  request: RequestInfo;
+  access: Access;
+  /** Aborts when the client goes away or the server's time for the request is over. */
+  signal: AbortSignal;
+  /** @throws ApiError UNAUTHORIZED on a public route whose caller presented nothing. */
+  readonly principal: Principal;
+  /** The caller of a public route, if it presented a valid credential. */
+  readonly caller: Principal | undefined;
+  /**
+   * Commits the unit and answers with what `answer` makes of its objects; with an `Idempotency-Key` the answer is
+   * recorded in the same transaction, for which `answer` is called before it too. @throws conflict, after which the whole request is tried again; ApiError CONFLICT
+   * for a name that is taken.
+   */
+  commit<T>(unit: Unit, answer: () => Reply<T>): Promise<Reply<T>>;
+}

@@ -1,0 +1,134 @@
+import { jsonEqual } from '../store/json-equal.ts';
+import type { BuiltImage, RunConfig, Source } from '../store/kinds/application.ts';
+import type { DesiredOf } from '../store/kinds/kinds.ts';
+import type { TenantView } from '../store/mirror.ts';
+import type { Unit } from '../store/repo.ts';
+import type { DeepReadonly, ReadonlyResource, Resource } from '../store/resource.ts';
+import { conflicting } from './api-error.ts';
+import type { RequestContext } from './context.ts';
+import { isUnfinished, targetOf } from './status.ts';
+
+type Application = ReadonlyResource<'application'>;
+type Deployment = ReadonlyResource<'deployment'>;
+type Context = Pick<RequestContext, 'view' | 'random' | 'clock' | 'principal'>;
+
+interface NewDeployment {
+  trigger: DesiredOf<'deployment'>['trigger'];
+  /** Present: no build. */
+  reuse?: DeepReadonly<BuiltImage> | undefined;
+  rollbackOf?: string;
+  /** Other than what the application says now. */
+  source?: DeepReadonly<Source>;
+}
+
+/**
+ * Adds to the unit a deployment of what the application is after the unit's earlier changes, and points the application
+ * at it. An application that was scaled to nothing gets one replica, since it is asked to run.
+ */
+export function addDeployment(ctx: Context, unit: Unit, it: Application, what: NewDeployment): Resource<'deployment'> {
+  const server = ctx.view.get('server', it.desired.server_id);
+  if (server === undefined || server.meta.deletionRequestedAt !== undefined)
+    throw conflicting('Cannot deploy as the server of the application was deleted');
+  const id = ctx.random.id();
+  const { number, desired } = point(unit, it, id);
+  return unit.create('deployment', id, {
+    application_id: it.meta.id,
+    project_id: desired.project_id,
+    environment_id: desired.environment_id,
+    server_id: desired.server_id,
+    number,
+    trigger: what.trigger,
+    triggered_by: ctx.principal.user.meta.id,
+    source: structuredClone(what.source ?? desired.source) as Source, // a clone may be changed
+    config: structuredClone(desired.config),
+    ...(what.reuse !== undefined && { reuse: { ...what.reuse } }),
+    ...(what.rollbackOf !== undefined && { rollback_of: what.rollbackOf }),
+    queued_at: ctx.clock.now().toISOString(),
+    cancel_requested: false,
+  });
+}
+
+function point(unit: Unit, it: Application, id: string) {
+  let number = 0;
+  const { desired } = unit.change(it, (draft) => {
+    number = draft.next_deployment_number;
+    draft.next_deployment_number = number + 1;
+    draft.deployment_id = id;
+    run(draft);
+  });
+  return { number, desired };
+}
+
+/** Makes an application run: one that was scaled to nothing gets one replica. */
+export function run(draft: DesiredOf<'application'>): void {
+  draft.run = 'running';
+  if (draft.replicas === 0) draft.replicas = 1;
+}
+
+/** The deployment under way, unless it is being cancelled. */
+export function activeOf(it: Application, view: TenantView): Deployment | undefined {
+  const target = targetOf(it, view);
+  return target !== undefined && isUnfinished(target) && !target.desired.cancel_requested ? target : undefined;
+}
+
+/** The deployment that serves, or served last. */
+export function servingOf(it: Application, view: TenantView): Deployment | undefined {
+  const current = it.observed?.current_deployment_id;
+  const known = current === undefined ? undefined : view.get('deployment', current);
+  return known !== undefined && isSuccessful(known) ? known : successesOf(it, view)[0];
+}
+
+/** Deployments that have succeeded, newest first. */
+export function successesOf(it: Application, view: TenantView): Deployment[] {
+  return view
+    .by('deployment', 'application', it.meta.id)
+    .filter(isSuccessful)
+    .sort((a, b) => b.desired.number - a.desired.number);
+}
+
+function isSuccessful(deployment: Deployment): boolean {
+  return deployment.observed?.phase === 'succeeded' && deployment.meta.deletionRequestedAt === undefined;
+}
+
+/** The image that a deployment has built or was given. */
+export function builtBy({ desired, observed }: Deployment): DeepReadonly<BuiltImage> | undefined {
+  if (observed?.image === undefined || observed.image_digest === undefined) return desired.reuse;
+  const { image, image_digest, commit, commit_message } = observed;
+  return {
+    image,
+    image_digest,
+    ...(commit !== undefined && { commit }),
+    ...(commit_message !== undefined && { commit_message }),
+  };
+}
+
+/** A deployment that has not come further than building and is of the same source and configuration. */
+export function sameUnderWay(it: Application, view: TenantView): Deployment | undefined {
+  const active = activeOf(it, view);
+  if (active === undefined || active.observed?.phase === 'deploying') return undefined;
+  const { source, config, rollback_of } = active.desired;
+  const isSame =
+    rollback_of === undefined && jsonEqual(source, it.desired.source) && jsonEqual(config, it.desired.config);
+  return isSame ? active : undefined;
+}
+
+/**
+ * Adds a deployment that brings a changed configuration to an application that runs, without building again; the
+ * source stays the one that is under way or serves, until the next deploy. None if there is nothing to bring it to.
+ */
+export function addConfigDeployment(
+  ctx: Context,
+  unit: Unit,
+  it: Application,
+  config: DeepReadonly<RunConfig>,
+): Resource<'deployment'> | undefined {
+  const base = activeOf(it, ctx.view) ?? servingOf(it, ctx.view);
+  if (base === undefined || jsonEqual(base.desired.config, config)) return undefined;
+  return addDeployment(ctx, unit, it, { trigger: 'config', source: base.desired.source, reuse: builtBy(base) });
+}
+
+/** Asks the deployment under way to be cancelled, if there is one. */
+export function cancelActive(unit: Unit, it: Application, view: TenantView): void {
+  const active = activeOf(it, view);
+  if (active !== undefined) unit.change(active, (draft) => void (draft.cancel_requested = true));
+}

@@ -1,0 +1,166 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { keys } from '../store/keys.ts';
+import { ApiError, badRequest, notFound, serviceUnavailable, unauthorized } from './api-error.ts';
+import { authenticate } from './auth/authenticate.ts';
+import { principalId } from './auth/principal.ts';
+import type { Principal } from './auth/principal.ts';
+import type { RequestInfo, Services } from './context.ts';
+import { routeName } from './endpoint.ts';
+import type { AnsweredRequest } from './http-metrics.ts';
+import { readJsonBody } from './json-body.ts';
+import type { PageCache } from './page-cache.ts';
+import type { Quota } from './rate-limit.ts';
+import { errorBody, sendBody, sendNothing } from './respond.ts';
+import type { Headers } from './respond.ts';
+import type { Match } from './router.ts';
+import { isPublic, runEndpoint } from './run-endpoint.ts';
+import type { Outcome } from './run-endpoint.ts';
+import { toApiError } from './to-api-error.ts';
+
+/** What a dispatcher needs beside the services. */
+export interface Dispatching {
+  services: Services & { pageCache: PageCache };
+  match(method: string, path: string): Match | undefined;
+  rateLimit(key: string): Quota | undefined;
+  heavyRateLimit(key: string): Quota | undefined;
+  answered(request: AnsweredRequest): void;
+}
+
+/** What becomes known of a request while it is answered. */
+interface Progress {
+  tenant?: string;
+  match?: Match;
+  caller?: Principal;
+  quota?: Quota;
+}
+
+const address = /^\/([^/]+)\/api\/v1(\/.*)?$/;
+
+/**
+ * Answers one request of the REST interface, always in the envelope: tenant, route, caller, rate, body, rights, handler,
+ * in this order. `common` are the headers that every answer carries.
+ */
+export function createDispatch(
+  deps: Dispatching,
+): (request: IncomingMessage, response: ServerResponse, info: RequestInfo, common: Headers) => Promise<void> {
+  const { services } = deps;
+  return async (request, response, info, common) => {
+    const started = services.clock.monotonic();
+    const progress: Progress = {};
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    let status = 500;
+    try {
+      const outcome = await answer(deps, request, info, progress, gone.signal);
+      ({ status } = outcome);
+      const headers = { ...common, ...quotaHeaders(progress.quota) };
+      if (outcome.etag !== undefined) headers['etag'] = outcome.etag;
+      if (outcome.body === undefined) sendNothing(response, headers);
+      else sendBody(response, status, headers, outcome.body);
+    } catch (error) {
+      ({ status } = sendError(deps, response, error, info, { ...common, ...quotaHeaders(progress.quota) }));
+    }
+    deps.answered({
+      id: info.id,
+      method: request.method ?? '',
+      route: progress.match === undefined ? 'unknown' : routeName(progress.match.route.endpoint),
+      status,
+      ms: services.clock.monotonic() - started,
+      tenant: progress.tenant,
+      caller: progress.caller && principalId(progress.caller),
+    });
+  };
+}
+
+async function answer(
+  deps: Dispatching,
+  request: IncomingMessage,
+  info: RequestInfo,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { services } = deps;
+  const { path: url, search } = split(request.url ?? '/');
+  const [, tenant, path = '/'] = address.exec(url) ?? [];
+  if (tenant === undefined) throw notFound('Route');
+  if (!services.mirror.isReady) throw serviceUnavailable('This replica is starting');
+  await services.fresh();
+  if (services.mirror.key(keys.tenant(tenant)) === undefined) throw notFound('Tenant');
+  progress.tenant = tenant;
+  const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
+  const match = deps.match(method, path);
+  if (match === undefined) throw notFound('Route');
+  progress.match = match;
+
+  const view = services.mirror.tenant(tenant);
+  const caller = await authenticate(request.headers, { tokens: services.tokens, view, clock: services.clock });
+  if (caller !== undefined) progress.caller = caller;
+  takeToken(deps, match, `${tenant} ${caller === undefined ? info.address : principalId(caller)}`, progress);
+  if (caller === undefined && !isPublic(match.route.permission)) throw unauthorized();
+  const body = method === 'GET' || method === 'DELETE' ? undefined : await readJsonBody(request);
+  const repo = services.repositoryFor(tenant);
+  if (caller?.by.type === 'key') services.keyUsed(caller.by.key, repo);
+  const { route, params } = match;
+  return runEndpoint(services, {
+    tenant,
+    view,
+    repo,
+    route,
+    params,
+    path,
+    search,
+    headers: request.headers,
+    body,
+    request: info,
+    caller,
+    signal,
+  });
+}
+
+function takeToken(deps: Dispatching, { route: { endpoint } }: Match, key: string, progress: Progress): void {
+  const quota = deps.rateLimit(key);
+  if (quota !== undefined) progress.quota = quota;
+  if (!endpoint.list && endpoint.heavy === true) deps.heavyRateLimit(key);
+}
+
+function split(url: string): { path: string; search: string } {
+  const at = url.indexOf('?');
+  const raw = at === -1 ? url : url.slice(0, at);
+  try {
+    return { path: decodeURI(raw), search: at === -1 ? '' : url.slice(at + 1) };
+  } catch {
+    throw badRequest('Address must be percent-encoded UTF-8');
+  }
+}
+
+function quotaHeaders(quota: Quota | undefined): Headers {
+  if (quota === undefined) return {};
+  return {
+    'ratelimit-limit': quota.limit,
+    'ratelimit-remaining': quota.remaining,
+    'ratelimit-reset': quota.reset,
+  };
+}
+
+function sendError(
+  { services: { log } }: Dispatching,
+  response: ServerResponse,
+  error: unknown,
+  info: RequestInfo,
+  common: Headers,
+): { status: number } {
+  const known = toApiError(error);
+  const told = known ?? new ApiError('INTERNAL_ERROR', 'Unexpected error');
+  if (known === undefined) log.error({ err: error, request: info.id }, 'request failed');
+  else if (told.status === 503) log.warn({ err: error, request: info.id }, 'request refused');
+  if (response.headersSent) {
+    response.destroy();
+    return { status: told.status };
+  }
+  const headers = { ...common };
+  if (told.retryAfter !== undefined) headers['retry-after'] = told.retryAfter;
+  if (told.code === 'TOO_MANY_REQUESTS') headers['ratelimit-remaining'] ??= 0;
+  if (told.code === 'UNAUTHORIZED') headers['www-authenticate'] = 'Bearer';
+  sendBody(response, told.status, headers, errorBody(told, info.id));
+  return { status: told.status };
+}

@@ -1,0 +1,33 @@
+import type { AnyEndpoint } from './endpoint.ts';
+import * as applicationReads from './routes/application-reads.ts';
+import * as applicationVerbs from './routes/application-verbs.ts';
+import * as applications from './routes/applications.ts';
+import * as auth from './routes/auth.ts';
+import * as deployments from './routes/deployments.ts';
+import * as environments from './routes/environments.ts';
+import * as notifications from './routes/notifications.ts';
+import * as projects from './routes/projects.ts';
+import * as serviceKeys from './routes/service-keys.ts';
+import * as servers from './routes/servers.ts';
+
+const areas = {
+  auth,
+  'service-keys': serviceKeys,
+  projects,
+  environments,
+  servers,
+  applications: { ...applications, ...applicationReads, ...applicationVerbs },
+  deployments,
+  notifications,
+};
+
+function isEndpoint(value: unknown): value is AnyEndpoint {
+  return typeof value === 'object' && value !== null && 'handle' in value && 'method' in value;
+}
+
+/** Every endpoint, by the area that the documentation shows it in. */
+export const endpointsByArea: Readonly<Record<string, readonly AnyEndpoint[]>> = Object.fromEntries(
+  Object.entries(areas).map(([area, exported]) => [area, Object.values<unknown>(exported).filter(isEndpoint)]),
+);
+
+export const endpoints: readonly AnyEndpoint[] = Object.values(endpointsByArea).flat();

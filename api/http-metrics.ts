@@ -1,0 +1,37 @@
+import { Counter, Histogram } from 'prom-client';
+import type { Registry } from 'prom-client';
+import type { Logger } from 'pino';
+
+/** One answered request. `route` is a row's name, so that its values are few. */
+export interface AnsweredRequest {
+  id: string;
+  method: string;
+  route: string;
+  status: number;
+  ms: number;
+  tenant: string | undefined;
+  caller: string | undefined;
+}
+
+/** Counts and logs answered requests; reads are logged at debug, what changes something at info. */
+export function createRequestLog(registry: Registry, log: Logger): (answered: AnsweredRequest) => void {
+  const seconds = new Histogram({
+    name: 'setpoint_http_request_seconds',
+    help: 'Time to answer a request of the REST interface',
+    labelNames: ['route'],
+    buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10],
+    registers: [registry],
+  });
+  const total = new Counter({
+    name: 'setpoint_http_requests_total',
+    help: 'Answered requests of the REST interface',
+    labelNames: ['route', 'status'],
+    registers: [registry],
+  });
+  return (answered) => {
+    seconds.observe({ route: answered.route }, answered.ms / 1000);
+    total.inc({ route: answered.route, status: answered.status });
+    if (answered.method === 'GET') log.debug(answered, 'request answered');
+    else log.info(answered, 'request answered');
+  };
+}

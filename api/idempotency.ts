@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { keys } from '../store/keys.ts';
+import { Sealed } from '../store/kinds/fields.ts';
+import type { Unit } from '../store/repo.ts';
+import type { SealPlace } from '../store/seal.ts';
+import type { Guard } from '../store/store.ts';
+import { badRequest, conflicting } from './api-error.ts';
+import { canonicalJson } from './canonical-json.ts';
+import type { ApiDependencies } from './context.ts';
+
+const lifeMs = 24 * 3_600_000;
+
+const Recorded = z.object({
+  v: z.literal(1),
+  expires_at: z.iso.datetime(),
+  /** SHA-256 of the body that was answered. */
+  request: z.string(),
+  /** Sealed, since it may hold a key that is shown once. */
+  answer: Sealed,
+  /** The answer's own object was written by the transaction that wrote this record. */
+  wrote: z.boolean(),
+});
+
+type Dependencies = Pick<ApiDependencies, 'store' | 'sealer' | 'unsealer' | 'clock'>;
+
+/** A request that may be sent again: the same key and body get the first answer again. */
+export interface IdempotentRequest {
+  tenant: string;
+  /** Names the record: tenant, caller, route and key. */
+  hash: string;
+  /** SHA-256 of the body. */
+  request: string;
+  /** Holds that no other request has answered meanwhile. */
+  guard: Guard;
+}
+
+/** What was found for a key: the first answer, or leave to make one. */
+export type Recalled = { answer: string } | { begin: IdempotentRequest };
+
+/**
+ * Looks up the answer to an earlier request with this key.
+ *
+ * @throws ApiError BAD_REQUEST for a key that is none, CONFLICT if the key was used with another body.
+ */
+export async function recallAnswer(
+  deps: Dependencies,
+  { tenant, caller, path, key, body }: { tenant: string; caller: string; path: string; key: string; body: unknown },
+): Promise<Recalled> {
+  if (!/^[\x21-\x7e]{1,255}$/.test(key))
+    throw badRequest('Idempotency-Key must have 1 to 255 visible ASCII characters');
+  const hash = sha256([tenant, caller, path, key].join('\0'));
+  const request = sha256(canonicalJson(body));
+  const record = keys.idempotency(tenant, hash);
+  const entry = await deps.store.get(record);
+  if (entry === undefined) return { begin: { tenant, hash, request, guard: { key: record, is: 'absent' } } };
+  const recorded = Recorded.parse(JSON.parse(entry.value));
+  if (Date.parse(recorded.expires_at) <= deps.clock.now().getTime())
+    return { begin: { tenant, hash, request, guard: { key: record, is: 'at', revision: entry.modRevision } } };
+  if (recorded.request !== request)
+    throw conflicting('Idempotency-Key was used with another body', [
+      { field: 'Idempotency-Key', reason: 'reused', message: 'Use a new key for a new request' },
+    ]);
+  const answer = deps.unsealer.unseal(recorded.answer, placeOf(tenant, hash));
+  return { answer: atRevision(answer, recorded.wrote, String(entry.modRevision)) };
+}
+
+/** Records the answer in the unit's own transaction. `wrote`: see the record. */
+export function recordAnswer(
+  deps: Pick<Dependencies, 'sealer' | 'clock'>,
+  unit: Unit,
+  { tenant, hash, request, guard }: IdempotentRequest,
+  answer: string,
+  wrote: boolean,
+): void {
+  const recorded: z.infer<typeof Recorded> = {
+    v: 1,
+    expires_at: new Date(deps.clock.now().getTime() + lifeMs).toISOString(),
+    request,
+    answer: deps.sealer.seal(answer, placeOf(tenant, hash)),
+    wrote,
+  };
+  unit.guard(guard);
+  unit.write({ put: guard.key, value: JSON.stringify(recorded) });
+}
+
+/** Deletes records that have expired; the mirror is what it looks at. Every replica may do it. */
+export async function forgetExpiredAnswers(deps: Pick<ApiDependencies, 'store' | 'mirror' | 'clock'>): Promise<void> {
+  const now = deps.clock.now().getTime();
+  for (const tenant of deps.mirror.tenants()) {
+    for (const { key, value, revision } of deps.mirror.keysUnder(keys.idempotency(tenant, ''))) {
+      const recorded = Recorded.safeParse(JSON.parse(value));
+      if (recorded.success && Date.parse(recorded.data.expires_at) > now) continue;
+      await deps.store.txn({ if: [{ key, is: 'at', revision }], then: [{ delete: key }] });
+    }
+  }
+}
+
+/** An answer is recorded before its transaction has a revision; it is that of the record. */
+function atRevision(answer: string, wrote: boolean, revision: string): string {
+  const value: unknown = JSON.parse(answer, (name, inner: unknown) =>
+    name === 'resource_version' && inner === '0' ? revision : inner,
+  );
+  if (wrote && typeof value === 'object' && value !== null && 'resource_version' in value)
+    value.resource_version = revision;
+  return JSON.stringify(value);
+}
+
+function placeOf(tenant: string, hash: string): SealPlace {
+  return { tenant, kind: 'idempotency', id: hash, path: 'answer' };
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

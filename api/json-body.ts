@@ -1,0 +1,61 @@
+import type { IncomingMessage } from 'node:http';
+import { badRequest } from './api-error.ts';
+
+const maxBytes = 1024 * 1024;
+const maxDepth = 32;
+
+/**
+ * The body of a request as JSON; `undefined` if there is none.
+ *
+ * @throws ApiError BAD_REQUEST for what is not JSON in UTF-8, too long, too deep, or names `__proto__`.
+ */
+export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
+  const bytes = await readBytes(request);
+  if (bytes.length === 0) return undefined;
+  const type = request.headers['content-type'];
+  if (type === undefined || !/^application\/(json|[\w.-]+\+json)\s*(;|$)/i.test(type))
+    throw badRequest(`Body must be application/json: got ${type ?? 'no content type'}`);
+  if ((request.headers['content-encoding'] ?? 'identity') !== 'identity')
+    throw badRequest('Body must not be compressed');
+  const value = parse(bytes);
+  checkShape(value, maxDepth);
+  return value;
+}
+
+async function readBytes(request: IncomingMessage): Promise<Buffer> {
+  const declared = Number(request.headers['content-length'] ?? 0);
+  if (declared > maxBytes) throw tooLong();
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    length += part.length;
+    if (length > maxBytes) throw tooLong();
+    parts.push(part);
+  }
+  return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
+}
+
+function tooLong(): Error {
+  return badRequest(`Body must not be longer than ${maxBytes} bytes`);
+}
+
+function parse(bytes: Buffer): unknown {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw badRequest('Body must be UTF-8');
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw badRequest('Body must be valid JSON');
+  }
+}
+
+function checkShape(value: unknown, depthLeft: number): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (depthLeft === 0) throw badRequest(`Body must not be nested deeper than ${maxDepth}`);
+  if (Object.hasOwn(value, '__proto__')) throw badRequest('Body must not contain __proto__');
+  for (const inner of Object.values(value)) checkShape(inner, depthLeft - 1);
+}

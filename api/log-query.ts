@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import type { LogQuery } from '../agent-protocol/logs.ts';
+import { LogLine } from '../agent-protocol/logs.ts';
+import type { Clock } from '../store/clock.ts';
+import { badField } from './api-error.ts';
+import { Reference } from './resources/object-fields.ts';
+
+const streams = ['stdout', 'stderr', 'build', 'system'] as const;
+const levels = ['debug', 'info', 'warn', 'error'] as const;
+
+/** One of these, or several with commas between. */
+const listOf = <const T extends readonly [string, ...string[]]>(values: T) =>
+  z
+    .string()
+    .transform((text) => text.split(','))
+    .pipe(z.array(z.enum(values)).max(values.length))
+    .meta({ override: { type: 'string', description: `One or more of ${values.join(', ')}, with commas between` } });
+
+/** Query of every endpoint that reads logs. */
+export const LogsQuery = z.object({
+  tail: z.coerce.number().int().min(1).max(5000).default(200),
+  since: z.string().max(40).optional().meta({ description: 'RFC 3339, or an age such as 15m' }),
+  until: z.string().max(40).optional().meta({ description: 'RFC 3339, or an age such as 15m' }),
+  cursor: z.string().max(40).optional(),
+  search: z.string().max(200).optional(),
+  stream: listOf(streams).optional(),
+  level: listOf(levels).optional(),
+  instance_id: Reference.optional(),
+  previous: z.enum(['true', 'false']).optional().meta({ description: 'Of the deployment before the one that serves' }),
+});
+export type LogsQuery = z.infer<typeof LogsQuery>;
+
+export const Logs = z
+  .object({ lines: z.array(LogLine), next_cursor: z.string().nullable(), truncated: z.boolean() })
+  .meta({ id: 'Logs' });
+export type Logs = z.infer<typeof Logs>;
+
+/** Which lines of which workload: `instances` and `streams` narrow what the query may ask for. */
+export interface LogScope {
+  workload: string;
+  instances?: readonly string[];
+  streams?: readonly (typeof streams)[number][];
+}
+
+/** What the agent is asked. `undefined`: nothing can match. @throws ApiError BAD_REQUEST for a time or cursor that is none */
+export function logQueryOf(query: LogsQuery, scope: LogScope, clock: Clock): LogQuery | undefined {
+  const instances = narrowed(scope.instances, query.instance_id === undefined ? undefined : [query.instance_id]);
+  const wanted = narrowed(scope.streams, query.stream);
+  if (instances?.length === 0 || wanted?.length === 0) return undefined;
+  const since = timeOf('since', query.since, clock);
+  const until = timeOf('until', query.until, clock);
+  return {
+    workload_id: scope.workload,
+    tail: query.tail,
+    ...(instances !== undefined && { instance_ids: [...instances] }),
+    ...(wanted !== undefined && { streams: [...wanted] }),
+    ...(query.level !== undefined && { levels: query.level }),
+    ...(query.search !== undefined && { search: query.search }),
+    ...(since !== undefined && { since }),
+    ...(until !== undefined && { until }),
+    ...(query.cursor !== undefined && { after_seq: parseSeqCursor(query.cursor) }),
+  };
+}
+
+function narrowed<T>(allowed: readonly T[] | undefined, wanted: readonly T[] | undefined): readonly T[] | undefined {
+  if (allowed === undefined || wanted === undefined) return wanted ?? allowed;
+  return wanted.filter((one) => allowed.includes(one));
+}
+
+const unitMs = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+function timeOf(field: string, text: string | undefined, clock: Clock): string | undefined {
+  if (text === undefined) return undefined;
+  const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  if (amount !== undefined && unit !== undefined && Object.hasOwn(unitMs, unit)) {
+    const age = Number(amount) * unitMs[unit as keyof typeof unitMs]; // just checked
+    return new Date(clock.now().getTime() - age).toISOString();
+  }
+  const time = z.iso.datetime({ offset: true }).safeParse(text);
+  if (!time.success) throw badField(field, 'invalid', `${field} must be RFC 3339 or an age such as 15m: got ${text}`);
+  return new Date(time.data).toISOString();
+}
+
+/** A cursor is the number of the last line that was read. @throws ApiError BAD_REQUEST */
+export function parseSeqCursor(cursor: string): number {
+  if (!/^\d{1,15}$/.test(cursor)) throw badField('cursor', 'invalid', 'Cursor is not one of this log');
+  return Number(cursor);
+}

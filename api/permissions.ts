@@ -1,0 +1,249 @@
+import type { KeyScope } from '../store/kinds/identity.ts';
+
+/**
+ * What a column of a row allows. `+` everything, `-` nothing (403), `f` filtered to what is visible, `m` allowed with
+ * masked fields, `s` one's own only, `P` everybody, `r` allowed within the rule that nobody grants or touches a role at
+ * or above their own.
+ */
+export type Grant = '+' | '-' | 'f' | 'm' | 's' | 'P' | 'r';
+
+/** The columns of a row, in its order; `other` is a user of the tenant who has no role in the project. */
+export const columns = ['superadmin', 'admin', 'owner', 'project_admin', 'member', 'viewer', 'other'] as const;
+export type Column = (typeof columns)[number];
+
+export interface Permission {
+  grants: Readonly<Record<Column, Grant>>;
+  /** Least scope that a service key needs. */
+  scope: KeyScope;
+}
+
+/** Rows whose reader is a service key with scope `deploy`: they change what runs and nothing else. */
+const deploy = 'deploy';
+/** Rows that change accounts, keys, servers, members or whole projects. */
+const admin = 'admin';
+
+type Row = readonly [grants: string, scope?: KeyScope];
+
+/**
+ * Who may do what: every route of the interface, served or not yet. A mounted route without a row stops the start.
+ * Columns: superadmin, admin; project owner, admin, member, viewer; other user of the tenant.
+ */
+const rows = {
+  'GET /auth/setup-status': ['P P P P P P P'],
+  'POST /auth/register': ['P P P P P P P'],
+  'POST /auth/login': ['P P P P P P P'],
+  'POST /auth/logout': ['P P P P P P P'],
+  'POST /auth/send-code': ['P P P P P P P'],
+  'POST /auth/verify-code': ['P P P P P P P'],
+  'GET /auth/me': ['s s s s s s s'],
+  'PUT /auth/me': ['s s s s s s s', admin],
+  'PUT /auth/me/password': ['s s s s s s s', admin],
+  'POST /auth/me/set-initial-password': ['s s s s s s s', admin],
+  'GET /settings/service-keys': ['s s s s s s s'],
+  'POST /settings/service-keys': ['s s s s s s s', admin],
+  'DELETE /settings/service-keys/:id': ['+ s s s s s s', admin],
+
+  'GET /projects': ['+ + f f f f f'],
+  'POST /projects': ['+ + + + + + +'],
+  'GET /projects/:id': ['+ + + + + + -'],
+  'PUT /projects/:id': ['+ + + + - - -'],
+  'DELETE /projects/:id': ['+ + + - - - -', admin],
+  'POST /projects/:id/icon': ['+ + + + - - -'],
+  'DELETE /projects/:id/icon': ['+ + + + - - -'],
+  'GET /projects/:id/members': ['+ + + + + + -'],
+  'POST /projects/:id/members': ['r r r r - - -', admin],
+  'PUT /projects/:id/members/:memberId': ['r r r r - - -', admin],
+  'DELETE /projects/:id/members/:memberId': ['r r r r s s -', admin],
+  'POST /projects/:id/transfer': ['+ + + - - - -', admin],
+  'GET /projects/:id/invites': ['+ + + + - - -'],
+  'POST /projects/:id/invites': ['r r r r - - -', admin],
+  'DELETE /projects/:id/invites/:inviteId': ['+ + + + - - -', admin],
+  'GET /invites/:token': ['s s s s s s s'],
+  'POST /invites/:token/accept': ['s s s s s s s', admin],
+  'GET /me/invites': ['s s s s s s s'],
+
+  'GET /projects/:projectId/environments': ['+ + + + + + -'],
+  'POST /projects/:projectId/environments': ['+ + + + - - -'],
+  'GET /projects/:projectId/environments/:envId': ['+ + + + + + -'],
+  'PUT /projects/:projectId/environments/:envId': ['+ + + + - - -'],
+  'DELETE /projects/:projectId/environments/:envId': ['+ + + + - - -'],
+  'POST /projects/:projectId/environments/:envId/set-default': ['+ + + + - - -'],
+  'POST /projects/:projectId/environments/:envId/clone': ['+ + + + - - -'],
+
+  'GET /servers': ['+ + m m m m f'],
+  'POST /servers': ['+ + - - - - -', admin],
+  'GET /servers/:id': ['+ + m m m m -'],
+  'PUT /servers/:id': ['+ + - - - - -', admin],
+  'DELETE /servers/:id': ['+ + - - - - -', admin],
+  'POST /servers/:id/join-token': ['+ + - - - - -', admin],
+  'POST /servers/:id/validate': ['+ + - - - - -', admin],
+  'POST /servers/:id/ping': ['+ + - - - - -', admin],
+  'GET /servers/:id/agent-status': ['+ + + + + + -'],
+  'POST /servers/:id/update-agent': ['+ + - - - - -', admin],
+  'GET /servers/:id/tunnel-status': ['+ + - - - - -'],
+  'GET /servers/tunnel-status/all': ['+ + - - - - -'],
+  'GET /servers/:id/diagnose': ['+ + - - - - -', admin],
+  'POST /servers/:id/heal': ['+ + - - - - -', admin],
+  'GET /servers/:id/logs/storage': ['+ + - - - - -'],
+  'GET /servers/:id/logs': ['+ + - - - - -'],
+  'GET /servers/:id/events': ['+ + - - - - -'],
+  'POST /servers/:id/terminal': ['+ + - - - - -', admin],
+
+  'GET /applications': ['+ + f f f f f'],
+  'GET /applications/check-name': ['+ + + + + - -'],
+  'POST /applications': ['+ + + + + - -'],
+  'GET /applications/:id': ['+ + + + + + -'],
+  'PUT /applications/:id': ['+ + + + + - -'],
+  'DELETE /applications/:id': ['+ + + + - - -'],
+  'POST /applications/:id/deploy': ['+ + + + + - -', deploy],
+  'POST /applications/:id/start': ['+ + + + + - -', deploy],
+  'POST /applications/:id/stop': ['+ + + + + - -', deploy],
+  'POST /applications/:id/restart': ['+ + + + + - -', deploy],
+  'POST /applications/:id/rollback': ['+ + + + + - -', deploy],
+  'GET /applications/:id/instances': ['+ + + + + + -'],
+  'POST /applications/:id/scale': ['+ + + + + - -', deploy],
+  'GET /applications/:id/dependencies': ['+ + + + + + -'],
+  'GET /applications/:id/env': ['+ + + + + m -'],
+  'PUT /applications/:id/env': ['+ + + + + - -'],
+  'PATCH /applications/:id/env': ['+ + + + + - -'],
+  'GET /applications/:id/runtime-logs': ['+ + + + + + -'],
+  'GET /applications/:id/build-logs': ['+ + + + + + -'],
+  'GET /applications/:id/events': ['+ + + + + + -'],
+  'POST /applications/:id/terminal': ['+ + + + + - -'],
+  'GET /applications/:id/volume-backups': ['+ + + + + + -'],
+  'POST /applications/:id/volume-backups': ['+ + + + + - -'],
+  'GET /applications/:appId/deployments': ['+ + + + + + -'],
+  'POST /applications/:appId/deployments/sync': ['+ + + + + - -', deploy],
+
+  'GET /deployments/:id': ['+ + + + + + -'],
+  'GET /deployments/:id/logs': ['+ + + + + + -'],
+  'GET /deployments/:id/runtime-logs': ['+ + + + + + -'],
+  'GET /deployments/:id/build-logs': ['+ + + + + + -'],
+  'GET /deployments/:id/events': ['+ + + + + + -'],
+  'POST /deployments/:id/cancel': ['+ + + + + - -', deploy],
+
+  'GET /databases': ['+ + f f f f f'],
+  'POST /databases': ['+ + + + + - -'],
+  'GET /databases/:id': ['+ + + + + + -'],
+  'PUT /databases/:id': ['+ + + + + - -'],
+  'DELETE /databases/:id': ['+ + + + - - -'],
+  'POST /databases/:id/start': ['+ + + + + - -', deploy],
+  'POST /databases/:id/stop': ['+ + + + + - -', deploy],
+  'POST /databases/:id/restart': ['+ + + + + - -', deploy],
+  'GET /databases/:id/credentials': ['+ + + + + - -', 'write'],
+  'GET /databases/:id/storage': ['+ + + + + + -'],
+  'GET /databases/:id/metrics': ['+ + + + + + -'],
+  'GET /databases/:id/logs': ['+ + + + + + -'],
+  'GET /databases/:id/dependencies': ['+ + + + + + -'],
+  'POST /databases/:id/terminal': ['+ + + + + - -'],
+  'GET /databases/:id/backups': ['+ + + + + + -'],
+  'POST /databases/:id/backups': ['+ + + + + - -'],
+  'GET /databases/:id/recovery-window': ['+ + + + + + -'],
+  'POST /databases/:id/restore': ['+ + + + - - -'],
+  'POST /databases/:id/pitr': ['+ + + + - - -'],
+  'POST /databases/:id/pitr-clone': ['+ + + + - - -'],
+  'POST /databases/:id/switch': ['+ + + + - - -'],
+  'POST /databases/:id/import': ['+ + + + - - -'],
+  'POST /databases/:id/restore-from-path': ['+ + - - - - -', admin],
+  'POST /backups/database/:id/restore': ['+ + + + - - -'],
+
+  'GET /settings/backup-destinations': ['+ + m m - - -'],
+  'POST /settings/backup-destinations': ['+ + - - - - -', admin],
+  'GET /settings/backup-destinations/:id': ['+ + m m - - -'],
+  'PUT /settings/backup-destinations/:id': ['+ + - - - - -', admin],
+  'DELETE /settings/backup-destinations/:id': ['+ + - - - - -', admin],
+  'GET /backup-schedules': ['+ + f f f f f'],
+  'POST /backup-schedules': ['+ + + + - - -'],
+  'GET /backup-schedules/:id': ['+ + + + + + -'],
+  'PUT /backup-schedules/:id': ['+ + + + - - -'],
+  'DELETE /backup-schedules/:id': ['+ + + + - - -'],
+  'POST /backup-schedules/:id/run': ['+ + + + + - -'],
+  'POST /backups/volume/:id/restore': ['+ + + + - - -'],
+  'POST /backups/volume/:id/clone': ['+ + + + - - -'],
+
+  'GET /volumes': ['+ + f f f f f'],
+  'POST /volumes': ['+ + + + + - -'],
+  'GET /volumes/:id': ['+ + + + + + -'],
+  'PUT /volumes/:id': ['+ + + + + - -'],
+  'DELETE /volumes/:id': ['+ + + + - - -'],
+  'POST /volumes/:id/bind': ['+ + + + + - -'],
+  'POST /volumes/:id/unbind': ['+ + + + + - -'],
+  'POST /volumes/:id/backup': ['+ + + + + - -'],
+  'GET /volumes/:id/backups': ['+ + + + + + -'],
+
+  'GET /functions': ['+ + f f f f f'],
+  'POST /functions': ['+ + + + + - -'],
+  'GET /functions/:id': ['+ + + + + m -'],
+  'PUT /functions/:id': ['+ + + + + - -'],
+  'DELETE /functions/:id': ['+ + + + - - -'],
+  'POST /functions/:id/deploy': ['+ + + + + - -', deploy],
+  'POST /functions/:id/start': ['+ + + + + - -', deploy],
+  'POST /functions/:id/stop': ['+ + + + + - -', deploy],
+  'GET /functions/:id/executions': ['+ + + + + + -'],
+  'GET /functions/:id/versions': ['+ + + + + + -'],
+  'GET /functions/:id/versions/:versionId/logs': ['+ + + + + + -'],
+  'POST /functions/:id/versions/:versionId/deploy': ['+ + + + + - -', deploy],
+  'GET /functions/:id/dependencies': ['+ + + + + + -'],
+
+  'GET /templates': ['+ + + + + + +'],
+  'POST /templates': ['+ + + + + - -'],
+  'GET /templates/:id': ['+ + + + + + +'],
+  'PUT /templates/:id': ['+ + s s s s s'],
+  'DELETE /templates/:id': ['+ + s s s s s'],
+  'GET /templates/:id/export': ['+ + + + + + +'],
+  'POST /templates/import': ['+ + + + + - -'],
+  'POST /templates/validate': ['+ + + + + + +', 'read'],
+  'POST /templates/convert-compose': ['+ + + + + + +', 'read'],
+  'POST /templates/from-workloads': ['+ + + + + - -'],
+  'POST /templates/:id/instantiate': ['+ + + + + - -'],
+  'GET /template-instances': ['+ + f f f f f'],
+  'GET /template-instances/:id': ['+ + + + + + -'],
+  'DELETE /template-instances/:id': ['+ + + + - - -'],
+
+  'GET /notifications': ['s s s s s s s'],
+  'POST /notifications/read': ['s s s s s s s'],
+
+  'WS /ws/deployments/:id/logs': ['+ + + + + + -'],
+  'WS /ws/applications/:id/logs': ['+ + + + + + -'],
+  'WS /ws/applications/:id/traffic': ['+ + + + + + -'],
+  'WS /ws/databases/:id/logs': ['+ + + + + + -'],
+  'WS /ws/servers/:id/metrics': ['+ + m m m m -'],
+  'WS /ws/terminal/:sessionId': ['s s s s s s s'],
+  'WS /ws/notifications': ['s s s s s s s'],
+  'WS /ws/logs': ['f f f f f f f'],
+  'WS /ws/watch': ['f f f f f f f'],
+} as const satisfies Record<string, Row>;
+
+export type RouteName = keyof typeof rows;
+
+const grantMarks = new Set<string>(['+', '-', 'f', 'm', 's', 'P', 'r']);
+
+function isGrant(mark: string | undefined): mark is Grant {
+  return mark !== undefined && grantMarks.has(mark);
+}
+
+function permission(name: string, [grants, scope]: Row): Permission {
+  const marks = grants.split(' ');
+  const cells = columns.map((column, at) => {
+    const mark = marks[at];
+    if (!isGrant(mark)) throw new Error(`Permission of ${name} must have a mark for ${column}: got ${grants}`);
+    return [column, mark] as const;
+  });
+  const reads = name.startsWith('GET ') || name.startsWith('WS ');
+  return {
+    // fromEntries cannot know that every column is there; the loop above has just seen to it
+    grants: Object.fromEntries(cells) as Record<Column, Grant>,
+    scope: scope ?? (reads ? 'read' : 'write'),
+  };
+}
+
+export const permissions: ReadonlyMap<string, Permission> = new Map(
+  Object.entries<Row>(rows).map(([name, row]) => [name, permission(name, row)]),
+);
+
+/** The row of a route. @throws Error for a route without one: such a route must not be mounted. */
+export function permissionOf(method: string, path: string): Permission {
+  const found = permissions.get(`${method} ${path}`);
+  if (found === undefined) throw new Error(`Cannot mount route as it has no permission: ${method} ${path}`);
+  return found;
+}

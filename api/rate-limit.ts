@@ -1,0 +1,62 @@
+import type { Clock } from '../store/clock.ts';
+import { tooMany } from './api-error.ts';
+import type { Limit } from './config.ts';
+
+/** What a client is told about its limit, in the form of the `RateLimit-*` headers. */
+export interface Quota {
+  limit: number;
+  remaining: number;
+  /** Seconds until the bucket is full. */
+  reset: number;
+}
+
+interface Bucket {
+  tokens: number;
+  at: number;
+}
+
+const maxBuckets = 50_000;
+
+/**
+ * A token bucket per key, in memory. Takes a token and tells what is left; `undefined` if the limit is switched off.
+ *
+ * @throws ApiError TOO_MANY_REQUESTS when there is none.
+ */
+export function createRateLimit(limit: Limit, clock: Clock): (key: string) => Quota | undefined {
+  const buckets = new Map<string, Bucket>();
+  const perMs = limit.perMinute / 60_000;
+
+  const refilled = (key: string, now: number): Bucket => {
+    const bucket = buckets.get(key);
+    if (bucket === undefined) {
+      if (buckets.size >= maxBuckets) forgetFull(now);
+      const fresh = { tokens: limit.burst, at: now };
+      buckets.set(key, fresh);
+      return fresh;
+    }
+    bucket.tokens = Math.min(limit.burst, bucket.tokens + (now - bucket.at) * perMs);
+    bucket.at = now;
+    return bucket;
+  };
+
+  /** A bucket that is full again is as good as none; if every bucket is in use, the oldest must go. */
+  const forgetFull = (now: number): void => {
+    for (const [key, bucket] of buckets) {
+      if (bucket.tokens + (now - bucket.at) * perMs >= limit.burst) buckets.delete(key);
+    }
+    const [oldest] = buckets.keys();
+    if (buckets.size >= maxBuckets && oldest !== undefined) buckets.delete(oldest);
+  };
+
+  return (key) => {
+    if (limit.perMinute === 0) return undefined;
+    const bucket = refilled(key, clock.monotonic());
+    if (bucket.tokens < 1) throw tooMany('Too many requests', Math.ceil((1 - bucket.tokens) / perMs / 1000));
+    bucket.tokens -= 1;
+    return {
+      limit: limit.perMinute,
+      remaining: Math.floor(bucket.tokens),
+      reset: Math.ceil((limit.burst - bucket.tokens) / perMs / 1000),
+    };
+  };
+}

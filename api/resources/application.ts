@@ -1,0 +1,183 @@
+import { z } from 'zod';
+import { application, ApplicationPhase } from '../../store/kinds/application.ts';
+import type { Source } from '../../store/kinds/application.ts';
+import { Port } from '../../store/kinds/fields.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { DeepReadonly, ReadonlyResource } from '../../store/resource.ts';
+import type { Keep, Kept } from '../kept.ts';
+import { applicationStatus, isReconciled, isUnfinished, targetOf } from '../status.ts';
+import {
+  CpuLimit,
+  EnvValues,
+  GitRef,
+  HttpPath,
+  ImageUrl,
+  Line,
+  MemoryLimit,
+  RelativePath,
+  RepositoryUrl,
+  StartCommand,
+} from './fields.ts';
+import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
+
+const { shape } = application.desired;
+const RestartPolicy = z.enum(['always', 'on-failure', 'no']);
+const nullableText = z.string().nullable();
+
+export const Application = z
+  .object({
+    ...objectFields,
+    project_id: z.string(),
+    environment_id: z.string(),
+    server_id: z.string(),
+    registry_id: nullableText,
+    name: z.string(),
+    internal_id: z.string(),
+    app_type: z.enum(['web', 'worker', 'static']),
+    source_type: z.enum(['git', 'image', 'compose']),
+    repository_url: nullableText,
+    branch: nullableText,
+    dockerfile_path: nullableText,
+    build_context: nullableText,
+    image_url: nullableText,
+    compose_file: nullableText,
+    compose_path: nullableText,
+    replicas: z.int(),
+    ready_replicas: z.int(),
+    exposed_port: z.int().nullable(),
+    autodeploy: z.boolean(),
+    watch_paths: nullableText,
+    healthcheck_path: nullableText,
+    restart_policy: RestartPolicy,
+    start_command: nullableText,
+    memory_limit: nullableText,
+    cpu_limit: nullableText,
+    status: ApplicationPhase,
+    current_commit: nullableText,
+    current_deployment_id: nullableText.meta({ description: 'The deployment that serves' }),
+    deployment_id: nullableText.meta({ description: 'The newest deployment' }),
+    consecutive_failures: z.int(),
+  })
+  .meta({ id: 'Application' });
+export type Application = z.infer<typeof Application>;
+
+/** Fields of the source, flat as they are sent. Which of them are needed depends on `source_type`. */
+const sourceFields = {
+  repository_url: RepositoryUrl.nullish(),
+  branch: GitRef.nullish(),
+  dockerfile_path: RelativePath.nullish(),
+  build_context: RelativePath.nullish(),
+  build_args: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), Line.max(4096)).nullish(),
+  image_url: ImageUrl.nullish(),
+  compose_file: z.string().nullish(),
+  compose_path: z.string().nullish(),
+};
+
+/** Fields whose change needs a new container. */
+const configFields = {
+  exposed_port: Port.nullish(),
+  healthcheck_path: HttpPath.nullish(),
+  restart_policy: RestartPolicy.nullish(),
+  start_command: StartCommand.nullish(),
+  memory_limit: MemoryLimit.nullish(),
+  cpu_limit: CpuLimit.nullish(),
+  env: EnvValues.nullish(),
+};
+
+const plainFields = {
+  name: shape.name,
+  app_type: z.enum(['web', 'worker', 'static']).nullish(),
+  replicas: z.int().min(0).max(100).nullish(),
+  autodeploy: z.boolean().nullish(),
+  watch_paths: Line.max(2048).nullish(),
+  labels: Labels.optional(),
+};
+
+const SourceTypeField = z.enum(['git', 'image', 'compose']);
+
+export const ApplicationCreate = z.strictObject({
+  project_id: Reference,
+  environment_id: Reference.nullish(),
+  server_id: Reference.nullish(),
+  registry_id: Reference.nullish(),
+  source_type: SourceTypeField,
+  ...plainFields,
+  ...sourceFields,
+  ...configFields,
+});
+export type ApplicationCreate = z.infer<typeof ApplicationCreate>;
+
+export const ApplicationUpdate = z
+  .strictObject({
+    source_type: SourceTypeField,
+    registry_id: Reference.nullish(),
+    ...plainFields,
+    ...sourceFields,
+    ...configFields,
+  })
+  .partial();
+export type ApplicationUpdate = z.infer<typeof ApplicationUpdate>;
+
+export function toApplication(it: ReadonlyResource<'application'>, status: ApplicationPhase): Application {
+  const { desired, observed } = it;
+  const { config } = desired;
+  return {
+    ...objectFieldsOf(it),
+    project_id: desired.project_id,
+    environment_id: desired.environment_id,
+    server_id: desired.server_id,
+    registry_id: desired.registry_id ?? null,
+    name: desired.name,
+    internal_id: desired.internal_id,
+    app_type: desired.app_type,
+    ...toSourceFields(desired.source),
+    replicas: desired.replicas,
+    ready_replicas: observed?.ready_replicas ?? 0,
+    exposed_port: config.exposed_port ?? null,
+    autodeploy: desired.autodeploy,
+    watch_paths: desired.watch_paths ?? null,
+    healthcheck_path: config.healthcheck_path ?? null,
+    restart_policy: config.restart_policy,
+    start_command: config.start_command ?? null,
+    memory_limit: config.memory_limit ?? null,
+    cpu_limit: config.cpu_limit ?? null,
+    status,
+    current_commit: observed?.current_commit ?? null,
+    current_deployment_id: observed?.current_deployment_id ?? null,
+    deployment_id: desired.deployment_id ?? null,
+    consecutive_failures: observed?.consecutive_failures ?? 0,
+  };
+}
+
+function toSourceFields(source: DeepReadonly<Source>) {
+  const git = source.type === 'git' ? source : undefined;
+  return {
+    source_type: source.type,
+    repository_url: git?.repository_url ?? null,
+    branch: git?.branch ?? null,
+    dockerfile_path: git?.dockerfile_path ?? null,
+    build_context: git?.build_context ?? null,
+    image_url: source.type === 'image' ? source.image_url : null,
+    compose_file: null,
+    compose_path: null,
+  };
+}
+
+export function keptApplication(keep: Keep, it: ReadonlyResource<'application'>, view: TenantView): Kept<Application> {
+  const status = applicationStatus(it, targetOf(it, view));
+  return keep(it, status, () => toApplication(it, status));
+}
+
+export const applicationSettle = {
+  isSettled(view: TenantView, id: string): boolean {
+    const it = view.get('application', id);
+    if (it === undefined) return true;
+    const target = targetOf(it, view);
+    if (target !== undefined && isUnfinished(target)) return false;
+    return isReconciled(it) && !['deploying', 'deleting'].includes(applicationStatus(it, target));
+  },
+  answer({ view, keep }: { view: TenantView; keep: Keep }, id: string): Kept<Application> | undefined {
+    const it = view.get('application', id);
+    return it && keptApplication(keep, it, view);
+  },
+};

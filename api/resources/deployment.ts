@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { DeploymentPhase, DeploymentTrigger } from '../../store/kinds/application.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Keep, Kept } from '../kept.ts';
+import { deploymentStatus, isUnfinished } from '../status.ts';
+import { objectFields, objectFieldsOf } from './object-fields.ts';
+
+const nullableText = z.string().nullable();
+
+export const Deployment = z
+  .object({
+    ...objectFields,
+    application_id: z.string(),
+    project_id: z.string(),
+    number: z.int(),
+    status: DeploymentPhase,
+    trigger: DeploymentTrigger,
+    commit: nullableText,
+    commit_message: nullableText,
+    branch: nullableText,
+    image: nullableText,
+    image_digest: nullableText,
+    is_current: z.boolean(),
+    rollback_of: nullableText,
+    triggered_by: nullableText,
+    queued_at: z.string(),
+    started_at: nullableText,
+    built_at: nullableText,
+    finished_at: nullableText,
+    duration_ms: z.int().nullable(),
+    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+  })
+  .meta({ id: 'Deployment' });
+export type Deployment = z.infer<typeof Deployment>;
+
+export function toDeployment(it: ReadonlyResource<'deployment'>, isCurrent: boolean): Deployment {
+  const { desired, observed } = it;
+  const { source, reuse } = desired;
+  return {
+    ...objectFieldsOf(it),
+    application_id: desired.application_id,
+    project_id: desired.project_id,
+    number: desired.number,
+    status: deploymentStatus(it),
+    trigger: desired.trigger,
+    commit: observed?.commit ?? reuse?.commit ?? null,
+    commit_message: observed?.commit_message ?? reuse?.commit_message ?? null,
+    branch: source.type === 'git' ? source.branch : null,
+    image: observed?.image ?? reuse?.image ?? (source.type === 'image' ? source.image_url : null),
+    image_digest: observed?.image_digest ?? reuse?.image_digest ?? null,
+    is_current: isCurrent,
+    rollback_of: desired.rollback_of ?? null,
+    triggered_by: desired.triggered_by ?? null,
+    queued_at: desired.queued_at,
+    started_at: observed?.started_at ?? null,
+    built_at: observed?.built_at ?? null,
+    finished_at: observed?.finished_at ?? null,
+    duration_ms: durationOf(it),
+    error: observed?.error ?? null,
+  };
+}
+
+function durationOf({ observed }: ReadonlyResource<'deployment'>): number | null {
+  if (observed?.started_at === undefined || observed.finished_at === undefined) return null;
+  return Math.max(0, Date.parse(observed.finished_at) - Date.parse(observed.started_at));
+}
+
+export function isCurrentDeployment(it: ReadonlyResource<'deployment'>, view: TenantView): boolean {
+  return view.get('application', it.desired.application_id)?.observed?.current_deployment_id === it.meta.id;
+}
+
+export function keptDeployment(keep: Keep, it: ReadonlyResource<'deployment'>, view: TenantView): Kept<Deployment> {
+  const isCurrent = isCurrentDeployment(it, view);
+  return keep(it, String(isCurrent), () => toDeployment(it, isCurrent));
+}
+
+export const deploymentSettle = {
+  isSettled(view: TenantView, id: string): boolean {
+    const it = view.get('deployment', id);
+    return it === undefined || !isUnfinished(it);
+  },
+  answer({ view, keep }: { view: TenantView; keep: Keep }, id: string): Kept<Deployment> | undefined {
+    const it = view.get('deployment', id);
+    return it && keptDeployment(keep, it, view);
+  },
+};

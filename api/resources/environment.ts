@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { environment } from '../../store/kinds/project.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Keep, Kept } from '../kept.ts';
+import { isReconciled, lifeStatus } from '../status.ts';
+import { GitRef } from './fields.ts';
+import { Labels, objectFields, objectFieldsOf } from './object-fields.ts';
+
+const { shape } = environment.desired;
+
+export const Environment = z
+  .object({
+    ...objectFields,
+    project_id: z.string(),
+    name: z.string(),
+    display_name: z.string().nullable(),
+    type: z.string(),
+    description: z.string().nullable(),
+    color: z.string().nullable(),
+    git_branch: z.string().nullable(),
+    is_default: z.boolean(),
+    status: z.enum(['active', 'deleting']),
+  })
+  .meta({ id: 'Environment' });
+export type Environment = z.infer<typeof Environment>;
+
+export const EnvironmentCreate = z.strictObject({
+  name: shape.name,
+  display_name: shape.display_name.nullable(),
+  type: z.string().min(1).max(50).nullish(),
+  description: shape.description.nullable(),
+  color: shape.color.nullable(),
+  git_branch: GitRef.nullish(),
+  labels: Labels.optional(),
+});
+
+export const EnvironmentUpdate = EnvironmentCreate.partial();
+
+export function toEnvironment(it: ReadonlyResource<'environment'>, isDefault: boolean): Environment {
+  const { desired } = it;
+  return {
+    ...objectFieldsOf(it),
+    project_id: desired.project_id,
+    name: desired.name,
+    display_name: desired.display_name ?? null,
+    type: desired.type,
+    description: desired.description ?? null,
+    color: desired.color ?? null,
+    git_branch: desired.git_branch ?? null,
+    is_default: isDefault,
+    status: lifeStatus(it),
+  };
+}
+
+export function isDefaultEnvironment(it: ReadonlyResource<'environment'>, view: TenantView): boolean {
+  return view.get('project', it.desired.project_id)?.desired.default_environment_id === it.meta.id;
+}
+
+export function keptEnvironment(keep: Keep, it: ReadonlyResource<'environment'>, view: TenantView): Kept<Environment> {
+  const isDefault = isDefaultEnvironment(it, view);
+  return keep(it, String(isDefault), () => toEnvironment(it, isDefault));
+}
+
+export const environmentSettle = {
+  isSettled(view: TenantView, id: string): boolean {
+    const it = view.get('environment', id);
+    return it === undefined || (it.meta.deletionRequestedAt === undefined && isReconciled(it));
+  },
+  answer({ view, keep }: { view: TenantView; keep: Keep }, id: string): Kept<Environment> | undefined {
+    const it = view.get('environment', id);
+    return it && keptEnvironment(keep, it, view);
+  },
+};

@@ -1,0 +1,102 @@
+import { z } from 'zod';
+
+/** Grammars of fields that reach a program, a file system or an address; each is checked again where it is used. */
+
+// control characters, and the ones that turn or hide text
+const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+
+/** A line of text without control characters. */
+export const Line = z.string().refine((text) => !hidden.test(text), 'Must not contain control characters');
+
+/** A branch or tag, by the rules of git. */
+export const GitRef = z
+  .string()
+  .min(1)
+  .max(200)
+  .refine(isGitRef, 'Must be a git branch: no leading -, no space, none of ~^:?*[\\, no .. or @{, no .lock at its end');
+
+function isGitRef(ref: string): boolean {
+  return !/[\p{C}\s~^:?*[\\]/u.test(ref) && !/^[-/]|\.\.|@\{|\/\/|\/\.|^\.|[./]$|\.lock(\/|$)/.test(ref) && ref !== '@';
+}
+
+/** `https://`, `http://`, `ssh://` or `user@host:path`; a password in it would be stored readable, so it is refused. */
+export const RepositoryUrl = z
+  .string()
+  .min(1)
+  .max(512)
+  .refine(isRepositoryUrl, 'Must be an https, http or ssh address of a git repository, without password');
+
+function isRepositoryUrl(text: string): boolean {
+  if (/[\p{C}\s\\]/u.test(text)) return false;
+  if (/^[A-Za-z0-9_][\w.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[^-/:][^:]*$/.test(text)) return true;
+  if (!URL.canParse(text)) return false;
+  const url = new URL(text);
+  return /^(https?|ssh):$/.test(url.protocol) && url.password === '' && !url.hostname.startsWith('-');
+}
+
+/** An image reference: optional registry, path, tag, digest. */
+export const ImageUrl = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(
+    /^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?\/)?[a-z0-9]+([._-]+[a-z0-9]+)*(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[a-f0-9]{64})?$/,
+    'Must be an image such as nginx:1.27 or registry.example/team/app@sha256:…',
+  );
+
+/** A path inside a repository: relative, without `..`. */
+export const RelativePath = z
+  .string()
+  .min(1)
+  .max(255)
+  .refine(
+    (path) => !hidden.test(path) && !/^[/~-]|\\/.test(path) && !path.split('/').includes('..'),
+    'Must be a relative path without .. and backslash',
+  );
+
+/** Path of an HTTP request. */
+export const HttpPath = z
+  .string()
+  .max(1024)
+  .regex(/^\/[\x21-\x7e]*$/, 'Must begin with / and have no spaces');
+
+/** Bytes with a suffix, at least 6m. */
+export const MemoryLimit = z
+  .string()
+  .regex(/^\d{1,12}(\.\d{1,6})?[bkmg]$/, 'Must be a size such as 512m or 1.5g')
+  .refine((text) => bytesOf(text) >= 6 * 1024 * 1024, 'Must be at least 6m');
+
+function bytesOf(text: string): number {
+  const unit = { b: 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }[text.at(-1) ?? ''] ?? 0;
+  return Number(text.slice(0, -1)) * unit;
+}
+
+/** Number of CPUs as a decimal. */
+export const CpuLimit = z
+  .union([z.string().regex(/^\d{1,3}(\.\d{1,6})?$/, 'Must be a number of CPUs such as 0.5'), z.number()])
+  .transform(String)
+  .refine((text) => Number(text) >= 0.01 && Number(text) <= 256, 'Must be 0.01 to 256')
+  .meta({ override: { type: 'string', pattern: '^\\d{1,3}(\\.\\d{1,6})?$' } });
+
+/** What a container is started with instead of its image's command. */
+export const StartCommand = z
+  .string()
+  .min(1)
+  .max(4096)
+  .refine((text) => !text.includes('\0') && text.trim() !== '', 'Must not be blank');
+
+const maxValueBytes = 32 * 1024;
+
+/** Variables of the environment: at most 500, values of at most 32 KiB that any process can be given. */
+export const EnvValues = z
+  .record(
+    z
+      .string()
+      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'Must be a variable name such as LOG_LEVEL')
+      .max(256),
+    z
+      .string()
+      .refine((value) => Buffer.byteLength(value) <= maxValueBytes, 'Must be at most 32 KiB')
+      .refine((value) => !value.includes('\0') && value.isWellFormed(), 'Must be text without NUL'),
+  )
+  .refine((env) => Object.keys(env).length <= 500, 'Must have at most 500 variables');

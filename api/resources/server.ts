@@ -1,0 +1,127 @@
+import { z } from 'zod';
+import { server } from '../../store/kinds/server.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Keep, Kept } from '../kept.ts';
+import { agentStatus, isReconciled, serverStatus } from '../status.ts';
+import type { AgentStatus } from '../status.ts';
+import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
+
+const { shape } = server.desired;
+const nullableText = z.string().nullable();
+
+export const ServerStatus = z.enum(['active', 'provisioning', 'error', 'offline', 'deleting']);
+export const AgentStatusField = z.enum(['connected', 'disconnected', 'unknown']);
+
+/** What users of projects see of a server. */
+export const ServerSummary = z
+  .object({ id: z.string(), name: z.string(), status: ServerStatus, agent_status: AgentStatusField })
+  .meta({ id: 'ServerSummary' });
+export type ServerSummary = z.infer<typeof ServerSummary>;
+
+export const Server = z
+  .object({
+    ...objectFields,
+    name: z.string(),
+    ip_address: nullableText,
+    port: z.int(),
+    username: z.string(),
+    ssh_key_id: nullableText,
+    status: ServerStatus,
+    agent_status: AgentStatusField,
+    agent_id: nullableText,
+    agent_version: nullableText,
+    runtime: nullableText,
+    runtime_version: nullableText,
+    log_retention_days: z.int(),
+    direct_ports_enabled: z.boolean(),
+  })
+  .meta({ id: 'Server' });
+export type Server = z.infer<typeof Server>;
+
+/** An answer that shows, once, how an agent joins as this server. */
+export const ServerWithJoin = z
+  .object({
+    ...Server.shape,
+    join_token: z.string(),
+    join_token_expires_at: z.string(),
+    install_command: z.string(),
+  })
+  .meta({ id: 'ServerWithJoin' });
+export type ServerWithJoin = z.infer<typeof ServerWithJoin>;
+
+/** An IPv4 or IPv6 address or a host name. */
+const HostAddress = z
+  .string()
+  .min(1)
+  .max(253)
+  .regex(
+    /^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*|[0-9A-Fa-f:.]+)$/,
+    'Must be an IP address or a host name',
+  );
+const Username = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,31}$/, 'Must be a user name such as root');
+const LogRetentionDays = z.int().min(1).max(365);
+
+/** As the specification names them, and as the object does. */
+export const ServerCreate = z.strictObject({
+  name: shape.name,
+  ipAddress: HostAddress.nullish(),
+  ip_address: HostAddress.nullish(),
+  port: z.int().min(1).max(65535).nullish(),
+  username: Username.nullish(),
+  sshKeyId: Reference.nullish(),
+  ssh_key_id: Reference.nullish(),
+  log_retention_days: LogRetentionDays.nullish(),
+  direct_ports_enabled: z.boolean().nullish(),
+  labels: Labels.optional(),
+});
+export type ServerCreate = z.infer<typeof ServerCreate>;
+
+export const ServerUpdate = ServerCreate.partial();
+export type ServerUpdate = z.infer<typeof ServerUpdate>;
+
+export function toServer(it: ReadonlyResource<'server'>, agent: AgentStatus): Server {
+  const { desired, observed } = it;
+  return {
+    ...objectFieldsOf(it),
+    name: desired.name,
+    ip_address: desired.ip_address ?? null,
+    port: desired.port,
+    username: desired.username,
+    ssh_key_id: desired.ssh_key_id ?? null,
+    status: serverStatus(it),
+    agent_status: agent,
+    agent_id: desired.agent_id ?? null,
+    agent_version: observed?.agent_version ?? null,
+    runtime: observed?.runtime ?? null,
+    runtime_version: observed?.runtime_version ?? null,
+    log_retention_days: desired.log_retention_days,
+    direct_ports_enabled: desired.direct_ports_enabled,
+  };
+}
+
+export function keptServer(keep: Keep, it: ReadonlyResource<'server'>, view: TenantView): Kept<Server> {
+  const agent = agentStatus(it, view);
+  return keep(it, agent, () => toServer(it, agent));
+}
+
+export function keptServerSummary(keep: Keep, it: ReadonlyResource<'server'>, view: TenantView): Kept<ServerSummary> {
+  const agent = agentStatus(it, view);
+  return keep(it, `summary ${agent}`, () => ({
+    id: it.meta.id,
+    name: it.desired.name,
+    status: serverStatus(it),
+    agent_status: agent,
+  }));
+}
+
+export const serverSettle = {
+  isSettled(view: TenantView, id: string): boolean {
+    const it = view.get('server', id);
+    return it === undefined || (it.meta.deletionRequestedAt === undefined && isReconciled(it));
+  },
+  answer({ view, keep }: { view: TenantView; keep: Keep }, id: string): Kept<Server> | undefined {
+    const it = view.get('server', id);
+    return it && keptServer(keep, it, view);
+  },
+};

@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { GlobalRole, KeyScope } from '../../store/kinds/identity.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { Line } from './fields.ts';
+import { Reference } from './object-fields.ts';
+
+export const User = z
+  .object({
+    id: z.string(),
+    email: z.string(),
+    first_name: z.string(),
+    last_name: z.string(),
+    role: GlobalRole,
+    must_reset_password: z.boolean(),
+    two_factor_enabled: z.boolean(),
+    has_password: z.boolean(),
+    resource_version: z.string(),
+    created_at: z.string(),
+    updated_at: z.string(),
+  })
+  .meta({ id: 'User' });
+export type User = z.infer<typeof User>;
+
+export const Email = z
+  .email('Must be an e-mail address')
+  .max(254)
+  .transform((address) => address.trim());
+
+export const PersonName = Line.trim().max(100);
+
+export function toUser({ meta, desired }: ReadonlyResource<'user'>): User {
+  return {
+    id: meta.id,
+    email: desired.email,
+    first_name: desired.first_name,
+    last_name: desired.last_name,
+    role: desired.role,
+    must_reset_password: desired.must_reset_password,
+    two_factor_enabled: desired.two_factor_enabled,
+    has_password: desired.password_hash !== undefined,
+    resource_version: String(meta.desiredRevision),
+    created_at: meta.createdAt,
+    updated_at: meta.updatedAt,
+  };
+}
+
+export const ServiceKey = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    prefix: z.string(),
+    scopes: z.array(KeyScope).nullable(),
+    project_id: z.string().nullable(),
+    expires_at: z.string().nullable(),
+    created_at: z.string(),
+    last_used_at: z.string().nullable().meta({ description: 'Exact to ten minutes' }),
+  })
+  .meta({ id: 'ServiceKey' });
+export type ServiceKey = z.infer<typeof ServiceKey>;
+
+export const NewServiceKey = z
+  .object({ ...ServiceKey.shape, key: z.string().meta({ description: 'Shown in this answer only' }) })
+  .meta({ id: 'NewServiceKey' });
+
+export const ServiceKeyCreate = z.strictObject({
+  name: Line.trim().min(1).max(100),
+  expires_at: z.iso.datetime({ offset: true }).nullish(),
+  scopes: z.array(KeyScope).min(1).max(4).nullish(),
+  project_id: Reference.nullish(),
+});
+
+export function toServiceKey({ meta, desired, observed }: ReadonlyResource<'service_key'>): ServiceKey {
+  return {
+    id: meta.id,
+    name: desired.name,
+    prefix: desired.prefix,
+    scopes: desired.scopes === undefined ? null : [...desired.scopes],
+    project_id: desired.project_id ?? null,
+    expires_at: desired.expires_at ?? null,
+    created_at: meta.createdAt,
+    last_used_at: observed?.last_used_at ?? null,
+  };
+}

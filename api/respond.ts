@@ -1,0 +1,49 @@
+import type { ServerResponse } from 'node:http';
+import type { ApiError } from './api-error.ts';
+import type { Kept } from './kept.ts';
+import type { ListMeta } from './paging.ts';
+
+export type Headers = Record<string, string | number>;
+
+/** Sent with every answer, errors included. */
+export const securityHeaders: Readonly<Headers> = {
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+};
+
+const jsonType = 'application/json; charset=utf-8';
+
+/** Sends a body as it is; `headers` are those that the answer has beside its type and length. */
+export function sendBody(
+  response: ServerResponse,
+  status: number,
+  headers: Headers,
+  body: string | Buffer,
+  type = jsonType,
+): void {
+  response.writeHead(status, { ...headers, 'content-type': type, 'content-length': Buffer.byteLength(body) });
+  response.end(body);
+}
+
+export function sendNothing(response: ServerResponse, headers: Headers): void {
+  response.writeHead(204, headers);
+  response.end();
+}
+
+export function objectBody({ json }: Kept<unknown>): string {
+  return `{"success":true,"data":${json}}`;
+}
+
+export function pageBody(items: readonly Kept<unknown>[], meta: ListMeta): string {
+  return `{"success":true,"data":[${items.map(({ json }) => json).join(',')}],"meta":${JSON.stringify(meta)}}`;
+}
+
+export function errorBody(error: ApiError, requestId: string): string {
+  const { code, message, details } = error;
+  return JSON.stringify({
+    success: false,
+    error: { code, message, ...(details.length > 0 && { details }), request_id: requestId },
+  });
+}

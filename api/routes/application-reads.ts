@@ -1,0 +1,210 @@
+import { z } from 'zod';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { commit } from '../../store/unit.ts';
+import { conflicting, serviceUnavailable } from '../api-error.ts';
+import { activeOf, addDeployment, servingOf, successesOf } from '../deploying.ts';
+import { defineEndpoint, defineList } from '../endpoint.ts';
+import { serviceInstancesOf } from '../instance-ids.ts';
+import { Logs, LogsQuery } from '../log-query.ts';
+import { PageQuery, pageOf } from '../paging.ts';
+import { readLogs } from '../read-logs.ts';
+import { Deployment, keptDeployment } from '../resources/deployment.ts';
+import { eventsOf, ObjectEvents } from '../resources/event.ts';
+import { untilSettled } from '../settle.ts';
+import { deploymentStatus, serverStatus } from '../status.ts';
+
+const Instance = z
+  .object({
+    id: z.string(),
+    replica: z.int(),
+    deployment_id: z.string(),
+    server_id: z.string(),
+    status: z.string().meta({ description: 'unknown while the server does not answer' }),
+    ready: z.boolean(),
+    restarts: z.int(),
+    started_at: z.string().nullable(),
+    container_id: z.string().nullable(),
+    image_digest: z.string().nullable(),
+    exit_code: z.int().nullable(),
+  })
+  .meta({ id: 'Instance' });
+
+export const listInstances = defineEndpoint({
+  method: 'GET',
+  path: '/applications/:id/instances',
+  summary: 'Instances of an application that run or shall run',
+  on: ['application', 'id'],
+  response: z.array(Instance),
+  handle: async ({ view }, { it }) =>
+    view
+      .by('assignment', 'workload', it.meta.id)
+      .flatMap((one) => toInstance(one, view))
+      .sort((a, b) => a.replica - b.replica || (a.id < b.id ? -1 : 1)),
+});
+
+function toInstance(it: ReadonlyResource<'assignment'>, view: TenantView): z.infer<typeof Instance>[] {
+  const { desired, observed } = it;
+  const phase = observed?.phase ?? 'pending';
+  if (desired.spec.type !== 'service' || (desired.run === 'stopped' && ['stopped', 'pending'].includes(phase)))
+    return [];
+  const server = view.get('server', desired.server_id);
+  const isAnswering = server !== undefined && serverStatus(server) !== 'offline';
+  return [
+    {
+      id: it.meta.id,
+      replica: desired.spec.slot,
+      deployment_id: desired.deployment_id,
+      server_id: desired.server_id,
+      status: isAnswering ? phase : 'unknown',
+      ready: isAnswering && (observed?.ready ?? false),
+      restarts: observed?.restarts ?? 0,
+      started_at: observed?.started_at ?? null,
+      container_id: observed?.container_id ?? null,
+      image_digest: observed?.image_digest ?? desired.spec.image_digest ?? null,
+      exit_code: observed?.exit_code ?? null,
+    },
+  ];
+}
+
+const Linked = z.object({ id: z.string(), name: z.string() });
+
+export const listDependencies = defineEndpoint({
+  method: 'GET',
+  path: '/applications/:id/dependencies',
+  summary: 'Resources that are linked to an application',
+  on: ['application', 'id'],
+  response: z.object({
+    applications: z.array(Linked),
+    databases: z.array(Linked),
+    volumes: z.array(Linked),
+    functions: z.array(Linked),
+    template_instance: Linked.nullable(),
+  }),
+  handle: async () => ({ applications: [], databases: [], volumes: [], functions: [], template_instance: null }),
+});
+
+export const readRuntimeLogs = defineEndpoint({
+  method: 'GET',
+  path: '/applications/:id/runtime-logs',
+  summary: 'Output of the instances of an application, also of ones that are gone',
+  on: ['application', 'id'],
+  query: LogsQuery,
+  response: Logs,
+  handle: async (ctx, { it, query }) => {
+    const streams = ['stdout', 'stderr', 'system'] as const;
+    const scope = { workload: it.meta.id, streams };
+    if (query.previous !== 'true') return readLogs(ctx, it.desired.server_id, query, scope);
+    const previous = successesOf(it, ctx.view).find((one) => one.meta.id !== servingOf(it, ctx.view)?.meta.id);
+    const instances = previous === undefined ? [] : serviceInstancesOf(previous.meta.id);
+    return readLogs(ctx, it.desired.server_id, query, { ...scope, instances });
+  },
+});
+
+export const readBuildLogs = defineEndpoint({
+  method: 'GET',
+  path: '/applications/:id/build-logs',
+  summary: 'Output of the builds of an application',
+  on: ['application', 'id'],
+  query: LogsQuery,
+  response: Logs,
+  handle: async (ctx, { it, query }) =>
+    readLogs(ctx, it.desired.server_id, query, { workload: it.meta.id, streams: ['build'] }),
+});
+
+export const listApplicationEvents = defineEndpoint({
+  method: 'GET',
+  path: '/applications/:id/events',
+  summary: 'What happened to an application, newest first',
+  on: ['application', 'id'],
+  response: ObjectEvents,
+  handle: async (ctx, { it }) => eventsOf(ctx.mirror, it),
+});
+
+export const listDeployments = defineList({
+  path: '/applications/:appId/deployments',
+  summary: 'Deployments of an application',
+  on: ['application', 'appId'],
+  query: PageQuery,
+  item: Deployment,
+  handle: async (ctx, { it, query }) => {
+    const { items, meta } = pageOf(
+      ctx.view.by('deployment', 'application', it.meta.id),
+      { ...query, sort: query.sort ?? '-number' },
+      {
+        texts: ({ observed }) => [observed?.commit, observed?.commit_message],
+        status: deploymentStatus,
+        sorts: { number: (one) => one.desired.number },
+      },
+      ctx.view,
+    );
+    return { items: items.map((one) => keptDeployment(ctx.keep, one, ctx.view)), meta };
+  },
+});
+
+const syncPatienceMs = 20_000;
+
+const SyncResult = z.object({
+  up_to_date: z.boolean(),
+  current_commit: z.string().nullable(),
+  latest_commit: z.string(),
+});
+
+export const syncDeployments = defineEndpoint({
+  method: 'POST',
+  path: '/applications/:appId/deployments/sync',
+  summary: 'Compare the branch with what serves; deploys a newer commit where autodeploy is on',
+  on: ['application', 'appId'],
+  heavy: true,
+  response: z.object({
+    up_to_date: z.boolean(),
+    current_commit: z.string().nullable(),
+    latest_commit: z.string(),
+    branch: z.string(),
+    changed_files: z.array(z.string()).meta({ description: 'Empty where the server cannot know them' }),
+    matched: z.boolean(),
+    deployment_id: z.string().nullable(),
+  }),
+  handle: async (ctx, { it }) => {
+    const { source } = it.desired;
+    if (source.type !== 'git') throw conflicting('Only an application with a git source can be compared');
+    const { view, tenant, signal } = ctx;
+    const id = ctx.random.id();
+    const asking = ctx.repo.begin();
+    asking.require(it);
+    asking.create('operation', id, {
+      type: 'sync',
+      project_id: it.desired.project_id,
+      application_id: it.meta.id,
+      server_id: it.desired.server_id,
+      requested_by: ctx.principal.user.meta.id,
+      requested_at: ctx.clock.now().toISOString(),
+      deadline_seconds: syncPatienceMs / 1000,
+    });
+    await commit(asking);
+    await ctx.fresh();
+    const isOver = (): boolean => view.get('operation', id)?.observed?.finished_at !== undefined;
+    await untilSettled(ctx, tenant, isOver, syncPatienceMs, signal);
+    const { observed } = view.get('operation', id) ?? {};
+    if (observed?.phase === 'failed' && observed.error !== undefined && observed.error.code !== 'away')
+      throw conflicting(observed.error.message, [
+        { field: '', reason: observed.error.code, message: observed.error.message },
+      ]);
+    if (observed?.phase !== 'succeeded') throw serviceUnavailable('The agent of the server did not answer in time');
+    const { up_to_date, current_commit, latest_commit } = SyncResult.parse(observed.result);
+    const answer = {
+      up_to_date,
+      current_commit,
+      latest_commit,
+      branch: source.branch,
+      changed_files: [],
+      matched: !up_to_date,
+    };
+    const now = view.get('application', it.meta.id);
+    if (up_to_date || now === undefined || !now.desired.autodeploy || activeOf(now, view) !== undefined)
+      return { ...answer, deployment_id: null };
+    const unit = ctx.repo.begin();
+    const deployment = addDeployment(ctx, unit, now, { trigger: 'webhook' });
+    return ctx.commit(unit, () => ({ ...answer, deployment_id: deployment.meta.id }));
+  },
+});

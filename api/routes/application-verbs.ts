@@ -1,0 +1,165 @@
+import { z } from 'zod';
+import { jsonEqual } from '../../store/json-equal.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { conflicting } from '../api-error.ts';
+import type { RequestContext } from '../context.ts';
+import {
+  activeOf,
+  addDeployment,
+  builtBy,
+  cancelActive,
+  run,
+  sameUnderWay,
+  servingOf,
+  successesOf,
+} from '../deploying.ts';
+import { defineEndpoint } from '../endpoint.ts';
+import { Application, applicationSettle, toApplication } from '../resources/application.ts';
+import { Deployment, deploymentSettle, toDeployment } from '../resources/deployment.ts';
+import { applicationStatus, targetOf } from '../status.ts';
+
+type It = ReadonlyResource<'application'>;
+type Unit = ReturnType<RequestContext['repo']['begin']>;
+
+/** What a unit makes of an application; `target` where it gets a deployment. */
+interface Coming {
+  next: It;
+  target?: ReadonlyResource<'deployment'>;
+}
+
+/** The application with the status that follows from what was just asked. */
+function answerOf({ view }: Pick<RequestContext, 'view'>, { next, target }: Coming): Application {
+  return toApplication(next, applicationStatus(next, target ?? targetOf(next, view)));
+}
+
+/** Brings the application up with a deployment of what it says now, or with one of the same that is under way. */
+function startDeployment(ctx: RequestContext, unit: Unit, it: It): Required<Coming> {
+  const same = ctx.request.isKeyed ? undefined : sameUnderWay(it, ctx.view);
+  const next = unit.change(it, run);
+  return { next, target: same ?? addDeployment(ctx, unit, it, { trigger: 'manual' }) };
+}
+
+export const deployApplication = defineEndpoint({
+  method: 'POST',
+  path: '/applications/:id/deploy',
+  summary: 'Deploy what the application says now; a deployment of the same that waits or builds is answered again',
+  on: ['application', 'id'],
+  heavy: true,
+  response: Deployment,
+  settle: deploymentSettle,
+  handle: async (ctx, { it }) => {
+    const unit = ctx.repo.begin();
+    const { target } = startDeployment(ctx, unit, it);
+    return ctx.commit(unit, () => toDeployment(target, false));
+  },
+});
+
+export const startApplication = defineEndpoint({
+  method: 'POST',
+  path: '/applications/:id/start',
+  summary: 'Let the application run; deploys it if none of its deployments has succeeded',
+  on: ['application', 'id'],
+  heavy: true,
+  response: Application,
+  settle: applicationSettle,
+  handle: async (ctx, { it }) => {
+    const unit = ctx.repo.begin();
+    const coming = startUp(ctx, unit, it);
+    return ctx.commit(unit, () => answerOf(ctx, coming));
+  },
+});
+
+/** Runs what served last, with a deployment where the configuration was changed since; deploys where nothing has served. */
+function startUp(ctx: RequestContext, unit: Unit, it: It): Coming {
+  const serving = servingOf(it, ctx.view);
+  if (serving === undefined)
+    return activeOf(it, ctx.view) === undefined ? startDeployment(ctx, unit, it) : { next: unit.change(it, run) };
+  const next = unit.change(it, run);
+  if (it.desired.run === 'running' || jsonEqual(serving.desired.config, it.desired.config)) return { next };
+  const { source } = serving.desired;
+  return { next, target: addDeployment(ctx, unit, it, { trigger: 'config', source, reuse: builtBy(serving) }) };
+}
+
+export const stopApplication = defineEndpoint({
+  method: 'POST',
+  path: '/applications/:id/stop',
+  summary: 'Stop the application and cancel a deployment under way',
+  on: ['application', 'id'],
+  response: Application,
+  settle: applicationSettle,
+  handle: async (ctx, { it }) => {
+    const unit = ctx.repo.begin();
+    const next = unit.change(it, (draft) => void (draft.run = 'stopped'));
+    cancelActive(unit, it, ctx.view);
+    return ctx.commit(unit, () => answerOf(ctx, { next }));
+  },
+});
+
+export const restartApplication = defineEndpoint({
+  method: 'POST',
+  path: '/applications/:id/restart',
+  summary: 'Restart the instances one after another',
+  on: ['application', 'id'],
+  response: Application,
+  settle: applicationSettle,
+  handle: async (ctx, { it }) => {
+    if (it.desired.run === 'stopped') throw conflicting('Cannot restart as the application is stopped');
+    const token = ctx.random.id();
+    const unit = ctx.repo.begin();
+    const next = unit.change(it, (draft) => void (draft.restart_token = token));
+    return ctx.commit(unit, () => answerOf(ctx, { next }));
+  },
+});
+
+export const scaleApplication = defineEndpoint({
+  method: 'POST',
+  path: '/applications/:id/scale',
+  summary: 'Set the number of replicas; 0 stops the application, more than 0 after that starts it again',
+  on: ['application', 'id'],
+  body: z.strictObject({ replicas: z.int().min(0).max(100) }),
+  response: Application,
+  settle: applicationSettle,
+  handle: async (ctx, { it, body: { replicas } }) => {
+    const unit = ctx.repo.begin();
+    const next = unit.change(it, (draft) => {
+      draft.replicas = replicas;
+      if (replicas === 0) draft.run = 'stopped';
+    });
+    if (replicas === 0) cancelActive(unit, it, ctx.view);
+    const coming = replicas > 0 && it.desired.replicas === 0 ? startUp(ctx, unit, it) : { next };
+    return ctx.commit(unit, () => answerOf(ctx, coming));
+  },
+});
+
+export const rollbackApplication = defineEndpoint({
+  method: 'POST',
+  path: '/applications/:id/rollback',
+  summary: 'Return to image and configuration of the deployment that succeeded before the one that serves',
+  on: ['application', 'id'],
+  heavy: true,
+  response: Deployment,
+  settle: deploymentSettle,
+  handle: async (ctx, { it }) => {
+    const { view } = ctx;
+    const serving = servingOf(it, view);
+    const target = successesOf(it, view).find(
+      (one) => serving !== undefined && one.desired.number < serving.desired.number && builtBy(one) !== undefined,
+    );
+    if (target === undefined) throw conflicting('There is no earlier successful deployment to return to');
+    const unit = ctx.repo.begin();
+    const active = activeOf(it, view);
+    if (active?.desired.rollback_of === target.meta.id && !ctx.request.isKeyed)
+      return ctx.commit(unit, () => toDeployment(active, false));
+    unit.change(it, (draft) => {
+      // the snapshot of a deployment is of the same form, and the draft is cloned from what it is given
+      draft.source = structuredClone(target.desired.source) as typeof draft.source;
+      draft.config = structuredClone(target.desired.config) as typeof draft.config;
+    });
+    const deployment = addDeployment(ctx, unit, it, {
+      trigger: 'rollback',
+      rollbackOf: target.meta.id,
+      reuse: builtBy(target),
+    });
+    return ctx.commit(unit, () => toDeployment(deployment, false));
+  },
+});

@@ -1,0 +1,282 @@
+import { z } from 'zod';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { application as kind } from '../../store/kinds/application.ts';
+import { badField, badRequest } from '../api-error.ts';
+import { maskEnv, sealEnv, unsealEnv } from '../application-env.ts';
+import { sourceFrom } from '../application-source.ts';
+import { visibleProjects } from '../authorize.ts';
+import type { RequestContext } from '../context.ts';
+import { addConfigDeployment, cancelActive } from '../deploying.ts';
+import { defineEndpoint, defineList } from '../endpoint.ts';
+import { newInternalId } from '../internal-id.ts';
+import { PageQuery, pageOf } from '../paging.ts';
+import { referred, referredEnvironment } from '../references.ts';
+import {
+  Application,
+  ApplicationCreate,
+  applicationSettle,
+  ApplicationUpdate,
+  keptApplication,
+  toApplication,
+} from '../resources/application.ts';
+import type { ApplicationUpdate as Update } from '../resources/application.ts';
+import { EnvValues } from '../resources/fields.ts';
+import { assign, readOnlyFields, Reference } from '../resources/object-fields.ts';
+import { applicationStatus, targetOf } from '../status.ts';
+
+type Desired = DesiredOf<'application'>;
+
+/** Filters of lists of what runs in environments on servers. */
+export const WorkloadQuery = PageQuery.extend({
+  projectId: Reference.optional(),
+  environmentId: Reference.optional(),
+  serverId: Reference.optional(),
+});
+
+export const listApplications = defineList({
+  path: '/applications',
+  summary: 'Applications that one may see',
+  query: WorkloadQuery,
+  item: Application,
+  handle: async (ctx, { query }) => {
+    const { view } = ctx;
+    const visible = visibleProjects(ctx.principal, view);
+    const { projectId, environmentId, serverId } = query;
+    const candidates = (
+      projectId === undefined ? view.list('application') : view.by('application', 'project', projectId)
+    ).filter(
+      ({ desired }) =>
+        (visible === 'all' || visible.has(desired.project_id)) &&
+        (environmentId === undefined || desired.environment_id === environmentId) &&
+        (serverId === undefined || desired.server_id === serverId),
+    );
+    const { items, meta } = pageOf(
+      candidates,
+      query,
+      {
+        texts: ({ desired }) => [desired.name, desired.internal_id],
+        status: (it) => applicationStatus(it, targetOf(it, view)),
+        sorts: { name: (it) => it.desired.name },
+      },
+      view,
+    );
+    return { items: items.map((it) => keptApplication(ctx.keep, it, view)), meta };
+  },
+});
+
+export const checkApplicationName = defineEndpoint({
+  method: 'GET',
+  path: '/applications/check-name',
+  summary: 'Whether a name is free in an environment, by default the default one of the project',
+  projectFrom: 'query.projectId',
+  query: z.object({
+    name: kind.desired.shape.name,
+    projectId: Reference,
+    environmentId: Reference.optional(),
+  }),
+  response: z.object({ available: z.boolean(), name: z.string(), suggestion: z.string().nullable() }),
+  handle: async ({ view, repo }, { query }) => {
+    const { name } = query;
+    const project = referred(view, 'project', query.projectId, 'projectId');
+    const environmentId = query.environmentId ?? project.desired.default_environment_id;
+    const isFree = async (text: string): Promise<boolean> =>
+      (await repo.idByName('application', environmentId, text)) === undefined;
+    if (await isFree(name)) return { available: true, name, suggestion: null };
+    for (let suffix = 2; suffix < 100; suffix += 1) {
+      const suggestion = `${name.slice(0, 90)}-${suffix}`;
+      if (await isFree(suggestion)) return { available: false, name, suggestion };
+    }
+    return { available: false, name, suggestion: null };
+  },
+});
+
+export const createApplication = defineEndpoint({
+  method: 'POST',
+  path: '/applications',
+  summary: 'Create an application; it is stopped until it is deployed or started',
+  projectFrom: 'body.project_id',
+  body: ApplicationCreate,
+  response: Application,
+  status: 201,
+  settle: applicationSettle,
+  handle: async (ctx, { body }) => {
+    const { view } = ctx;
+    refuseRegistry(body);
+    const project = referred(view, 'project', body.project_id, 'project_id');
+    const environmentId = body.environment_id ?? project.desired.default_environment_id;
+    const environment = referredEnvironment(view, environmentId, project);
+    const serverId = body.server_id ?? project.desired.default_server_id;
+    if (serverId === undefined)
+      throw badField('server_id', 'required', 'server_id is required as the project has no default server');
+    const server = referred(view, 'server', serverId, 'server_id');
+    const id = ctx.random.id();
+    const desired: Desired = {
+      project_id: project.meta.id,
+      environment_id: environment.meta.id,
+      server_id: server.meta.id,
+      name: body.name,
+      internal_id: newInternalId(body.name, ctx.random),
+      app_type: body.app_type ?? 'web',
+      source: sourceFrom(body),
+      config: { env: {}, restart_policy: 'always' },
+      autodeploy: false,
+      replicas: 1,
+      run: 'stopped',
+      next_deployment_number: 1,
+    };
+    applyFields(ctx, desired, body, id);
+    const unit = ctx.repo.begin();
+    unit.require(project);
+    unit.require(environment);
+    unit.require(server);
+    const it = unit.create('application', id, desired, body.labels === undefined ? {} : { labels: body.labels });
+    return ctx.commit(unit, () => toApplication(it, applicationStatus(it, undefined)));
+  },
+});
+
+/** Registries are no kind yet: naming one would be forgotten without a word. */
+function refuseRegistry({ registry_id }: Pick<Update, 'registry_id'>): void {
+  if (registry_id !== undefined && registry_id !== null)
+    throw badField('registry_id', 'not_found', 'Registries are not served yet');
+}
+
+/** Writes what was sent, apart from name and source, into a draft. */
+function applyFields(ctx: RequestContext, draft: Desired, body: Update, id: string): void {
+  const { config } = draft;
+  draft.app_type = body.app_type ?? draft.app_type;
+  draft.autodeploy = body.autodeploy ?? draft.autodeploy;
+  draft.replicas = body.replicas ?? draft.replicas;
+  assign(draft, 'watch_paths', body.watch_paths);
+  assign(config, 'exposed_port', body.exposed_port);
+  assign(config, 'healthcheck_path', body.healthcheck_path);
+  assign(config, 'start_command', body.start_command);
+  assign(config, 'memory_limit', body.memory_limit);
+  assign(config, 'cpu_limit', body.cpu_limit);
+  config.restart_policy = body.restart_policy ?? config.restart_policy;
+  if (body.env !== undefined) config.env = sealEnv(ctx, id, body.env ?? {}, config.env);
+}
+
+export const getApplication = defineEndpoint({
+  method: 'GET',
+  path: '/applications/:id',
+  summary: 'An application, without its environment variables',
+  on: ['application', 'id'],
+  response: Application,
+  handle: async (ctx, { it }) => keptApplication(ctx.keep, it, ctx.view),
+});
+
+export const updateApplication = defineEndpoint({
+  method: 'PUT',
+  path: '/applications/:id',
+  summary:
+    'Change fields of an application; a changed configuration is rolled out at once, a changed source at the next deploy',
+  on: ['application', 'id'],
+  body: ApplicationUpdate,
+  readOnly: readOnlyFields(Application, ApplicationUpdate),
+  response: Application,
+  settle: applicationSettle,
+  handle: async (ctx, { it, body }) => {
+    refuseRegistry(body);
+    const source = sourceFrom(body, it.desired.source);
+    const unit = ctx.repo.begin();
+    const changed = unit.change(it, (draft) => {
+      draft.name = body.name ?? draft.name;
+      draft.source = source;
+      applyFields(ctx, draft, body, it.meta.id);
+      if (draft.replicas === 0) draft.run = 'stopped';
+    });
+    if (body.labels !== undefined) unit.label(it, body.labels);
+    const isRunning = changed.desired.run === 'running';
+    const deployment = isRunning ? addConfigDeployment(ctx, unit, it, changed.desired.config) : undefined;
+    if (!isRunning && it.desired.run === 'running') cancelActive(unit, it, ctx.view);
+    const target = deployment ?? targetOf(it, ctx.view);
+    return ctx.commit(unit, () => toApplication(changed, applicationStatus(changed, target)));
+  },
+});
+
+export const deleteApplication = defineEndpoint({
+  method: 'DELETE',
+  path: '/applications/:id',
+  summary: 'Delete an application and its deployments',
+  on: ['application', 'id'],
+  response: Application,
+  settle: applicationSettle,
+  handle: async (ctx, { it }) => {
+    const unit = ctx.repo.begin();
+    const deleted = unit.change(it, () => undefined);
+    unit.requestDelete(it);
+    return ctx.commit(unit, () => toApplication(deleted, 'deleting'));
+  },
+});
+
+const Env = z
+  .object({ env: z.record(z.string(), z.string()), masked: z.boolean(), deployment_id: z.string().nullable() })
+  .meta({ id: 'Env' });
+
+/** The variables of a body: `{ "env": { … } }`, or the map itself. */
+const EnvBody = z.preprocess(unwrapped, EnvValues);
+const EnvMerge = z.preprocess(
+  unwrapped,
+  z.record(EnvValues.keyType, EnvValues.valueType.nullable()).meta({ description: 'null removes a variable' }),
+);
+
+const envelopeOfEnv = new Set(Object.keys(Env.shape));
+
+function unwrapped(body: unknown): unknown {
+  if (typeof body !== 'object' || body === null || !('env' in body) || typeof body.env !== 'object') return body;
+  return Object.keys(body).every((name) => envelopeOfEnv.has(name)) ? body.env : body;
+}
+
+export const getEnv = defineEndpoint({
+  method: 'GET',
+  path: '/applications/:id/env',
+  summary: 'Environment variables; viewers see their names only',
+  on: ['application', 'id'],
+  response: Env,
+  handle: async (ctx, { it }) => {
+    const { env } = it.desired.config;
+    const masked = ctx.access.grant === 'm';
+    return {
+      env: masked ? maskEnv(env) : unsealEnv(ctx, it.meta.id, env),
+      masked,
+      deployment_id: it.desired.deployment_id ?? null,
+    };
+  },
+});
+
+export const replaceEnv = defineEndpoint({
+  method: 'PUT',
+  path: '/applications/:id/env',
+  summary: 'Replace all environment variables; a running application is rolled out with them',
+  on: ['application', 'id'],
+  body: EnvBody,
+  response: Env,
+  handle: async (ctx, { it, body }) => writeEnv(ctx, it, body),
+});
+
+export const mergeEnv = defineEndpoint({
+  method: 'PATCH',
+  path: '/applications/:id/env',
+  summary: 'Set the variables that are sent and keep the others; null removes one',
+  on: ['application', 'id'],
+  body: EnvMerge,
+  response: Env,
+  handle: async (ctx, { it, body }) => {
+    const merged = { ...unsealEnv(ctx, it.meta.id, it.desired.config.env), ...body };
+    const values = Object.entries(merged).filter((entry): entry is [string, string] => entry[1] !== null);
+    if (values.length > 500) throw badRequest('Must have at most 500 variables');
+    return writeEnv(ctx, it, Object.fromEntries(values));
+  },
+});
+
+async function writeEnv(ctx: RequestContext, it: Parameters<typeof toApplication>[0], values: Record<string, string>) {
+  const env = sealEnv(ctx, it.meta.id, values, it.desired.config.env);
+  const unit = ctx.repo.begin();
+  const changed = unit.change(it, (draft) => void (draft.config.env = env));
+  if (changed.desired.run === 'running') addConfigDeployment(ctx, unit, it, changed.desired.config);
+  return ctx.commit(unit, () => ({
+    env: values,
+    masked: false,
+    deployment_id: changed.desired.deployment_id ?? null,
+  }));
+}

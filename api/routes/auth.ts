@@ -1,0 +1,195 @@
+import { z } from 'zod';
+import { conflictReason } from '../../store/errors.ts';
+import { keys } from '../../store/keys.ts';
+import { badField, conflicting, forbidden, unauthorized } from '../api-error.ts';
+import { endLateSessions, endOtherSessions, startSession } from '../auth/sessions.ts';
+import type { RequestContext } from '../context.ts';
+import { defineEndpoint } from '../endpoint.ts';
+import { Email, PersonName, toUser, User } from '../resources/user.ts';
+
+/** Any text: whether it is the right password is the only rule for one that exists. */
+const GivenPassword = z.string().max(1024);
+
+const LoginUser = User.pick({ id: true, email: true, first_name: true, last_name: true, role: true });
+const LoggedIn = z.object({ token: z.string(), expires_at: z.string(), user: LoginUser }).meta({ id: 'Login' });
+
+export const setupStatus = defineEndpoint({
+  method: 'GET',
+  path: '/auth/setup-status',
+  summary: 'Whether the first user exists',
+  response: z.object({ setup_complete: z.boolean() }),
+  handle: async ({ view }) => ({ setup_complete: view.list('user').length > 0 }),
+});
+
+/** Whoever holds this name is the first user: of several registrations at once, one gets it. */
+const firstUser = { scope: 'setup', name: 'first' } as const;
+
+export const register = defineEndpoint({
+  method: 'POST',
+  path: '/auth/register',
+  summary: 'Create the first user, a superadmin; refused as soon as there is one',
+  heavy: true,
+  body: z.strictObject({
+    email: Email,
+    password: GivenPassword,
+    first_name: PersonName.default(''),
+    last_name: PersonName.default(''),
+  }),
+  response: LoggedIn,
+  status: 201,
+  handle: async (ctx, { body }) => {
+    const closed = forbidden('Registration is closed as there is a user already');
+    if (ctx.view.list('user').length > 0) throw closed;
+    ctx.passwords.check(body.password, 'password');
+    const { email, first_name, last_name } = body;
+    const password_hash = await ctx.passwords.hash(body.password);
+    const unit = ctx.repo.begin();
+    const user = unit.create('user', ctx.random.id(), {
+      email,
+      first_name,
+      last_name,
+      role: 'superadmin',
+      password_hash,
+      must_reset_password: false,
+      two_factor_enabled: false,
+      disabled: false,
+    });
+    const marker = keys.unique(ctx.tenant, 'user', firstUser.scope, firstUser.name);
+    unit.guard({ key: marker, is: 'absent' });
+    unit.write({ put: marker, value: JSON.stringify({ id: user.meta.id }) });
+    const login = await startSession(ctx, unit, user);
+    try {
+      return await ctx.commit(unit, () => ({ ...login, user: toLoginUser(user) }));
+    } catch (error) {
+      const reason = conflictReason(error);
+      if (reason?.why === 'name-taken' && reason.scope === firstUser.scope) throw closed;
+      throw error;
+    }
+  },
+});
+
+export const login = defineEndpoint({
+  method: 'POST',
+  path: '/auth/login',
+  summary: 'Exchange e-mail and password for a token',
+  heavy: true,
+  body: z.strictObject({ email: z.string().max(254), password: GivenPassword }),
+  response: LoggedIn,
+  handle: async (ctx, { body }) => {
+    const email = body.email.trim();
+    const attempt = ctx.throttle.attempt(`${ctx.tenant} ${email.toLowerCase()}`, ctx.request.address);
+    const id = await ctx.repo.idByName('user', 'all', email);
+    const user = id === undefined ? undefined : ctx.view.get('user', id);
+    const { ok, stale } = await ctx.passwords.verify(body.password, user?.desired.password_hash);
+    if (user === undefined || !ok || user.desired.disabled) throw unauthorized('E-mail or password is wrong');
+    attempt.succeeded();
+    const password_hash = stale ? await ctx.passwords.hash(body.password) : undefined;
+    const unit = ctx.repo.begin();
+    unit.require(user);
+    if (password_hash !== undefined) unit.change(user, (draft) => void (draft.password_hash = password_hash));
+    const login = await startSession(ctx, unit, user);
+    return ctx.commit(unit, () => ({ ...login, user: toLoginUser(user) }));
+  },
+});
+
+function toLoginUser(user: Parameters<typeof toUser>[0]): z.infer<typeof LoginUser> {
+  const { id, email, first_name, last_name, role } = toUser(user);
+  return { id, email, first_name, last_name, role };
+}
+
+export const logout = defineEndpoint({
+  method: 'POST',
+  path: '/auth/logout',
+  summary: 'End the session whose token was sent; succeeds without one',
+  response: z.object({ logged_out: z.literal(true) }),
+  handle: async (ctx) => {
+    const { caller } = ctx;
+    if (caller?.by.type === 'session') {
+      const unit = ctx.repo.begin();
+      unit.requestDelete(caller.by.session);
+      // somebody else ended it meanwhile: that is what was asked for
+      await unit.commit();
+    }
+    return { logged_out: true as const };
+  },
+});
+
+export const getMe = defineEndpoint({
+  method: 'GET',
+  path: '/auth/me',
+  summary: 'The user who asks',
+  response: User,
+  handle: async (ctx) => ctx.keep(ctx.principal.user, '', () => toUser(ctx.principal.user)),
+});
+
+const MeUpdate = z.strictObject({ first_name: PersonName, last_name: PersonName }).partial();
+
+export const updateMe = defineEndpoint({
+  method: 'PUT',
+  path: '/auth/me',
+  summary: 'Change one’s names',
+  body: MeUpdate,
+  readOnly: ['id', 'resource_version', 'created_at', 'updated_at', 'has_password'],
+  response: User,
+  handle: async (ctx, { body }) => {
+    const unit = ctx.repo.begin();
+    const user = unit.change(ctx.principal.user, (draft) => {
+      if (body.first_name !== undefined) draft.first_name = body.first_name;
+      if (body.last_name !== undefined) draft.last_name = body.last_name;
+    });
+    return ctx.commit(unit, () => toUser(user));
+  },
+});
+
+export const changePassword = defineEndpoint({
+  method: 'PUT',
+  path: '/auth/me/password',
+  summary: 'Change one’s password; ends one’s other sessions',
+  heavy: true,
+  body: z.strictObject({ current_password: GivenPassword, new_password: GivenPassword }),
+  response: User,
+  handle: async (ctx, { body }) => {
+    const { user } = ctx.principal;
+    const account = `${ctx.tenant} ${user.desired.email.toLowerCase()}`;
+    const attempt = ctx.throttle.attempt(account, ctx.request.address);
+    const { ok } = await ctx.passwords.verify(body.current_password, user.desired.password_hash);
+    if (!ok) throw badField('current_password', 'wrong', 'Current password is wrong');
+    attempt.succeeded();
+    return setPassword(ctx, body.new_password, 'new_password');
+  },
+});
+
+export const setInitialPassword = defineEndpoint({
+  method: 'POST',
+  path: '/auth/me/set-initial-password',
+  summary: 'Give a password to an account that has none',
+  heavy: true,
+  body: z
+    .strictObject({ password: GivenPassword, new_password: GivenPassword })
+    .partial()
+    .refine((body) => (body.password ?? body.new_password) !== undefined, {
+      path: ['password'],
+      message: 'Password is needed',
+    }),
+  response: User,
+  handle: async (ctx, { body }) => {
+    if (ctx.principal.user.desired.password_hash !== undefined) throw conflicting('The account has a password already');
+    return setPassword(ctx, body.password ?? body.new_password ?? '', 'password');
+  },
+});
+
+async function setPassword(ctx: RequestContext, password: string, field: string) {
+  ctx.passwords.check(password, field);
+  const { user, by } = ctx.principal;
+  const session = by.type === 'session' ? by.session.meta.id : undefined;
+  const password_hash = await ctx.passwords.hash(password);
+  const unit = ctx.repo.begin();
+  const changed = unit.change(user, (draft) => {
+    draft.password_hash = password_hash;
+    draft.must_reset_password = false;
+  });
+  await endOtherSessions(ctx, unit, user.meta.id, session);
+  const answer = await ctx.commit(unit, () => toUser(changed));
+  await endLateSessions(ctx, user.meta.id, session);
+  return answer;
+}

@@ -1,0 +1,221 @@
+import { z } from 'zod';
+import { defined } from '../../store/defined.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { hashJoinToken, makeJoinToken } from '../../agent-protocol/join-token.ts';
+import { conflicting } from '../api-error.ts';
+import type { RequestContext } from '../context.ts';
+import { defineEndpoint, defineList } from '../endpoint.ts';
+import { eventsOf, ObjectEvents } from '../resources/event.ts';
+import { PageQuery, pageOf } from '../paging.ts';
+import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
+import {
+  AgentStatusField,
+  keptServer,
+  keptServerSummary,
+  Server,
+  ServerCreate,
+  serverSettle,
+  ServerSummary,
+  ServerUpdate,
+  ServerWithJoin,
+  toServer,
+} from '../resources/server.ts';
+import type { ServerUpdate as Update } from '../resources/server.ts';
+import { agentStatus, serverStatus } from '../status.ts';
+import { Force } from './environments.ts';
+
+const joinTokenLifeMs = 24 * 3_600_000;
+const pingTimeoutMs = 5000;
+
+export const listServers = defineList({
+  path: '/servers',
+  summary: 'Servers; users of projects see id, name and status',
+  query: PageQuery,
+  item: z.union([Server, ServerSummary]),
+  handle: async (ctx, { query }) => {
+    const { view, keep, access } = ctx;
+    const candidates = access.grant === 'f' ? [] : view.list('server');
+    const { items, meta } = pageOf(
+      candidates,
+      query,
+      { texts: ({ desired }) => [desired.name], status: serverStatus, sorts: { name: (it) => it.desired.name } },
+      view,
+    );
+    const show = access.grant === '+' ? keptServer : keptServerSummary;
+    return { items: items.map((it) => show(keep, it, view)), meta };
+  },
+});
+
+export const createServer = defineEndpoint({
+  method: 'POST',
+  path: '/servers',
+  summary: 'Create a server; the answer carries the command that lets its agent join, once, within 24 h',
+  body: ServerCreate,
+  response: ServerWithJoin,
+  status: 201,
+  handle: async (ctx, { body }) => {
+    const id = ctx.random.id();
+    const join = newJoin(ctx, id);
+    const unit = ctx.repo.begin();
+    const server = unit.create(
+      'server',
+      id,
+      {
+        port: 22,
+        username: 'root',
+        log_retention_days: 7,
+        direct_ports_enabled: false,
+        ...given(fieldsOf(body)),
+        name: body.name,
+        ...join.stored,
+      },
+      body.labels === undefined ? {} : { labels: body.labels },
+    );
+    return ctx.commit(unit, () => ({ ...toServer(server, agentStatus(server, ctx.view)), ...join.shown }));
+  },
+});
+
+export const renewJoinToken = defineEndpoint({
+  method: 'POST',
+  path: '/servers/:id/join-token',
+  summary: 'Make a new join token; the one before no longer works',
+  on: ['server', 'id'],
+  response: ServerWithJoin,
+  handle: async (ctx, { it }) => {
+    const join = newJoin(ctx, it.meta.id);
+    const unit = ctx.repo.begin();
+    const server = unit.change(it, (draft) => void Object.assign(draft, join.stored));
+    return ctx.commit(unit, () => ({ ...toServer(server, agentStatus(server, ctx.view)), ...join.shown }));
+  },
+});
+
+/** A one-time token: what is stored of it, and what is shown of it once. */
+function newJoin(ctx: RequestContext, serverId: string) {
+  const token = makeJoinToken(serverId, ctx.random.bytes(32));
+  const expires = new Date(ctx.clock.now().getTime() + joinTokenLifeMs).toISOString();
+  const { publicUrl } = ctx.config;
+  return {
+    stored: { join_token_hash: hashJoinToken(token), join_token_expires_at: expires },
+    shown: {
+      join_token: token,
+      join_token_expires_at: expires,
+      install_command: `curl -fsSL ${publicUrl}/install.sh | sudo sh -s -- --url ${publicUrl}/${ctx.tenant} --token ${token}`,
+    },
+  };
+}
+
+type ServerFields = Pick<
+  { [F in keyof DesiredOf<'server'>]?: DesiredOf<'server'>[F] | null },
+  'ip_address' | 'port' | 'username' | 'ssh_key_id' | 'log_retention_days' | 'direct_ports_enabled'
+>;
+
+/** Both ways to write a field come to one. */
+function fieldsOf(body: Update): ServerFields {
+  const { ipAddress, ip_address = ipAddress, sshKeyId, ssh_key_id = sshKeyId } = body;
+  const { port, username, log_retention_days, direct_ports_enabled } = body;
+  return defined({ port, username, log_retention_days, direct_ports_enabled, ip_address, ssh_key_id });
+}
+
+export const getServer = defineEndpoint({
+  method: 'GET',
+  path: '/servers/:id',
+  summary: 'A server; users of projects see id, name and status',
+  on: ['server', 'id'],
+  response: z.union([Server, ServerSummary]),
+  handle: async (ctx, { it }) =>
+    ctx.access.grant === '+' ? keptServer(ctx.keep, it, ctx.view) : keptServerSummary(ctx.keep, it, ctx.view),
+});
+
+export const updateServer = defineEndpoint({
+  method: 'PUT',
+  path: '/servers/:id',
+  summary: 'Change fields of a server; only what is sent changes',
+  on: ['server', 'id'],
+  body: ServerUpdate,
+  readOnly: readOnlyFields(Server, ServerUpdate),
+  response: Server,
+  settle: serverSettle,
+  handle: async (ctx, { it, body }) => {
+    const fields = fieldsOf(body);
+    const unit = ctx.repo.begin();
+    const server = unit.change(it, (draft) => {
+      draft.name = body.name ?? draft.name;
+      draft.port = fields.port ?? draft.port;
+      draft.username = fields.username ?? draft.username;
+      draft.log_retention_days = fields.log_retention_days ?? draft.log_retention_days;
+      draft.direct_ports_enabled = fields.direct_ports_enabled ?? draft.direct_ports_enabled;
+      assign(draft, 'ip_address', fields.ip_address);
+      assign(draft, 'ssh_key_id', fields.ssh_key_id);
+    });
+    if (body.labels !== undefined) unit.label(it, body.labels);
+    return ctx.commit(unit, () => toServer(server, agentStatus(server, ctx.view)));
+  },
+});
+
+export const deleteServer = defineEndpoint({
+  method: 'DELETE',
+  path: '/servers/:id',
+  summary: 'Delete a server; with workloads on it only with force=true',
+  on: ['server', 'id'],
+  query: Force,
+  response: Server,
+  settle: serverSettle,
+  handle: async (ctx, { it, query }) => {
+    const workloads = ctx.view.by('application', 'server', it.meta.id).length;
+    if (workloads > 0 && query.force !== 'true')
+      throw conflicting(`The server has workloads (${workloads}): delete them or send force=true`);
+    const unit = ctx.repo.begin();
+    const deleted = unit.change(it, () => undefined);
+    unit.requestDelete(it);
+    return ctx.commit(unit, () => toServer(deleted, agentStatus(deleted, ctx.view)));
+  },
+});
+
+export const getAgentStatus = defineEndpoint({
+  method: 'GET',
+  path: '/servers/:id/agent-status',
+  summary: 'Whether the agent of a server is connected',
+  on: ['server', 'id'],
+  response: z.object({
+    server_id: z.string(),
+    agent_status: AgentStatusField,
+    agent_id: z.string().nullable(),
+    agent_version: z.string().nullable(),
+    conflict: z.boolean().meta({ description: 'Agents of different machines keep replacing each other' }),
+  }),
+  handle: async (ctx, { it }) => {
+    const live = ctx.view.agent(it.meta.id);
+    return {
+      server_id: it.meta.id,
+      agent_status: agentStatus(it, ctx.view),
+      agent_id: it.desired.agent_id ?? null,
+      agent_version: live?.agentVersion ?? it.observed?.agent_version ?? null,
+      conflict: live?.conflict ?? false,
+    };
+  },
+});
+
+export const pingServer = defineEndpoint({
+  method: 'POST',
+  path: '/servers/:id/ping',
+  summary: 'Ask the agent for a sign of life',
+  on: ['server', 'id'],
+  heavy: true,
+  response: z.object({ server_id: z.string(), reachable: z.literal(true), latency_ms: z.number() }),
+  handle: async (ctx, { it }) => {
+    const started = ctx.clock.monotonic();
+    const { tenant, signal } = ctx;
+    await ctx.agents.call(tenant, it.meta.id, { method: 'ping' }, { timeoutMs: pingTimeoutMs, signal });
+    const latency = Math.round((ctx.clock.monotonic() - started) * 10) / 10;
+    return { server_id: it.meta.id, reachable: true as const, latency_ms: latency };
+  },
+});
+
+export const listServerEvents = defineEndpoint({
+  method: 'GET',
+  path: '/servers/:id/events',
+  summary: 'What happened to a server, newest first',
+  on: ['server', 'id'],
+  response: ObjectEvents,
+  handle: async (ctx, { it }) => eventsOf(ctx.mirror, it),
+});

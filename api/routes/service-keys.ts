@@ -1,0 +1,89 @@
+import type { KeyScope } from '../../store/kinds/identity.ts';
+import { badField, forbidden, notFound } from '../api-error.ts';
+import { keyOf } from '../auth/principal.ts';
+import type { Principal } from '../auth/principal.ts';
+import { createServiceKey, hashServiceKey } from '../auth/service-key.ts';
+import { projectRole, scopeCovers } from '../authorize.ts';
+import { defineEndpoint, defineList } from '../endpoint.ts';
+import { PageQuery, pageOf } from '../paging.ts';
+import { NewServiceKey, ServiceKey, ServiceKeyCreate, toServiceKey } from '../resources/user.ts';
+
+export const listServiceKeys = defineList({
+  path: '/settings/service-keys',
+  summary: 'One’s service keys, without their values',
+  query: PageQuery,
+  item: ServiceKey,
+  ownOnly: true,
+  handle: async (ctx, { query }) => {
+    const own = ctx.view.by('service_key', 'user', ctx.principal.user.meta.id);
+    const { items, meta } = pageOf(own, query, { texts: (it) => [it.desired.name] }, ctx.view);
+    return { items: items.map((it) => ctx.keep(it, '', () => toServiceKey(it))), meta };
+  },
+});
+
+export const createKey = defineEndpoint({
+  method: 'POST',
+  path: '/settings/service-keys',
+  summary: 'Create a service key; its value is in this answer only',
+  body: ServiceKeyCreate,
+  response: NewServiceKey,
+  status: 201,
+  handle: async (ctx, { body }) => {
+    const { principal, view } = ctx;
+    const limits = {
+      scopes: body.scopes ?? undefined,
+      project: body.project_id ?? undefined,
+      expires_at: body.expires_at ?? undefined,
+    };
+    if (limits.expires_at !== undefined && Date.parse(limits.expires_at) <= ctx.clock.now().getTime())
+      throw badField('expires_at', 'past', 'expires_at must be in the future');
+    const project = limits.project === undefined ? undefined : view.get('project', limits.project);
+    if (limits.project !== undefined && project === undefined) throw notFound('Project', 'project_id');
+    if (project !== undefined && projectRole(principal, project) === undefined) throw forbidden();
+    requireWithin(principal, limits);
+    const key = createServiceKey(ctx.random);
+    const unit = ctx.repo.begin();
+    unit.require(principal.user);
+    if (project !== undefined) unit.require(project);
+    const it = unit.create('service_key', ctx.random.id(), {
+      user_id: principal.user.meta.id,
+      name: body.name,
+      prefix: key.slice(0, 10),
+      hash: hashServiceKey(key),
+      ...(limits.scopes !== undefined && { scopes: limits.scopes }),
+      ...(limits.project !== undefined && { project_id: limits.project }),
+      ...(limits.expires_at !== undefined && { expires_at: limits.expires_at }),
+    });
+    return ctx.commit(unit, () => ({ ...toServiceKey(it), key }));
+  },
+});
+
+/** A key can make no key that is wider or lives longer than itself. @throws ApiError FORBIDDEN */
+function requireWithin(
+  principal: Principal,
+  limits: { scopes: readonly KeyScope[] | undefined; project: string | undefined; expires_at: string | undefined },
+): void {
+  const own = keyOf(principal)?.desired;
+  if (own === undefined) return;
+  const scopesWithin =
+    own.scopes === undefined || limits.scopes?.every((scope) => scopeCovers(own.scopes, scope)) === true;
+  const projectWithin = own.project_id === undefined || own.project_id === limits.project;
+  const lifeWithin =
+    own.expires_at === undefined ||
+    (limits.expires_at !== undefined && Date.parse(limits.expires_at) <= Date.parse(own.expires_at));
+  if (!scopesWithin || !projectWithin || !lifeWithin)
+    throw forbidden('A service key cannot create one that is wider or lives longer than itself');
+}
+
+export const deleteKey = defineEndpoint({
+  method: 'DELETE',
+  path: '/settings/service-keys/:id',
+  summary: 'Revoke a service key',
+  on: ['service_key', 'id'],
+  handle: async (ctx, { it }) => {
+    if (ctx.access.grant === 's' && it.desired.user_id !== ctx.principal.user.meta.id) throw notFound('Service key');
+    const unit = ctx.repo.begin();
+    unit.requestDelete(it);
+    return ctx.commit(unit, () => undefined);
+  },
+});

@@ -1,0 +1,277 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { z } from 'zod';
+import { committed } from '../store/commit-failure.ts';
+import type { TenantView } from '../store/mirror.ts';
+import type { Repository } from '../store/repo.ts';
+import type { ReadonlyResource } from '../store/resource.ts';
+import { badField, conflicting, forbidden, notFound, unauthorized } from './api-error.ts';
+import { keyOf, principalId } from './auth/principal.ts';
+import type { Principal } from './auth/principal.ts';
+import { authorize, isTenantAdmin } from './authorize.ts';
+import type { Access, Place } from './authorize.ts';
+import type { RequestContext, RequestInfo, Services } from './context.ts';
+import type { Endpoint, Input, ListEndpoint, Reply, SubjectKind } from './endpoint.ts';
+import { recallAnswer, recordAnswer } from './idempotency.ts';
+import type { IdempotentRequest } from './idempotency.ts';
+import { isKept, serialise } from './kept.ts';
+import type { Kept } from './kept.ts';
+import type { PageCache } from './page-cache.ts';
+import { parseInput } from './parse-input.ts';
+import type { Permission } from './permissions.ts';
+import { objectBody, pageBody } from './respond.ts';
+import type { Route } from './router.ts';
+import { untilSettled } from './settle.ts';
+import { kindWords, loadSubject, parseId, projectIdOf } from './subject.ts';
+import { isWorthRetrying } from './to-api-error.ts';
+
+/** A request whose route and caller are known. */
+export interface Call {
+  tenant: string;
+  view: TenantView;
+  repo: Repository;
+  route: Route;
+  params: ReadonlyMap<string, string>;
+  /** Below `/api/v1`, with ids. */
+  path: string;
+  /** Without `?`. */
+  search: string;
+  headers: IncomingHttpHeaders;
+  body: unknown;
+  request: RequestInfo;
+  caller: Principal | undefined;
+  signal: AbortSignal;
+}
+
+export interface Outcome {
+  status: number;
+  /** Absent: 204. */
+  body?: string | Buffer;
+  etag?: string;
+}
+
+const attempts = 5;
+const NoBody = z.strictObject({});
+const Wait = z.object({ wait: z.coerce.number().min(0).max(300).optional() });
+
+/**
+ * Runs the handler: loads what the path points at, decides whether the caller may, parses, handles. A write that
+ * somebody else overtook is tried again from the beginning, rights included.
+ */
+export async function runEndpoint(services: Services & { pageCache: PageCache }, call: Call): Promise<Outcome> {
+  const { endpoint } = call.route;
+  const search = call.search === '' ? {} : Object.fromEntries(new URLSearchParams(call.search));
+  if (endpoint.list) return runList(services, call, endpoint, search);
+  const patience = endpoint.method === 'GET' ? undefined : parseInput(Wait, search, 'query').wait;
+  const answer = await withRetries(services, () => runOnce(services, call, endpoint, search));
+  const settled = patience === undefined ? answer : await settle(services, call, endpoint, answer, patience);
+  if (settled === undefined) return { status: 204 };
+  return {
+    status: endpoint.status ?? 200,
+    body: objectBody(settled),
+    ...(settled.etag !== undefined && { etag: settled.etag }),
+  };
+}
+
+async function withRetries<T>(services: Services, run: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await run();
+    } catch (error) {
+      if (attempt === attempts || !isWorthRetrying(error)) throw error;
+      await services.fresh();
+    }
+  }
+}
+
+async function runOnce(
+  services: Services,
+  call: Call,
+  endpoint: Endpoint,
+  search: Record<string, string>,
+): Promise<Kept<unknown> | undefined> {
+  const { it, access } = admit(call, endpoint, search);
+  checkState(call, endpoint, it);
+  const body = parseBody(endpoint, call.body);
+  const query = endpoint.query === undefined ? undefined : parseInput(endpoint.query, search, 'query');
+  const key = endpoint.method === 'POST' ? call.headers['idempotency-key'] : undefined;
+  let idempotent: IdempotentRequest | undefined;
+  if (typeof key === 'string' && call.caller !== undefined) {
+    const caller = call.caller.user.meta.id;
+    const recalled = await recallAnswer(services, {
+      tenant: call.tenant,
+      caller,
+      path: call.path,
+      key,
+      body: call.body,
+    });
+    if ('answer' in recalled) return serialise(JSON.parse(recalled.answer));
+    idempotent = recalled.begin;
+  }
+  const ctx = contextOf(services, call, access, async (unit, answer) => {
+    if (idempotent !== undefined) {
+      const kept = toKept(answer());
+      if (kept !== undefined) recordAnswer(services, unit, idempotent, kept.json, changes(it, kept.json));
+    }
+    committed(await unit.commit());
+    return answer();
+  });
+  // an endpoint without `on`, `query` or `body` does not look at that part of its input
+  return toKept(await endpoint.handle(ctx, { it, query, body } as Input<SubjectKind, unknown, unknown>));
+}
+
+async function runList(
+  services: Services & { pageCache: PageCache },
+  call: Call,
+  endpoint: ListEndpoint,
+  search: Record<string, string>,
+): Promise<Outcome> {
+  const { it, access } = admit(call, endpoint, search);
+  const reader = call.caller === undefined ? '' : readerOf(call.caller, endpoint);
+  const cached = `${call.tenant} ${reader} ${call.path}?${call.search}`;
+  const { applied } = services.mirror;
+  const known = services.pageCache.get(cached, applied);
+  if (known !== undefined) return { status: 200, body: known };
+  const query = parseInput(endpoint.query, search, 'query');
+  const ctx = contextOf(services, call, access, readOnly);
+  // as in `runOnce`
+  const page = await endpoint.handle(ctx, { it, query, body: undefined } as Input<SubjectKind, unknown, undefined>);
+  const body = Buffer.from(pageBody(page.items, page.meta));
+  if (services.mirror.applied === applied) services.pageCache.set(cached, applied, body);
+  return { status: 200, body };
+}
+
+/** Callers of one name get the same list: admins see everything, wherever they are not narrowed. */
+function readerOf(caller: Principal, { ownOnly }: ListEndpoint): string {
+  const seesAll = ownOnly !== true && isTenantAdmin(caller) && keyOf(caller)?.desired.project_id === undefined;
+  return seesAll ? 'admin' : principalId(caller);
+}
+
+interface Admitted {
+  it: ReadonlyResource<SubjectKind> | undefined;
+  access: Access;
+}
+
+/** @throws ApiError for what does not exist or is not allowed. */
+function admit(call: Call, endpoint: Endpoint | ListEndpoint, search: Record<string, string>): Admitted {
+  const { permission } = call.route;
+  const it = endpoint.on === undefined ? undefined : loadSubject(endpoint.on, call.params, call.view);
+  if (isPublic(permission)) return { it, access: { column: 'other', grant: 'P' } };
+  if (call.caller === undefined) throw unauthorized();
+  return { it, access: authorize(call.caller, permission, placeOf(call, endpoint, it, search)) };
+}
+
+function placeOf(
+  { view, body }: Call,
+  endpoint: Endpoint | ListEndpoint,
+  it: ReadonlyResource<SubjectKind> | undefined,
+  search: Record<string, string>,
+): Place {
+  if (it !== undefined) {
+    const id = projectIdOf(it);
+    if (id === undefined) return { tenant: view };
+    const project = view.get('project', id);
+    if (project === undefined) throw notFound(kindWords[it.meta.kind]);
+    return { project };
+  }
+  const from = endpoint.list ? undefined : endpoint.projectFrom;
+  if (from === undefined) return { tenant: view };
+  const [field, value] = from === 'query.projectId' ? ['projectId', search['projectId']] : ['project_id', named(body)];
+  if (typeof value !== 'string') return { tenant: view };
+  const project = view.get('project', parseId(field, value));
+  if (project === undefined) throw notFound(kindWords.project, field);
+  return { project };
+}
+
+function named(body: unknown): unknown {
+  return typeof body === 'object' && body !== null && 'project_id' in body ? body.project_id : undefined;
+}
+
+/** Rows that need no credential allow everybody. */
+export function isPublic(permission: Permission): boolean {
+  return permission.grants.other === 'P';
+}
+
+/** @throws ApiError CONFLICT for a version that is not the wanted one, and for verbs on what is being deleted. */
+function checkState({ headers }: Call, endpoint: Endpoint, it: ReadonlyResource<SubjectKind> | undefined): void {
+  const { method } = endpoint;
+  if (it === undefined || method === 'GET') return;
+  const wanted = method === 'POST' ? undefined : headers['if-match'];
+  const version = String(it.meta.desiredRevision);
+  if (wanted !== undefined && wanted !== '*' && !versionsOf(wanted).includes(version))
+    throw conflicting(`The object is not at the version of If-Match: it is at ${version}`, [
+      { field: 'If-Match', reason: 'mismatch', message: `Current version is ${version}` },
+    ]);
+  if (method !== 'DELETE' && it.meta.deletionRequestedAt !== undefined)
+    throw conflicting(`${kindWords[it.meta.kind]} is being deleted`);
+}
+
+function versionsOf(ifMatch: string): string[] {
+  return ifMatch.split(',').map((tag) => tag.trim().replace(/^W\//, '').replaceAll('"', ''));
+}
+
+function parseBody(endpoint: Endpoint, body: unknown): unknown {
+  if (endpoint.method === 'GET' || endpoint.method === 'DELETE') return undefined;
+  return parseInput(endpoint.body ?? NoBody, withoutReadOnly(body ?? {}, endpoint.readOnly), 'body');
+}
+
+/** An answer can be changed and sent back: the object's own read-only fields change nothing. */
+function withoutReadOnly(body: unknown, readOnly: readonly string[] | undefined): unknown {
+  if (readOnly === undefined || typeof body !== 'object' || body === null || Array.isArray(body)) return body;
+  return Object.fromEntries(Object.entries(body).filter(([name]) => !readOnly.includes(name)));
+}
+
+function contextOf(services: Services, call: Call, access: Access, commit: RequestContext['commit']): RequestContext {
+  const { tenant, view, repo, request, caller, signal } = call;
+  return {
+    ...services,
+    tenant,
+    view,
+    repo,
+    request,
+    access,
+    caller,
+    signal,
+    commit,
+    get principal() {
+      if (caller === undefined) throw unauthorized();
+      return caller;
+    },
+  };
+}
+
+async function readOnly(): Promise<never> {
+  throw forbidden('A list writes nothing');
+}
+
+function toKept(reply: Reply<unknown>): Kept<unknown> | undefined {
+  if (reply === undefined) return undefined;
+  return isKept(reply) ? reply : serialise(reply);
+}
+
+/** Whether the answer shows the object that the path points at in a state that is not stored yet. */
+function changes(it: ReadonlyResource<SubjectKind> | undefined, json: string): boolean {
+  const answer: unknown = JSON.parse(json);
+  if (it === undefined || typeof answer !== 'object' || answer === null) return false;
+  if (!('id' in answer) || answer.id !== it.meta.id || !('updated_at' in answer)) return false;
+  return answer.updated_at !== it.meta.updatedAt;
+}
+
+/** Waits until the answer's object is settled or failed, and answers with it as it is then. */
+async function settle(
+  services: Services,
+  call: Call,
+  endpoint: Endpoint,
+  answer: Kept<unknown> | undefined,
+  seconds: number,
+): Promise<Kept<unknown> | undefined> {
+  const { settle: by } = endpoint;
+  if (by === undefined || answer === undefined) return answer;
+  const value: unknown = JSON.parse(answer.json);
+  if (typeof value !== 'object' || value === null || !('id' in value) || typeof value.id !== 'string')
+    throw badField('wait', 'unsupported', 'Cannot wait for what has no id');
+  const { id } = value;
+  const { view, tenant, signal } = call;
+  await services.fresh();
+  await untilSettled(services, tenant, () => by.isSettled(view, id), seconds * 1000, signal);
+  return by.answer({ view, keep: services.keep }, id) ?? answer;
+}

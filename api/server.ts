@@ -1,0 +1,155 @@
+import { createServer } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import express from 'express';
+import type { RequestHandler } from 'express';
+import { isUnavailable } from '../store/errors.ts';
+import { createTenant } from '../store/tenants.ts';
+import { badRequest } from './api-error.ts';
+import { createKeyUse } from './auth/key-use.ts';
+import { createLoginThrottle } from './auth/login-throttle.ts';
+import { createPasswords } from './auth/passwords.ts';
+import { createTokens } from './auth/tokens.ts';
+import { createClientAddress } from './client-address.ts';
+import type { ApiDependencies, RequestInfo } from './context.ts';
+import { createDispatch } from './dispatch.ts';
+import { endpoints } from './endpoints.ts';
+import { createFreshness } from './freshness.ts';
+import { createRequestLog } from './http-metrics.ts';
+import { forgetExpiredAnswers } from './idempotency.ts';
+import { createKeep } from './kept.ts';
+import { createPageCache } from './page-cache.ts';
+import { createRateLimit } from './rate-limit.ts';
+import { errorBody, securityHeaders, sendBody } from './respond.ts';
+import type { Headers } from './respond.ts';
+import { createRouter } from './router.ts';
+import { createSystemPages, sendNoSuchPage } from './system-pages.ts';
+
+/** The interface. Disposing drains it: new connections are refused, what is under way is answered. */
+export interface Api extends AsyncDisposable {
+  /** Not listening yet, so that whoever starts it chooses the address and attaches upgrades. */
+  readonly server: Server;
+}
+
+const limits = {
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  keepAliveTimeout: 65_000,
+  maxHeaderSize: 16 * 1024,
+  maxRequestsPerSocket: 1000,
+  forgetAnswersEveryMs: 3_600_000,
+} as const;
+
+/**
+ * Builds the interface; the default tenant and the signing keys exist afterwards. `pages` answers what is neither under
+ * a tenant nor the interface's own, such as the console. @throws Error if a route has no permission.
+ */
+export async function createApi(deps: ApiDependencies & { pages?: RequestHandler }): Promise<Api> {
+  const { store, mirror, clock, config, log } = deps;
+  const match = createRouter(endpoints);
+  await createTenant(store, 'default', clock);
+  await mirror.ready;
+  await using building = new AsyncDisposableStack();
+  const tokens = building.adopt(await createTokens(deps), (it) => it.close());
+  const services = {
+    ...deps,
+    tokens,
+    passwords: createPasswords(),
+    throttle: createLoginThrottle(clock),
+    keyUsed: createKeyUse(clock),
+    keep: createKeep(),
+    fresh: createFreshness(store, mirror, clock),
+    pageCache: createPageCache(),
+  };
+  await services.fresh();
+  const dispatch = createDispatch({
+    services,
+    match,
+    rateLimit: createRateLimit(config.rateLimit, clock),
+    heavyRateLimit: createRateLimit(config.heavyRateLimit, clock),
+    answered: createRequestLog(deps.registry, log),
+  });
+  let isDraining = false;
+  const systemPage = createSystemPages({ ...deps, isDraining: () => isDraining });
+  const describe = createDescription(deps);
+
+  const answer = async (request: IncomingMessage, response: ServerResponse, next: () => void): Promise<void> => {
+    const info = describe(request);
+    const headers: Headers = { ...securityHeaders, 'x-service-version': config.version, 'x-request-id': info.id };
+    if (config.publicUrl.startsWith('https:')) headers['strict-transport-security'] = 'max-age=31536000';
+    if (isDraining) headers['connection'] = 'close';
+    if (!isKnownHost(config.allowedHosts, request)) {
+      sendBody(response, 400, headers, errorBody(badRequest('Host is not one of this installation'), info.id));
+      return;
+    }
+    const page = systemPage(request);
+    if (page !== undefined) await page(response, headers, info.id);
+    else if (isOfTenant(request.url)) await dispatch(request, response, info, headers);
+    else if (deps.pages === undefined) sendNoSuchPage(response, headers, info.id);
+    else {
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+      next();
+    }
+  };
+
+  const app = express();
+  app.disable('x-powered-by').disable('etag').set('query parser', false);
+  app.use(answer);
+  if (deps.pages !== undefined) app.use(deps.pages);
+  app.use((_request, response) => sendNoSuchPage(response, {}, ''));
+  const server = createServer(limits, app);
+  server.maxRequestsPerSocket = limits.maxRequestsPerSocket;
+
+  building.adopt(forgetAnswers(deps), (end) => end());
+  building.defer(() => drain(server, config.drainMs, clock));
+  building.defer(() => void (isDraining = true));
+  const running = building.move();
+  return { server, [Symbol.asyncDispose]: () => running.disposeAsync() };
+}
+
+function isOfTenant(url: string | undefined): boolean {
+  return /^\/[^/?]+\/api\/v1(\/|\?|$)/.test(url ?? '');
+}
+
+function isKnownHost(allowed: readonly string[] | undefined, request: IncomingMessage): boolean {
+  return allowed === undefined || allowed.includes(request.headers.host ?? '');
+}
+
+/** Reads from a request where it comes from; a client's own id is taken over if it is harmless. */
+function createDescription({ config, random }: ApiDependencies): (request: IncomingMessage) => RequestInfo {
+  const addressOf = createClientAddress(config.trustedProxies);
+  return (request) => {
+    const own = request.headers['x-request-id'];
+    return {
+      id: typeof own === 'string' && /^[\w.-]{1,64}$/.test(own) ? own : random.id(),
+      address: addressOf(request),
+      userAgent: (request.headers['user-agent'] ?? '').slice(0, 200),
+      isKeyed: request.headers['idempotency-key'] !== undefined,
+    };
+  };
+}
+
+/** Forgets expired answers from time to time; the function that is returned ends it. */
+function forgetAnswers(deps: ApiDependencies): () => void {
+  let cancel = (): void => undefined;
+  const again = (): void => {
+    cancel = deps.clock.timer(limits.forgetAnswersEveryMs, () => {
+      forgetExpiredAnswers(deps)
+        .catch((error: unknown) => {
+          if (!isUnavailable(error)) deps.log.error({ err: error }, 'cannot forget expired answers');
+        })
+        .finally(again);
+    });
+  };
+  again();
+  return () => cancel();
+}
+
+/** No new connections; the ones that are idle are closed, the others after their answer, or when time is up. */
+async function drain(server: Server, patienceMs: number, clock: ApiDependencies['clock']): Promise<void> {
+  if (!server.listening) return;
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  const cancel = clock.timer(patienceMs, () => server.closeAllConnections());
+  await closed;
+  cancel();
+}

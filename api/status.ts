@@ -1,0 +1,74 @@
+import type { ApplicationPhase, DeploymentPhase } from '../store/kinds/application.ts';
+import type { ServerPhase } from '../store/kinds/server.ts';
+import type { TenantView } from '../store/mirror.ts';
+import type { ReadonlyResource } from '../store/resource.ts';
+
+type Application = ReadonlyResource<'application'>;
+type Deployment = ReadonlyResource<'deployment'>;
+type Server = ReadonlyResource<'server'>;
+
+/** Whether a deployment has not come to its end. */
+export function isUnfinished(deployment: Deployment): boolean {
+  switch (deployment.observed?.phase) {
+    case 'succeeded':
+    case 'failed':
+    case 'cancelled':
+    case 'superseded':
+      return false;
+    case 'queued':
+    case 'building':
+    case 'deploying':
+    case undefined:
+      return true;
+  }
+}
+
+export function deploymentStatus(deployment: Deployment): DeploymentPhase {
+  return deployment.observed?.phase ?? 'queued';
+}
+
+/**
+ * The status of an application as its controller last said it, or as it follows from what was asked since. `target` is
+ * the deployment that it shall converge to.
+ */
+export function applicationStatus(it: Application, target: Deployment | undefined): ApplicationPhase {
+  if (it.meta.deletionRequestedAt !== undefined) return 'deleting';
+  const phase = it.observed?.phase ?? 'stopped';
+  if (it.desired.run === 'stopped') return phase;
+  if (target !== undefined && target.meta.deletionRequestedAt === undefined && isUnfinished(target)) return 'deploying';
+  const seen = it.observed !== undefined && it.observed.observedGeneration >= it.meta.generation;
+  if (seen || it.desired.deployment_id === undefined) return phase;
+  const lacking = (it.observed?.ready_replicas ?? 0) < it.desired.replicas;
+  return phase === 'running' && !lacking ? 'running' : 'deploying';
+}
+
+/** The deployment that an application shall converge to. */
+export function targetOf(it: Application, view: TenantView): Deployment | undefined {
+  const { deployment_id } = it.desired;
+  return deployment_id === undefined ? undefined : view.get('deployment', deployment_id);
+}
+
+export type ServerStatus = ServerPhase | 'deleting';
+
+export function serverStatus(it: Server): ServerStatus {
+  return it.meta.deletionRequestedAt === undefined ? (it.observed?.phase ?? 'provisioning') : 'deleting';
+}
+
+export type AgentStatus = 'connected' | 'disconnected' | 'unknown';
+
+export function agentStatus(it: Server, view: TenantView): AgentStatus {
+  if (view.agent(it.meta.id) !== undefined) return 'connected';
+  return it.desired.agent_public_key === undefined ? 'unknown' : 'disconnected';
+}
+
+/** Status of a project or an environment. */
+export function lifeStatus(it: ReadonlyResource<'project'> | ReadonlyResource<'environment'>): 'active' | 'deleting' {
+  return it.meta.deletionRequestedAt === undefined ? 'active' : 'deleting';
+}
+
+/** Whether a controller has done all it can for the state that is asked for now. */
+export function isReconciled(it: ReadonlyResource): boolean {
+  const { observed, meta } = it;
+  if (observed === undefined || observed.observedGeneration < meta.generation) return false;
+  return !observed.conditions.some(({ type, status }) => type === 'Reconciling' && status === 'true');
+}

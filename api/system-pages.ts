@@ -1,0 +1,77 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Registry } from 'prom-client';
+import type { Mirror } from '../store/mirror.ts';
+import type { Store } from '../store/store.ts';
+import { notFound, serviceUnavailable } from './api-error.ts';
+import type { ApiConfig } from './config.ts';
+import { docsPage, docsPolicy } from './docs-page.ts';
+import { endpointsByArea } from './endpoints.ts';
+import { openApiDocument } from './openapi.ts';
+import { errorBody, sendBody } from './respond.ts';
+import type { Headers } from './respond.ts';
+
+interface Dependencies {
+  store: Pick<Store, 'revision'>;
+  mirror: Pick<Mirror, 'isReady'>;
+  registry: Registry;
+  config: ApiConfig;
+  /** The server is closing: it answers what comes, and wants no more. */
+  isDraining(): boolean;
+}
+
+type Page = (response: ServerResponse, headers: Headers, requestId: string) => Promise<void> | void;
+
+/** Pages that belong to no tenant: life signs, metrics and documentation. `undefined`: no such page. */
+export function createSystemPages(deps: Dependencies): (request: IncomingMessage) => Page | undefined {
+  let documents: { json: string; html: string } | undefined;
+  const documented = (): { json: string; html: string } => {
+    if (documents === undefined) {
+      const document = openApiDocument(endpointsByArea, deps.config);
+      documents = { json: JSON.stringify(document), html: docsPage(document) };
+    }
+    return documents;
+  };
+
+  const pages: Readonly<Record<string, Page>> = {
+    '/healthz': (response, headers) => sendBody(response, 200, headers, '{"success":true,"data":{"status":"ok"}}'),
+    '/readyz': async (response, headers, requestId) => {
+      if (await isReady(deps)) sendBody(response, 200, headers, '{"success":true,"data":{"status":"ready"}}');
+      else sendBody(response, 503, headers, errorBody(serviceUnavailable('This replica is not ready'), requestId));
+    },
+    '/metrics': async (response, headers) => {
+      const { registry } = deps;
+      sendBody(response, 200, headers, await registry.metrics(), registry.contentType);
+    },
+    '/openapi.json': (response, headers) => sendBody(response, 200, headers, documented().json),
+    '/docs': (response, headers) =>
+      sendBody(
+        response,
+        200,
+        { ...headers, 'content-security-policy': docsPolicy },
+        documented().html,
+        'text/html; charset=utf-8',
+      ),
+  };
+
+  return ({ method, url = '' }) => {
+    if (method !== 'GET' && method !== 'HEAD') return undefined;
+    const at = url.indexOf('?');
+    const path = at === -1 ? url : url.slice(0, at);
+    return Object.hasOwn(pages, path) ? pages[path] : undefined;
+  };
+}
+
+async function isReady({ store, mirror, isDraining }: Dependencies): Promise<boolean> {
+  if (isDraining() || !mirror.isReady) return false;
+  try {
+    await store.revision();
+    return true;
+  } catch {
+    // whatever is wrong with the store, its requests are better sent to another replica
+    return false;
+  }
+}
+
+export function sendNoSuchPage(response: ServerResponse, headers: Headers, requestId: string): void {
+  sendBody(response, 404, headers, errorBody(notFound('Page'), requestId));
+}
