@@ -25,7 +25,9 @@ export class EtcdServer implements AsyncDisposable {
   readonly #options: MemberOptions;
   #data: string;
   #child: ChildProcess | undefined;
-  #restores = 0;
+  #failure: Error | undefined;
+  #files = 0;
+  readonly #killAtExit = (): void => void this.#child?.kill('SIGKILL');
 
   constructor(options: MemberOptions) {
     this.#options = options;
@@ -46,25 +48,27 @@ export class EtcdServer implements AsyncDisposable {
     const { name, clientPort, peerPort, initialCluster, flags } = this.#options;
     const client = `http://127.0.0.1:${clientPort}`;
     const peer = `http://127.0.0.1:${peerPort}`;
-    const child = spawn(
-      'etcd',
-      [
-        ...['--name', name, '--data-dir', this.#data],
-        ...['--listen-client-urls', client, '--advertise-client-urls', client],
-        ...['--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer],
-        ...['--initial-cluster', initialCluster, '--heartbeat-interval', '50', '--election-timeout', '500'],
-        ...['--logger', 'zap', '--log-level', 'error', '--log-outputs', 'stderr', ...flags],
-      ],
-      { stdio: 'ignore' },
-    );
+    const options = {
+      name,
+      'data-dir': this.#data,
+      'listen-client-urls': client,
+      'advertise-client-urls': client,
+      'listen-peer-urls': peer,
+      'initial-advertise-peer-urls': peer,
+      'initial-cluster': initialCluster,
+      'heartbeat-interval': 50,
+      'election-timeout': 500,
+      logger: 'zap',
+      'log-level': 'error',
+      'log-outputs': 'stderr',
+    };
+    const args = Object.entries(options).map(([option, value]) => `--${option}=${value}`);
+    const child = spawn('etcd', [...args, ...flags], { stdio: 'ignore' });
     this.#child = child;
     // A missing program fails the test that waits for it.
     child.once('error', (error) => (this.#failure = error));
     process.once('exit', this.#killAtExit);
   }
-
-  #failure: Error | undefined;
-  readonly #killAtExit = (): void => void this.#child?.kill('SIGKILL');
 
   /** Resolves once the cluster has a leader and this member answers. */
   async ready(): Promise<void> {
@@ -104,7 +108,7 @@ export class EtcdServer implements AsyncDisposable {
   }
 
   async snapshot(): Promise<string> {
-    const file = join(this.#options.folder, `snapshot-${++this.#restores}.db`);
+    const file = join(this.#options.folder, `snapshot-${++this.#files}.db`);
     await this.#etcdctl('--endpoints', this.host, 'snapshot', 'save', file);
     return file;
   }
@@ -112,7 +116,7 @@ export class EtcdServer implements AsyncDisposable {
   /** Starts again with the data of a snapshot; `token` makes another cluster id unless it is the same as before. */
   async restore(snapshot: string, token = 'etcd-cluster'): Promise<void> {
     await this.kill();
-    this.#data = join(this.#options.folder, `data-${++this.#restores}`);
+    this.#data = join(this.#options.folder, `data-${++this.#files}`);
     const { name, peerPort, initialCluster } = this.#options;
     const peer = `http://127.0.0.1:${peerPort}`;
     const target = ['--name', name, '--data-dir', this.#data, '--initial-cluster', initialCluster];

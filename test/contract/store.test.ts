@@ -1,0 +1,25 @@
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { backends } from './store-backends.ts';
+import type { Case } from './store-backends.ts';
+import { historyCases } from './store-history.ts';
+import { leaseCases } from './store-leases.ts';
+import { listCases } from './store-lists.ts';
+import { transactionCases } from './store-transactions.ts';
+import { watchCases } from './store-watches.ts';
+
+describe.each(backends)('The contract of a store, kept by $name', (backend) => {
+  beforeAll(() => backend.start());
+  afterAll(() => backend.stop());
+
+  const it: Case = (name, body) =>
+    test(name, async () => {
+      await using rig = await backend.rig();
+      await body(rig);
+    });
+
+  describe('transactions', () => transactionCases(it));
+  describe('lists', () => listCases(it));
+  describe('watches', () => watchCases(it));
+  describe('leases', () => leaseCases(it));
+  describe('history', () => historyCases(it));
+});
