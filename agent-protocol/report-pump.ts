@@ -66,7 +66,8 @@ export class ReportPump {
     if (sent?.seq !== seq) return;
     this.#inFlight = undefined;
     this.#cancelDeadline?.();
-    const again = new Set(rejected.filter((it) => it.why === 'unavailable').map((it) => it.id));
+    const unstored = new Set(rejected.filter((it) => it.why === 'unavailable').map((it) => it.id));
+    const again = new Set(sent.items.map((it) => it.id).filter((id) => unstored.has(id)));
     for (const { id, gone } of sent.items) if (gone === true && !again.has(id)) this.#absent.delete(id);
     if (again.size > 0) this.#retry(again);
     this.#source.acknowledged(sent.items, again);

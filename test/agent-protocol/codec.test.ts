@@ -3,6 +3,8 @@ import { decodeAgentFrame, decodeControlFrame, encodeMessage } from '../../agent
 import { decodeData, encodeData, maxPayloadBytes } from '../../agent-protocol/data-frame.ts';
 import { desiredDigest } from '../../agent-protocol/desired-digest.ts';
 
+const bytes = (hex: string): Uint8Array => Uint8Array.from(Buffer.from(hex, 'hex'));
+
 describe('text frames', () => {
   it('are read as they stand in the protocol of number 1', () => {
     const frame =
@@ -83,15 +85,15 @@ describe('binary frames', () => {
   it('are a stream id of four bytes, flags of one, and the payload', () => {
     const frame = encodeData({ stream: 258, end: false, payload: Buffer.from('log') });
     expect(Buffer.from(frame).toString('hex')).toBe('00000102006c6f67');
-    expect(decodeData(Buffer.from('00000102016c6f67', 'hex'))).toEqual({
+    expect(decodeData(bytes('00000102016c6f67'))).toEqual({
       stream: 258,
       end: true,
-      payload: new Uint8Array(Buffer.from('log')),
+      payload: bytes('6c6f67'),
     });
   });
 
   it('may be empty, as the last one of a stream is', () => {
-    expect(decodeData(Buffer.from('ffffffff01', 'hex'))).toEqual({
+    expect(decodeData(bytes('ffffffff01'))).toEqual({
       stream: 0xffffffff,
       end: true,
       payload: new Uint8Array(0),
@@ -99,7 +101,7 @@ describe('binary frames', () => {
   });
 
   it('with flags that are not known are read all the same', () => {
-    expect(decodeData(Buffer.from('00000001fe41', 'hex'))).toMatchObject({ end: false });
+    expect(decodeData(bytes('00000001fe41'))).toMatchObject({ end: false });
   });
 
   it('that are too short or too long are malformed', () => {
