@@ -35,4 +35,5 @@ clean: ## Remove what was installed and measured; data of `make dev` stays
 $(installed): package-lock.json .npmrc
 	@echo 'Installing the packages of package-lock.json into node_modules'
 	@PATH='$(machine_path)' npm ci --loglevel=error
+	@cd node_modules/.bin && ln -sf ../node-linux-*/bin/node node # npm 9 forgets it
 	@touch $@
