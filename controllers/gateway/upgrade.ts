@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 
-const texts = { 400: 'Bad Request', 503: 'Service Unavailable' } as const;
+const texts = { 400: 'Bad Request', 404: 'Not Found', 503: 'Service Unavailable' } as const;
 
 /** Answers a request for a WebSocket with an error instead, and ends the connection. */
 export function refuseUpgrade(socket: Duplex, status: keyof typeof texts, message: string): void {

@@ -1,0 +1,59 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import express from 'express';
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { z } from 'zod';
+import type { Clock } from '../store/clock.ts';
+import type { Mirror } from '../store/mirror.ts';
+import type { Store } from '../store/store.ts';
+import { createTenant, listTenants, TenantName } from '../store/tenants.ts';
+import { badRequest, conflicting, unauthorized } from './api-error.ts';
+import { errorBody } from './respond.ts';
+import { toApiError } from './to-api-error.ts';
+
+export interface ClusterPages {
+  store: Store;
+  mirror: Mirror;
+  clock: Clock;
+  /** Whoever presents it is the operator of the machine. */
+  token: string;
+}
+
+const NewTenant = z.strictObject({ name: TenantName });
+
+/** What belongs to no tenant: the tenants themselves. For the operator beside the server, never for users. */
+export function createClusterPages({ store, mirror, clock, token }: ClusterPages): RequestHandler {
+  const router = express.Router();
+  const expected = digest(`Bearer ${token}`);
+  router.use('/cluster/v1', (request: Request, _response: Response, next: NextFunction) => {
+    if (!timingSafeEqual(digest(request.get('authorization') ?? ''), expected)) throw unauthorized();
+    next();
+  });
+  router.use('/cluster/v1', express.json({ limit: '16kb', inflate: false }));
+  router.get('/cluster/v1/tenants', (_request, response) => {
+    response.json({ success: true, data: listTenants(mirror) });
+  });
+  router.post('/cluster/v1/tenants', async (request, response) => {
+    const parsed = NewTenant.safeParse(request.body);
+    if (!parsed.success) throw badRequest(parsed.error.issues.map((it) => it.message).join('; '));
+    const { name } = parsed.data;
+    if (!(await createTenant(store, name, clock))) throw conflicting(`Tenant exists already: ${name}`);
+    response.status(201).json({ success: true, data: { name } });
+  });
+  router.use('/cluster/v1', (error: unknown, _request: Request, response: Response, next: NextFunction) => {
+    if (response.headersSent) {
+      next(error);
+      return;
+    }
+    const known = toApiError(error);
+    if (known === undefined) {
+      next(error);
+      return;
+    }
+    response.status(known.status).json(errorBody(known, String(response.getHeader('x-request-id') ?? '')));
+  });
+  return router;
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

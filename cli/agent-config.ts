@@ -1,0 +1,20 @@
+import { z } from 'zod';
+
+/** Everything that an agent can be told. Each is a flag, and `SETPOINT_…` in the environment. */
+export const AgentConfig = z.object({
+  /** Base address of the control plane with its tenant, for example `https://setpoint.example.com/default`. */
+  server: z.url(),
+  /** Needed once; afterwards the agent has its own identity. */
+  token: z.string().optional(),
+  data: z.string().default('/var/lib/setpoint/agent'),
+  runtime: z.enum(['docker', 'mock']).default('docker'),
+  dockerSocket: z.string().default('/var/run/docker.sock'),
+  /** Protocols that sources may be fetched by, beside https and ssh. */
+  gitProtocols: z
+    .string()
+    .transform((text) => text.split(',').filter((it) => it !== ''))
+    .pipe(z.array(z.enum(['http', 'file'])))
+    .default([]),
+  logLevel: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
+});
+export type AgentConfig = z.output<typeof AgentConfig>;

@@ -1,0 +1,188 @@
+import { WebSocket } from 'ws';
+import { z } from 'zod';
+
+/** Where a client speaks to and as whom. `token` is a session's token or a service key. */
+export interface Connection {
+  /** Base address without tenant, for example `http://127.0.0.1:7070`. */
+  server: string;
+  tenant: string;
+  token?: string;
+}
+
+/** An object of the interface; fields beside these depend on its kind. */
+export const ApiObject = z.looseObject({
+  id: z.string(),
+  name: z.string().optional(),
+  status: z.string().optional(),
+  created_at: z.string().optional(),
+  generation: z.number().optional(),
+  observed_generation: z.number().nullish(),
+  conditions: z
+    .array(
+      z.object({
+        type: z.string(),
+        status: z.string(),
+        reason: z.string(),
+        message: z.string(),
+        last_transition_at: z.string(),
+      }),
+    )
+    .optional(),
+});
+export type ApiObject = z.infer<typeof ApiObject>;
+
+const Envelope = z.discriminatedUnion('success', [
+  z.object({
+    success: z.literal(true),
+    data: z.unknown(),
+    meta: z.object({ next_cursor: z.string().nullable() }).optional(),
+  }),
+  z.object({
+    success: z.literal(false),
+    error: z.object({
+      code: z.string(),
+      message: z.string(),
+      details: z.array(z.object({ field: z.string().optional(), message: z.string() })).optional(),
+    }),
+  }),
+]);
+
+/** A refusal by the server, in its own words. */
+export class Refused extends Error {
+  readonly status: number;
+  readonly code: string;
+
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.name = 'Refused';
+    this.status = status;
+    this.code = code;
+  }
+}
+
+export interface Client {
+  readonly connection: Connection;
+  request(method: string, path: string, body?: unknown): Promise<unknown>;
+  object(method: string, path: string, body?: unknown): Promise<ApiObject>;
+  /** All pages. */
+  list(path: string, query?: Record<string, string>): Promise<ApiObject[]>;
+  /** JSON frames of a stream until it ends or the signal aborts. @throws Error with the reason when it is refused. */
+  stream(path: string, query: Record<string, string>, signal: AbortSignal): AsyncIterable<Record<string, unknown>>;
+}
+
+/** How long one request may take, unless it waits for something by itself. */
+const timeoutMs = 330_000;
+
+export function createClient(connection: Connection): Client {
+  const base = `${connection.server.replace(/\/$/, '')}/${connection.tenant}`;
+
+  async function call(method: string, path: string, body?: unknown): Promise<z.infer<typeof Envelope> | undefined> {
+    const response = await fetch(`${base}${path}`, {
+      method,
+      headers: {
+        ...credential(connection.token),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(timeoutMs),
+    }).catch((error: unknown) => {
+      throw new Error(`Cannot reach ${connection.server}: ${reasonOf(error)}`, { cause: error });
+    });
+    if (response.status === 204) return undefined;
+    const envelope = Envelope.safeParse(await response.json().catch(() => undefined));
+    if (!envelope.success)
+      throw new Error(`${connection.server} answered ${response.status} in a form that is not Setpoint's`);
+    if (envelope.data.success) return envelope.data;
+    const { code, message, details } = envelope.data.error;
+    const fields = (details ?? []).map((it) => `\n  ${it.field ?? ''}: ${it.message}`).join('');
+    throw new Refused(response.status, code, `${message}${fields}`);
+  }
+
+  const request = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const envelope = await call(method, path, body);
+    return envelope?.success === true ? envelope.data : undefined;
+  };
+
+  return {
+    connection,
+    request,
+    object: async (method, path, body) => ApiObject.parse(await request(method, path, body)),
+    async list(path, query = {}) {
+      const all: ApiObject[] = [];
+      let cursor: string | undefined;
+      do {
+        const search = new URLSearchParams({ ...query, limit: '500', ...(cursor === undefined ? {} : { cursor }) });
+        const envelope = await call('GET', `${path}?${search.toString()}`);
+        if (envelope?.success !== true) break;
+        all.push(...z.array(ApiObject).parse(envelope.data));
+        cursor = envelope.meta?.next_cursor ?? undefined;
+      } while (cursor !== undefined);
+      return all;
+    },
+    stream: (path, query, signal) =>
+      readFrames(`${base.replace(/^http/, 'ws')}${path}`, connection.token, query, signal),
+  };
+}
+
+function credential(token: string | undefined): Record<string, string> {
+  if (token === undefined) return {};
+  return token.startsWith('sp_') ? { 'x-service-key': token } : { authorization: `Bearer ${token}` };
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof Error && error.cause instanceof Error) return error.cause.message;
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** How many frames may wait for the reader before the socket is paused. */
+const waiting = 1000;
+
+async function* readFrames(
+  address: string,
+  token: string | undefined,
+  query: Record<string, string>,
+  signal: AbortSignal,
+): AsyncGenerator<Record<string, unknown>> {
+  const search = new URLSearchParams({ ...query, ...(token === undefined ? {} : { token }) });
+  const socket = new WebSocket(`${address}?${search.toString()}`, {
+    handshakeTimeout: 10_000,
+    perMessageDeflate: false,
+  });
+  const frames: Record<string, unknown>[] = [];
+  let ended: Error | 'orderly' | undefined;
+  let wake = Promise.withResolvers<void>();
+  const end = (how: Error | 'orderly'): void => {
+    ended ??= how;
+    wake.resolve();
+  };
+  socket.on('message', (data: Buffer) => {
+    frames.push(z.record(z.string(), z.unknown()).parse(JSON.parse(data.toString())));
+    if (frames.length >= waiting) socket.pause();
+    wake.resolve();
+  });
+  socket.on('unexpected-response', (request, response) => {
+    end(new Error(`The stream was refused with ${response.statusCode ?? 0}`));
+    request.destroy();
+  });
+  socket.on('close', (code) => end(code === 1000 ? 'orderly' : new Error(`The stream was closed with ${code}`)));
+  socket.on('error', (error) => end(new Error(`The stream failed: ${error.message}`, { cause: error })));
+  const abort = (): void => end('orderly');
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    for (;;) {
+      const frame = frames.shift();
+      if (frame !== undefined) {
+        yield frame;
+        continue;
+      }
+      if (ended !== undefined) break;
+      socket.resume();
+      await wake.promise;
+      wake = Promise.withResolvers<void>();
+    }
+    if (ended instanceof Error) throw ended;
+  } finally {
+    signal.removeEventListener('abort', abort);
+    socket.terminate();
+  }
+}

@@ -1,0 +1,142 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { pino } from 'pino';
+import { z } from 'zod';
+import { run } from '../agent/process.ts';
+import { parseApplications } from '../manifests/application.ts';
+import { ensureBaseImage } from '../manifests/base-image.ts';
+import { ensureExampleRepository } from '../manifests/example-repository.ts';
+import { localRuntime, startLocalAgent } from './agent.ts';
+import { AgentConfig } from './agent-config.ts';
+import type { ApiObject, Client } from './client.ts';
+import { createClient } from './client.ts';
+import { startControlPlane } from './control-plane.ts';
+import { saveCredentials } from './credentials.ts';
+import { findObject } from './objects.ts';
+import { parseConfig } from './parse-config.ts';
+import { ServerConfig } from './server-config.ts';
+import { stopped } from './stop-signal.ts';
+import { applyApplication } from './verbs/apply.ts';
+
+const DevConfig = z.object({
+  listen: z.string().default('127.0.0.1:7070'),
+  data: z.string().default('data'),
+  logLevel: z.string().default('warn'),
+});
+
+const Account = z.object({ email: z.string(), password: z.string() });
+const Login = z.object({ token: z.string() });
+const manifest = new URL('../manifests/examples/hello/application.yaml', import.meta.url);
+const names = { project: 'demo', server: 'local', application: 'hello' } as const;
+
+/**
+ * Runs the whole of Setpoint on this machine until it is stopped: control plane, embedded store, agent on the local
+ * engine, and the example application, deployed from a git repository in the data directory. Everything is kept there:
+ * a second run finds it as it was left.
+ */
+export async function runDev(options: unknown, signal: AbortSignal): Promise<void> {
+  const dev = parseConfig(DevConfig, options);
+  const data = resolve(dev.data);
+  await mkdir(data, { recursive: true, mode: 0o700 });
+  const log = pino({ level: dev.logLevel }, pino.destination({ dest: join(data, 'dev.log'), sync: true }));
+  const config = parseConfig(ServerConfig, { listen: dev.listen, data: join(data, 'server'), logLevel: dev.logLevel });
+
+  await using plane = await startControlPlane(config, log);
+  say(`Control plane: ${plane.url}/default   (store: ${config.store})`);
+  const client = await logIn(plane.url, data);
+  const { server, joinToken } = await ensureServer(client);
+
+  const agentConfig = parseConfig(AgentConfig, {
+    server: `${plane.url}/default`,
+    data: join(data, 'agent'),
+    gitProtocols: 'file,http',
+    ...(joinToken === undefined ? {} : { token: joinToken }),
+  });
+  await using agent = await startLocalAgent(agentConfig, log);
+  say(`Agent: server "${names.server}" (${agent.serverId}) on the Docker engine of this machine`);
+
+  await ensureProject(client);
+  await deployExample(client, data, server, signal);
+  say('\nStop with Ctrl-C: the application goes on. `make dev` again finds everything as it was left.');
+  await stopped(signal);
+}
+
+function say(text: string): void {
+  console.log(text);
+}
+
+/** The first user: registered once, its password kept in the data directory for its owner alone. */
+async function logIn(url: string, data: string): Promise<Client> {
+  const path = join(data, 'account.json');
+  const visitor = createClient({ server: url, tenant: 'default' });
+  const kept = await readFile(path, 'utf8').catch(() => undefined);
+  let account = kept === undefined ? undefined : Account.parse(JSON.parse(kept));
+  if (account === undefined) {
+    account = { email: 'admin@localhost.localdomain', password: randomBytes(12).toString('base64url') };
+    await writeFile(path, JSON.stringify(account), { mode: 0o600 });
+  }
+  const { setup_complete: done } = z
+    .object({ setup_complete: z.boolean() })
+    .parse(await visitor.request('GET', '/api/v1/auth/setup-status'));
+  if (!done) {
+    await visitor.request('POST', '/api/v1/auth/register', { ...account, first_name: 'Local', last_name: 'Admin' });
+    say(`First user: ${account.email}, password ${account.password}   (kept in ${path})`);
+  }
+  const { token } = Login.parse(await visitor.request('POST', '/api/v1/auth/login', account));
+  const connection = { server: url, tenant: 'default', token };
+  await saveCredentials(connection);
+  return createClient(connection);
+}
+
+async function ensureServer(client: Client): Promise<{ server: ApiObject; joinToken?: string }> {
+  const all = await client.list('/api/v1/servers');
+  const existing = all.find((it) => it.name === names.server);
+  if (existing !== undefined) return { server: existing };
+  const created = await client.object('POST', '/api/v1/servers', { name: names.server });
+  const server = await client.object('PUT', `/api/v1/servers/${created.id}`, { direct_ports_enabled: true });
+  return { server, joinToken: z.string().parse(created['join_token']) };
+}
+
+async function ensureProject(client: Client): Promise<void> {
+  const all = await client.list('/api/v1/projects');
+  if (!all.some((it) => it.name === names.project))
+    await client.object('POST', '/api/v1/projects', { name: names.project });
+}
+
+async function deployExample(client: Client, data: string, server: ApiObject, signal: AbortSignal): Promise<void> {
+  const repository = join(data, 'examples', 'hello');
+  {
+    using runtime = localRuntime('/var/run/docker.sock');
+    say("Base image: setpoint-base/node, from this machine's own files since no container registry is asked");
+    await ensureBaseImage(runtime, AbortSignal.any([signal, AbortSignal.timeout(300_000)]));
+  }
+  await ensureExampleRepository(repository, (program, args, { cwd, env }) =>
+    runToSuccess(program, { args, cwd, env }, signal),
+  );
+  say(`Example: ${repository}, a git repository to change and deploy from`);
+  for (const declared of parseApplications(await readFile(manifest, 'utf8'))) {
+    declared.spec.repository_url = pathToFileURL(repository).href;
+    await applyApplication(client, declared, {}, signal);
+  }
+  const app = await findObject(client, 'applications', names.application, names.project);
+  const address = `http://127.0.0.1:${String(app['exposed_port'])}/`;
+  const current = await client.object('GET', `/api/v1/applications/${app.id}?wait=60`);
+  say(`\nApplication "${names.application}" is ${current.status ?? 'unknown'} on server "${String(server.name)}"`);
+  const answer = await fetch(address, { signal: AbortSignal.timeout(5_000) }).then(
+    (response) => response.text(),
+    (error: unknown) => `no answer: ${error instanceof Error ? error.message : String(error)}`,
+  );
+  say(`$ curl ${address}\n${answer}`);
+}
+
+async function runToSuccess(
+  program: string,
+  options: { args: readonly string[]; cwd: string; env: Record<string, string> },
+  signal: AbortSignal,
+): Promise<void> {
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(30_000)]);
+  const { code, stderr } = await run(program, { ...options, maxOutputBytes: 1024 * 1024 }, limited);
+  if (code !== 0) throw new Error(`${program} ${options.args.join(' ')} failed: ${stderr.trim()}`);
+}

@@ -1,0 +1,137 @@
+#!/usr/bin/env node
+import { Command, Option } from 'commander';
+import packageFile from '../package.json' with { type: 'json' };
+import { createClient } from './client.ts';
+import type { Client } from './client.ts';
+import { loadConnection } from './credentials.ts';
+import { stopSignal } from './stop-signal.ts';
+
+/** A flag that the environment can set as well: `--log-level` is `SETPOINT_LOG_LEVEL`. */
+function flag(flags: string, text: string): Option {
+  const option = new Option(flags, text);
+  const name = option.long?.slice(2).replaceAll('-', '_').toUpperCase() ?? '';
+  return option.env(`SETPOINT_${name}`);
+}
+
+const program = new Command('setpoint')
+  .description('Drives your own servers toward what you declared')
+  .version(packageFile.version)
+  .showHelpAfterError();
+
+program
+  .command('server')
+  .description('run the control plane')
+  .addOption(flag('--listen <host:port>', 'address of API, streams and agents (127.0.0.1:7070)'))
+  .addOption(flag('--store <url>', 'sqlite:PATH or etcd://HOST:PORT,HOST:PORT (embedded, in the data directory)'))
+  .addOption(flag('--data <dir>', 'keys and the embedded store (/var/lib/setpoint/server)'))
+  .addOption(flag('--public-url <url>', 'address under which users and agents reach this installation'))
+  .addOption(flag('--internal-url <url>', 'address under which the other replicas reach this one'))
+  .addOption(flag('--trusted-proxies <list>', 'addresses or CIDR ranges whose X-Forwarded-For is believed'))
+  .addOption(flag('--build-deadline-seconds <n>', 'longest build (1800)'))
+  .addOption(flag('--rollout-deadline-seconds <n>', 'time in which new instances must become ready (600)'))
+  .addOption(flag('--log-level <level>', 'fatal, error, warn, info, debug or trace (info)'))
+  .action(async (options: unknown) => (await import('./server.ts')).runServer(options, stopSignal()));
+
+program
+  .command('agent')
+  .description('run the agent of one server')
+  .addOption(flag('--server <url>', 'address of the control plane with its tenant: https://HOST/TENANT'))
+  .addOption(flag('--token <token>', 'join token, needed at the first start only'))
+  .addOption(flag('--data <dir>', 'identity, desired set and logs (/var/lib/setpoint/agent)'))
+  .addOption(flag('--runtime <name>', 'docker, or mock for trying things out (docker)'))
+  .addOption(flag('--docker-socket <path>', 'socket of the engine (/var/run/docker.sock)'))
+  .addOption(flag('--git-protocols <list>', 'also fetch sources by: http, file'))
+  .addOption(flag('--log-level <level>', 'fatal, error, warn, info, debug or trace (info)'))
+  .action(async (options: unknown) => (await import('./agent.ts')).runAgent(options, stopSignal()));
+
+program
+  .command('dev')
+  .description('run control plane and agent on this machine and deploy the example')
+  .addOption(flag('--listen <host:port>', 'address of the control plane (127.0.0.1:7070)'))
+  .addOption(flag('--data <dir>', 'where everything is kept'))
+  .addOption(flag('--log-level <level>', 'level of the log on standard error (warn)'))
+  .action(async (options: unknown) => (await import('./dev.ts')).runDev(options, stopSignal()));
+
+program
+  .command('login')
+  .description('log in; the password is read from the terminal or from standard input')
+  .addOption(new Option('--server <url>', 'address of the control plane').env('SETPOINT_URL').makeOptionMandatory())
+  .addOption(flag('--tenant <name>', 'tenant').default('default'))
+  .requiredOption('--email <address>', 'address of the account')
+  .action(async (options: { server: string; tenant: string; email: string }) =>
+    (await import('./verbs/login.ts')).login(options),
+  );
+
+verb('get <kind> [name]', 'list projects, environments, servers, applications or deployments')
+  .option('-w, --watch', 'go on and print changes')
+  .option('-o, --output <form>', 'table or json')
+  .action(async (kind: string, name: string | undefined, options: VerbOptions & { watch?: boolean; output?: string }) =>
+    (await import('./verbs/get.ts')).get(await clientFor(options), kind, name, options, stopSignal()),
+  );
+
+verb('describe <kind> <name>', 'tell everything of one object: conditions, events, what it waits for').action(
+  async (kind: string, name: string, options: VerbOptions) =>
+    (await import('./verbs/describe.ts')).describe(await clientFor(options), kind, name, options),
+);
+
+verb('deploy <application>', 'deploy an application and follow it to its end')
+  .option('--no-wait', 'return when the deployment is accepted')
+  .action(async (name: string, options: VerbOptions & { wait?: boolean }) =>
+    (await import('./verbs/deploy.ts')).deploy(await clientFor(options), name, options, stopSignal()),
+  );
+
+verb('logs <application>', 'print the output of an application')
+  .option('-f, --follow', 'go on')
+  .option('--tail <n>', 'lines to begin with', '200')
+  .action(async (name: string, options: VerbOptions & { follow?: boolean; tail: string }) =>
+    (await import('./verbs/logs.ts')).logs(await clientFor(options), name, options, stopSignal()),
+  );
+
+verb('apply', 'create, change and deploy what a file declares')
+  .requiredOption('-f, --file <path>', 'YAML file, - for standard input')
+  .option('--no-wait', 'return when the deployments are accepted')
+  .action(async (options: VerbOptions & { file: string; wait?: boolean }) =>
+    (await import('./verbs/apply.ts')).apply(await clientFor(options), options, stopSignal()),
+  );
+
+const tenant = program.command('tenant').description('tenants of the installation; run beside a running server');
+tenant
+  .command('create <name>')
+  .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
+  .action(async (name: string, options: { data: string }) =>
+    (await import('./verbs/tenant.ts')).createTenant(options.data, name),
+  );
+tenant
+  .command('list')
+  .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
+  .action(async (options: { data: string }) => (await import('./verbs/tenant.ts')).listTenants(options.data));
+
+interface VerbOptions {
+  server?: string;
+  tenant?: string;
+  token?: string;
+  project?: string;
+}
+
+function verb(name: string, text: string): Command {
+  return program
+    .command(name)
+    .description(text)
+    .addOption(
+      new Option('--server <url>', 'address of the control plane (that of the last login)').env('SETPOINT_URL'),
+    )
+    .addOption(flag('--tenant <name>', 'tenant (that of the last login)'))
+    .addOption(flag('--token <token>', 'token or service key (that of the last login)'))
+    .addOption(flag('--project <name>', 'only within this project'));
+}
+
+async function clientFor(options: VerbOptions): Promise<Client> {
+  return createClient(await loadConnection(options));
+}
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}

@@ -1,0 +1,30 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { refuseUpgrade } from '../controllers/gateway/upgrade.ts';
+import { keys } from '../store/keys.ts';
+import type { Mirror } from '../store/mirror.ts';
+
+type Handle = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+export interface UpgradeTargets {
+  mirror: Pick<Mirror, 'key'>;
+  gateway: {
+    handleUpgrade(tenant: string, request: IncomingMessage, socket: Duplex, head: Buffer): void;
+    handleRelay: Handle;
+  };
+}
+
+/** Gives each request for a WebSocket to whom it belongs: agents and replicas to the gateway, users to the API. */
+export function createUpgrades({ mirror, gateway }: UpgradeTargets): Handle {
+  return (request, socket, head) => {
+    const [path = ''] = (request.url ?? '').split('?');
+    if (path === '/internal/v1/relay') {
+      gateway.handleRelay(request, socket, head);
+      return;
+    }
+    const tenant = /^\/([^/]+)\/agent\/v1\/connect$/.exec(path)?.[1];
+    if (tenant !== undefined && mirror.key(keys.tenant(tenant)) !== undefined)
+      gateway.handleUpgrade(tenant, request, socket, head);
+    else refuseUpgrade(socket, 404, 'There is no such stream');
+  };
+}

@@ -1,0 +1,35 @@
+import type { ApiObject, Client } from '../client.ts';
+import { findObject } from '../objects.ts';
+
+/** Deploys an application and follows its build until the deployment ended. @throws Error when it did not succeed. */
+export async function deploy(
+  client: Client,
+  name: string,
+  options: { project?: string; wait?: boolean },
+  signal: AbortSignal,
+): Promise<void> {
+  const app = await findObject(client, 'applications', name, options.project);
+  const deployment = await client.object('POST', `/api/v1/applications/${app.id}/deploy`, {});
+  console.log(`Deployment ${String(deployment['number'])} of ${name}: ${deployment.status ?? 'queued'}`);
+  if (options.wait === false) return;
+  await followDeployment(client, deployment, signal);
+}
+
+/** Prints build lines and phases of a deployment until it ends. @throws Error when it did not succeed. */
+export async function followDeployment(client: Client, deployment: ApiObject, signal: AbortSignal): Promise<void> {
+  let last = deployment.status;
+  for await (const frame of client.stream(`/ws/deployments/${deployment.id}/logs`, {}, signal)) {
+    if (frame['type'] === 'log') console.log(`  ${String(frame['message'])}`);
+    else if (frame['type'] === 'gap') console.log(`  … ${String(frame['dropped'])} lines were dropped`);
+    else if (frame['type'] === 'status' && frame['status'] !== last) {
+      last = String(frame['status']);
+      console.log(last);
+    } else if (frame['type'] === 'end') break;
+  }
+  const ended = await client.object('GET', `/api/v1/deployments/${deployment.id}`);
+  if (ended.status === 'succeeded') return;
+  const error = ended['error'] as { message?: string } | null | undefined; // field of the deployment's REST form
+  throw new Error(
+    `Deployment ${String(ended['number'])} is ${ended.status ?? 'unknown'}${error?.message === undefined ? '' : `: ${error.message}`}`,
+  );
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import type { Client } from '../client.ts';
+import { findObject } from '../objects.ts';
+
+const Page = z.object({
+  lines: z.array(z.looseObject({ timestamp: z.string(), stream: z.string(), message: z.string() })),
+});
+
+/** Prints the output of an application; with `follow`, goes on until interrupted and resumes where it was cut. */
+export async function logs(
+  client: Client,
+  name: string,
+  options: { project?: string; follow?: boolean; tail: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const app = await findObject(client, 'applications', name, options.project);
+  if (options.follow !== true) {
+    const answer = await client.request(
+      'GET',
+      `/api/v1/applications/${app.id}/runtime-logs?tail=${encodeURIComponent(options.tail)}`,
+    );
+    for (const line of Page.parse(answer).lines) print(line);
+    return;
+  }
+  for await (const frame of client.stream(`/ws/applications/${app.id}/logs`, { tail: options.tail }, signal)) {
+    if (frame['type'] === 'log') print(frame);
+    else if (frame['type'] === 'gap') console.error(`… ${String(frame['dropped'])} lines were dropped`);
+    else if (frame['type'] === 'end') console.error(`The stream ended: ${String(frame['reason'])}`);
+  }
+}
+
+function print(line: Record<string, unknown>): void {
+  const write = line['stream'] === 'stderr' ? console.error : console.log;
+  write(`${String(line['timestamp'])} ${String(line['message'])}`);
+}

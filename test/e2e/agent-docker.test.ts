@@ -1,0 +1,259 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { WireAssignment, WireService } from '../../agent-protocol/assignment.ts';
+import { systemClock } from '../../agent-protocol/clock.ts';
+import { makeJoinToken } from '../../agent-protocol/join-token.ts';
+import type { Agent } from '../../agent/agent.ts';
+import { startAgent } from '../../agent/agent.ts';
+import { containerName } from '../../agent/ledger.ts';
+import { MockPorts } from '../../agent/ports/mock-ports.ts';
+import { httpProber } from '../../agent/probe.ts';
+import type { Container } from '../../agent/runtime/runtime.ts';
+import { labels } from '../../agent/runtime/runtime.ts';
+import type { TestDocker } from '../harness/docker.ts';
+import { testDocker } from '../harness/docker.ts';
+import type { TestImages } from '../harness/test-image.ts';
+import { ensureTestImages } from '../harness/test-image.ts';
+import { until } from '../harness/until.ts';
+
+let docker: TestDocker;
+let images: TestImages;
+let dir: string;
+let agent: Agent;
+let revision = 0;
+const ports = new MockPorts();
+
+beforeAll(async () => {
+  docker = await testDocker();
+  images = await ensureTestImages();
+  dir = await mkdtemp(join(tmpdir(), 'setpoint-agent-docker-'));
+  await start();
+});
+afterAll(async () => {
+  await agent[Symbol.asyncDispose]();
+  await docker[Symbol.asyncDispose]();
+  await rm(dir, { recursive: true, force: true });
+});
+
+async function start(): Promise<void> {
+  agent = await startAgent({
+    joinToken: makeJoinToken(docker.server, new Uint8Array(32)),
+    dataDir: dir,
+    runtime: docker.runtime,
+    ports: ports.publisher(),
+    prober: httpProber(systemClock),
+    build: () => Promise.reject(new Error('No build is expected')),
+    gitHead: () => Promise.reject(new Error('No git is expected')),
+    disk: () => Promise.resolve({ freeBytes: 1e12, totalBytes: 1e12 }),
+    logBytes: 1e9,
+    version: '0.0.0',
+    clock: systemClock,
+    random: Math.random,
+    log: pino({ level: process.env['TEST_LOG'] ?? 'silent' }),
+  });
+}
+
+function service(spec: Partial<WireService> = {}): WireAssignment & { spec: WireService } {
+  const id = randomUUID();
+  return {
+    id,
+    generation: 1,
+    spec_hash: `hash-${id}`,
+    tenant: 'default',
+    project_id: randomUUID(),
+    environment_id: randomUUID(),
+    workload_kind: 'application',
+    workload_id: randomUUID(),
+    workload_name: 'web',
+    deployment_id: randomUUID(),
+    run: 'running',
+    spec: {
+      type: 'service',
+      slot: 0,
+      image: images.http,
+      env: { GREETING: 'hello' },
+      port: 8080,
+      health: { path: '/healthz' },
+      restart_policy: 'always',
+      grace_seconds: 2,
+      network: docker.network,
+      alias: `web-${id.slice(0, 6)}`,
+      ...spec,
+    },
+  };
+}
+
+async function put(...items: WireAssignment[]): Promise<void> {
+  revision += 1;
+  await agent.backend.snapshot({ incarnation: 'one', revision }, items);
+}
+
+async function containerOf(item: WireAssignment): Promise<Container | undefined> {
+  const all = await docker.runtime.list(docker.server, AbortSignal.timeout(10_000));
+  return all.find((it) => it.labels[labels.assignment] === item.id);
+}
+
+async function isReady(item: WireAssignment, unlike?: string): Promise<Container> {
+  return until(
+    'ready',
+    async () => {
+      const report = agent.backend.report(item.id);
+      const container = await containerOf(item);
+      return report?.ready === true && container?.state === 'running' && container.id !== unlike
+        ? container
+        : undefined;
+    },
+    { everyMs: 20, explain: async () => JSON.stringify([agent.backend.report(item.id), await containerOf(item)]) },
+  );
+}
+
+/** As an operator with the engine's own client. */
+async function engine(method: string, path: string, body?: object): Promise<number> {
+  const { request } = await import('node:http');
+  return new Promise((resolve, reject) => {
+    const outgoing = request({
+      socketPath: '/var/run/docker.sock',
+      method,
+      path: `/v1.41${path}`,
+      headers: { host: 'engine', 'content-type': 'application/json' },
+    });
+    outgoing.on('error', reject);
+    outgoing.on('response', (answer) => answer.resume().on('end', () => resolve(answer.statusCode ?? 0)));
+    outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
+
+describe('an agent on a real engine', () => {
+  test('brings a service up and sets right what is done to its container from outside', async () => {
+    const item = service();
+    await put(item);
+    const first = await isReady(item);
+    expect(first.name).toBe(containerName(item.spec.alias, item.id));
+
+    expect(await engine('DELETE', `/containers/${first.id}?force=1`)).toBe(204);
+    const second = await isReady(item, first.id);
+
+    expect(await engine('POST', `/containers/${second.id}/stop?t=1`)).toBe(204);
+    await until('started again', () => Promise.resolve((agent.backend.report(item.id)?.restarts ?? 0) >= 1));
+    expect((await isReady(item)).id).toBe(second.id);
+
+    expect(await engine('POST', `/containers/${second.id}/pause`)).toBe(204);
+    await until('goes on', async () => (await containerOf(item))?.state === 'running');
+    expect((await isReady(item)).id).toBe(second.id);
+
+    expect(await engine('POST', `/containers/${second.id}/update`, { Memory: 64e6, MemorySwap: 64e6 })).toBe(200);
+    const third = await isReady(item, second.id);
+
+    expect(await engine('POST', `/containers/${third.id}/rename?name=sp-other-${item.id.slice(0, 8)}`)).toBe(204);
+    const fourth = await isReady(item, third.id);
+    expect(fourth.name).toBe(containerName(item.spec.alias, item.id));
+
+    expect(await engine('POST', `/networks/${docker.network}/disconnect`, { Container: fourth.id, Force: true })).toBe(
+      200,
+    );
+    await isReady(item, fourth.id);
+  });
+
+  test('replaces a container that somebody made under its name with another environment', async () => {
+    const item = service();
+    await put(item);
+    const made = await isReady(item);
+    const detail = await docker.runtime.inspect(made.id, AbortSignal.timeout(10_000));
+    await agent[Symbol.asyncDispose]();
+    await docker.runtime.remove(made.id, AbortSignal.timeout(10_000));
+    const forged = await docker.runtime.create(
+      {
+        name: made.name,
+        image: images.http,
+        labels: { ...detail!.labels },
+        env: { GREETING: 'hello', EVIL: '1' },
+        network: docker.network,
+        alias: 'x',
+        restart: 'no',
+      },
+      AbortSignal.timeout(10_000),
+    );
+    await docker.runtime.start(forged, AbortSignal.timeout(10_000));
+    await start();
+    await put(item);
+    const container = await isReady(item, forged);
+    const now = await docker.runtime.inspect(container.id, AbortSignal.timeout(10_000));
+    expect(now!.env.some((it) => it.startsWith('EVIL='))).toBe(false);
+  });
+
+  test('adopts what runs after a restart, and leaves strangers alone', async () => {
+    const item = service();
+    await put(item);
+    const before = await isReady(item);
+    const startedAt = agent.backend.report(item.id)?.started_at;
+    const stranger = await docker.runtime.create(
+      docker.spec({ image: images.http, labels: { [labels.assignment]: item.id, [labels.type]: 'service' } }),
+      AbortSignal.timeout(10_000),
+    );
+    await docker.runtime.start(stranger, AbortSignal.timeout(10_000));
+    await agent[Symbol.asyncDispose]();
+    await start();
+    await agent.settled();
+    expect(agent.backend.report(item.id)).toMatchObject({
+      ready: true,
+      started_at: startedAt,
+      container_id: before.id,
+    });
+    await put();
+    await until('gone', () => Promise.resolve(agent.backend.report(item.id)?.gone === true));
+    const left = await docker.runtime.list(docker.server, AbortSignal.timeout(10_000));
+    expect(left.map(({ id, state }) => ({ id, state }))).toEqual([{ id: stranger, state: 'running' }]);
+    await docker.runtime.remove(stranger, AbortSignal.timeout(10_000));
+  });
+
+  test('tells why a process ended, and keeps every line from the first on', async () => {
+    const item = service({ image: images.shell, command: ['/bin/sh', '-c', 'echo one; echo two >&2; exit 7'] });
+    delete item.spec.health;
+    await put(item);
+    await until('told', () => Promise.resolve(agent.backend.report(item.id)?.error?.code === 'exited'));
+    const { message } = agent.backend.report(item.id)!.error!;
+    expect(message).toMatch(/^The process exited with code 7: /);
+    expect(message).toContain('one');
+    expect(message).toContain('two');
+    await put({ ...item, generation: 2, run: 'stopped' });
+    await until('stopped', () => Promise.resolve(agent.backend.report(item.id)?.phase === 'stopped'));
+    expect(await containerOf(item)).toBeUndefined();
+    const page = (await agent.backend.call(
+      { method: 'logs.read', query: { workload_id: item.workload_id, tail: 100 } },
+      AbortSignal.timeout(5_000),
+    )) as { lines: { message: string; stream: string }[] };
+    const stdout = page.lines.filter((line) => line.stream === 'stdout');
+    expect(stdout[0]?.message).toBe('one');
+    expect(page.lines.filter((line) => line.stream === 'stderr').length).toBe(stdout.length);
+  });
+
+  test('reads up what a service wrote while the agent was away, each line once', async () => {
+    const item = service({
+      image: images.shell,
+      command: ['/bin/sh', '-c', 'i=0; while true; do echo line $i; i=$((i+1)); sleep 0.02; done'],
+    });
+    delete item.spec.health;
+    await put(item);
+    const lines = async (): Promise<number[]> => {
+      const page = (await agent.backend.call(
+        { method: 'logs.read', query: { workload_id: item.workload_id, tail: 5000 } },
+        AbortSignal.timeout(5_000),
+      )) as { lines: { message: string }[] };
+      return page.lines.map((line) => Number(line.message.replace('line ', '')));
+    };
+    await until('some lines', async () => (await lines()).length > 20);
+    await agent[Symbol.asyncDispose]();
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await start();
+    const before = (await lines()).length;
+    await until('more lines', async () => (await lines()).length > before + 100);
+    const seen = await lines();
+    expect(seen).toEqual(Array.from({ length: seen.length }, (_, index) => index));
+    await put();
+    await until('gone', () => Promise.resolve(agent.backend.report(item.id)?.gone === true));
+  });
+});

@@ -1,0 +1,175 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ApiObject } from '../../cli/client.ts';
+import { docker, instancesOf } from '../harness/engine.ts';
+import { startGitServer, type GitServer } from '../harness/git-server.ts';
+import { Installation } from '../harness/installation.ts';
+import { freePort } from '../harness/program.ts';
+import { ensureTestImages } from '../harness/test-image.ts';
+
+describe.each(['sqlite', 'etcd'] as const)('processes that die on %s', (store) => {
+  let town: Installation;
+  let git: GitServer;
+  let image: string;
+
+  beforeAll(async () => {
+    ({ http: image } = await ensureTestImages());
+    git = await startGitServer();
+    town = await Installation.start({ store });
+  });
+  afterAll(async () => {
+    await town?.[Symbol.asyncDispose]();
+    await git?.[Symbol.asyncDispose]();
+  });
+
+  const create = async (port: number): Promise<ApiObject> => {
+    const { url } = await git.repository({ Dockerfile: `FROM ${image}\nENV MADE=here\n` });
+    return town.createApplication({
+      source_type: 'git',
+      repository_url: url,
+      branch: 'main',
+      dockerfile_path: 'Dockerfile',
+      exposed_port: port,
+      healthcheck_path: '/healthz',
+      env: { PORT: String(port) },
+    });
+  };
+  const answers = async (port: number): Promise<boolean> => (await fetch(`http://127.0.0.1:${port}/env/MADE`)).ok;
+  const startedAt = (id: string): Promise<string> => docker('inspect', '--format', '{{.State.StartedAt}}', id);
+
+  it('a control plane killed in the middle of a deployment finishes it', async () => {
+    const plane = town.replicas[0]!.program;
+    for (const afterMs of [10, 150, 400, 900]) {
+      const port = await freePort();
+      const app = await create(port);
+      const deployment = await town.deploy(app.id);
+      await delay(afterMs); // the instant of the kill is the point of the test
+      await plane.restart();
+      await town.ready();
+      await town.deployment(deployment.id, 'succeeded', 90_000);
+      expect(await answers(port)).toBe(true);
+      expect(await instancesOf(app.id)).toHaveLength(1);
+    }
+  }, 300_000);
+
+  it('workloads serve and are repaired while the control plane is down, and nothing restarts when it returns', async () => {
+    const port = await freePort();
+    const app = await create(port);
+    await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);
+    const plane = town.replicas[0]!.program;
+    await plane.kill();
+    expect(await answers(port)).toBe(true);
+    await docker('rm', '--force', (await instancesOf(app.id))[0]!);
+    await town.until('it serves again', () => answers(port), 15_000);
+    await town.agent.restart();
+    await town.until('it still serves', () => answers(port), 15_000);
+    const [container] = await instancesOf(app.id);
+    const since = await startedAt(container!);
+    plane.start();
+    await town.ready();
+    await town.until(
+      'the agent is back',
+      async () => {
+        const it = await town.client.request('GET', `/api/v1/servers/${town.server.id}/agent-status`);
+        return JSON.stringify(it).includes('"connected"');
+      },
+      90_000,
+    );
+    await town.until(
+      'the application is running',
+      async () => (await town.application(app.id)).status === 'running',
+      60_000,
+    );
+    expect(await instancesOf(app.id)).toEqual([container]);
+    expect(await startedAt(container!)).toBe(since);
+  }, 240_000);
+
+  it('an agent killed at any step adopts what it made and makes no twin', async () => {
+    for (const afterMs of [50, 250, 500, 1000]) {
+      const port = await freePort();
+      const app = await create(port);
+      const deployment = await town.deploy(app.id);
+      await delay(afterMs); // the instant of the kill is the point of the test
+      await town.agent.restart();
+      await town.deployment(deployment.id, 'succeeded', 120_000);
+      expect(await instancesOf(app.id)).toHaveLength(1);
+      expect(await answers(port)).toBe(true);
+    }
+  }, 400_000);
+
+  it('an agent that is gone makes the server offline and the application unknown within 45 seconds, and truth returns with it', async () => {
+    const port = await freePort();
+    const app = await create(port);
+    await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);
+    await town.agent.kill();
+    await town.until(
+      'the agent is disconnected',
+      async () => {
+        const it = await town.client.object('GET', `/api/v1/servers/${town.server.id}`);
+        return it['agent_status'] === 'disconnected';
+      },
+      10_000,
+    );
+    await town.until(
+      'the server is offline',
+      async () => {
+        const it = await town.client.object('GET', `/api/v1/servers/${town.server.id}`);
+        const one = await town.application(app.id);
+        const ready = one.conditions?.find((condition) => condition.type === 'Ready');
+        return it.status === 'offline' && one.status === 'error' && ready?.status === 'unknown';
+      },
+      45_000,
+    );
+    expect(await answers(port)).toBe(true);
+    town.agent.start();
+    await town.until('all is well again', async () => (await town.application(app.id)).status === 'running', 60_000);
+  }, 240_000);
+});
+
+describe('two replicas on one etcd', () => {
+  it('finish a deployment when the leader is killed, and the other answers throughout', async () => {
+    const { http: image } = await ensureTestImages();
+    await using git = await startGitServer();
+    await using town = await Installation.start({ store: 'etcd', replicas: 2 });
+    const { url } = await git.repository({ Dockerfile: `FROM ${image}\nRUN sleep 3\n` });
+    const port = await freePort();
+    const app = await town.createApplication({
+      source_type: 'git',
+      repository_url: url,
+      branch: 'main',
+      dockerfile_path: 'Dockerfile',
+      exposed_port: port,
+      healthcheck_path: '/healthz',
+      env: { PORT: String(port) },
+    });
+    const leader = await town.until('one replica leads', async () => {
+      for (const [index, replica] of town.replicas.entries()) {
+        const metrics = await (await fetch(`${replica.url}/metrics`)).text();
+        if (/^setpoint_leader(\{[^}]*\})? 1$/m.test(metrics)) return { index };
+      }
+      return undefined;
+    });
+    const other = town.clientAt(1 - leader.index);
+    const deployment = await other.object('POST', `/api/v1/applications/${app.id}/deploy`, {});
+    await town.until(
+      'it is being built',
+      async () => (await other.object('GET', `/api/v1/deployments/${deployment.id}`)).status === 'building',
+    );
+    await town.replicas[leader.index]!.program.kill();
+    let asked = 0;
+    const ended = await town.until(
+      'the deployment succeeds',
+      async () => {
+        asked += 1;
+        const it = await other.object('GET', `/api/v1/deployments/${deployment.id}`);
+        await other.list('/api/v1/applications');
+        if (it.status === 'failed') throw new Error(JSON.stringify(it['error']));
+        return it.status === 'succeeded' ? it : undefined;
+      },
+      120_000,
+    );
+    expect(asked).toBeGreaterThan(1);
+    expect(ended['is_current']).toBe(true);
+    expect((await fetch(`http://127.0.0.1:${port}/healthz`)).ok).toBe(true);
+  }, 240_000);
+});

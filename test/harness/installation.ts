@@ -1,0 +1,175 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { createClient } from '../../cli/client.ts';
+import type { ApiObject, Client } from '../../cli/client.ts';
+import { startEtcd } from './etcd.ts';
+import type { EtcdServer } from './etcd.ts';
+import { removeEverythingOf } from './engine.ts';
+import { freePort, Program } from './program.ts';
+import { until } from './until.ts';
+
+export interface InstallationOptions {
+  store: 'sqlite' | 'etcd';
+  replicas?: 1 | 2;
+  /** Further flags of the control plane. */
+  serverFlags?: readonly string[];
+  agentFlags?: readonly string[];
+}
+
+const owner = { email: 'owner@example.test', password: 'correct horse battery' };
+const Login = z.object({ token: z.string() });
+
+/** A whole Setpoint: control plane, store and an agent on the real engine, each a process of its own. */
+export class Installation implements AsyncDisposable {
+  readonly dir: string;
+  readonly replicas: readonly { program: Program; url: string }[];
+  readonly etcd: EtcdServer | undefined;
+  agent!: Program;
+  /** The first user, against the first replica. */
+  client!: Client;
+  project!: ApiObject;
+  environment!: ApiObject;
+  server!: ApiObject;
+  readonly #agentFlags: readonly string[];
+
+  private constructor(
+    dir: string,
+    replicas: readonly { program: Program; url: string }[],
+    etcd: EtcdServer | undefined,
+    agentFlags: readonly string[],
+  ) {
+    this.dir = dir;
+    this.replicas = replicas;
+    this.etcd = etcd;
+    this.#agentFlags = agentFlags;
+  }
+
+  static async start(options: InstallationOptions): Promise<Installation> {
+    const dir = await mkdtemp(join(tmpdir(), 'setpoint-e2e-'));
+    const etcd = options.store === 'etcd' ? await startEtcd() : undefined;
+    const data = join(dir, 'server');
+    const replicas: { program: Program; url: string }[] = [];
+    for (let i = 0; i < (options.replicas ?? 1); i++) {
+      const port = await freePort();
+      const store = etcd === undefined ? `sqlite:${join(data, 'store.db')}` : `etcd://${etcd.host}`;
+      const flags = ['--listen', `127.0.0.1:${port}`, '--store', store, '--data', data, ...(options.serverFlags ?? [])];
+      replicas.push({
+        program: new Program(['server', ...flags], join(dir, `server-${i}.log`)),
+        url: `http://127.0.0.1:${port}`,
+      });
+    }
+    await mkdir(data, { recursive: true });
+    const installation = new Installation(dir, replicas, etcd, options.agentFlags ?? []);
+    try {
+      await installation.#bringUp();
+    } catch (error) {
+      const logs = await installation.logs();
+      await installation[Symbol.asyncDispose]();
+      throw new Error(`The installation did not start:\n${logs}`, { cause: error });
+    }
+    return installation;
+  }
+
+  async #bringUp(): Promise<void> {
+    for (const { program } of this.replicas) program.start();
+    await Promise.all(this.replicas.map((_, index) => this.ready(index)));
+    const url = this.url();
+    const visitor = createClient({ server: url, tenant: 'default' });
+    await visitor.request('POST', '/api/v1/auth/register', { ...owner, first_name: 'Olive', last_name: 'Owner' });
+    const { token } = Login.parse(await visitor.request('POST', '/api/v1/auth/login', owner));
+    this.client = createClient({ server: url, tenant: 'default', token });
+    this.project = await this.client.object('POST', '/api/v1/projects', {
+      name: `p-${randomBytes(3).toString('hex')}`,
+    });
+    const environments = await this.client.list(`/api/v1/projects/${this.project.id}/environments`);
+    this.environment = environments[0]!;
+    const created = await this.client.object('POST', '/api/v1/servers', { name: 'one' });
+    this.server = await this.client.object('PUT', `/api/v1/servers/${created.id}`, { direct_ports_enabled: true });
+    const flags = [
+      '--server',
+      `${url}/default`,
+      '--token',
+      String(created['join_token']),
+      '--data',
+      join(this.dir, 'agent'),
+    ];
+    this.agent = new Program(
+      ['agent', ...flags, '--git-protocols', 'http,file', ...this.#agentFlags],
+      join(this.dir, 'agent.log'),
+    );
+    this.agent.start();
+    await this.until('the server is active', async () => {
+      const it = await this.client.object('GET', `/api/v1/servers/${created.id}`);
+      return it.status === 'active' ? it : undefined;
+    });
+  }
+
+  url(index = 0): string {
+    return this.replicas[index]!.url;
+  }
+
+  /** The same user, against another replica. */
+  clientAt(index: number): Client {
+    return createClient({ ...this.client.connection, server: this.url(index) });
+  }
+
+  async ready(index = 0): Promise<void> {
+    await this.until(`replica ${index} is ready`, async () => (await fetch(`${this.url(index)}/readyz`)).ok, 20_000);
+  }
+
+  /** Creates an application of an image or a git source in the installation's project. */
+  createApplication(fields: Record<string, unknown>): Promise<ApiObject> {
+    return this.client.object('POST', '/api/v1/applications', {
+      project_id: this.project.id,
+      environment_id: this.environment.id,
+      server_id: this.server.id,
+      name: `app-${randomBytes(3).toString('hex')}`,
+      ...fields,
+    });
+  }
+
+  application(id: string): Promise<ApiObject> {
+    return this.client.object('GET', `/api/v1/applications/${id}`);
+  }
+
+  deploy(id: string): Promise<ApiObject> {
+    return this.client.object('POST', `/api/v1/applications/${id}/deploy`, {});
+  }
+
+  /** The deployment once it has that status. */
+  deployment(id: string, status: string, timeoutMs = 60_000): Promise<ApiObject> {
+    return this.until(
+      `deployment is ${status}`,
+      async () => {
+        const it = await this.client.object('GET', `/api/v1/deployments/${id}`);
+        if (it.status === status) return it;
+        if (['succeeded', 'failed', 'cancelled', 'superseded'].includes(it.status ?? ''))
+          throw new Error(`It is ${it.status}: ${JSON.stringify(it['error'])}`);
+        return undefined;
+      },
+      timeoutMs,
+    );
+  }
+
+  until<T>(what: string, probe: () => Promise<T | undefined | false>, timeoutMs = 30_000): Promise<T> {
+    return until(what, probe, { timeoutMs, explain: () => this.logs() });
+  }
+
+  /** The last lines of every process, for the message of a failure. */
+  async logs(): Promise<string> {
+    const programs = [...this.replicas.map((it) => it.program), ...(this.agent === undefined ? [] : [this.agent])];
+    const texts = await Promise.all(programs.map((it) => it.log()));
+    return texts.map((it) => it.split('\n').slice(-40).join('\n')).join('\n---\n');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.agent?.kill();
+    await Promise.all(this.replicas.map((it) => it.program.kill()));
+    await this.etcd?.[Symbol.asyncDispose]();
+    if (this.server !== undefined) await removeEverythingOf(this.server.id);
+    await rm(this.dir, { recursive: true, force: true });
+  }
+}

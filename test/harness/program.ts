@@ -1,0 +1,69 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+
+const command = new URL('../../cli/setpoint.ts', import.meta.url).pathname;
+
+/** A `setpoint` process of a test: it can be killed at any instant and started again with the same arguments. */
+export class Program {
+  readonly #argv: readonly string[];
+  readonly #logPath: string;
+  #child: ChildProcess | undefined;
+
+  constructor(argv: readonly string[], logPath: string) {
+    this.#argv = argv;
+    this.#logPath = logPath;
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  get isRunning(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  start(): void {
+    if (this.isRunning) throw new Error(`Already running: ${this.#argv.join(' ')}`);
+    const log = createWriteStream(this.#logPath, { flags: 'a' });
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', command, ...this.#argv], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
+    });
+    child.stdout.pipe(log);
+    child.stderr.pipe(log, { end: false });
+    this.#child = child;
+  }
+
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || !this.isRunning) return;
+    const exited = once(child, 'exit');
+    child.kill(signal);
+    await exited;
+  }
+
+  async restart(): Promise<void> {
+    await this.kill();
+    this.start();
+  }
+
+  log(): Promise<string> {
+    return readFile(this.#logPath, 'utf8').catch(() => '');
+  }
+}
+
+/** A port of loopback that nothing listens on at this moment. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP server has such an address
+  server.close();
+  await once(server, 'close');
+  return port;
+}
