@@ -1,0 +1,43 @@
+import { readdir, writeFile } from 'node:fs/promises';
+import { BlockList } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import type { Bridge } from './rules.ts';
+
+/** The interface whose network an address belongs to; `undefined`: none of this machine. */
+export function bridgeOf(address: string): Bridge | undefined {
+  for (const [name, addresses] of Object.entries(networkInterfaces())) {
+    for (const own of addresses ?? []) {
+      if (own.family !== 'IPv4' || own.internal || own.cidr === null) continue;
+      const [base = '', bits = ''] = own.cidr.split('/');
+      const network = new BlockList();
+      network.addSubnet(base, Number(bits), 'ipv4');
+      if (network.check(address, 'ipv4')) return { name, subnet: own.cidr };
+    }
+  }
+  return undefined;
+}
+
+/**
+ * Lets the bridge send out where it came from: what an instance sends to a port of this machine may come back to itself.
+ */
+export async function reflect(name: string): Promise<void> {
+  const attached = await readdir(`/sys/class/net/${name}/brif`).catch(() => []);
+  for (const one of attached) await set(`/sys/class/net/${name}/brif/${one}/hairpin_mode`, '1');
+}
+
+/**
+ * Whether connections from 127.0.0.1 may leave by this interface, and their answers come back by it. Does nothing if
+ * there is no such interface.
+ */
+export async function routeLoopback(name: string, routed: boolean): Promise<void> {
+  await set(`/proc/sys/net/ipv4/conf/${name}/route_localnet`, routed ? '1' : '0');
+}
+
+async function set(path: string, value: '0' | '1'): Promise<void> {
+  try {
+    await writeFile(path, value);
+  } catch (error) {
+    // The interface went away.
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+  }
+}

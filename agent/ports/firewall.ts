@@ -1,0 +1,142 @@
+import { wait, type Clock } from '../../agent-protocol/clock.ts';
+import { run } from '../process.ts';
+import type { Chain, Table } from './rules.ts';
+
+const maxOutputBytes = 32 * 1024 * 1024;
+const tables: readonly Table[] = ['raw', 'filter', 'nat'];
+const tries = 5;
+const retryMs = 50;
+
+/** The kernel's rules as `iptables-save` shows them: lines by table. */
+export type Present = ReadonlyMap<string, readonly string[]>;
+
+/** The kernel's packet filter by its own programs. */
+export interface Firewall {
+  read(signal: AbortSignal): Promise<Present>;
+  /** Makes these chains be exactly so, and reached once from where they say; each table changes in one step. */
+  replace(chains: readonly Chain[], present: Present, signal: AbortSignal): Promise<void>;
+  /** Removes these chains and what leads to them. */
+  remove(chains: readonly Chain[], present: Present, signal: AbortSignal): Promise<void>;
+}
+
+export function iptables(clock: Clock): Firewall {
+  const restore = async (text: string, signal: AbortSignal): Promise<void> => {
+    if (text === '') return;
+    // The engine changes the same tables: with nftables below, one of two that do so at once is refused.
+    for (let left = tries; ; left--) {
+      const options = { args: ['--noflush', '--wait', '5'], input: text, maxOutputBytes };
+      const { code, stderr } = await run('iptables-restore', options, signal);
+      if (code === 0) return;
+      if (left === 1) throw new Error(`Cannot change the rules of the packet filter: ${stderr.trim().slice(0, 500)}`);
+      await wait(clock, retryMs, signal);
+    }
+  };
+  return {
+    async read(signal) {
+      const { code, stdout, stderr } = await run('iptables-save', { args: [], maxOutputBytes }, signal);
+      if (code !== 0) throw new Error(`Cannot read the rules of the packet filter: ${stderr.trim().slice(0, 500)}`);
+      return parse(stdout);
+    },
+    replace: (chains, present, signal) =>
+      restore(
+        tables
+          .map((table) =>
+            replacing(
+              chains.filter((one) => one.table === table),
+              present,
+            ),
+          )
+          .join(''),
+        signal,
+      ),
+    remove: (chains, present, signal) =>
+      restore(
+        tables
+          .map((table) =>
+            removing(
+              chains.filter((one) => one.table === table),
+              present,
+            ),
+          )
+          .join(''),
+        signal,
+      ),
+  };
+}
+
+/** What the kernel holds of these chains, and whether each is reached as it should be. */
+export function standOf(chains: readonly Chain[], present: Present): { rules: string; reached: boolean } {
+  const own = chains.flatMap(({ table, name }) =>
+    (present.get(table) ?? []).filter((line) => line.startsWith(`-A ${name} `)),
+  );
+  return { rules: own.join('\n'), reached: chains.every((one) => isReached(one, present)) };
+}
+
+function isReached(chain: Chain, present: Present): boolean {
+  return chain.jumps.every(({ from, first }) => {
+    const lines = (present.get(chain.table) ?? []).filter((line) => line.startsWith(`-A ${from} `));
+    const at = lines.flatMap((line, index) => (leadsTo(line, chain.name) ? [index] : []));
+    const [only = -1] = at;
+    // Other agents want to be first too: what counts is to be ahead of the engine.
+    const engine = lines.findIndex((line) => / -j DOCKER(?!-USER)/.test(line));
+    return at.length === 1 && (!first || engine === -1 || only < engine);
+  });
+}
+
+function replacing(chains: readonly Chain[], present: Present): string {
+  const [one] = chains;
+  if (!one) return '';
+  const jumps = chains.flatMap((chain) =>
+    isReached(chain, present)
+      ? []
+      : [...withoutJumps(chain, present), ...chain.jumps.map((jump) => jumpLine(jump, chain.name))],
+  );
+  const lines = [
+    `*${one.table}`,
+    ...chains.map(({ name }) => `:${name} - [0:0]`),
+    ...chains.flatMap(({ name, rules }) => rules.map((rule) => `-A ${name} ${rule}`)),
+    ...jumps,
+    'COMMIT',
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function removing(chains: readonly Chain[], present: Present): string {
+  const there = chains.filter(({ table, name }) =>
+    (present.get(table) ?? []).some((line) => line.startsWith(`:${name} `)),
+  );
+  const [one] = there;
+  if (!one) return '';
+  const lines = [
+    `*${one.table}`,
+    ...there.flatMap((chain) => [...withoutJumps(chain, present), `-F ${chain.name}`, `-X ${chain.name}`]),
+    'COMMIT',
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function jumpLine({ from, condition, first }: Chain['jumps'][number], name: string): string {
+  return first ? `-I ${from} 1 ${condition}-j ${name}` : `-A ${from} ${condition}-j ${name}`;
+}
+
+function withoutJumps(chain: Chain, present: Present): string[] {
+  return (present.get(chain.table) ?? [])
+    .filter((line) => line.startsWith('-A ') && leadsTo(line, chain.name))
+    .map((line) => line.replace('-A', '-D'));
+}
+
+function leadsTo(line: string, name: string): boolean {
+  return line.endsWith(` -j ${name}`);
+}
+
+function parse(text: string): Present {
+  const found = new Map<string, string[]>();
+  let lines: string[] = [];
+  for (const line of text.split('\n')) {
+    if (line.startsWith('*')) {
+      lines = [];
+      found.set(line.slice(1), lines);
+    } else if (line.startsWith('-A ') || line.startsWith(':')) lines.push(line);
+  }
+  return found;
+}

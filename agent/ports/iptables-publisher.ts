@@ -1,0 +1,108 @@
+import type { Clock } from '../../agent-protocol/clock.ts';
+import type { PortBackend, PortPublisher } from '../publication.ts';
+import { bridgeOf, reflect, routeLoopback } from './bridges.ts';
+import { iptables, standOf, type Present } from './firewall.ts';
+import { PortHolder } from './port-holder.ts';
+import { chainsOf, ruleSet, type Chain, type Chains } from './rules.ts';
+
+/** Where operators put what they forbid to forwarded connections; the engine makes it. */
+const operatorChain = 'DOCKER-USER';
+
+type Ports = ReadonlyMap<number, readonly PortBackend[]>;
+
+/**
+ * Publishes ports by rules of the kernel: connections flow without the agent, also while it is away. What the kernel
+ * holds is read at every application, and made right where somebody changed it.
+ */
+export class IptablesPublisher implements PortPublisher {
+  readonly #chains: Chains;
+  readonly #firewall;
+  readonly #holder = new PortHolder();
+  #installed: { wanted: string; rules: string } | undefined;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  /** @param owner id of the server: agents of one machine must differ in its first twelve letters and digits. */
+  constructor(owner: string, clock: Clock) {
+    this.#chains = chainsOf(owner);
+    this.#firewall = iptables(clock);
+  }
+
+  apply(ports: Ports, signal: AbortSignal): Promise<Map<number, string>> {
+    return this.#inTurn(() => this.#apply(ports, signal));
+  }
+
+  /** Lets the ports go. The kernel's rules stay, for the next agent, unless they are to be removed. */
+  async close(options: { remove: boolean }, signal: AbortSignal): Promise<void> {
+    await this.#inTurn(async () => {
+      await this.#holder[Symbol.asyncDispose]();
+      if (options.remove) await this.#remove(await this.#firewall.read(signal), signal);
+    });
+  }
+
+  async #apply(ports: Ports, signal: AbortSignal): Promise<Map<number, string>> {
+    const problems = new Map<number, string>();
+    for (const port of ports.keys()) {
+      const problem = await this.#holder.hold(port);
+      if (problem !== undefined) problems.set(port, problem);
+    }
+    const held = [...ports].filter(([port]) => !problems.has(port));
+    const present = await this.#firewall.read(signal);
+    if (held.length === 0) await this.#remove(present, signal);
+    else await this.#install(held, present, signal);
+    for (const port of this.#holder.ports) if (!ports.has(port)) await this.#holder.release(port);
+    return problems;
+  }
+
+  async #install(held: [number, readonly PortBackend[]][], present: Present, signal: AbortSignal): Promise<void> {
+    const publications = held
+      .toSorted(([a], [b]) => a - b)
+      .map(([port, backends]) => ({
+        port,
+        backends: backends
+          .map((backend) => ({ ...backend, bridge: bridgeOf(backend.address) }))
+          .toSorted((a, b) => (a.address < b.address ? -1 : 1)),
+      }));
+    const used = publications.flatMap(({ backends }) => backends.flatMap(({ bridge }) => bridge?.name ?? []));
+    // A bridge stays protected after its last instance: connections to it may still be open.
+    const bridges = [...new Set([...used, ...this.#protected(present)])].toSorted();
+    const operator = present.get('filter')?.some((line) => line.startsWith(`:${operatorChain} `));
+    const chains = ruleSet(this.#chains, publications, bridges, operator === true ? operatorChain : undefined);
+    const wanted = JSON.stringify(chains);
+    const stand = standOf(chains, present);
+    if (this.#installed?.wanted !== wanted || this.#installed.rules !== stand.rules || !stand.reached) {
+      this.#installed = undefined;
+      await this.#firewall.replace(chains, present, signal);
+      const { rules } = standOf(chains, await this.#firewall.read(signal));
+      this.#installed = { wanted, rules };
+    }
+    // Only now that the bridge is closed to what is not an answer.
+    for (const name of new Set(used)) {
+      await routeLoopback(name, true);
+      await reflect(name);
+    }
+  }
+
+  async #remove(present: Present, signal: AbortSignal): Promise<void> {
+    this.#installed = undefined;
+    for (const name of this.#protected(present)) await routeLoopback(name, false);
+    await this.#firewall.remove(this.#allChains(), present, signal);
+  }
+
+  /** The bridges that the kernel's rules name: they are the record of what was opened, also by an earlier agent. */
+  #protected(present: Present): string[] {
+    const prefix = `-A ${this.#chains.loop} `;
+    return (present.get('raw') ?? [])
+      .filter((line) => line.startsWith(prefix))
+      .flatMap((line) => / -i (\S+) /.exec(line)?.[1] ?? []);
+  }
+
+  #allChains(): Chain[] {
+    return ruleSet(this.#chains, [], [], undefined);
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(work);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+}

@@ -1,0 +1,45 @@
+import type { PortBackend, PortPublisher } from '../publication.ts';
+
+/** The ports of a machine in memory: where they lead, and which ones other programs have. */
+export class MockPorts {
+  readonly #taken = new Set<number>();
+  readonly #published = new Map<PortPublisher, ReadonlyMap<number, readonly PortBackend[]>>();
+
+  /** Another program has the port. */
+  take(port: number): void {
+    this.#taken.add(port);
+  }
+
+  /** The other program ended. */
+  free(port: number): void {
+    this.#taken.delete(port);
+  }
+
+  /** Where connections to the port go; `undefined`: nobody holds it. */
+  backends(port: number): readonly PortBackend[] | undefined {
+    for (const ports of this.#published.values()) {
+      const backends = ports.get(port);
+      if (backends) return backends;
+    }
+    return undefined;
+  }
+
+  /** One agent's way to them. */
+  publisher(): PortPublisher {
+    const publisher: PortPublisher = {
+      apply: async (ports, signal) => {
+        await Promise.resolve();
+        signal.throwIfAborted();
+        const held = new Map([...ports].filter(([port]) => !this.#isTaken(port, publisher)));
+        this.#published.set(publisher, held);
+        const problems = [...ports.keys()].filter((port) => !held.has(port));
+        return new Map(problems.map((port) => [port, `Port ${port} of the server is taken by another program`]));
+      },
+    };
+    return publisher;
+  }
+
+  #isTaken(port: number, by: PortPublisher): boolean {
+    return this.#taken.has(port) || [...this.#published].some(([other, ports]) => other !== by && ports.has(port));
+  }
+}
