@@ -1,35 +1,31 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** One project per layer of the suite; `test/run.ts` runs them in this order. */
-const layers = {
-  unit: [
-    'test/store/**',
-    'test/controllers/**',
-    'test/agent/**',
-    'test/agent-protocol/**',
-    'test/manifests/**',
-    'test/cli/**',
-  ],
-  contract: ['test/contract/**'],
-  api: ['test/api/**'],
-  sim: ['test/sim/**'],
-  e2e: ['test/e2e/**'],
-  long: ['test/long/**'],
-} as const;
+/** A folder is a layer; all that is in none of these is `unit`, so that no test file is left out. */
+const folders = ['contract', 'api', 'sim', 'e2e', 'long'];
 
+const root = new URL('..', import.meta.url).pathname;
+const testsOf = (folder: string) => `test/${folder}/**/*.test.ts`;
+
+/** One project per layer of the suite; `test/run.ts` runs them in this order. */
 export default defineConfig({
   test: {
-    root: new URL('..', import.meta.url).pathname,
-    pool: 'forks',
-    projects: Object.entries(layers).map(([name, folders]) => ({
-      test: {
-        name,
-        root: new URL('..', import.meta.url).pathname,
-        include: folders.map((folder) => `${folder}/*.test.ts`),
-        testTimeout: name === 'e2e' || name === 'long' ? 180_000 : 30_000,
-        hookTimeout: 120_000,
-        fileParallelism: name !== 'e2e' && name !== 'long',
-      },
-    })),
+    root,
+    projects: ['unit', ...folders].map((name) => {
+      const onMachine = name === 'e2e' || name === 'long';
+      return {
+        test: {
+          name,
+          root,
+          include: name === 'unit' ? ['test/**/*.test.ts'] : [testsOf(name)],
+          exclude: name === 'unit' ? folders.map(testsOf) : [],
+          pool: 'forks',
+          maxWorkers: onMachine ? 1 : Math.max(2, availableParallelism()),
+          fileParallelism: !onMachine,
+          testTimeout: onMachine ? 180_000 : 30_000,
+          hookTimeout: 120_000,
+        },
+      };
+    }),
   },
 });

@@ -1,0 +1,14 @@
+import type { Measurement, Result } from './measure.ts';
+
+export interface BenchContext {
+  /** Measures, prints and keeps the result. */
+  compare(measurement: Measurement): Promise<Result>;
+}
+
+/** A benchmark: each file `<name>.bench.ts` of this folder exports one as `bench`. */
+export interface Bench {
+  /** The goal that it answers, `P1`… */
+  id: string;
+  /** Starts what it needs, measures by `context.compare`, and stops all it started, also when it fails. */
+  run(context: BenchContext): Promise<void>;
+}
