@@ -34,6 +34,8 @@ export const limits = {
     total: 64,
     /** Runs of one place in the pool before the event loop and the other controllers get their turn. */
     slice: 32,
+    /** The same in time: no further run is begun. */
+    sliceMs: 10,
     /** Priority of the first pass and of the resync: a restart with 10 000 objects does not delay a user. */
     backgroundPriority: -100,
   },

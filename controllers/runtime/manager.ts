@@ -82,8 +82,13 @@ export function startControllers(options: ControllersOptions): Controllers {
     },
   };
   const stop = new AbortController();
+  let isLeader = false;
   let loops: readonly ControllerLoop<KindName>[] = [];
-  metrics.leading(false);
+  const leading = (is: boolean): void => {
+    isLeader = is;
+    metrics.leading(is);
+  };
+  leading(false);
 
   async function lead(term: Term): Promise<void> {
     await using recorder = new EventRecorder({
@@ -112,13 +117,13 @@ export function startControllers(options: ControllersOptions): Controllers {
     try {
       for (const loop of started) loop.start();
       loops = started;
-      metrics.leading(true);
+      leading(true);
       await Promise.all([
         aborted(term.signal),
         ...options.background.map((work) => runInBackground(work, term, shared)),
       ]);
     } finally {
-      metrics.leading(false);
+      leading(false);
       loops = [];
       await Promise.all(started.map((loop) => loop[Symbol.asyncDispose]()));
     }
@@ -129,7 +134,7 @@ export function startControllers(options: ControllersOptions): Controllers {
   return {
     metrics,
     get isLeader() {
-      return loops.length > 0;
+      return isLeader;
     },
     describeGraph: () => describeGraph(controllers),
     resync() {

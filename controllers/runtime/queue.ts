@@ -258,7 +258,9 @@ export class KeyedQueue implements AsyncDisposable {
   /** Runs ready keys one after the other on one place of the pool, then gives the place back. */
   async #work(): Promise<void> {
     this.#waitingWorkers--;
-    for (let n = 0; n < limits.queue.slice; n++) {
+    const { clock } = this.#options;
+    const end = clock.monotonic() + limits.queue.sliceMs;
+    for (let n = 0; n < limits.queue.slice && clock.monotonic() < end; n++) {
       const entry = this.#takeReady();
       if (entry === undefined) break;
       await this.#hold(entry);

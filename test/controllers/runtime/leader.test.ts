@@ -240,7 +240,7 @@ test('a second replica takes over the work of the first', async () => {
     });
   await using rig = await openRig({ controllers: [record(first)] });
   await rig.rest();
-  const other = rig.replica([record(second)], 'second');
+  const other = rig.replica('second', [record(second)]);
   const one = await createProject(rig.repo, 'one');
   await rig.rest();
   expect([first, second]).toEqual([[one], []]);

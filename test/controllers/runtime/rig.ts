@@ -32,7 +32,7 @@ export interface Rig extends AsyncDisposable {
   readonly registry: Registry;
   readonly controllers: Controllers;
   /** Another replica of the same controllers on the same store. */
-  replica(controllers: readonly AnyController[], name: string): Controllers;
+  replica(name: string, controllers: readonly AnyController[], background?: readonly Background[]): Controllers;
   /** Resolves when nothing runs, nothing is written and the mirror has seen everything. Time stands still. */
   rest(): Promise<void>;
   /** Sum of the series of a metric whose labels match. */
@@ -47,7 +47,12 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const mirror = startMirror({ store, clock, log });
   await mirror.ready;
   const registry = new Registry();
-  const start = (controllers: readonly AnyController[], name: string, metrics: Registry): Controllers =>
+  const start = (
+    name: string,
+    metrics: Registry,
+    controllers: readonly AnyController[] = [],
+    background: readonly Background[] = [],
+  ): Controllers =>
     startControllers({
       store: options.wrap?.(store) ?? store,
       mirror,
@@ -57,11 +62,11 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
       registry: metrics,
       replica: name,
       controllers,
-      background: options.background ?? [],
+      background,
       strict: options.strict ?? true,
       kinds: [],
     });
-  const controllers = start(options.controllers ?? [], 'first', registry);
+  const controllers = start('first', registry, options.controllers, options.background);
   const started = [controllers];
   const metric = async (name: string, labels: Record<string, string> = {}): Promise<number> => {
     const found = await registry.getSingleMetric(name)?.get();
@@ -77,8 +82,8 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     registry,
     controllers,
     repo: openRepository(store, tenant, clock),
-    replica(these, name) {
-      const made = start(these, name, new Registry());
+    replica(name, these, background) {
+      const made = start(name, new Registry(), these, background);
       started.push(made);
       return made;
     },

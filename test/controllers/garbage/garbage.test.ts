@@ -1,0 +1,296 @@
+import { expect, test } from 'vitest';
+import { garbage } from '../../../controllers/garbage/garbage.ts';
+import { surplusDeployments } from '../../../controllers/garbage/verdict.ts';
+import { limits } from '../../../controllers/runtime/limits.ts';
+import { keys } from '../../../store/keys.ts';
+import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
+import type { Resource } from '../../../store/resource.ts';
+import { aDeployment, anApplication } from '../../harness/objects.ts';
+import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
+
+const day = 24 * 3_600_000;
+const environmentOf = (project: string, name = 'production') => ({ project_id: project, name, type: 'production' });
+
+async function create(rig: Rig, make: (unit: ReturnType<Rig['repo']['begin']>) => void): Promise<void> {
+  const unit = rig.repo.begin();
+  make(unit);
+  const result = await unit.commit();
+  expect(result.committed).toBe(true);
+  await rig.rest();
+}
+
+async function requestDelete(rig: Rig, kind: 'project' | 'user' | 'environment', of: string): Promise<void> {
+  const unit = rig.repo.begin();
+  unit.requestDelete((await rig.repo.get(kind, of))!);
+  await unit.commit();
+  await rig.rest();
+}
+
+function user(unit: ReturnType<Rig['repo']['begin']>, name: string): void {
+  unit.create('user', id(name), { email: `${name}@example.org`, role: 'user' } as DesiredOf<'user'>);
+}
+
+function session(unit: ReturnType<Rig['repo']['begin']>, name: string, of: string, expires: Date): void {
+  unit.create('session', id(name), {
+    user_id: id(of),
+    expires_at: expires.toISOString(),
+    source: '',
+    user_agent: '',
+  });
+}
+
+test('what a deleting owner blocks is deleted too, and what it does not block stays', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  const project = await createProject(rig.repo, 'one');
+  const another = await createProject(rig.repo, 'another');
+  await create(rig, (unit) => {
+    unit.create('environment', id('mine'), environmentOf(project));
+    unit.create('environment', id('other'), environmentOf(another), {
+      owners: [{ kind: 'project', id: project, blocks: false }],
+    });
+  });
+  await requestDelete(rig, 'project', project);
+  expect((await rig.repo.get('environment', id('mine')))?.meta.deletionRequestedAt).toBeDefined();
+  expect((await rig.repo.get('environment', id('other')))?.meta.deletionRequestedAt).toBeUndefined();
+});
+
+test('objects of an owner that is gone go with it, as far as the tree reaches', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  await create(rig, (unit) => {
+    user(unit, 'ann');
+    user(unit, 'bob');
+    session(unit, 's1', 'ann', new Date('2031-01-01'));
+    session(unit, 's2', 'bob', new Date('2031-01-01'));
+  });
+  await requestDelete(rig, 'user', id('ann'));
+  const left = rig.mirror.tenant(tenant).list('session');
+  expect(left.map(({ meta }) => meta.id)).toEqual([id('s2')]);
+  expect(await rig.metric('setpoint_garbage_collected_total', { kind: 'session', cause: 'owner' })).toBe(1);
+});
+
+test('an object that is created under an owner that is gone already is deleted', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  await create(rig, (unit) => session(unit, 's1', 'nobody', new Date('2031-01-01')));
+  expect(rig.mirror.tenant(tenant).list('session')).toEqual([]);
+});
+
+test('what happened while nobody led is found by the first sweep', async () => {
+  await using rig = await openRig();
+  await create(rig, (unit) => session(unit, 's1', 'nobody', new Date('2031-01-01')));
+  await rig.controllers[Symbol.asyncDispose]();
+  rig.replica('next', [], [garbage]);
+  await rig.clock.advance(limits.leader.jitterMs);
+  await rig.rest();
+  expect(rig.mirror.tenant(tenant).list('session')).toEqual([]);
+});
+
+test('an object that comes in one transaction with its owner stays', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  const unit = rig.repo.begin();
+  session(unit, 's1', 'ann', new Date('2031-01-01'));
+  user(unit, 'ann');
+  await unit.commit();
+  await rig.rest();
+  await rig.clock.advance(2 * limits.garbage.sweepMs);
+  expect(rig.mirror.tenant(tenant).list('session')).toHaveLength(1);
+  expect(await rig.metric('setpoint_garbage_collected_total')).toBe(0);
+});
+
+test('expired sessions, old notifications and finished operations go, younger ones stay', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  const now = rig.clock.now().getTime();
+  await create(rig, (unit) => {
+    user(unit, 'ann');
+    session(unit, 'short', 'ann', new Date(now + day / 2));
+    session(unit, 'long', 'ann', new Date(now + 400 * day));
+    unit.create('notification', id('n'), {
+      user_id: id('ann'),
+      type: 'x',
+      severity: 'info',
+      title: 't',
+      message: 'm',
+      read: false,
+    });
+    for (const name of ['done', 'open'])
+      unit.create('operation', id(name), {
+        type: 'sync',
+        requested_at: new Date(now).toISOString(),
+        deadline_seconds: 60,
+      });
+  });
+  await rig.repo.observe(
+    (await rig.repo.get('operation', id('done')))!,
+    { phase: 'succeeded', finished_at: new Date(now).toISOString(), observedGeneration: 1, conditions: [] },
+    [],
+  );
+  const view = rig.mirror.tenant(tenant);
+  const left = () => ['session', 'operation', 'notification'].map((kind) => view.list(kind as 'session').length);
+  await rig.rest();
+  expect(left()).toEqual([2, 2, 1]);
+  await rig.clock.advance(day / 2 + limits.garbage.sweepMs);
+  await rig.rest();
+  expect(left()).toEqual([1, 2, 1]);
+  await rig.clock.advance(day / 2);
+  await rig.rest();
+  expect(left()).toEqual([1, 1, 1]);
+});
+
+test('a user keeps the newest 200 notifications', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  await create(rig, (unit) => user(unit, 'ann'));
+  for (let n = 0; n < limits.notifications.perUser + 5; n++) {
+    await rig.clock.advance(1);
+    const unit = rig.repo.begin();
+    unit.create('notification', id(`n${n}`), {
+      user_id: id('ann'),
+      type: 'x',
+      severity: 'info',
+      title: String(n),
+      message: 'm',
+      read: false,
+    });
+    await unit.commit();
+  }
+  await rig.rest();
+  const titles = rig.mirror
+    .tenant(tenant)
+    .list('notification')
+    .map(({ desired }) => Number(desired.title));
+  expect(titles).toHaveLength(limits.notifications.perUser);
+  expect(Math.min(...titles)).toBe(5);
+});
+
+function history(phases: ObservedOf<'deployment'>['phase'][]): {
+  app: Resource<'application'>;
+  deployments: Resource<'deployment'>[];
+} {
+  const app = anApplication();
+  return { app, deployments: phases.map((phase, n) => aDeployment(app, { number: n + 1 }, { phase })) };
+}
+
+const numbers = (of: readonly { desired: { number: number } }[]) =>
+  of.map(({ desired }) => desired.number).sort((a, b) => a - b);
+
+test('the newest 20 deployments stay', () => {
+  const { app, deployments } = history(Array.from({ length: 25 }, () => 'failed' as const));
+  expect(numbers(surplusDeployments(app, deployments.slice(0, 20)))).toEqual([]);
+  expect(numbers(surplusDeployments(app, deployments))).toEqual([1, 2, 3, 4, 5]);
+});
+
+test('the deployment that serves, the one to roll back to, the wanted one and unfinished ones stay however old', () => {
+  const phases = Array.from({ length: 30 }, () => 'failed' as ObservedOf<'deployment'>['phase']);
+  phases[0] = 'succeeded';
+  phases[1] = 'succeeded';
+  phases[2] = 'succeeded';
+  phases[3] = 'building';
+  const { app, deployments } = history(phases);
+  app.desired.deployment_id = deployments[4]!.meta.id;
+  app.observed = {
+    phase: 'running',
+    current_deployment_id: deployments[2]!.meta.id,
+    consecutive_failures: 0,
+    ready_replicas: 1,
+    crash_loop_counted: false,
+    observedGeneration: 1,
+    conditions: [],
+  };
+  expect(numbers(surplusDeployments(app, deployments))).toEqual([1, 6, 7, 8, 9, 10]);
+});
+
+test('a surplus deployment is not deleted while the application moves to it', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  const project = await createProject(rig.repo, 'one');
+  const app = anApplication({ project_id: project, environment_id: id('env') });
+  await create(rig, (unit) => {
+    unit.create('environment', id('env'), environmentOf(project));
+    unit.create('application', app.meta.id, app.desired);
+  });
+  const made: string[] = [];
+  for (let number = 1; number <= limits.garbage.deploymentsPerApplication + 1; number++) {
+    const it = aDeployment(app, { number });
+    made.push(it.meta.id);
+    await create(rig, (unit) => unit.create('deployment', it.meta.id, it.desired));
+  }
+  // Just before the deletion commits, a rollback points the application to the oldest deployment.
+  const oldest = made[0]!;
+  let raced = false;
+  const original = rig.store.txn.bind(rig.store);
+  rig.store.txn = async (txn) => {
+    const isDeletion = txn.then.some(
+      (write) =>
+        'put' in write &&
+        write.put === keys.desired(tenant, 'deployment', oldest) &&
+        write.value.includes('deletionRequestedAt'),
+    );
+    if (isDeletion && !raced) {
+      raced = true;
+      await rig.repo.change('application', app.meta.id, (draft) => {
+        draft.deployment_id = oldest;
+      });
+    }
+    return original(txn);
+  };
+  for (const it of made) {
+    const stored = (await rig.repo.get('deployment', it))!;
+    await rig.repo.observe(stored, { phase: 'failed', observedGeneration: 1, conditions: [] }, []);
+  }
+  await rig.rest();
+  await rig.clock.advance(60_000);
+  await rig.rest();
+  expect(raced).toBe(true);
+  expect((await rig.repo.get('deployment', oldest))?.meta.deletionRequestedAt).toBeUndefined();
+  const retired = rig.mirror
+    .tenant(tenant)
+    .list('deployment')
+    .filter(({ meta }) => meta.deletionRequestedAt);
+  expect(retired).toEqual([]);
+});
+
+test('keys without their object are removed after an hour, and counted as bugs', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  const project = await createProject(rig.repo, 'one');
+  await rig.rest();
+  const orphans = [
+    keys.observed(tenant, 'project', id('gone')),
+    keys.events(tenant, 'project', id('gone')),
+    keys.unique(tenant, 'project', 'all', 'gone'),
+    keys.unique(tenant, 'project', 'all', 'former name'),
+  ];
+  const values = ['{}', '{}', JSON.stringify({ id: id('gone') }), JSON.stringify({ id: project })];
+  const strange = keys.unique(tenant, 'unknown_kind', 'all', 'x');
+  await rig.store.txn({
+    if: [],
+    then: [
+      ...orphans.map((put, n) => ({ put, value: values[n]! })),
+      { put: strange, value: JSON.stringify({ id: project }) },
+      { put: keys.unique(tenant, 'project', 'all', 'broken'), value: 'no json' },
+    ],
+  });
+  const present = async (): Promise<string[]> => {
+    const page = await rig.store.list(keys.ofTenant(tenant));
+    return page.entries.map(({ key }) => key);
+  };
+  const before = await present();
+  await rig.clock.advance(limits.garbage.orphanSweepMs);
+  await rig.rest();
+  expect(await present()).toEqual(before);
+  await rig.clock.advance(limits.garbage.orphanSweepMs);
+  await rig.rest();
+  expect(await present()).toEqual(before.filter((key) => !orphans.includes(key)));
+  expect(await rig.metric('setpoint_orphaned_keys_total')).toBe(4);
+  expect(await rig.repo.get('project', project)).toBeDefined();
+  expect(await rig.repo.idByName('project', 'all', 'one')).toBe(project);
+});
+
+test('a system without garbage is swept without a write', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  const project = await createProject(rig.repo, 'one');
+  await create(rig, (unit) => {
+    unit.create('environment', id('env'), environmentOf(project));
+    user(unit, 'ann');
+    session(unit, 's', 'ann', new Date('2040-01-01'));
+  });
+  rig.store.reset();
+  await rig.clock.advance(3 * limits.garbage.orphanSweepMs);
+  expect(rig.store.committed).toBe(0);
+});

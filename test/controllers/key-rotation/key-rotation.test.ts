@@ -1,0 +1,126 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { expect, test } from 'vitest';
+import { keyRotation, rotate } from '../../../controllers/key-rotation/key-rotation.ts';
+import type { Term } from '../../../controllers/runtime/leader.ts';
+import { limits } from '../../../controllers/runtime/limits.ts';
+import { controllerMetrics } from '../../../controllers/runtime/metrics.ts';
+import { keys } from '../../../store/keys.ts';
+import { openKeyring } from '../../../store/seal.ts';
+import { eagerClock } from '../../harness/eager-clock.ts';
+import { anApplication } from '../../harness/objects.ts';
+import { id, openRig, tenant, type Rig } from '../runtime/rig.ts';
+
+const place = { tenant, kind: 'application', id: id('app'), path: 'config.env.TOKEN' };
+
+async function withSecret(background: Parameters<typeof openRig>[0] = {}) {
+  const folder = await mkdtemp(join(tmpdir(), 'setpoint-keys-'));
+  const rig = await openRig(background);
+  const ring = await openKeyring({ path: join(folder, 'keys'), store: rig.store });
+  const app = anApplication({ environment_id: id('env') });
+  const unit = rig.repo.begin();
+  unit.create('application', id('app'), {
+    ...app.desired,
+    config: { ...app.desired.config, env: { TOKEN: ring.seal('hunter2', place) } },
+  });
+  await unit.commit();
+  await rig.rest();
+  const remove = (): Promise<void> => rm(folder, { recursive: true });
+  return { rig, ring, remove };
+}
+
+function termOf(): Term {
+  const epoch = 1 as Term['epoch'];
+  return { epoch, fence: { key: keys.leader('x'), is: 'absent' }, signal: new AbortController().signal };
+}
+
+const deps = (rig: Rig) => ({
+  store: rig.store,
+  clock: eagerClock,
+  log: pino({ level: 'silent' }),
+  metrics: controllerMetrics(new Registry()),
+});
+
+const token = async (rig: Rig) => (await rig.repo.get('application', id('app')))!.desired.config.env['TOKEN']!;
+
+test('values of an older key are sealed anew in place, and no generation grows', async () => {
+  const { rig, ring, remove } = await withSecret();
+  await using _ = rig;
+  const before = (await rig.repo.get('application', id('app')))!;
+  await ring.addKey();
+  expect(ring.needsReseal(await token(rig))).toBe(true);
+  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 1, contended: 0, unreadable: 0 });
+  const after = (await rig.repo.get('application', id('app')))!;
+  expect(ring.needsReseal(await token(rig))).toBe(false);
+  expect(ring.unseal(await token(rig), place)).toBe('hunter2');
+  expect({ ...after.meta, desiredRevision: 0 }).toEqual({ ...before.meta, desiredRevision: 0 });
+  rig.store.reset();
+  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 0, contended: 0, unreadable: 0 });
+  expect(rig.store.committed).toBe(0);
+  await remove();
+});
+
+test('who writes at the same time wins, and the next pass seals what was written', async () => {
+  const { rig, ring, remove } = await withSecret();
+  await using _ = rig;
+  await ring.addKey();
+  const original = rig.store.txn.bind(rig.store);
+  let raced = false;
+  rig.store.txn = async (txn) => {
+    if (!raced) {
+      raced = true;
+      await rig.repo.change('application', id('app'), (draft) => void (draft.replicas = 7));
+    }
+    return original(txn);
+  };
+  expect(await rotate(ring, termOf(), deps(rig))).toMatchObject({ contended: 1, resealed: 0 });
+  expect(await rotate(ring, termOf(), deps(rig))).toMatchObject({ contended: 0, resealed: 1 });
+  const stored = (await rig.repo.get('application', id('app')))!;
+  expect(stored.desired.replicas).toBe(7);
+  expect(ring.unseal(await token(rig), place)).toBe('hunter2');
+  await remove();
+});
+
+test('a deposed leader seals nothing anew', async () => {
+  const { rig, ring, remove } = await withSecret();
+  await using _ = rig;
+  await ring.addKey();
+  await rig.store.txn({ if: [], then: [{ put: keys.leader('x'), value: '{}' }] });
+  expect(await rotate(ring, termOf(), deps(rig))).toMatchObject({ resealed: 0, contended: 1 });
+  expect(ring.needsReseal(await token(rig))).toBe(true);
+  await remove();
+});
+
+test('a value that does not open is reported and left alone, and the others are sealed', async () => {
+  const { rig, ring, remove } = await withSecret();
+  await using _ = rig;
+  const app = anApplication({ environment_id: id('env'), name: 'broken' });
+  const sealed = ring.seal('x', { ...place, id: app.meta.id });
+  const unit = rig.repo.begin();
+  unit.create('application', app.meta.id, {
+    ...app.desired,
+    config: { ...app.desired.config, env: { TOKEN: { ...sealed, for: 'application/elsewhere/config.env.TOKEN' } } },
+  });
+  await unit.commit();
+  await ring.addKey();
+  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 1, contended: 0, unreadable: 1 });
+  await remove();
+});
+
+test('the leader looks for older keys by itself', async () => {
+  let passes = 0;
+  const resealer = {
+    resealRecord: () => {
+      passes++;
+      return undefined;
+    },
+  };
+  const { rig, remove } = await withSecret({ background: [keyRotation(resealer)] });
+  await using _ = rig;
+  await rig.clock.advance(3 * limits.rotation.everyMs);
+  expect(passes).toBe(3);
+  await remove();
+});

@@ -1,0 +1,276 @@
+import { expect, test } from 'vitest';
+import type { Context, Controller, Verdict } from '../../../controllers/runtime/controller.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import { createProject, id, openRig, tenant, type Rig } from './rig.ts';
+
+type Project = ReadonlyResource<'project'>;
+
+const verdict: Verdict<'project'> = {
+  observed: { phase: 'active' },
+  conditions: [{ type: 'Ready', status: 'true', reason: 'Active', message: 'Ready for use' }],
+  next: { settled: true },
+};
+
+const environmentOf = (project: string, name = 'production') => ({ project_id: project, name, type: 'production' });
+const child = id('env');
+
+/** A rig whose one project is reconciled by `body`, which tests replace as they go. */
+async function withProject() {
+  const steps: ((it: Project, ctx: Context) => Promise<unknown>)[] = [];
+  const errors: unknown[] = [];
+  const controller: Controller<'project'> = {
+    name: 'project',
+    kind: 'project',
+    reads: ['environment', 'application'],
+    children: ['environment', 'application'],
+    wakes: [],
+    async reconcile(it, ctx) {
+      try {
+        await steps.shift()?.(it, ctx);
+      } catch (error) {
+        errors.push(error);
+        throw error;
+      }
+      return verdict;
+    },
+  };
+  const rig = await openRig({ controllers: [controller] });
+  const project = await createProject(rig.repo, 'one');
+  await rig.rest();
+  /** Runs the body as the next reconcile. */
+  const reconcile = async (body: (it: Project, ctx: Context) => Promise<unknown>): Promise<void> => {
+    steps.push(body);
+    rig.controllers.resync();
+    await rig.rest();
+  };
+  return { rig, project, reconcile, errors };
+}
+
+async function createEnvironment(rig: Rig, project: string, of = child): Promise<void> {
+  const unit = rig.repo.begin();
+  unit.create('environment', of, environmentOf(project));
+  await unit.commit();
+  await rig.rest();
+}
+
+test('ensuring creates the child with its owner, changes it when it differs, and else writes nothing', async () => {
+  const { rig, project, reconcile } = await withProject();
+  await using _ = rig;
+  await reconcile((it, ctx) => ctx.ensure('environment', child, environmentOf(project), it));
+  const made = await rig.repo.get('environment', child);
+  expect(made?.meta.owners).toEqual([{ kind: 'project', id: project, blocks: true }]);
+  expect(made?.meta.finalizers).toEqual(['environment']);
+  rig.store.reset();
+  await reconcile((it, ctx) => ctx.ensure('environment', child, environmentOf(project), it));
+  expect(rig.store.committed).toBe(0);
+  await reconcile((it, ctx) => ctx.ensure('environment', child, { ...environmentOf(project), git_branch: 'main' }, it));
+  expect((await rig.repo.get('environment', child))?.desired.git_branch).toBe('main');
+  await reconcile((it, ctx) => ctx.ensure('environment', child, environmentOf(project), it));
+  const reset = await rig.repo.get('environment', child);
+  expect(reset?.desired.git_branch).toBeUndefined();
+  expect(reset?.meta.generation).toBe(3);
+});
+
+test('an owner that the kind does not derive is added as a blocking one', async () => {
+  const { rig, project, reconcile } = await withProject();
+  await using _ = rig;
+  await createEnvironment(rig, project);
+  await reconcile((it, ctx) =>
+    ctx.ensure(
+      'application',
+      id('app'),
+      {
+        project_id: project,
+        environment_id: child,
+        server_id: id('server'),
+        name: 'web',
+        internal_id: 'web-0a1b2c',
+        app_type: 'web',
+        source: { type: 'image', image_url: 'example/web:1' },
+        config: { env: {}, restart_policy: 'always' },
+        autodeploy: false,
+        replicas: 1,
+        run: 'stopped',
+        next_deployment_number: 1,
+      },
+      it,
+    ),
+  );
+  expect((await rig.repo.get('application', id('app')))?.meta.owners).toEqual([
+    { kind: 'environment', id: child, blocks: true },
+    { kind: 'project', id: project, blocks: true },
+  ]);
+});
+
+test('the child of another owner is not adopted', async () => {
+  const { rig, project, reconcile, errors } = await withProject();
+  await using _ = rig;
+  await createEnvironment(rig, id('another project'));
+  await reconcile((it, ctx) => ctx.ensure('environment', child, environmentOf(project, 'stolen'), it));
+  expect(String(errors[0])).toContain('belongs to another owner');
+  expect((await rig.repo.get('environment', child))?.desired.name).toBe('production');
+});
+
+test('no child is born to an owner whose deletion was requested', async () => {
+  const { rig, project, reconcile } = await withProject();
+  await using _ = rig;
+  await reconcile(async (it, ctx) => {
+    const unit = rig.repo.begin();
+    unit.requestDelete(it as ReadonlyResource);
+    await unit.commit();
+    await ctx.ensure('environment', child, environmentOf(project), it);
+  });
+  expect(await rig.repo.get('environment', child)).toBeUndefined();
+});
+
+test('no child is born to a derived owner that is gone or deleting', async () => {
+  const { rig, project, reconcile } = await withProject();
+  await using _ = rig;
+  const attempt = (it: Project, ctx: Context) =>
+    ctx.ensure(
+      'application',
+      id('app'),
+      {
+        project_id: project,
+        environment_id: child,
+        server_id: id('server'),
+        name: 'web',
+        internal_id: 'web-0a1b2c',
+        source: { type: 'image', image_url: 'example/web:1' },
+        config: {},
+      } as never,
+      it,
+    );
+  await reconcile(attempt);
+  expect(await rig.repo.get('application', id('app'))).toBeUndefined();
+  await createEnvironment(rig, project);
+  const unit = rig.repo.begin();
+  unit.requestDelete((await rig.repo.get('environment', child))!);
+  await unit.commit();
+  await rig.rest();
+  await reconcile(attempt);
+  expect(await rig.repo.get('application', id('app'))).toBeUndefined();
+});
+
+test('several writes of one run to one child build upon each other', async () => {
+  const { rig, project, reconcile } = await withProject();
+  await using _ = rig;
+  await reconcile(async (it, ctx) => {
+    await ctx.ensure('environment', child, environmentOf(project), it);
+    await ctx.amend('environment', child, (draft) => void (draft.git_branch = 'main'));
+    await ctx.amend('environment', child, (draft) => void (draft.description = 'Both'));
+    await ctx.waive('environment', child, 'environment');
+  });
+  const stored = await rig.repo.get('environment', child);
+  expect(stored?.desired).toMatchObject({ git_branch: 'main', description: 'Both' });
+  expect(stored?.meta.finalizers).toEqual([]);
+  expect(rig.store.conflicts).toBe(0);
+});
+
+test('amending what is gone answers with nothing, and an equal amendment writes nothing', async () => {
+  const { rig, project, reconcile } = await withProject();
+  await using _ = rig;
+  let answer: unknown = 'unset';
+  await reconcile(async (_it, ctx) => {
+    answer = await ctx.amend('environment', child, (draft) => void (draft.name = 'x'));
+  });
+  expect(answer).toBeUndefined();
+  await createEnvironment(rig, project);
+  rig.store.reset();
+  await reconcile((_it, ctx) => ctx.amend('environment', child, (draft) => void (draft.name = 'production')));
+  expect(rig.store.committed).toBe(0);
+});
+
+test('retiring twice requests the deletion once; retiring and waiving what is gone is fine', async () => {
+  const { rig, project, reconcile, errors } = await withProject();
+  await using _ = rig;
+  await createEnvironment(rig, project);
+  await reconcile((_it, ctx) => ctx.retire('environment', child));
+  const first = await rig.repo.get('environment', child);
+  expect(first?.meta.deletionRequestedAt).toBeDefined();
+  await rig.clock.advance(1000);
+  await reconcile((_it, ctx) => ctx.retire('environment', child));
+  expect((await rig.repo.get('environment', child))?.meta).toEqual(first?.meta);
+  await reconcile((_it, ctx) => ctx.waive('environment', child, 'environment'));
+  expect(await rig.repo.get('environment', child)).toBeUndefined();
+  await reconcile(async (_it, ctx) => {
+    await ctx.retire('environment', child);
+    await ctx.waive('environment', child, 'environment');
+  });
+  expect(errors).toEqual([]);
+});
+
+test('a write that loses its race is a conflict, and the next run sees what won', async () => {
+  const { rig, project, reconcile, errors } = await withProject();
+  await using _ = rig;
+  await createEnvironment(rig, project);
+  const seen: (string | undefined)[] = [];
+  await reconcile(async (_it, ctx) => {
+    const unit = rig.repo.begin();
+    unit.change(ctx.view.get('environment', child)!, (draft) => void (draft.description = 'By a user'));
+    void unit.commit();
+    await ctx.amend('environment', child, (draft) => void (draft.git_branch = 'main'));
+  });
+  expect(errors).toHaveLength(1);
+  await reconcile(async (_it, ctx) => {
+    seen.push(ctx.view.get('environment', child)?.desired.description);
+  });
+  expect(seen).toEqual(['By a user']);
+  expect((await rig.repo.get('environment', child))?.desired.git_branch).toBeUndefined();
+});
+
+test('notifications reach the owner of the project and the administrators, once per key', async () => {
+  const { rig, reconcile } = await withProject();
+  await using _ = rig;
+  const unit = rig.repo.begin();
+  const user = (name: string, role: 'superadmin' | 'admin' | 'user', disabled = false): void => {
+    unit.create('user', id(name), {
+      email: `${name}@example.org`,
+      first_name: '',
+      last_name: '',
+      role,
+      must_reset_password: false,
+      two_factor_enabled: false,
+      disabled,
+    });
+  };
+  user('owner', 'user');
+  user('stranger', 'user');
+  user('admin', 'admin');
+  user('retired admin', 'admin', true);
+  user('root', 'superadmin');
+  await unit.commit();
+  await rig.rest();
+  const tell = (it: Project, ctx: Context) =>
+    ctx.notify(it, 'deployment-1/failed', {
+      type: 'deployment_failed',
+      severity: 'error',
+      title: 'Deployment failed',
+      message: 'Image does not exist',
+    });
+  await reconcile(tell);
+  const stored = rig.mirror.tenant(tenant).list('notification');
+  expect(stored.map(({ desired }) => desired.user_id).sort()).toEqual([id('owner'), id('admin'), id('root')].sort());
+  expect(stored[0]?.desired).toMatchObject({
+    severity: 'error',
+    read: false,
+    resource: { kind: 'project', id: id('one'), name: 'one', project_id: id('one') },
+  });
+  rig.store.reset();
+  await reconcile(tell);
+  expect(rig.store.committed).toBe(0);
+});
+
+test('a notification that cannot be stored does not fail the reconcile', async () => {
+  const { rig, reconcile, errors } = await withProject();
+  await using _ = rig;
+  const unit = rig.repo.begin();
+  unit.create('user', id('owner'), { email: 'o@example.org', role: 'admin' } as never);
+  await unit.commit();
+  await rig.rest();
+  await reconcile((it, ctx) =>
+    ctx.notify(it, 'key', { type: 'x', severity: 'no such severity' as never, title: '', message: '' }),
+  );
+  expect(errors).toEqual([]);
+  expect(rig.mirror.tenant(tenant).list('notification')).toEqual([]);
+});

@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest';
+import type { Controller } from '../../../controllers/runtime/controller.ts';
+import { checkGraph, describeGraph, type AnyController } from '../../../controllers/runtime/graph.ts';
+import type { KindName } from '../../../store/kinds/kinds.ts';
+
+function controller<K extends KindName>(given: Partial<Controller<K>> & { name: string; kind: K }): AnyController {
+  return {
+    reads: [],
+    children: [],
+    wakes: [],
+    reconcile: () => Promise.reject(new Error('is not run')),
+    ...given,
+  } as AnyController;
+}
+
+const project = controller({ name: 'project', kind: 'project' });
+
+test('declarations that fit together are accepted', () => {
+  expect(() => checkGraph([project], ['project', 'assignment', 'user'])).not.toThrow();
+});
+
+test.for([
+  {
+    fault: 'Two controllers write what is observed of one kind: project',
+    given: [project, controller({ name: 'second', kind: 'project' })],
+  },
+  {
+    fault: 'Two controllers write what is observed of one kind: assignment',
+    given: [project, controller({ name: 'assignment', kind: 'assignment' })],
+  },
+  {
+    fault: 'Two controllers have one name: project',
+    given: [project, controller({ name: 'project', kind: 'operation' })],
+  },
+  {
+    fault: 'Finalizer of project is no controller of that kind, nobody would release it: project',
+    given: [controller({ name: 'projects', kind: 'project' })],
+  },
+  {
+    fault: 'Controller project is woken by a kind that it does not read: server',
+    given: [controller({ name: 'project', kind: 'project', wakes: [{ kind: 'server', ids: () => [] }] })],
+  },
+  {
+    fault: 'Controller operation has a `finalize` that is never called as operation does not carry its finalizer',
+    given: [
+      project,
+      controller({ name: 'operation', kind: 'operation', finalize: () => Promise.reject(new Error('is not run')) }),
+    ],
+  },
+])('a start is refused: $fault', ({ fault, given }) => {
+  expect(() => checkGraph(given, ['project', 'assignment'])).toThrow(fault);
+});
+
+test('the graph tells kinds, controllers, and what they read, wake on and write', () => {
+  const given = controller({
+    name: 'project',
+    kind: 'project',
+    reads: ['server', 'environment'],
+    children: ['environment'],
+    wakes: [{ kind: 'environment', ids: () => [] }],
+  });
+  expect(describeGraph([given])).toBe(
+    [
+      'assignment ← gateway',
+      'project ← project; reads environment, server; wakes on environment; writes environment',
+    ].join('\n'),
+  );
+});
