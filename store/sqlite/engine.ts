@@ -161,9 +161,9 @@ export class Engine {
     return to < target;
   }
 
-  /** Moves the write-ahead log into the file and gives at most `pages` free pages back; false when none are left. */
+  /** Gives at most `pages` free pages back and empties the write-ahead log into the file; false when none are left. */
   shrink(pages: number): boolean {
-    this.#db.exec(`PRAGMA wal_checkpoint(TRUNCATE); PRAGMA incremental_vacuum(${pages})`);
+    this.#db.exec(`PRAGMA incremental_vacuum(${pages}); PRAGMA wal_checkpoint(TRUNCATE)`);
     return Number(this.#sql.freePages.get()?.['freelist_count']) > 0;
   }
 

@@ -8,7 +8,8 @@ export class TcpProxy implements AsyncDisposable {
   readonly #target: number;
   readonly #pairs = new Set<{ client: Socket; upstream: Socket }>();
   #answerBudget = Infinity;
-  #isHolding = false;
+  #holdsAnswers = false;
+  #holdsRequests = false;
   #cuts = 0;
 
   private constructor(server: Server, target: number) {
@@ -47,15 +48,21 @@ export class TcpProxy implements AsyncDisposable {
     this.#answerBudget = answerBytes;
   }
 
-  /** Requests pass, answers do not. */
+  /** Answers do not pass until they are released. */
   holdAnswers(): void {
-    this.#isHolding = true;
+    this.#holdsAnswers = true;
     for (const { upstream } of this.#pairs) upstream.pause();
   }
 
   releaseAnswers(): void {
-    this.#isHolding = false;
+    this.#holdsAnswers = false;
     for (const { upstream } of this.#pairs) upstream.resume();
+  }
+
+  /** Requests do not pass any more. */
+  holdRequests(): void {
+    this.#holdsRequests = true;
+    for (const { client } of this.#pairs) client.pause();
   }
 
   #connect(client: Socket): void {
@@ -74,7 +81,8 @@ export class TcpProxy implements AsyncDisposable {
     }
     client.on('data', (data) => upstream.write(data));
     upstream.on('data', (data) => this.#answer(client, data as Buffer)); // no encoding is set
-    if (this.#isHolding) upstream.pause();
+    if (this.#holdsAnswers) upstream.pause();
+    if (this.#holdsRequests) client.pause();
   }
 
   #answer(client: Socket, data: Buffer): void {

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { isUnavailable } from '../../../store/errors.ts';
+import { openEtcd } from '../../../store/etcd/open.ts';
+import { after, failureOf, firstOf, put, write } from '../../contract/store-steps.ts';
+import { startEtcdCluster } from '../../harness/etcd.ts';
+
+test('a store outlives a member of its cluster, and is unavailable without a majority', async () => {
+  const members = await startEtcdCluster(3);
+  await using stack = new AsyncDisposableStack();
+  for (const member of members) stack.use(member);
+  await using store = await openEtcd({ hosts: members.map((member) => member.host) });
+  const lease = await store.lease(5000);
+  await write(store, { put: 'leased', value: '1', lease: lease.id });
+
+  await members[0]?.kill();
+  for (let n = 0; n < 100; n++) {
+    const guarded = { if: [{ key: `${n}`, is: 'absent' as const }], then: [{ put: `${n}`, value: `${n}` }] };
+    for (let isDone = false; !isDone;)
+      isDone = await store.txn(guarded).then(
+        () => true,
+        (error: unknown) => {
+          if (!isUnavailable(error)) throw error;
+          return false;
+        },
+      );
+    expect((await store.get(`${n}`))?.value).toBe(`${n}`);
+  }
+  const at = await put(store, 'last', '1');
+  expect((await firstOf(store, { prefix: 'last' }, at)).events).toHaveLength(1);
+  expect(lease.lost.aborted).toBe(false);
+
+  const watch = failureOf(firstOf(store, { prefix: 'last' }, after(at)));
+  await members[1]?.kill();
+  expect(isUnavailable(await failureOf(store.get('last')))).toBe(true);
+  expect(isUnavailable(await failureOf(put(store, 'last', '2')))).toBe(true);
+  expect(isUnavailable(await watch)).toBe(true);
+});

@@ -1,0 +1,124 @@
+import { expect, test } from 'vitest';
+import { isUnavailable } from '../../../store/errors.ts';
+import { openEtcd } from '../../../store/etcd/open.ts';
+import type { Change, Store } from '../../../store/store.ts';
+import { after, changesUpTo, failureOf, fill, put, write } from '../../contract/store-steps.ts';
+import { startEtcd } from '../../harness/etcd.ts';
+import { TcpProxy } from '../../harness/tcp-proxy.ts';
+
+/** Creates pairs of keys until `isDone`. @returns what became of each: its revision, or nothing if that is unknown. */
+async function createPairs(
+  store: Store,
+  name: string,
+  isDone: () => boolean,
+): Promise<Map<string, number | undefined>> {
+  const outcomes = new Map<string, number | undefined>();
+  for (let n = 0; !isDone(); n++) {
+    const id = `${name}-${n}`;
+    try {
+      const result = await store.txn({
+        if: [{ key: `/x/${id}`, is: 'absent' }],
+        then: [
+          { put: `/x/${id}`, value: id },
+          { put: `/y/${id}`, value: id },
+        ],
+      });
+      expect(result.committed).toBe(true);
+      outcomes.set(id, result.revision);
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      outcomes.set(id, undefined);
+    }
+  }
+  return outcomes;
+}
+
+test('etcd killed in the middle of transactions has every acknowledged one once, and the others whole or not', async () => {
+  await using etcd = await startEtcd();
+  await using store = await openEtcd({ hosts: [etcd.host] });
+  const outcomes = new Map<string, number | undefined>();
+  for (let round = 0; round < 3; round++) {
+    let isDone = false;
+    const workers = Array.from({ length: 8 }, (_, n) => createPairs(store, `${round}-${n}`, () => isDone));
+    const from = await store.revision();
+    for await (const batch of store.watch({ prefix: '/x/' }, after(from), new AbortController().signal))
+      if (batch.revision > from + 100) break;
+    await etcd.kill();
+    isDone = true;
+    for (const worker of await Promise.all(workers)) for (const [id, at] of worker) outcomes.set(id, at);
+    await etcd.restart();
+    for (let isBack = false; !isBack;) isBack = await store.revision().then(Boolean, () => false);
+  }
+  expect([...outcomes.values()].filter((at) => at !== undefined).length).toBeGreaterThan(300);
+  for (const [id, at] of outcomes) {
+    const [x, y] = [await store.get(`/x/${id}`), await store.get(`/y/${id}`)];
+    expect(y?.modRevision).toBe(x?.modRevision);
+    expect(x?.createRevision).toBe(x?.modRevision);
+    if (at !== undefined) expect(x?.modRevision).toBe(at);
+  }
+});
+
+test('a commit whose answer is lost is there once, and its guarded replay does nothing', async () => {
+  await using etcd = await startEtcd();
+  await using proxy = await TcpProxy.start(etcd.port);
+  await using near = await openEtcd({ hosts: [etcd.host] });
+  await using far = await openEtcd({ hosts: [proxy.host] });
+  const from = after(await near.revision());
+  proxy.holdAnswers();
+  const create = { if: [{ key: 'a', is: 'absent' as const }], then: [{ put: 'a', value: 'far' }] };
+  const lost = failureOf(far.txn(create));
+  await changesUpTo(near, { prefix: 'a' }, from, from);
+  proxy.cut();
+  proxy.releaseAnswers();
+  expect(isUnavailable(await lost)).toBe(true);
+  const replay = await far.txn(create);
+  expect(replay).toMatchObject({ committed: false, failed: [{ current: { value: 'far', modRevision: from } }] });
+});
+
+test('a watch cut anywhere on the wire misses and repeats nothing', async () => {
+  await using etcd = await startEtcd();
+  await using proxy = await TcpProxy.start(etcd.port);
+  await using near = await openEtcd({ hosts: [etcd.host] });
+  await using far = await openEtcd({ hosts: [proxy.host] });
+  const from = after(await near.revision());
+  let to = await fill(near, '/w/', 4002, 'x'.repeat(100));
+  to = await write(near, { put: '/w/a', value: '1' }, { delete: '/w/000000' }, { put: '/w/b', value: '1' });
+  const whole = await changesUpTo(near, { prefix: '/w/' }, from, to);
+  const seen: Change[] = [];
+  let next = from;
+  for (let budget = 1; next <= to; budget = budget > 300_000 ? 1 : Math.ceil(budget * 1.3)) {
+    proxy.cutAfter(budget);
+    try {
+      for await (const batch of far.watch({ prefix: '/w/' }, next, new AbortController().signal)) {
+        seen.push(...batch.events);
+        next = after(batch.revision);
+        if (next > to) break;
+      }
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+    }
+  }
+  expect(seen).toEqual(whole);
+  expect(proxy.cuts).toBeGreaterThan(20);
+});
+
+test('a full etcd answers as unavailable and goes on being read', async () => {
+  await using etcd = await startEtcd(['--quota-backend-bytes=8000000']);
+  await using store = await openEtcd({ hosts: [etcd.host] });
+  let written = 0;
+  const error = await failureOf(
+    (async () => {
+      for (; written < 50; written++) await put(store, `${written}`, 'x'.repeat(1_000_000));
+    })(),
+  );
+  expect(isUnavailable(error)).toBe(true);
+  expect((error as Error).message).toContain('space exceeded');
+  expect(await store.get('0')).toBeDefined();
+  expect(await store.get(`${written}`)).toBeUndefined();
+});
+
+test('a cluster that is not there is unavailable at the start', async () => {
+  const etcd = await startEtcd();
+  await etcd[Symbol.asyncDispose]();
+  expect(isUnavailable(await failureOf(openEtcd({ hosts: [etcd.host] })))).toBe(true);
+});
