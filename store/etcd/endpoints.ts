@@ -131,9 +131,13 @@ const requireLeader = ((options, nextCall) => {
   return call;
 }) as Interceptor; // the typings ask for a class, the library for its methods
 
-/** Neither retries nor breaks circuits: endpoints and retries are decided above. */
+/**
+ * Neither retries nor breaks circuits: endpoints and retries are decided above. It answers with a promise, since etcd3
+ * tells it of a broken stream by a call that throws, out of an event handler: thrown on, that would end the process.
+ */
 const passThrough = {
-  execute: <T>(call: (context: { signal: AbortSignal }) => T): T => call({ signal: new AbortController().signal }),
+  execute: async <T>(call: (context: { signal: AbortSignal }) => T | Promise<T>): Promise<T> =>
+    call({ signal: new AbortController().signal }),
 } as unknown as Policy; // etcd3 calls nothing but `execute`
 
 /** Errors of etcd itself about the request would be the same at every member. */
