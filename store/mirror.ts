@@ -62,6 +62,7 @@ export interface LiveAgent {
  * It cannot stop without its owner: the loop ends by `close` alone.
  */
 export interface Mirror {
+  /** 0 until it is filled, and from a rewinding of the store until it is filled again. */
   readonly applied: Revision;
   /** Resolves after the first swap. Nothing reconciles and `/readyz` is 503 before. */
   readonly ready: Promise<void>;

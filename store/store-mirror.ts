@@ -58,7 +58,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
   }
 
   get applied(): Revision {
-    return this.#applied;
+    return this.#isOfThisHistory ? this.#applied : revision(0);
   }
 
   get ready(): Promise<void> {
