@@ -240,7 +240,10 @@ export class ServerSession implements ControlHost {
     } finally {
       deadline.cancel();
     }
+    // What happened before this session was listened for.
     hold.verify(this.#view.agent(server));
+    if (this.#view.get('server', server)?.desired.agent_public_key !== identified.publicKey)
+      return this.#refused({ ...gone(server), message: 'The key of the server was replaced' });
     this.#rewound =
       hello.store !== null && (hello.store.incarnation !== this.#incarnation || hello.store.revision > live.epoch);
     return {

@@ -1,0 +1,192 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import { hashJoinToken, makeJoinToken } from '../../../agent-protocol/join-token.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { GatewayWorld, tenant } from '../../harness/gateway-world.ts';
+import type { TestReplica } from '../../harness/gateway-world.ts';
+import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
+import type { RawAgent } from '../../harness/raw-agent.ts';
+
+let world: GatewayWorld;
+let replica: TestReplica;
+let agents: RawAgent[];
+
+beforeEach(async () => {
+  world = await GatewayWorld.start();
+  replica = await world.replica();
+  agents = [];
+});
+
+afterEach(async () => {
+  for (const { session, socket } of agents) {
+    session.goodbye('Test ends');
+    socket.terminate();
+  }
+  await world[Symbol.asyncDispose]();
+});
+
+function attempt(options: Parameters<typeof rawAgent>[1]): RawAgent {
+  const agent = rawAgent(replica.url, options);
+  agents.push(agent);
+  return agent;
+}
+
+async function joined(server: { id: string; token: string }, key = agentKey()) {
+  const agent = attempt({ server: server.id, key, token: server.token });
+  expect(await agent.outcome).toBe('welcome');
+  return { agent, key };
+}
+
+describe('SEC-53: an agent is taken in', () => {
+  it('with a join token once, and by its key from then on', async () => {
+    const server = await world.server();
+    const { key } = await joined(server);
+    expect(await attempt({ server: server.id, key }).outcome).toBe('welcome');
+  });
+
+  it('with a token and its registered key, as after a crash that lost the answer', async () => {
+    const server = await world.server();
+    const { key } = await joined(server);
+    expect(await attempt({ server: server.id, key, token: server.token }).outcome).toBe('welcome');
+  });
+
+  it('with a new token for a server that had another agent, whose session ends', async () => {
+    const server = await world.server();
+    const { agent, key } = await joined(server);
+    const before = (await world.repo.get('server', server.id))!.desired.agent_id;
+    const token = makeJoinToken(server.id, randomBytes(32));
+    await world.repo.change('server', server.id, (draft) => {
+      draft.join_token_hash = hashJoinToken(token);
+      draft.join_token_expires_at = new Date(Date.now() + 60_000).toISOString();
+    });
+    await joined({ id: server.id, token });
+    expect((await agent.ended).kind).toBe('goodbye');
+    expect((await world.repo.get('server', server.id))!.desired.agent_id).not.toBe(before);
+    expect(await attempt({ server: server.id, key }).outcome).toBe('unauthorized');
+  });
+});
+
+describe('SEC-53: an agent is refused', () => {
+  it('with a token that was used', async () => {
+    const server = await world.server();
+    await joined(server);
+    expect(await attempt({ server: server.id, key: agentKey(), token: server.token }).outcome).toBe('unauthorized');
+  });
+
+  it('with a token that expired', async () => {
+    const server = await world.server({ join_token_expires_at: new Date(Date.now() - 1000).toISOString() });
+    expect(await attempt({ server: server.id, key: agentKey(), token: server.token }).outcome).toBe('unauthorized');
+    expect((await world.repo.get('server', server.id))!.desired.agent_public_key).toBeUndefined();
+  });
+
+  it("with another server's token", async () => {
+    const [one, other] = [await world.server(), await world.server()];
+    expect(await attempt({ server: one.id, key: agentKey(), token: other.token }).outcome).toBe('unauthorized');
+    const { desired } = (await world.repo.get('server', other.id))!;
+    expect(desired.join_token_hash).toBe(hashJoinToken(other.token));
+  });
+
+  it("with a token that names the server but is not the server's", async () => {
+    const server = await world.server();
+    const token = makeJoinToken(server.id, randomBytes(32));
+    expect(await attempt({ server: server.id, key: agentKey(), token }).outcome).toBe('unauthorized');
+  });
+
+  it('with a good token for a key that it does not hold, and the token stays good', async () => {
+    const server = await world.server();
+    const claims = agentKey().publicKey;
+    const impostor = attempt({ server: server.id, key: agentKey(), claims, token: server.token });
+    expect(await impostor.outcome).toBe('unauthorized');
+    await joined(server);
+  });
+
+  it('with the registered public key of which it has not the private one', async () => {
+    const server = await world.server();
+    const { key } = await joined(server);
+    expect(await attempt({ server: server.id, key: agentKey(), claims: key.publicKey }).outcome).toBe('unauthorized');
+  });
+
+  it('with another key, and with none registered', async () => {
+    const [used, fresh] = [await world.server(), await world.server()];
+    await joined(used);
+    expect(await attempt({ server: used.id, key: agentKey() }).outcome).toBe('unauthorized');
+    expect(await attempt({ server: fresh.id, key: agentKey() }).outcome).toBe('unauthorized');
+  });
+
+  it('as a server that does not exist, or was deleted', async () => {
+    expect(await attempt({ server: randomUUID(), key: agentKey() }).outcome).toBe('unknown');
+    expect(await attempt({ server: '../../other', key: agentKey() }).outcome).toBe('unknown');
+    const server = await world.server();
+    const { agent, key } = await joined(server);
+    await world.delete('server', server.id);
+    const it = (await world.repo.get('server', server.id))!;
+    const unit = world.repo.begin();
+    unit.release(it, 'server');
+    await unit.commit();
+    expect(await agent.ended).toMatchObject({ kind: 'goodbye', reason: 'retired' });
+    expect(await attempt({ server: server.id, key }).outcome).toBe('unknown');
+  });
+
+  it('with a token once the deletion of its server was requested', async () => {
+    const server = await world.server();
+    await world.delete('server', server.id);
+    expect(await attempt({ server: server.id, key: agentKey(), token: server.token }).outcome).toBe('retired');
+  });
+
+  it('when two use one token at once: one of them wins', async () => {
+    const server = await world.server();
+    const two = [agentKey(), agentKey()].map((key) => attempt({ server: server.id, key, token: server.token }));
+    const outcomes = await Promise.all(two.map((agent) => agent.outcome));
+    expect(outcomes.filter((it) => it === 'unauthorized').length).toBeGreaterThanOrEqual(1);
+    expect(outcomes.filter((it) => it === 'welcome').length).toBeLessThanOrEqual(1);
+    const { desired } = (await world.repo.get('server', server.id))!;
+    expect(desired.join_token_hash).toBeUndefined();
+    expect(desired.agent_public_key).toBeDefined();
+  });
+});
+
+describe('a connection', () => {
+  it('without the subprotocol is answered with 400', async () => {
+    const socket = new WebSocket(`${replica.url.replace('http', 'ws')}/acme/agent/v1/connect`);
+    const error = await new Promise<Error>((resolve) => socket.on('error', resolve));
+    expect(error.message).toContain('400');
+  });
+
+  it('with a frame above the limit is closed', async () => {
+    const server = await world.server();
+    const { agent } = await joined(server);
+    agent.socket.send('x'.repeat(1024 * 1024 + 1));
+    expect(await agent.ended).toMatchObject({ kind: 'lost' });
+    await eventually(replica.mirror, () => replica.mirror.tenant(tenant).agent(server.id) === undefined);
+  });
+
+  it('of more agents than are admitted gets each a later place of its own', async () => {
+    const server = await world.server();
+    const { key } = await joined(server);
+    const crowd = Array.from({ length: 60 }, () => attempt({ server: server.id, key }));
+    const ends = await Promise.all(
+      crowd.map(async (agent) => ((await agent.outcome) === 'busy' ? agent.ended : undefined)),
+    );
+    const waits = ends.flatMap((end) => (end?.kind === 'refused' ? end.retryAfterMs : []));
+    expect(waits.length).toBeGreaterThan(20);
+    expect(new Set(waits).size).toBeGreaterThan(waits.length / 2);
+    expect(Math.max(...waits)).toBeGreaterThan(1000);
+  });
+
+  it('has its live key say who is there, under its epoch', async () => {
+    const server = await world.server();
+    const { agent } = await joined(server);
+    expect(replica.mirror.tenant(tenant).agent(server.id)).toMatchObject({
+      replica: replica.id,
+      epoch: agent.epoch(),
+      machineId: 'machine',
+      bootId: 'boot',
+      agentVersion: '1.0.0',
+      runtime: 'mock',
+      runtimeVersion: '1',
+    });
+    agent.session.goodbye('done');
+    await eventually(replica.mirror, () => replica.mirror.tenant(tenant).agent(server.id) === undefined);
+  });
+});

@@ -1,0 +1,323 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { WireReport } from '../../../agent-protocol/assignment.ts';
+import { keys } from '../../../store/keys.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { running } from '../../harness/fake-backend.ts';
+import { GatewayWorld, tenant } from '../../harness/gateway-world.ts';
+import type { TestReplica } from '../../harness/gateway-world.ts';
+import { laggingStore } from '../../harness/lagging-store.ts';
+import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
+import type { RawAgent } from '../../harness/raw-agent.ts';
+import { until } from '../../harness/until.ts';
+
+let world: GatewayWorld;
+let replica: TestReplica;
+let agents: RawAgent[];
+
+beforeEach(async () => {
+  world = await GatewayWorld.start();
+  replica = await world.replica();
+  agents = [];
+});
+
+afterEach(async () => {
+  for (const { session, socket } of agents) {
+    session.goodbye('Test ends');
+    socket.terminate();
+  }
+  await world[Symbol.asyncDispose]();
+});
+
+async function agentOf(
+  server: { id: string; token?: string },
+  options: Partial<Parameters<typeof rawAgent>[1]> & { at?: TestReplica } = {},
+): Promise<RawAgent> {
+  const { at = replica, ...rest } = options;
+  const token = server.token === undefined ? {} : { token: server.token };
+  const agent = rawAgent(at.url, { server: server.id, key: agentKey(), ...token, ...rest });
+  agents.push(agent);
+  expect(await agent.outcome).toBe('welcome');
+  return agent;
+}
+
+const observedOf = async (id: string) => (await world.repo.get('assignment', id))?.observed;
+
+/** Sends a report past the pump, as a faulty agent would, and answers what was rejected. */
+async function sendReport(agent: RawAgent, items: WireReport[], seq = 1000): Promise<unknown> {
+  const answer = Promise.withResolvers<unknown>();
+  const listen = (data: unknown): void => {
+    const message = JSON.parse(String(data)) as { type: string; seq?: number; rejected?: unknown };
+    if (message.type === 'report_ack' && message.seq === seq) answer.resolve(message.rejected);
+  };
+  agent.socket.on('message', listen);
+  agent.socket.send(JSON.stringify({ type: 'report', seq, full: false, items }));
+  const rejected = await Promise.race([answer.promise, agent.ended]);
+  agent.socket.off('message', listen);
+  return rejected;
+}
+
+describe('SEC-54: an agent can write of its own assignments only', () => {
+  it('and not of those of another server or of none', async () => {
+    const [mine, other] = [await world.server(), await world.server()];
+    const foreign = await world.assignment(other.id);
+    const agent = await agentOf(mine);
+    const unknown = { id: '00000000-0000-4000-8000-000000000000', generation: 1 };
+    const rejected = await sendReport(agent, [running({ ...foreign.meta }), running(unknown)]);
+    expect(rejected).toEqual([
+      { id: foreign.meta.id, why: 'not_assigned' },
+      { id: unknown.id, why: 'not_assigned' },
+    ]);
+    expect(await observedOf(foreign.meta.id)).toBeUndefined();
+  });
+
+  it('and not release what nobody wants gone, or what is of another server', async () => {
+    const [mine, other] = [await world.server(), await world.server()];
+    const [own, foreign] = [await world.assignment(mine.id), await world.assignment(other.id)];
+    await world.delete('assignment', foreign.meta.id);
+    const agent = await agentOf(mine);
+    const gone = (id: string): WireReport => ({ ...running({ id, generation: 1 }), gone: true });
+    await sendReport(agent, [gone(own.meta.id), gone(foreign.meta.id)]);
+    expect((await world.repo.get('assignment', own.meta.id))?.meta.finalizers).toEqual(['agent']);
+    expect((await world.repo.get('assignment', foreign.meta.id))?.meta.finalizers).toEqual(['agent']);
+    expect(await observedOf(own.meta.id)).toMatchObject({ phase: 'pending', ready: false });
+  });
+});
+
+describe('reports', () => {
+  it('I-05: of a generation that does not exist, or that is behind what is known, change nothing', async () => {
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    const agent = await agentOf(server);
+    expect(await sendReport(agent, [running({ id: item.meta.id, generation: 2 })], 1001)).toEqual([
+      { id: item.meta.id, why: 'stale_generation' },
+    ]);
+    await world.repo.change('assignment', item.meta.id, (draft) => {
+      draft.run = 'stopped';
+    });
+    await eventually(
+      replica.mirror,
+      () => replica.mirror.tenant(tenant).get('assignment', item.meta.id)?.meta.generation === 2,
+    );
+    expect(await sendReport(agent, [{ ...running({ id: item.meta.id, generation: 2 }), ready: false }], 1002)).toEqual(
+      [],
+    );
+    expect(await sendReport(agent, [running({ id: item.meta.id, generation: 1 })], 1003)).toEqual([
+      { id: item.meta.id, why: 'stale_generation' },
+    ]);
+    expect(await observedOf(item.meta.id)).toMatchObject({ observedGeneration: 2, ready: false });
+  });
+
+  it('L5: of the generation before say so, and do not make the new one ready', async () => {
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    await world.repo.change('assignment', item.meta.id, (draft) => {
+      draft.run = 'stopped';
+    });
+    const agent = await agentOf(server);
+    await sendReport(agent, [running({ id: item.meta.id, generation: 1 })]);
+    expect(await observedOf(item.meta.id)).toMatchObject({ observedGeneration: 1 });
+  });
+
+  it('that say the same write nothing', async () => {
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    const agent = await agentOf(server);
+    const report = running({ id: item.meta.id, generation: 1 });
+    await sendReport(agent, [report], 1001);
+    const before = await world.store.revision();
+    for (let seq = 1002; seq < 1012; seq++) await sendReport(agent, [report], seq);
+    expect(await world.store.revision()).toBe(before);
+  });
+
+  it('that go back and forth at once end at the last one', async () => {
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    const agent = await agentOf(server);
+    const base = running({ id: item.meta.id, generation: 1 });
+    for (let n = 0; n < 20; n++) {
+      await sendReport(agent, [{ ...base, phase: n % 2 === 0 ? 'starting' : 'running' }], 2000 + n);
+      expect((await observedOf(item.meta.id))?.phase).toBe(n % 2 === 0 ? 'starting' : 'running');
+    }
+  });
+
+  it('of many assignments are stored in few transactions', async () => {
+    const server = await world.server();
+    const items = await Promise.all(Array.from({ length: 100 }, () => world.assignment(server.id)));
+    const agent = await agentOf(server);
+    const before = await world.store.revision();
+    expect(
+      await sendReport(
+        agent,
+        items.map((it) => running({ ...it.meta })),
+      ),
+    ).toEqual([]);
+    expect((await world.store.revision()) - before).toBeLessThan(10);
+    for (const it of items) expect(await observedOf(it.meta.id)).toMatchObject({ ready: true });
+  });
+
+  it('of assignments of which one goes meanwhile are stored for the others', async () => {
+    const server = await world.server();
+    const items = await Promise.all(Array.from({ length: 5 }, () => world.assignment(server.id)));
+    const agent = await agentOf(server);
+    const gone = items[2]!;
+    const unit = world.repo.begin();
+    const it = (await world.repo.get('assignment', gone.meta.id))!;
+    unit.requestDelete(it);
+    unit.release(it, 'agent');
+    const [rejected] = await Promise.all([
+      (async () => {
+        await unit.commit();
+        return sendReport(
+          agent,
+          items.map((each) => running({ ...each.meta })),
+        );
+      })(),
+    ]);
+    expect(rejected).toEqual([{ id: gone.meta.id, why: 'not_assigned' }]);
+    for (const each of items) if (each !== gone) expect(await observedOf(each.meta.id)).toMatchObject({ ready: true });
+  });
+
+  it('keep the time of a condition while its status and reason stay', async () => {
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    const agent = await agentOf(server);
+    const report = running({ id: item.meta.id, generation: 1 });
+    await sendReport(agent, [report], 1001);
+    const first = (await observedOf(item.meta.id))?.conditions[0]?.changedAt;
+    await sendReport(agent, [{ ...report, restarts: 1 }], 1002);
+    expect((await observedOf(item.meta.id))?.conditions[0]?.changedAt).toBe(first);
+    await sendReport(agent, [{ ...report, ready: false, crash_loop: true, phase: 'starting' }], 1003);
+    expect((await observedOf(item.meta.id))?.conditions[0]).toMatchObject({ status: 'false', reason: 'CrashLoop' });
+  });
+
+  it('that a finished build is gone keep its result; of an unfinished one it is lost', async () => {
+    const server = await world.server();
+    const build = {
+      type: 'build',
+      repository_url: 'https://example.org/x.git',
+      branch: 'main',
+      dockerfile_path: 'Dockerfile',
+      build_context: '.',
+      build_args: {},
+      image: 'x:1',
+      deadline_seconds: 60,
+    };
+    const done = await world.assignment(server.id, { spec: build });
+    const open = await world.assignment(server.id, { spec: build });
+    const agent = await agentOf(server);
+    const base = { ready: false, stable: false, restarts: 0, crash_loop: false, generation: 1 } as const;
+    const succeeded = { ...base, id: done.meta.id, phase: 'succeeded', image_digest: 'sha256:1' } as const;
+    await sendReport(agent, [succeeded, { ...base, id: open.meta.id, phase: 'running' }], 1001);
+    await sendReport(
+      agent,
+      [done, open].map((it) => ({ ...base, id: it.meta.id, phase: 'stopped', gone: true })),
+      1002,
+    );
+    expect(await observedOf(done.meta.id)).toMatchObject({ phase: 'succeeded', image_digest: 'sha256:1' });
+    expect(await observedOf(open.meta.id)).toMatchObject({ phase: 'lost' });
+  });
+});
+
+describe('SEC-55: of two sessions of one server', () => {
+  it('the newer one stays, on the same replica and on another, and the older one is told', async () => {
+    const other = await world.replica();
+    const server = await world.server();
+    const key = agentKey();
+    const first = await agentOf(server, { key });
+    const second = await agentOf({ id: server.id }, { key });
+    expect(await first.ended).toMatchObject({ kind: 'goodbye', reason: 'superseded' });
+    const third = await agentOf({ id: server.id }, { key, at: other });
+    expect(await second.ended).toMatchObject({ kind: 'goodbye', reason: 'superseded' });
+    expect(replica.mirror.tenant(tenant).agent(server.id)).toMatchObject({ replica: other.id, epoch: third.epoch() });
+    expect(third.epoch()).toBeGreaterThan(second.epoch()!);
+  });
+
+  it('I-05: nothing that the older one reports is stored, although its replica knows of no newer one', async () => {
+    const lagging = laggingStore(world.store);
+    const behind = await world.replica({ store: lagging.store });
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    const key = agentKey();
+    const older = await agentOf(server, { key, at: behind });
+    lagging.hold();
+    const newer = await agentOf({ id: server.id }, { key });
+    older.backend.tell(running({ ...item.meta }));
+    expect(await older.ended).toMatchObject({ kind: 'goodbye', reason: 'superseded' });
+    expect(await observedOf(item.meta.id)).toBeUndefined();
+    expect(replica.mirror.tenant(tenant).agent(server.id)?.epoch).toBe(newer.epoch());
+    lagging.release();
+    newer.backend.tell(running({ ...item.meta }));
+    await eventually(
+      replica.mirror,
+      () => replica.mirror.tenant(tenant).get('assignment', item.meta.id)?.observed?.ready,
+    );
+  });
+
+  it('I-11: a replica that is behind tells no set before it has caught up with the sessions before it', async () => {
+    const lagging = laggingStore(world.store);
+    const behind = await world.replica({ store: lagging.store });
+    const server = await world.server();
+    const key = agentKey();
+    const first = await agentOf(server, { key });
+    await eventually(behind.mirror, () => behind.mirror.tenant(tenant).agent(server.id));
+    lagging.hold();
+    const item = await world.assignment(server.id);
+    await until('the first session has it', async () => first.backend.items.has(item.meta.id));
+    const second = rawAgent(behind.url, { server: server.id, key, backend: first.backend });
+    agents.push(second);
+    await first.ended;
+    expect(first.backend.items.has(item.meta.id)).toBe(true);
+    lagging.release();
+    expect(await second.outcome).toBe('welcome');
+    await until('the snapshot came', async () => 'snapshot' in (first.backend.stored.at(-1) ?? {}));
+    expect(first.backend.items.has(item.meta.id)).toBe(true);
+  });
+
+  it('the end of the older one does not take the key of the newer one', async () => {
+    const server = await world.server();
+    const key = agentKey();
+    const first = await agentOf(server, { key });
+    const second = await agentOf({ id: server.id }, { key });
+    await first.ended;
+    first.socket.terminate();
+    await until(
+      'the first session is over',
+      async () => (await world.store.get(keys.agent(tenant, server.id))) !== undefined,
+    );
+    expect(replica.mirror.tenant(tenant).agent(server.id)?.epoch).toBe(second.epoch());
+  });
+
+  it('machines that take over from each other again and again are a conflict; one that reconnects is none', async () => {
+    const server = await world.server();
+    const key = agentKey();
+    await agentOf(server, { key, machineId: 'a' });
+    const conflict = () => replica.mirror.tenant(tenant).agent(server.id)?.conflict;
+    for (let n = 0; n < 6; n++) await agentOf({ id: server.id }, { key, machineId: 'a' });
+    expect(conflict()).toBeUndefined();
+    await agentOf({ id: server.id }, { key, machineId: 'a', bootId: 'after a reboot' });
+    expect(conflict()).toBeUndefined();
+    await agentOf({ id: server.id }, { key, machineId: 'b' });
+    await agentOf({ id: server.id }, { key, machineId: 'a' });
+    await agentOf({ id: server.id }, { key, machineId: 'b' });
+    expect(conflict()).toBe(true);
+  });
+});
+
+describe('the live key', () => {
+  it('that vanished is taken again under a new epoch, and reports are stored again', async () => {
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    const agent = await agentOf(server);
+    const key = keys.agent(tenant, server.id);
+    await world.store.txn({ if: [], then: [{ delete: key }] });
+    await eventually(replica.mirror, () => {
+      const live = replica.mirror.tenant(tenant).agent(server.id);
+      return live !== undefined && live.epoch > agent.epoch()!;
+    });
+    agent.backend.tell(running({ ...item.meta }));
+    await eventually(
+      replica.mirror,
+      () => replica.mirror.tenant(tenant).get('assignment', item.meta.id)?.observed?.ready,
+    );
+  });
+});
