@@ -618,8 +618,11 @@ describe('an observation', () => {
     deletion.requestDelete(it);
     deletion.release(it, 'project');
     await expectCommitted(deletion);
-    const observed = repo.observe(it, projectObserved('active'), []);
-    expect(await reasonOf(observed)).toEqual({ why: 'gone', ref: { kind: 'project', id: it.meta.id } });
+    const gone = { why: 'gone', ref: { kind: 'project', id: it.meta.id } };
+    expect(await reasonOf(repo.observe(it, projectObserved('active'), []))).toEqual(gone);
+    const unit = repo.begin();
+    unit.observe(it, projectObserved('active'));
+    expect(await failureOf(unit)).toEqual(gone);
     expect(await allKeys()).toEqual([]);
   });
 
