@@ -20,7 +20,7 @@ export const docsPolicy = `default-src 'none'; style-src 'sha256-${createHash('s
 export function docsPage({ info, paths = {}, components }: Document): string {
   const operations = Object.entries(paths).flatMap(
     ([path, item]) =>
-      Object.entries(item ?? {}).map(([method, operation]) => ({ path, method, operation: operation as Operation })), // path items hold operations only
+      Object.entries(item).map(([method, operation]) => ({ path, method, operation: operation as Operation })), // path items hold operations only
   );
   const areas = Map.groupBy(operations, ({ operation }) => operation.tags?.[0] ?? '');
   const sections = [...areas].map(

@@ -58,7 +58,7 @@ export function openApiDocument(
       },
       paths,
     },
-    { override: ({ jsonSchema }) => void dropSafeBounds(jsonSchema) },
+    { override: ({ jsonSchema }) => dropSafeBounds(jsonSchema) },
   );
 }
 

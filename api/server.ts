@@ -1,10 +1,11 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import express from 'express';
 import type { RequestHandler } from 'express';
 import { isUnavailable } from '../store/errors.ts';
 import { createTenant } from '../store/tenants.ts';
-import { badRequest } from './api-error.ts';
+import { badRequest, serviceUnavailable } from './api-error.ts';
 import { createKeyUse } from './auth/key-use.ts';
 import { createLoginThrottle } from './auth/login-throttle.ts';
 import { createPasswords } from './auth/passwords.ts';
@@ -22,12 +23,17 @@ import { createRateLimit } from './rate-limit.ts';
 import { errorBody, securityHeaders, sendBody } from './respond.ts';
 import type { Headers } from './respond.ts';
 import { createRouter } from './router.ts';
+import { refuseUpgrade } from './streams/refuse-upgrade.ts';
+import { OpenStreams } from './streams/open-streams.ts';
+import { streams } from './streams/streams.ts';
 import { createSystemPages, sendNoSuchPage } from './system-pages.ts';
 
 /** The interface. Disposing drains it: new connections are refused, what is under way is answered. */
 export interface Api extends AsyncDisposable {
   /** Not listening yet, so that whoever starts it chooses the address and attaches upgrades. */
   readonly server: Server;
+  /** Takes a request for a WebSocket, if it is for a stream of a tenant; `false` if it is for somebody else. */
+  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
 }
 
 const limits = {
@@ -72,11 +78,16 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
   const systemPage = createSystemPages({ ...deps, isDraining: () => isDraining });
   const describe = createDescription(deps);
 
+  const headersOf = (info: RequestInfo): Headers => ({
+    ...securityHeaders,
+    'x-service-version': config.version,
+    'x-request-id': info.id,
+    ...(config.publicUrl.startsWith('https:') && { 'strict-transport-security': 'max-age=31536000' }),
+    ...(isDraining && { connection: 'close' }),
+  });
   const answer = async (request: IncomingMessage, response: ServerResponse, next: () => void): Promise<void> => {
     const info = describe(request);
-    const headers: Headers = { ...securityHeaders, 'x-service-version': config.version, 'x-request-id': info.id };
-    if (config.publicUrl.startsWith('https:')) headers['strict-transport-security'] = 'max-age=31536000';
-    if (isDraining) headers['connection'] = 'close';
+    const headers = headersOf(info);
     if (!isKnownHost(config.allowedHosts, request)) {
       sendBody(response, 400, headers, errorBody(badRequest('Host is not one of this installation'), info.id));
       return;
@@ -101,9 +112,22 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
 
   building.adopt(forgetAnswers(deps), (end) => end());
   building.defer(() => drain(server, config.drainMs, clock));
-  building.defer(() => void (isDraining = true));
+  const streaming = building.use(new OpenStreams(services, streams));
+  building.defer(() => {
+    isDraining = true;
+  });
   const running = building.move();
-  return { server, [Symbol.asyncDispose]: () => running.disposeAsync() };
+  return {
+    server,
+    handleUpgrade(request, socket, head) {
+      if (!/^\/[^/?]+\/ws\//.test(request.url ?? '')) return false;
+      const info = describe(request);
+      if (isDraining) refuseUpgrade(socket, serviceUnavailable('This replica is closing'), info.id, headersOf(info));
+      else void streaming.upgrade(request, socket, head, info, headersOf(info));
+      return true;
+    },
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
 }
 
 function isOfTenant(url: string | undefined): boolean {

@@ -16,7 +16,7 @@ interface Dependencies {
   registry: Registry;
   config: ApiConfig;
   /** The server is closing: it answers what comes, and wants no more. */
-  isDraining(): boolean;
+  isDraining: () => boolean;
 }
 
 type Page = (response: ServerResponse, headers: Headers, requestId: string) => Promise<void> | void;

@@ -34,7 +34,7 @@ export function createPasswords(): Passwords {
 
   return {
     check(password, field) {
-      const length = [...password].length;
+      const length = Array.from(password).length;
       if (length < 8 || length > 128)
         throw badField(field, 'length', `Password must have 8 to 128 characters: got ${length}`);
       if (common.has(normalized(password).toLowerCase()))

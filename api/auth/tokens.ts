@@ -152,5 +152,5 @@ class UnknownKey extends Error {}
 
 /** What jose throws for a token that is wrong, as opposed to what the store throws while a key is looked up. */
 function isTokenFault(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' && /^ERR_J/.test(error.code);
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.startsWith('ERR_J');
 }

@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import { defined } from '../../store/defined.ts';
 import { DeploymentPhase, DeploymentTrigger } from '../../store/kinds/application.ts';
+import type { BuiltImage } from '../../store/kinds/application.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Keep, Kept } from '../kept.ts';
 import { deploymentStatus, isUnfinished } from '../status.ts';
-import { objectFields, objectFieldsOf } from './object-fields.ts';
+import { objectFields, objectFieldsOf, orNull } from './object-fields.ts';
 
 const nullableText = z.string().nullable();
 
@@ -44,21 +46,35 @@ export function toDeployment(it: ReadonlyResource<'deployment'>, isCurrent: bool
     number: desired.number,
     status: deploymentStatus(it),
     trigger: desired.trigger,
-    commit: observed?.commit ?? reuse?.commit ?? null,
-    commit_message: observed?.commit_message ?? reuse?.commit_message ?? null,
     branch: source.type === 'git' ? source.branch : null,
-    image: observed?.image ?? reuse?.image ?? (source.type === 'image' ? source.image_url : null),
-    image_digest: observed?.image_digest ?? reuse?.image_digest ?? null,
+    ...orNull({
+      image: source.type === 'image' ? source.image_url : undefined,
+      image_digest: undefined,
+      commit: undefined,
+      commit_message: undefined,
+      ...reuse,
+      ...builtOf(it),
+      rollback_of: desired.rollback_of,
+      triggered_by: desired.triggered_by,
+      started_at: observed?.started_at,
+      built_at: observed?.built_at,
+      finished_at: observed?.finished_at,
+      error: observed?.error,
+    }),
     is_current: isCurrent,
-    rollback_of: desired.rollback_of ?? null,
-    triggered_by: desired.triggered_by ?? null,
     queued_at: desired.queued_at,
-    started_at: observed?.started_at ?? null,
-    built_at: observed?.built_at ?? null,
-    finished_at: observed?.finished_at ?? null,
     duration_ms: durationOf(it),
-    error: observed?.error ?? null,
   };
+}
+
+/** What was observed of the image; fields that were not are absent. */
+function builtOf({ observed }: ReadonlyResource<'deployment'>): Partial<BuiltImage> {
+  return defined({
+    image: observed?.image,
+    image_digest: observed?.image_digest,
+    commit: observed?.commit,
+    commit_message: observed?.commit_message,
+  });
 }
 
 function durationOf({ observed }: ReadonlyResource<'deployment'>): number | null {

@@ -80,6 +80,14 @@ export function assign<D extends object, F extends keyof D>(draft: D, field: F, 
   else draft[field] = value;
 }
 
+/** A field that has no value is sent as `null`, so that every answer has every field. */
+export function orNull<T extends object>(fields: T): { [F in keyof T]: Exclude<T[F], undefined> | null } {
+  // entries lose the types of their keys
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, value ?? null])) as {
+    [F in keyof T]: Exclude<T[F], undefined> | null;
+  };
+}
+
 /** Leaves out what was not sent or sent as `null`. */
 export function given<T extends object>(fields: T): { [F in keyof T]?: NonNullable<T[F]> } {
   // entries lose the types of their keys; the values that are left are not null

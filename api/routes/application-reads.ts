@@ -11,6 +11,7 @@ import { PageQuery, pageOf } from '../paging.ts';
 import { readLogs } from '../read-logs.ts';
 import { Deployment, keptDeployment } from '../resources/deployment.ts';
 import { eventsOf, ObjectEvents } from '../resources/event.ts';
+import { orNull } from '../resources/object-fields.ts';
 import { untilSettled } from '../settle.ts';
 import { deploymentStatus, serverStatus } from '../status.ts';
 
@@ -44,25 +45,29 @@ export const listInstances = defineEndpoint({
 });
 
 function toInstance(it: ReadonlyResource<'assignment'>, view: TenantView): z.infer<typeof Instance>[] {
-  const { desired, observed } = it;
-  const phase = observed?.phase ?? 'pending';
-  if (desired.spec.type !== 'service' || (desired.run === 'stopped' && ['stopped', 'pending'].includes(phase)))
-    return [];
+  const { desired } = it;
+  const { spec } = desired;
+  const observed: Partial<NonNullable<typeof it.observed>> = it.observed ?? {};
+  const { phase = 'pending', ready = false, restarts = 0 } = observed;
+  const isAtRest = desired.run === 'stopped' && ['stopped', 'pending'].includes(phase);
+  if (spec.type !== 'service' || isAtRest) return [];
   const server = view.get('server', desired.server_id);
   const isAnswering = server !== undefined && serverStatus(server) !== 'offline';
   return [
     {
       id: it.meta.id,
-      replica: desired.spec.slot,
+      replica: spec.slot,
       deployment_id: desired.deployment_id,
       server_id: desired.server_id,
       status: isAnswering ? phase : 'unknown',
-      ready: isAnswering && (observed?.ready ?? false),
-      restarts: observed?.restarts ?? 0,
-      started_at: observed?.started_at ?? null,
-      container_id: observed?.container_id ?? null,
-      image_digest: observed?.image_digest ?? desired.spec.image_digest ?? null,
-      exit_code: observed?.exit_code ?? null,
+      ready: isAnswering && ready,
+      restarts,
+      ...orNull({
+        started_at: observed.started_at,
+        container_id: observed.container_id,
+        image_digest: observed.image_digest ?? spec.image_digest,
+        exit_code: observed.exit_code,
+      }),
     },
   ];
 }

@@ -118,6 +118,9 @@ export async function startApi(
     }),
   );
 
+  api.server.on('upgrade', (request, socket, head) => {
+    if (!api.handleUpgrade(request, socket, head)) socket.destroy();
+  });
   api.server.listen(0, '127.0.0.1');
   await once(api.server, 'listening');
   const { port } = api.server.address() as AddressInfo;

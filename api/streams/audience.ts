@@ -1,0 +1,141 @@
+import type { Clock } from '../../store/clock.ts';
+import type { Mirror, ObjectChange, TenantView } from '../../store/mirror.ts';
+import { ApiError } from '../api-error.ts';
+import { isStillGood } from '../auth/authenticate.ts';
+import { keyOf, principalId } from '../auth/principal.ts';
+import type { Principal } from '../auth/principal.ts';
+import { authorize, isTenantAdmin } from '../authorize.ts';
+import type { Place } from '../authorize.ts';
+import type { Permission } from '../permissions.ts';
+import type { Channel } from './channel.ts';
+import { closeCode } from './close-code.ts';
+import type { CloseCode } from './close-code.ts';
+
+/** One open stream, and what its reader's right to it rests on. */
+export interface Seat {
+  tenant: string;
+  view: TenantView;
+  principal: Principal;
+  permission: Permission;
+  /** Ids of what is streamed and of its project. */
+  about: ReadonlySet<string>;
+  /** Where the right is judged now; `undefined` if what is streamed is gone. */
+  place(): Place | undefined;
+  channel: Channel;
+}
+
+const checkEveryMs = 60_000;
+
+/** Kinds on which rights rest, and ones that can be streamed. */
+const decisiveKinds = new Set(['session', 'user', 'service_key', 'project', 'application', 'deployment', 'server']);
+
+/**
+ * Everybody who reads a stream. Their rights are asked again every minute and whenever something that they rest on
+ * changes, so that a stream ends within moments of the right to it.
+ */
+export class Audience implements Disposable {
+  readonly #clock: Clock;
+  readonly #seats = new Set<Seat>();
+  readonly #perPrincipal = new Map<string, number>();
+  readonly #unsubscribe: () => void;
+  #cancel: () => void = () => undefined;
+
+  constructor(mirror: Pick<Mirror, 'subscribe'>, clock: Clock) {
+    this.#clock = clock;
+    this.#unsubscribe = mirror.subscribe((change) => this.#changed(change));
+    this.#checkLater();
+  }
+
+  get size(): number {
+    return this.#seats.size;
+  }
+
+  /** Streams that this principal has open. */
+  countOf(tenant: string, principal: Principal): number {
+    return this.#perPrincipal.get(nameOf(tenant, principal)) ?? 0;
+  }
+
+  /** Watches over the seat until its channel is closed. */
+  add(seat: Seat): void {
+    const name = nameOf(seat.tenant, seat.principal);
+    this.#seats.add(seat);
+    this.#perPrincipal.set(name, (this.#perPrincipal.get(name) ?? 0) + 1);
+    const leave = (): void => {
+      if (!this.#seats.delete(seat)) return;
+      const left = (this.#perPrincipal.get(name) ?? 1) - 1;
+      if (left === 0) this.#perPrincipal.delete(name);
+      else this.#perPrincipal.set(name, left);
+    };
+    seat.channel.signal.addEventListener('abort', leave, { once: true });
+    if (seat.channel.signal.aborted) leave();
+  }
+
+  /** Sends everybody away, to come back to another replica. */
+  closeAll(): void {
+    for (const { channel } of this.#seats) channel.close(closeCode.restart, 'restart');
+  }
+
+  [Symbol.dispose](): void {
+    this.#cancel();
+    this.#unsubscribe();
+    this.closeAll();
+  }
+
+  #checkLater(): void {
+    this.#cancel = this.#clock.timer(checkEveryMs, () => {
+      for (const seat of this.#seats) this.#check(seat);
+      this.#checkLater();
+    });
+  }
+
+  #changed({ tenant, kind, id, part }: ObjectChange): void {
+    if (part !== 'desired' || !decisiveKinds.has(kind)) return;
+    for (const seat of this.#seats) if (seat.tenant === tenant && restsOn(seat, kind, id)) this.#check(seat);
+  }
+
+  #check(seat: Seat): void {
+    const fault = faultOf(seat, this.#clock);
+    if (fault !== undefined) seat.channel.close(...fault);
+  }
+}
+
+/** Servers and other things of the tenant are seen whole by its admins, unless their key is narrowed to a project. */
+export function isTenantWide(principal: Principal): boolean {
+  return isTenantAdmin(principal) && keyOf(principal)?.desired.project_id === undefined;
+}
+
+/** The principal with the rights that its user has now. */
+export function asOfNow(principal: Principal, view: TenantView): Principal {
+  return { ...principal, user: view.get('user', principal.user.meta.id) ?? principal.user };
+}
+
+function nameOf(tenant: string, principal: Principal): string {
+  return `${tenant} ${principalId(principal)}`;
+}
+
+function restsOn({ about, principal: { user, by } }: Seat, kind: string, id: string): boolean {
+  switch (kind) {
+    case 'user':
+      return user.meta.id === id;
+    case 'session':
+      return by.type === 'session' && by.session.meta.id === id;
+    case 'service_key':
+      return by.type === 'key' && by.key.meta.id === id;
+    default:
+      return about.has(id);
+  }
+}
+
+function faultOf(seat: Seat, clock: Clock): [CloseCode, string] | undefined {
+  const { principal, view, permission } = seat;
+  if (!isStillGood(principal, view, clock)) return [closeCode.credential, 'credential is no longer good'];
+  const place = seat.place();
+  if (place === undefined) return [closeCode.gone, 'gone'];
+  try {
+    authorize(asOfNow(principal, view), permission, place);
+    return undefined;
+  } catch (error) {
+    if (error instanceof ApiError) return [closeCode.permission, 'no longer allowed'];
+    throw error;
+  }
+}

@@ -1,0 +1,216 @@
+import { parseKey } from '../../store/keys.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
+import type { Mirror, ObjectChange } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Revision } from '../../store/revision.ts';
+import type { Keep } from '../kept.ts';
+import { keptApplication } from '../resources/application.ts';
+import { keptDeployment } from '../resources/deployment.ts';
+import { keptEnvironment } from '../resources/environment.ts';
+import { keptProject } from '../resources/project.ts';
+import { keptServer, keptServerSummary } from '../resources/server.ts';
+import { projectIdOf } from '../subject.ts';
+import { PreparedFrame } from './prepared-frame.ts';
+
+/** Kinds whose changes are told. */
+export const watchedKinds = ['project', 'environment', 'server', 'application', 'deployment'] as const;
+export type WatchedKind = (typeof watchedKinds)[number];
+
+const maxTombstones = 10_000;
+
+/** A change as readers see it. Its frames are made once, however many read them. */
+export interface FeedChange {
+  kind: WatchedKind;
+  id: string;
+  revision: Revision;
+  /** Project whose roles decide who sees it, as it is or last was; absent for servers. */
+  project: ReadonlyResource<'project'> | undefined;
+  /** `masked`: for readers who see a server's name and status only. */
+  frame(masked: boolean): PreparedFrame;
+}
+
+export interface FeedReader {
+  tenant: string;
+  changed(change: FeedChange): void;
+}
+
+/**
+ * Tells readers what changes, from the one mirror of the process. What a reader missed is made up for from the present:
+ * the last state of everything that changed since, and what was deleted, as far as that is remembered.
+ */
+export class ChangeFeed implements Disposable {
+  readonly #mirror: Mirror;
+  readonly #keep: Keep;
+  readonly #readers = new Set<FeedReader>();
+  readonly #tombstones: { tenant: string; change: FeedChange }[] = [];
+  /** Deletions after this revision are remembered. */
+  #complete: Revision;
+  readonly #unsubscribe: (() => void)[];
+
+  constructor(mirror: Mirror, keep: Keep) {
+    this.#mirror = mirror;
+    this.#keep = keep;
+    this.#complete = mirror.applied;
+    this.#unsubscribe = [
+      mirror.subscribe((change) => this.#objectChanged(change)),
+      mirror.subscribeKeys(({ key, revision }) => {
+        const meaning = parseKey(key);
+        if (meaning?.area === 'agent') this.#tell(meaning.tenant, 'server', meaning.server, revision);
+      }),
+    ];
+  }
+
+  /** Until the function that is returned is called. Called synchronously, in the order of revisions. */
+  subscribe(reader: FeedReader): () => void {
+    this.#readers.add(reader);
+    return () => void this.#readers.delete(reader);
+  }
+
+  /**
+   * What changed after a revision, in the order of revisions: of each object its last state. `lost`: something may have
+   * been deleted that is not remembered.
+   */
+  since(tenant: string, after: Revision): { changes: readonly FeedChange[]; lost: boolean } {
+    const view = this.#mirror.tenant(tenant);
+    const changes = watchedKinds.flatMap((kind) =>
+      view.list(kind).flatMap((it) => {
+        const revision = lastRevisionOf(it);
+        return revision > after ? [this.#changeOf(tenant, it, revision)] : [];
+      }),
+    );
+    const deleted = this.#tombstones
+      .filter((one) => one.tenant === tenant && one.change.revision > after)
+      .map(({ change }) => change)
+      .filter(({ kind, id }) => view.get(kind, id) === undefined);
+    return {
+      changes: [...changes, ...deleted].sort((a, b) => a.revision - b.revision),
+      lost: after < this.#complete || after > this.#mirror.applied,
+    };
+  }
+
+  [Symbol.dispose](): void {
+    for (const end of this.#unsubscribe) end();
+  }
+
+  #objectChanged(change: ObjectChange): void {
+    const { tenant, kind, id, revision, after } = change;
+    if (!isWatched(kind)) return;
+    if (after === undefined) this.#deleted(change);
+    else this.#tell(tenant, kind, id, revision);
+    // what is told of these depends on another object
+    if (kind === 'deployment') this.#tellApplicationOf(change);
+    if (kind === 'application') this.#tellDeploymentsOf(change);
+    if (kind === 'project') this.#tellEnvironmentsOf(change);
+  }
+
+  /** The status of an application follows from its newest deployment. */
+  #tellApplicationOf({ tenant, id, revision, after }: ObjectChange): void {
+    // the change of a deployment holds deployments
+    const deployment = after as ReadonlyResource<'deployment'> | undefined;
+    const app = deployment && this.#mirror.tenant(tenant).get('application', deployment.desired.application_id);
+    if (app?.desired.deployment_id === id) this.#tell(tenant, 'application', app.meta.id, revision);
+  }
+
+  /** Which deployment is current is said by its application. */
+  #tellDeploymentsOf({ tenant, revision, before, after }: ObjectChange): void {
+    const [old, now] = [before, after].map(
+      (it) => (it as ReadonlyResource<'application'> | undefined)?.observed?.current_deployment_id, // as above
+    );
+    if (old === now) return;
+    for (const id of [old, now]) if (id !== undefined) this.#tell(tenant, 'deployment', id, revision);
+  }
+
+  /** Which environment is the default one is said by its project. */
+  #tellEnvironmentsOf({ tenant, revision, before, after }: ObjectChange): void {
+    const [old, now] = [before, after].map(
+      (it) => (it as ReadonlyResource<'project'> | undefined)?.desired.default_environment_id, // as above
+    );
+    if (old === now || now === undefined) return;
+    for (const id of [old, now]) if (id !== undefined) this.#tell(tenant, 'environment', id, revision);
+  }
+
+  #tell(tenant: string, kind: WatchedKind, id: string, revision: Revision): void {
+    if (this.#readers.size === 0) return;
+    const it = this.#mirror.tenant(tenant).get(kind, id);
+    if (it !== undefined) this.#publish(tenant, this.#changeOf(tenant, it, revision));
+  }
+
+  #deleted({ tenant, kind, id, revision, before }: ObjectChange): void {
+    if (!isWatched(kind)) return;
+    const frame = new PreparedFrame(
+      JSON.stringify({ type: 'change', op: 'delete', kind, id, cursor: this.cursor(revision) }),
+    );
+    // of a watched kind, as just checked
+    const project = before && this.#projectOf(tenant, before as ReadonlyResource<WatchedKind>);
+    const change: FeedChange = { kind, id, revision, project, frame: () => frame };
+    this.#tombstones.push({ tenant, change });
+    if (this.#tombstones.length > maxTombstones) {
+      const forgotten = this.#tombstones.shift();
+      if (forgotten !== undefined) this.#complete = forgotten.change.revision;
+    }
+    this.#publish(tenant, change);
+  }
+
+  #publish(tenant: string, change: FeedChange): void {
+    for (const reader of this.#readers) if (reader.tenant === tenant) reader.changed(change);
+  }
+
+  #changeOf(tenant: string, it: ReadonlyResource<WatchedKind>, revision: Revision): FeedChange {
+    const { kind, id } = it.meta;
+    const frames = new Map<boolean, PreparedFrame>();
+    return {
+      kind,
+      id,
+      revision,
+      project: this.#projectOf(tenant, it),
+      frame: (masked) => {
+        let frame = frames.get(masked);
+        if (frame === undefined) {
+          const head = JSON.stringify({ type: 'change', op: 'put', kind, id, cursor: this.cursor(revision) });
+          frame = new PreparedFrame(`${head.slice(0, -1)},"object":${this.#json(tenant, it, masked)}}`);
+          frames.set(masked, frame);
+        }
+        return frame;
+      },
+    };
+  }
+
+  #projectOf(tenant: string, it: ReadonlyResource<WatchedKind>): ReadonlyResource<'project'> | undefined {
+    if (it.meta.kind === 'project') return it as ReadonlyResource<'project'>; // as its kind says
+    const id = projectIdOf(it);
+    return id === undefined ? undefined : this.#mirror.tenant(tenant).get('project', id);
+  }
+
+  #json(tenant: string, it: ReadonlyResource<WatchedKind>, masked: boolean): string {
+    const view = this.#mirror.tenant(tenant);
+    const keep = this.#keep;
+    switch (it.meta.kind) {
+      case 'project':
+        return keptProject(keep, it as ReadonlyResource<'project'>).json;
+      case 'environment':
+        return keptEnvironment(keep, it as ReadonlyResource<'environment'>, view).json;
+      case 'application':
+        return keptApplication(keep, it as ReadonlyResource<'application'>, view).json;
+      case 'deployment':
+        return keptDeployment(keep, it as ReadonlyResource<'deployment'>, view).json;
+      case 'server': {
+        const server = it as ReadonlyResource<'server'>; // each case names the kind that `meta.kind` says
+        return (masked ? keptServerSummary(keep, server, view) : keptServer(keep, server, view)).json;
+      }
+    }
+  }
+
+  /** A position that a reader can resume from. */
+  cursor(revision: Revision = this.#mirror.applied): string {
+    return String(revision);
+  }
+}
+
+export function isWatched(kind: KindName): kind is WatchedKind {
+  return (watchedKinds as readonly string[]).includes(kind); // includes wants the type that it narrows to
+}
+
+function lastRevisionOf({ meta }: ReadonlyResource): Revision {
+  const { desiredRevision, observedRevision } = meta;
+  return observedRevision !== undefined && observedRevision > desiredRevision ? observedRevision : desiredRevision;
+}

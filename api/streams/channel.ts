@@ -1,0 +1,108 @@
+import type { WebSocket } from 'ws';
+import type { Clock } from '../../store/clock.ts';
+import { closeCode } from './close-code.ts';
+import type { CloseCode } from './close-code.ts';
+import { PreparedFrame, writeFrame } from './prepared-frame.ts';
+
+const limits = {
+  pingEveryMs: 30_000,
+  /** Bytes that may wait for a reader. */
+  bufferedBytes: 1024 * 1024,
+  /** A reader that does not take its end is cut off. */
+  closingMs: 2000,
+  /** A reader says nothing here but pongs. */
+  messagesPerPing: 100,
+} as const;
+
+const ping = new PreparedFrame('{"type":"ping"}');
+
+/**
+ * The sending end of one stream. What waits for a slow reader is bounded: `isFull` tells, `drained` waits. A reader that
+ * answers no ping within 30 s is gone.
+ */
+export class Channel {
+  readonly #socket: WebSocket;
+  readonly #ended = new AbortController();
+  readonly #clock: Clock;
+  #waiters: (() => void)[] = [];
+  #alive = true;
+  #messages = 0;
+  #cancelPing: () => void = () => undefined;
+
+  constructor(socket: WebSocket, clock: Clock) {
+    this.#socket = socket;
+    this.#clock = clock;
+    socket.on('close', () => this.#end());
+    // ws closes the socket after an error by itself
+    socket.on('error', () => undefined);
+    socket.on('pong', () => {
+      this.#alive = true;
+    });
+    socket.on('message', () => {
+      this.#messages += 1;
+      if (this.#messages > limits.messagesPerPing) this.close(closeCode.tooMany, 'too many messages');
+    });
+    this.#pingLater();
+  }
+
+  /** Aborts when the stream is closed, by whichever side. */
+  get signal(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  /** More than may wait is waiting already. */
+  get isFull(): boolean {
+    return this.#socket.bufferedAmount > limits.bufferedBytes;
+  }
+
+  send(frame: object | PreparedFrame): void {
+    if (this.#ended.signal.aborted) return;
+    const prepared = frame instanceof PreparedFrame ? frame : new PreparedFrame(JSON.stringify(frame));
+    writeFrame(this.#socket, prepared, this.#sent);
+  }
+
+  /** Resolves when there is room again, or the stream is closed. */
+  drained(): Promise<void> {
+    if (!this.isFull || this.#ended.signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  /** Says why, in a frame and in the code. Idempotent. */
+  close(code: CloseCode, reason: string): void {
+    if (this.#ended.signal.aborted) return;
+    this.send({ type: 'end', reason });
+    this.#socket.close(code, reason);
+    this.#clock.timer(limits.closingMs, () => this.#socket.terminate());
+    this.#end();
+  }
+
+  /** Cuts the connection of a reader that does not take what waits for it. */
+  closeSlow(): void {
+    this.close(closeCode.tooSlow, 'too slow');
+  }
+
+  readonly #sent = (): void => {
+    if (this.#waiters.length === 0 || this.isFull) return;
+    for (const resolve of this.#waiters.splice(0)) resolve();
+  };
+
+  #pingLater(): void {
+    this.#cancelPing = this.#clock.timer(limits.pingEveryMs, () => {
+      if (!this.#alive) {
+        this.#socket.terminate();
+        return;
+      }
+      this.#alive = false;
+      this.#messages = 0;
+      this.#socket.ping();
+      this.send(ping);
+      this.#pingLater();
+    });
+  }
+
+  #end(): void {
+    this.#cancelPing();
+    this.#ended.abort();
+    for (const resolve of this.#waiters.splice(0)) resolve();
+  }
+}

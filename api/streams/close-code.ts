@@ -1,0 +1,12 @@
+/** Why a stream was closed. */
+export const closeCode = {
+  ended: 1000,
+  restart: 1012,
+  tooSlow: 1013,
+  internal: 1011,
+  credential: 4401,
+  permission: 4403,
+  gone: 4404,
+  tooMany: 4429,
+} as const;
+export type CloseCode = (typeof closeCode)[keyof typeof closeCode];

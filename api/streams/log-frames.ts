@@ -1,0 +1,41 @@
+import type { LogChunk, LogLine } from '../../agent-protocol/logs.ts';
+import type { Channel } from './channel.ts';
+
+/** Whose lines a stream carries. */
+export interface LogSource {
+  kind: 'application' | 'deployment';
+  id: string;
+  name: string;
+}
+
+/** Longest line that is sent whole. */
+const maxLineLength = 16 * 1024;
+
+/** Sends the lines of a chunk, and what was lost before them. */
+export function sendChunk(channel: Channel, chunk: LogChunk, source: LogSource): void {
+  if (chunk.dropped !== undefined && chunk.dropped > 0) channel.send({ type: 'gap', dropped: chunk.dropped });
+  for (const line of chunk.lines) channel.send(logFrame(line, source));
+}
+
+function logFrame(line: LogLine, source: LogSource): object {
+  return {
+    type: 'log',
+    message: displayable(line.message),
+    timestamp: line.timestamp,
+    stream: line.stream,
+    level: line.level,
+    seq: line.seq,
+    cursor: String(line.seq),
+    source: { ...source, instance_id: line.instance_id },
+  };
+}
+
+/** A line may come from anybody: what would move a terminal's cursor or rewrite its title is taken out; colours stay. */
+export function displayable(message: string): string {
+  const short = message.length > maxLineLength ? `${message.slice(0, maxLineLength)}…` : message;
+  return short.replaceAll(/\p{Cc}(\[[0-9;]*m)?/gu, (found, colour: string | undefined) => {
+    const [control] = found;
+    const isKept = control === '\t' || control === '\n' || (control === '\u001b' && colour !== undefined);
+    return isKept ? found : (colour ?? '');
+  });
+}

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { toNotification } from '../resources/notification.ts';
+import { defineStream } from './stream.ts';
+import { untilClosed } from './until-closed.ts';
+import { parseCursor } from './watch-stream.ts';
+
+type It = ReadonlyResource<'notification'>;
+
+export const notifications = defineStream({
+  path: '/ws/notifications',
+  summary: 'One’s notifications as they come',
+  query: z.object({ cursor: z.string().max(40).optional() }),
+  check(_ctx, { query }) {
+    if (query.cursor !== undefined) parseCursor(query.cursor);
+  },
+  async run(ctx, { query, channel }) {
+    const { mirror, view, tenant } = ctx;
+    const userId = ctx.principal.user.meta.id;
+    const send = (it: It): void => {
+      if (channel.isFull) channel.closeSlow();
+      else channel.send({ type: 'notification', ...toNotification(it), cursor: String(it.meta.desiredRevision) });
+    };
+    channel.send({ type: 'ready', cursor: String(mirror.applied) });
+    if (query.cursor !== undefined) {
+      const start = parseCursor(query.cursor);
+      const missed = view.by('notification', 'user', userId).filter((it) => it.meta.desiredRevision > start);
+      for (const it of missed.toSorted((a, b) => a.meta.desiredRevision - b.meta.desiredRevision)) send(it);
+    }
+    const unsubscribe = mirror.subscribe((change) => {
+      if (change.kind !== 'notification' || change.tenant !== tenant || change.after === undefined) return;
+      const it = change.after as It; // a change of a notification holds notifications
+      if (it.desired.user_id === userId) send(it);
+    });
+    await untilClosed(channel.signal);
+    unsubscribe();
+    return 'closed';
+  },
+});

@@ -1,0 +1,192 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { Gauge } from 'prom-client';
+import { WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
+import { keys } from '../../store/keys.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { ApiError, badRequest, forbidden, notFound, serviceUnavailable, unauthorized } from '../api-error.ts';
+import { authenticate, byToken } from '../auth/authenticate.ts';
+import { authorize } from '../authorize.ts';
+import type { Access, Place } from '../authorize.ts';
+import type { RequestInfo, Services } from '../context.ts';
+import type { SubjectKind } from '../endpoint.ts';
+import { parseInput } from '../parse-input.ts';
+import { permissionOf } from '../permissions.ts';
+import type { Permission } from '../permissions.ts';
+import type { Headers } from '../respond.ts';
+import { loadSubject, projectIdOf } from '../subject.ts';
+import { toApiError } from '../to-api-error.ts';
+import { Audience } from './audience.ts';
+import { ChangeFeed } from './change-feed.ts';
+import { Channel } from './channel.ts';
+import { closeCode } from './close-code.ts';
+import { refuseUpgrade } from './refuse-upgrade.ts';
+import type { Stream, StreamContext } from './stream.ts';
+
+const maxPayload = 64 * 1024;
+
+interface StreamRoute {
+  stream: Stream;
+  permission: Permission;
+  /** Path with its parameters as groups. */
+  form: RegExp;
+}
+
+/** What is decided before the upgrade. */
+interface Admission {
+  stream: Stream;
+  ctx: StreamContext;
+  permission: Permission;
+  it: ReadonlyResource<SubjectKind> | undefined;
+  query: unknown;
+  place: () => Place | undefined;
+}
+
+/** Opens streams for requests that ask for a WebSocket. Disposing sends every reader away. */
+export class OpenStreams implements Disposable {
+  readonly #services: Services;
+  readonly #routes: readonly StreamRoute[];
+  readonly #sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload,
+    perMessageDeflate: false,
+    clientTracking: false,
+  });
+  readonly #audience: Audience;
+  readonly #feed: ChangeFeed;
+  /** What is sent with the 101 of a request. */
+  readonly #headers = new WeakMap<IncomingMessage, Headers>();
+
+  /** @throws Error for a stream without a row of permissions */
+  constructor(services: Services, streams: readonly Stream[]) {
+    this.#services = services;
+    this.#routes = streams.map((stream) => ({
+      stream,
+      permission: permissionOf('WS', stream.path),
+      form: new RegExp(`^${stream.path.replaceAll(/:([A-Za-z]+)/g, '(?<$1>[^/]+)')}$`),
+    }));
+    this.#audience = new Audience(services.mirror, services.clock);
+    this.#feed = new ChangeFeed(services.mirror, services.keep);
+    this.#sockets.on('headers', (lines, request) => {
+      for (const [name, value] of Object.entries(this.#headers.get(request) ?? {})) lines.push(`${name}: ${value}`);
+    });
+    const audience = this.#audience;
+    new Gauge({
+      name: 'setpoint_streams_open',
+      help: 'Open streams of users',
+      registers: [services.registry],
+      collect() {
+        this.set(audience.size);
+      },
+    });
+  }
+
+  /** Decides before the 101: what is refused gets an answer in the envelope. `headers` go with either. */
+  async upgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    info: RequestInfo,
+    headers: Headers,
+  ): Promise<void> {
+    // the peer may be gone before it is answered
+    const ignore = (): void => undefined;
+    socket.on('error', ignore);
+    try {
+      const admission = await this.#admit(request);
+      if (socket.destroyed) return;
+      socket.off('error', ignore);
+      this.#headers.set(request, headers);
+      this.#sockets.handleUpgrade(request, socket, head, (webSocket) => this.#open(webSocket, admission));
+    } catch (error) {
+      const known = toApiError(error);
+      if (known === undefined) this.#services.log.error({ err: error, request: info.id }, 'stream failed to open');
+      refuseUpgrade(socket, known ?? new ApiError('INTERNAL_ERROR', 'Unexpected error'), info.id, headers);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#audience[Symbol.dispose]();
+    this.#feed[Symbol.dispose]();
+    this.#sockets.close();
+  }
+
+  async #admit(request: IncomingMessage): Promise<Admission> {
+    const services = this.#services;
+    const url = new URL(request.url ?? '/', 'http://localhost');
+    const [, tenant = '', path = ''] = /^\/([^/]+)(\/ws\/.*)$/.exec(url.pathname) ?? [];
+    if (!services.mirror.isReady) throw serviceUnavailable('This replica is starting');
+    await services.fresh();
+    if (services.mirror.key(keys.tenant(tenant)) === undefined) throw notFound('Tenant');
+    const found = this.#match(path);
+    if (found === undefined) throw notFound('Stream');
+    this.#checkOrigin(request);
+    const view = services.mirror.tenant(tenant);
+    const token = url.searchParams.get('token');
+    url.searchParams.delete('token');
+    const proving = { tokens: services.tokens, view, clock: services.clock };
+    const principal = token === null ? await authenticate(request.headers, proving) : await byToken(token, proving);
+    if (principal === undefined) throw unauthorized();
+    const { stream, permission, params } = found;
+    const it = stream.on === undefined ? undefined : loadSubject(stream.on, params, view);
+    const place = (): Place | undefined => placeOf(view, it);
+    const now = place();
+    if (now === undefined) throw notFound('Stream');
+    const access: Access = authorize(principal, permission, now);
+    const query = parseInput(stream.query, Object.fromEntries(url.searchParams), 'query');
+    const repo = services.repositoryFor(tenant);
+    const ctx: StreamContext = { ...services, tenant, view, repo, principal, access, feed: this.#feed };
+    // a stream without `on` does not look at `it`
+    stream.check?.(ctx, { it: it as ReadonlyResource<SubjectKind>, query });
+    return { stream, ctx, permission, it, query, place };
+  }
+
+  #match(path: string): { stream: Stream; permission: Permission; params: ReadonlyMap<string, string> } | undefined {
+    for (const { stream, permission, form } of this.#routes) {
+      const groups = form.exec(path)?.groups;
+      if (groups !== undefined || form.test(path))
+        return { stream, permission, params: new Map(Object.entries(groups ?? {})) };
+    }
+    return undefined;
+  }
+
+  /** A browser says which page opens the socket: pages of others must not, even if they came by a token. */
+  #checkOrigin(request: IncomingMessage): void {
+    const { origin, host } = request.headers;
+    if (origin === undefined) return;
+    if (!URL.canParse(origin)) throw badRequest('Origin must be an address');
+    const { publicUrl } = this.#services.config;
+    if (new URL(origin).host !== host && new URL(publicUrl).origin !== origin)
+      throw forbidden('Origin is not one of this installation');
+  }
+
+  #open(socket: WebSocket, { stream, ctx, permission, it, query, place }: Admission): void {
+    const { tenant, principal, view, clock, log, config } = ctx;
+    const channel = new Channel(socket, clock);
+    const most = config.streamsPerPrincipal;
+    if (most > 0 && this.#audience.countOf(tenant, principal) >= most) {
+      channel.close(closeCode.tooMany, 'too many streams');
+      return;
+    }
+    const about = new Set(it === undefined ? [] : [it.meta.id, projectIdOf(it) ?? it.meta.id]);
+    this.#audience.add({ tenant, view, principal, permission, about, place, channel });
+    // as in `#admit`
+    stream.run(ctx, { it: it as ReadonlyResource<SubjectKind>, query, channel }).then(
+      (reason) => channel.close(closeCode.ended, reason),
+      (error: unknown) => {
+        log.error({ err: error, stream: stream.path }, 'stream failed');
+        channel.close(closeCode.internal, 'failed');
+      },
+    );
+  }
+}
+
+function placeOf(view: StreamContext['view'], it: ReadonlyResource<SubjectKind> | undefined): Place | undefined {
+  if (it === undefined) return { tenant: view };
+  if (view.get(it.meta.kind, it.meta.id) === undefined) return undefined;
+  const projectId = projectIdOf(it);
+  if (projectId === undefined) return { tenant: view };
+  const project = view.get('project', projectId);
+  return project && { project };
+}

@@ -1,0 +1,18 @@
+import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { ApiError } from '../api-error.ts';
+import { errorBody } from '../respond.ts';
+import type { Headers } from '../respond.ts';
+
+/** Answers a request for a WebSocket with an error in the envelope instead, and ends the connection. */
+export function refuseUpgrade(socket: Duplex, error: ApiError, requestId: string, headers: Headers): void {
+  const body = errorBody(error, requestId);
+  const lines = Object.entries({
+    ...headers,
+    ...(error.retryAfter !== undefined && { 'retry-after': error.retryAfter }),
+    connection: 'close',
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+  }).map(([name, value]) => `${name}: ${value}`);
+  socket.end([`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status] ?? ''}`, ...lines, '', body].join('\r\n'));
+}

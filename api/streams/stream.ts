@@ -1,0 +1,48 @@
+import type { z } from 'zod';
+import type { TenantView } from '../../store/mirror.ts';
+import type { Repository } from '../../store/repo.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Principal } from '../auth/principal.ts';
+import type { Access } from '../authorize.ts';
+import type { Services } from '../context.ts';
+import type { SubjectKind } from '../endpoint.ts';
+import type { RouteName } from '../permissions.ts';
+import type { ChangeFeed } from './change-feed.ts';
+import type { Channel } from './channel.ts';
+
+/** What a stream may use. */
+export interface StreamContext extends Services {
+  tenant: string;
+  view: TenantView;
+  repo: Repository;
+  principal: Principal;
+  access: Access;
+  feed: ChangeFeed;
+}
+
+/** What a stream gets: the object that its path points at, its query, and the channel that it writes to. */
+export interface StreamInput<K extends SubjectKind, Q> {
+  it: ReadonlyResource<K>;
+  query: Q;
+  channel: Channel;
+}
+
+type PathOf<N> = N extends `WS ${infer P}` ? P : never;
+
+export interface StreamSpec<K extends SubjectKind, Q extends z.ZodType> {
+  path: PathOf<RouteName>;
+  summary: string;
+  on?: readonly [kind: K, param: string];
+  query: Q;
+  /** Refuses before the upgrade what cannot be streamed. @throws ApiError */
+  check?(ctx: Omit<StreamContext, 'access'>, input: Omit<StreamInput<K, z.output<Q>>, 'channel'>): void;
+  /** Runs until the stream ends by itself or the channel's signal aborts. Answers with the reason of its end. */
+  run(ctx: StreamContext, input: StreamInput<K, z.output<Q>>): Promise<string>;
+}
+
+/** A stream as a value, like an endpoint. */
+export type Stream<K extends SubjectKind = SubjectKind, Q extends z.ZodType = z.ZodType> = StreamSpec<K, Q>;
+
+export function defineStream<K extends SubjectKind, Q extends z.ZodType>(spec: StreamSpec<K, Q>): Stream<K, Q> {
+  return spec;
+}

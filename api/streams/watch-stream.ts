@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { revision } from '../../store/revision.ts';
+import type { Revision } from '../../store/revision.ts';
+import { badField } from '../api-error.ts';
+import { projectRole } from '../authorize.ts';
+import { Reference } from '../resources/object-fields.ts';
+import { asOfNow, isTenantWide } from './audience.ts';
+import { watchedKinds } from './change-feed.ts';
+import type { FeedChange, WatchedKind } from './change-feed.ts';
+import { defineStream } from './stream.ts';
+import type { StreamContext } from './stream.ts';
+import { untilClosed } from './until-closed.ts';
+
+const WatchQuery = z.object({
+  kinds: z
+    .string()
+    .transform((text) => text.split(','))
+    .pipe(z.array(z.enum(watchedKinds)).max(watchedKinds.length))
+    .optional(),
+  projectId: Reference.optional(),
+  cursor: z.string().max(40).optional(),
+});
+type WatchQuery = z.infer<typeof WatchQuery>;
+
+/** @throws ApiError BAD_REQUEST */
+export function parseCursor(cursor: string): Revision {
+  if (!/^\d{1,15}$/.test(cursor)) throw badField('cursor', 'invalid', 'Cursor is not one of this stream');
+  return revision(cursor);
+}
+
+export const watch = defineStream({
+  path: '/ws/watch',
+  summary: 'Changes of everything that one may read, in order',
+  query: WatchQuery,
+  check(_ctx, { query }) {
+    if (query.cursor !== undefined) parseCursor(query.cursor);
+  },
+  async run(ctx, { query, channel }) {
+    const { feed } = ctx;
+    const isFor = selection(ctx, query);
+    const frameFor = (change: FeedChange) => change.frame(!isTenantWide(asOfNow(ctx.principal, ctx.view)));
+    const send = (change: FeedChange): void => {
+      if (!isFor(change)) return;
+      if (channel.isFull) channel.closeSlow();
+      else channel.send(frameFor(change));
+    };
+    const start = query.cursor === undefined ? undefined : parseCursor(query.cursor);
+    channel.send({ type: 'ready', cursor: feed.cursor() });
+    if (start !== undefined) {
+      const { changes, lost } = feed.since(ctx.tenant, start);
+      if (lost) channel.send({ type: 'gap', dropped: 1 });
+      // what is made up for is sent at once, so that the live changes follow it without a seam
+      for (const change of changes) if (isFor(change)) channel.send(frameFor(change));
+    }
+    const unsubscribe = feed.subscribe({ tenant: ctx.tenant, changed: send });
+    await untilClosed(channel.signal);
+    unsubscribe();
+    return 'closed';
+  },
+});
+
+/** Which changes this reader may see and wants; rights are those of the moment of the change. */
+function selection({ principal, view }: StreamContext, query: WatchQuery): (change: FeedChange) => boolean {
+  const kinds = query.kinds === undefined ? undefined : new Set<WatchedKind>(query.kinds);
+  const { projectId } = query;
+  return ({ kind, project }) => {
+    if (kinds !== undefined && !kinds.has(kind)) return false;
+    if (projectId !== undefined && project?.meta.id !== projectId) return false;
+    const now = asOfNow(principal, view);
+    if (isTenantWide(now)) return true;
+    if (project !== undefined) return projectRole(now, project) !== undefined;
+    return kind === 'server' && view.list('project').some((one) => projectRole(now, one) !== undefined);
+  };
+}
