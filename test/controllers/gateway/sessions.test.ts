@@ -5,7 +5,7 @@ import { eventually } from '../../harness/eventually.ts';
 import { running } from '../../harness/fake-backend.ts';
 import { GatewayWorld, tenant } from '../../harness/gateway-world.ts';
 import type { TestReplica } from '../../harness/gateway-world.ts';
-import { laggingStore } from '../../harness/lagging-store.ts';
+import { LaggingStore } from '../../harness/lagging-store.ts';
 import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
 import type { RawAgent } from '../../harness/raw-agent.ts';
 import { until } from '../../harness/until.ts';
@@ -233,8 +233,8 @@ describe('SEC-55: of two sessions of one server', () => {
   });
 
   it('I-05: nothing that the older one reports is stored, although its replica knows of no newer one', async () => {
-    const lagging = laggingStore(world.store);
-    const behind = await world.replica({ store: lagging.store });
+    const lagging = new LaggingStore(world.store);
+    const behind = await world.replica({ store: lagging });
     const server = await world.server();
     const item = await world.assignment(server.id);
     const key = agentKey();
@@ -254,8 +254,8 @@ describe('SEC-55: of two sessions of one server', () => {
   });
 
   it('I-11: a replica that is behind tells no set before it has caught up with the sessions before it', async () => {
-    const lagging = laggingStore(world.store);
-    const behind = await world.replica({ store: lagging.store });
+    const lagging = new LaggingStore(world.store);
+    const behind = await world.replica({ store: lagging });
     const server = await world.server();
     const key = agentKey();
     const first = await agentOf(server, { key });

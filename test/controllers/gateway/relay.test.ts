@@ -1,0 +1,269 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import { CallError } from '../../../agent-protocol/call-error.ts';
+import { systemClock } from '../../../agent-protocol/clock.ts';
+import { encodeLogChunk } from '../../../agent-protocol/log-stream.ts';
+import type { LogChunk } from '../../../agent-protocol/logs.ts';
+import type { StreamParams } from '../../../agent-protocol/messages.ts';
+import { AgentAway, CallFailed } from '../../../controllers/gateway/agent-errors.ts';
+import { relayCall } from '../../../controllers/gateway/relay-client.ts';
+import { keys } from '../../../store/keys.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { FakeBackend } from '../../harness/fake-backend.ts';
+import { GatewayWorld, tenant } from '../../harness/gateway-world.ts';
+import type { TestReplica } from '../../harness/gateway-world.ts';
+import { until } from '../../harness/until.ts';
+
+const params: StreamParams = { kind: 'logs', follow: { workload_id: 'w', tail: 0 } };
+const never = new AbortController().signal;
+const ping = { method: 'ping' } as const;
+const options = { timeoutMs: 5000, signal: never };
+
+let world: GatewayWorld;
+let holder: TestReplica;
+let other: TestReplica;
+let backend: FakeBackend;
+let server: { id: string; token: string };
+
+beforeEach(async () => {
+  world = await GatewayWorld.start();
+  holder = await world.replica();
+  other = await world.replica();
+  backend = new FakeBackend();
+  server = await world.server();
+  await world.agent(holder, server, backend);
+  await world.connected(holder, server.id);
+  await world.connected(other, server.id);
+  await eventually(other.mirror, () => other.mirror.key(keys.replica(holder.id)));
+});
+
+afterEach(() => world[Symbol.asyncDispose]());
+
+function chunk(n: number, size = 10): LogChunk {
+  const line = {
+    seq: n,
+    timestamp: '2030-01-01T00:00:00.000Z',
+    stream: 'stdout',
+    level: 'info',
+    message: 'x'.repeat(size),
+    instance_id: 'i',
+  } as const;
+  return { lines: [line] };
+}
+
+describe.each(['held here', 'held by another replica'])('an agent that is %s', (where) => {
+  const replica = (): TestReplica => (where === 'held here' ? holder : other);
+
+  it('answers calls', async () => {
+    backend.onCall = (asked) => Promise.resolve({ asked: asked.method });
+    await expect(replica().gateway.call(tenant, server.id, ping, options)).resolves.toEqual({ asked: 'ping' });
+  });
+
+  it('fails calls with its own words', async () => {
+    backend.onCall = () => Promise.reject(new CallError('branch_not_found', 'There is no branch main'));
+    const call = replica().gateway.call(tenant, server.id, ping, options);
+    await expect(call).rejects.toBeInstanceOf(CallFailed);
+    await expect(call).rejects.toMatchObject({ code: 'branch_not_found', message: 'There is no branch main' });
+  });
+
+  it('fails calls at their deadline', async () => {
+    backend.onCall = () => new Promise(() => undefined);
+    const call = replica().gateway.call(tenant, server.id, ping, { timeoutMs: 50, signal: never });
+    await expect(call).rejects.toMatchObject({ code: 'timeout' });
+  });
+
+  it('hears of a caller that gave up', async () => {
+    const aborted = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    backend.onCall = (_, signal) => {
+      asked.resolve();
+      signal.addEventListener('abort', () => aborted.resolve());
+      return new Promise(() => undefined);
+    };
+    const stop = new AbortController();
+    const call = replica().gateway.call(tenant, server.id, ping, { timeoutMs: 200, signal: stop.signal });
+    await asked.promise;
+    stop.abort(new Error('enough'));
+    await expect(call).rejects.toThrow('enough');
+    await aborted.promise;
+  });
+
+  it('streams lines in order to the end', async () => {
+    backend.onStream = async function* () {
+      for (let n = 1; n <= 2000; n++) yield encodeLogChunk(chunk(n, 300));
+    };
+    const seqs: number[] = [];
+    for await (const { lines } of replica().gateway.stream(tenant, server.id, params, { signal: never }))
+      seqs.push(...lines.map((line) => line.seq));
+    expect(seqs).toEqual(Array.from({ length: 2000 }, (_, n) => n + 1));
+  });
+
+  it('is not pulled on for a reader that does not read', async () => {
+    let pulled = 0;
+    const ended = Promise.withResolvers<void>();
+    backend.onStream = async function* (_, signal) {
+      try {
+        while (!signal.aborted) {
+          pulled++;
+          yield encodeLogChunk(chunk(pulled, 10_000));
+        }
+      } finally {
+        ended.resolve();
+      }
+    };
+    const reader = replica().gateway.stream(tenant, server.id, params, { signal: never })[Symbol.asyncIterator]();
+    await reader.next();
+    let before = -1;
+    await until('it stands still', async () => before === (before = pulled), { everyMs: 100 });
+    expect(pulled * 10_000).toBeLessThan(3 * 256 * 1024);
+    for (let n = 0; n < 100; n++) expect((await reader.next()).done).toBe(false);
+    await reader.return?.();
+    await ended.promise;
+  });
+
+  it('fails streams with the words of the agent', async () => {
+    backend.onStream = async function* () {
+      yield encodeLogChunk(chunk(1));
+      throw new CallError('gone', 'The workload has no logs');
+    };
+    const read = async (): Promise<void> => {
+      for await (const _ of replica().gateway.stream(tenant, server.id, params, { signal: never }));
+    };
+    await expect(read()).rejects.toMatchObject({ name: 'CallFailed', code: 'gone' });
+  });
+
+  it('ends streams as away when it goes', async () => {
+    backend.onStream = async function* (_, signal) {
+      yield encodeLogChunk(chunk(1));
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    };
+    const reader = replica().gateway.stream(tenant, server.id, params, { signal: never })[Symbol.asyncIterator]();
+    await reader.next();
+    const next = reader.next();
+    const outcome = expect(next).rejects.toBeInstanceOf(AgentAway);
+    await world.delete('server', server.id);
+    const unit = world.repo.begin();
+    unit.release((await world.repo.get('server', server.id))!, 'server');
+    await unit.commit();
+    await outcome;
+  });
+
+  it('stops the source when the signal of the reader aborts', async () => {
+    const ended = Promise.withResolvers<void>();
+    backend.onStream = async function* (_, signal) {
+      try {
+        yield encodeLogChunk(chunk(1));
+        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      } finally {
+        ended.resolve();
+      }
+    };
+    const stop = new AbortController();
+    const reader = replica().gateway.stream(tenant, server.id, params, { signal: stop.signal })[Symbol.asyncIterator]();
+    await reader.next();
+    const outcome = expect(reader.next()).rejects.toThrow('enough');
+    stop.abort(new Error('enough'));
+    await outcome;
+    await ended.promise;
+  });
+});
+
+describe('an agent that is nowhere', () => {
+  it('is away at once', async () => {
+    const absent = await world.server();
+    await expect(other.gateway.call(tenant, absent.id, ping, options)).rejects.toBeInstanceOf(AgentAway);
+    const reader = other.gateway.stream(tenant, absent.id, params, { signal: never })[Symbol.asyncIterator]();
+    await expect(reader.next()).rejects.toBeInstanceOf(AgentAway);
+  });
+
+  it('is away if the replica that held it is gone without a word', async () => {
+    const key = keys.agent(tenant, server.id);
+    const live = JSON.parse((await world.store.get(key))!.value) as object;
+    const absent = await world.server();
+    const value = JSON.stringify({ ...live, replica: 'dead' });
+    await world.store.txn({
+      if: [],
+      then: [
+        { put: keys.agent(tenant, absent.id), value },
+        { put: keys.replica('dead'), value: JSON.stringify({ url: 'http://127.0.0.1:1', version: '0' }) },
+      ],
+    });
+    await eventually(other.mirror, () => other.mirror.tenant(tenant).agent(absent.id));
+    await expect(other.gateway.call(tenant, absent.id, ping, options)).rejects.toBeInstanceOf(AgentAway);
+  });
+
+  it('is away if the directory names a replica that does not hold it, after some looks', async () => {
+    const absent = await world.server();
+    const value = JSON.stringify({ replica: holder.id, session: 's', machineId: 'm' });
+    await world.store.txn({ if: [], then: [{ put: keys.agent(tenant, absent.id), value }] });
+    await eventually(other.mirror, () => other.mirror.tenant(tenant).agent(absent.id));
+    await expect(other.gateway.call(tenant, absent.id, ping, options)).rejects.toBeInstanceOf(AgentAway);
+  });
+
+  it('is found again after it moved', async () => {
+    backend.onCall = () => Promise.resolve('here');
+    await world.agent(other, { id: server.id }, backend, { bootId: 'another' });
+    await eventually(holder.mirror, () => holder.mirror.tenant(tenant).agent(server.id)?.replica === other.id);
+    await expect(holder.gateway.call(tenant, server.id, ping, options)).resolves.toBe('here');
+  });
+});
+
+describe('the relay', () => {
+  it('serves nobody without the key of the cluster', async () => {
+    const target = {
+      url: holder.url,
+      clusterKey: randomBytes(32),
+      clock: systemClock,
+      tenant,
+      server: server.id,
+    };
+    let called = false;
+    backend.onCall = () => {
+      called = true;
+      return Promise.resolve({});
+    };
+    await expect(relayCall(target, ping, 1000, never)).rejects.toMatchObject({ code: 'away' });
+    expect(called).toBe(false);
+  });
+
+  it('takes no request twice: each connection has its own challenge', async () => {
+    const open = (): Promise<{ socket: WebSocket; nonce: string }> =>
+      new Promise((resolve) => {
+        const socket = new WebSocket(`${holder.url.replace('http', 'ws')}/internal/v1/relay`, 'setpoint-relay.v1');
+        socket.once('message', (data) =>
+          resolve({ socket, nonce: (JSON.parse(String(data)) as { nonce: string }).nonce }),
+        );
+      });
+    const [one, two] = [await open(), await open()];
+    expect(one.nonce).not.toBe(two.nonce);
+    one.socket.terminate();
+    two.socket.terminate();
+  });
+
+  it('closes a connection that says something else', async () => {
+    const socket = new WebSocket(`${holder.url.replace('http', 'ws')}/internal/v1/relay`, 'setpoint-relay.v1');
+    const closed = new Promise<number>((resolve) => socket.on('close', resolve));
+    socket.on('open', () => socket.send('{"type":"open"}'));
+    expect(await closed).toBe(1002);
+  });
+});
+
+describe('a replica that stops', () => {
+  it('sends its agents away in order, to come back spread, and frees their servers', async () => {
+    const away = other.mirror.tenant(tenant);
+    await holder[Symbol.asyncDispose]();
+    await eventually(other.mirror, () => away.agent(server.id) === undefined);
+    await eventually(other.mirror, () => other.mirror.key(keys.replica(holder.id)) === undefined);
+  });
+});
+
+describe('the load of a server', () => {
+  it('is told with each beat to whoever listens', async () => {
+    const told = Promise.withResolvers<number>();
+    const stop = holder.gateway.onLoad(tenant, server.id, (load) => told.resolve(load.cores));
+    expect(await told.promise).toBe(2);
+    expect(holder.gateway.loadOf(tenant, server.id)).toMatchObject({ cores: 2 });
+    stop();
+  });
+});
