@@ -223,7 +223,7 @@ async function watch(it: {
     await fleet.settled();
     publication.release();
   } catch (error) {
-    log.error({ err: error }, 'The first look at the container engine failed');
+    if (!observer.closing) log.error({ err: error }, 'The first look at the container engine failed');
   }
 }
 
@@ -238,5 +238,5 @@ function guarded({ build, disk }: AgentOptions): RunBuild {
 
 async function versionOf({ runtime, clock }: AgentOptions, signal: AbortSignal): Promise<string> {
   using limit = deadline(clock, versionMs, 'Asking for the version of the engine', signal);
-  return runtime.version(limit.signal).catch(() => 'unknown');
+  return await runtime.version(limit.signal).catch(() => 'unknown');
 }

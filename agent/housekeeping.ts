@@ -87,7 +87,8 @@ export class Housekeeping {
     const needed = new Set<string>();
     for (const { spec } of desired.items()) if (spec.type === 'service') needed.add(spec.network);
     for (const id of observer.assignments())
-      for (const { detail } of observer.of(id)) for (const name of Object.keys(detail?.addresses ?? {})) needed.add(name);
+      for (const { detail } of observer.of(id))
+        for (const name of Object.keys(detail?.addresses ?? {})) needed.add(name);
     return needed;
   }
 

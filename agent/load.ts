@@ -56,16 +56,22 @@ export class LoadMeter {
   }
 
   async #measure(): Promise<void> {
-    const [memory, network, disk] = await Promise.all([readMemory(), readNetwork(), this.#disk().catch(() => undefined)]);
+    const [memory, network, disk] = await Promise.all([
+      readMemory(),
+      readNetwork(),
+      this.#disk().catch(() => undefined),
+    ]);
     const sample = { at: this.#clock.monotonic(), ...readProcessors(), ...network };
     const before = this.#last;
     this.#last = sample;
     const seconds = before === undefined ? 0 : (sample.at - before.at) / 1000;
-    const rate = (now: number, then: number): number => (seconds > 0 ? Math.max(0, Math.round((now - then) / seconds)) : 0);
+    const rate = (now: number, then: number): number =>
+      seconds > 0 ? Math.max(0, Math.round((now - then) / seconds)) : 0;
     const total = before === undefined ? 0 : sample.total - before.total;
     this.#load = {
       ...this.#load,
-      cpu_percent: before === undefined || total <= 0 ? 0 : Math.round(((sample.busy - before.busy) / total) * 1000) / 10,
+      cpu_percent:
+        before === undefined || total <= 0 ? 0 : Math.round(((sample.busy - before.busy) / total) * 1000) / 10,
       load1: loadavg()[0] ?? 0,
       memory_used_bytes: memory.total - memory.available,
       memory_total_bytes: memory.total,
@@ -89,7 +95,8 @@ function readProcessors(): { busy: number; total: number } {
 
 async function readMemory(): Promise<{ total: number; available: number }> {
   const text = await readFile('/proc/meminfo', 'utf8').catch(() => '');
-  const value = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0) * kibibyte;
+  const value = (name: string): number =>
+    Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0) * kibibyte;
   return { total: value('MemTotal'), available: value('MemAvailable') };
 }
 

@@ -15,6 +15,17 @@ export interface Run {
   engineRestarts: number;
 }
 
+/** The end of a process that nobody here asked for. */
+export interface Exit {
+  container: string;
+  /** Of the process that ended. */
+  startedAt: string;
+  code: number | undefined;
+  outOfMemory: boolean;
+  /** How many there had been before, should it turn out to be none. */
+  before: { exits: number; quickExits: number };
+}
+
 export interface Failure {
   code: FailureCode;
   message: string;
@@ -40,7 +51,9 @@ export interface Memory {
   policy: { container: string; restart: 'no' | 'unless-stopped' } | undefined;
   run: Run | undefined;
   /** The exit that was last counted. */
-  exit: { container: string; startedAt: string; code: number | undefined; outOfMemory: boolean } | undefined;
+  exit: Exit | undefined;
+  /** The container that this process is taking away: its exit is our own doing. */
+  stopping: string | undefined;
   /** Exits without two healthy minutes between them: sets the delay before the next start. */
   exits: number;
   /** Exits in a row of runs that never became stable. */
@@ -59,6 +72,7 @@ export const blankMemory: Memory = {
   policy: undefined,
   run: undefined,
   exit: undefined,
+  stopping: undefined,
   exits: 0,
   quickExits: 0,
   restarts: 0,
@@ -92,13 +106,24 @@ export function backoffMs(tries: number): number {
 
 /** Takes in what is seen of the container that stands for the assignment. Pure. */
 export function remember(memory: Memory, actual: Actual | undefined, now: Now): Memory {
-  const detail = actual?.detail;
+  if (actual === undefined) return forget(memory);
+  const { detail } = actual;
   if (detail === undefined) return memory;
   const known = sameContainer(memory, detail);
-  if (detail.startedAt === '' || detail.state === 'created') return known;
-  if (detail.state === 'exited' || detail.state === 'restarting' || detail.state === 'dead')
+  if (detail.startedAt === '' || detail.state === 'created' || detail.state === 'dead') return known;
+  if (detail.id === memory.stopping) return { ...known, run: detail.state === 'running' ? known.run : undefined };
+  if (detail.state === 'exited' || detail.state === 'restarting')
     return { ...countExit(known, detail, detail.finishedAt, lasted(known, detail, now), now), run: undefined };
   return forgive(seeRun(known, detail, now), now);
+}
+
+/** The container is gone. A process that was killed to remove it did not fail. */
+function forget(memory: Memory): Memory {
+  if (memory.baseline === undefined) return memory;
+  const { exit } = memory;
+  const gone = { ...memory, baseline: undefined, policy: undefined, run: undefined, stopping: undefined };
+  if (exit?.container !== memory.baseline.container) return gone;
+  return { ...gone, ...exit.before, exit: undefined, startNotBefore: 0 };
 }
 
 /** What belongs to a container goes with it; what its predecessors did stays, so that a removal resets no backoff. */
@@ -151,6 +176,7 @@ function countExit(memory: Memory, detail: ContainerDetail, finishedAt: string, 
       startedAt: detail.startedAt,
       code: finishedAt === '' ? undefined : detail.exitCode,
       outOfMemory: detail.oomKilled,
+      before: { exits: memory.exits, quickExits: memory.quickExits },
     },
     exits,
     quickExits: wasStable ? 0 : memory.quickExits + 1,
@@ -167,10 +193,5 @@ function forgive(memory: Memory, now: Now): Memory {
 
 /** What a container was made with, for comparison with itself. */
 export function settingsOf(detail: ContainerDetail): string {
-  return JSON.stringify([
-    [...detail.env].toSorted(),
-    detail.command,
-    detail.memoryBytes,
-    detail.nanoCpus,
-  ]);
+  return JSON.stringify([[...detail.env].toSorted(), detail.command, detail.memoryBytes, detail.nanoCpus]);
 }

@@ -21,8 +21,8 @@ interface Seen extends Actual {
 }
 
 const relistMs = 10_000;
-/** Every so often all are inspected: a changed limit shows in no list. */
-const inspectEvery = 6;
+/** Every so often all are inspected: a changed limit or network shows in no list. */
+const inspectMs = 30_000;
 const callMs = 30_000;
 const retryMs = { first: 200, most: 5_000 };
 const parallelInspections = 8;
@@ -43,7 +43,7 @@ export class Observer {
   readonly #removed = new Map<string, number>();
   readonly #closing = new AbortController();
   #counter = 0;
-  #lists = 0;
+  #inspectAllAt = 0;
   #running: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   #reachable = false;
@@ -69,6 +69,10 @@ export class Observer {
   /** The last list succeeded. */
   get reachable(): boolean {
     return this.#reachable;
+  }
+
+  get closing(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   /** Resolves after the first list; afterwards the picture is kept up to date until disposal. */
@@ -169,7 +173,9 @@ export class Observer {
     }
     if (!this.#reachable) this.#log.info('Container engine answers');
     this.#reachable = true;
-    const all = this.#lists++ % inspectEvery === 0;
+    const now = this.#clock.monotonic();
+    const all = now >= this.#inspectAllAt;
+    if (all) this.#inspectAllAt = now + inspectMs;
     const listed = new Set<string>();
     for (const container of containers) {
       listed.add(container.id);
@@ -191,7 +197,8 @@ export class Observer {
     if (origin === 'foreign') return;
     const known = this.#seen.get(container.id);
     if (known !== undefined && known.at > at) return;
-    const same = known !== undefined && known.container.state === container.state && known.container.name === container.name;
+    const same =
+      known !== undefined && known.container.state === container.state && known.container.name === container.name;
     this.#seen.set(container.id, {
       container,
       origin,
@@ -239,7 +246,7 @@ export class Observer {
 
   /** Events are hints: each one asks for a list, and so does every gap in them. */
   async #listen(signal: AbortSignal): Promise<void> {
-    for (let delay = retryMs.first; !signal.aborted; delay = Math.min(delay * 2, retryMs.most)) {
+    for (let delay = retryMs.first; ; delay = Math.min(delay * 2, retryMs.most)) {
       try {
         const events = this.#runtime.events(this.#server, signal)[Symbol.asyncIterator]();
         let next = events.next();

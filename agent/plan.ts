@@ -1,9 +1,9 @@
 import type { Tombstone } from './desired.ts';
+import { driftOf, imageKey } from './drift.ts';
 import { containerName } from './ledger.ts';
 import type { Memory, Now, ServiceItem } from './memory.ts';
-import { isCrashLoop, settingsOf } from './memory.ts';
+import { isCrashLoop } from './memory.ts';
 import type { Actual } from './observer.ts';
-import { labels } from './runtime/runtime.ts';
 
 /** Everything from which the next step of one service follows. */
 export interface World {
@@ -61,7 +61,8 @@ export function plan(world: World): Action | undefined {
   const keep = keeper(world);
   const surplus = actual.filter((it) => it !== keep);
   if (keep === undefined) {
-    return held(world) ?? prepare(world) ?? retireFirst(world, surplus, grace) ?? createAfterBackoff(world, desired);
+    const create: Action = { do: 'create', name: containerName(desired.spec.alias, desired.id) };
+    return held(world) ?? prepare(world) ?? retireFirst(world, surplus, grace) ?? create;
   }
   return retireFirst(world, surplus, grace) ?? advance(world, desired, keep);
 }
@@ -71,42 +72,6 @@ export function keeper(world: Pick<World, 'desired' | 'actual' | 'memory'>): Act
   const { desired } = world;
   if (desired === undefined || desired.run === 'stopped') return undefined;
   return world.actual.find((it) => driftOf(desired, it, world.memory) === undefined);
-}
-
-/** Why a container cannot stand for the assignment. */
-export function driftOf(desired: ServiceItem, actual: Actual, memory: Memory): string | undefined {
-  const { container, detail } = actual;
-  const { spec } = desired;
-  if (actual.origin === 'named') return 'made by somebody else';
-  if (container.name !== containerName(spec.alias, desired.id)) return 'name';
-  if (container.labels[labels.specHash] !== desired.spec_hash) return 'spec';
-  if ((container.labels[labels.restartToken] ?? '') !== (spec.restart_token ?? '')) return 'restart';
-  if (container.state === 'dead') return 'dead';
-  if (container.id === memory.unstartable && container.state !== 'running') return 'unstartable';
-  const { image, baseline } = memory;
-  const pinned = spec.image_digest;
-  if (pinned !== undefined && image?.of === imageKey(desired) && image.id !== container.imageId) return 'image';
-  if (detail === undefined) return undefined;
-  if (baseline?.container === container.id && baseline.settings !== settingsOf(detail)) return 'settings';
-  if (!(baseline?.container === container.id && baseline.own) && !madeAsDesired(desired, actual)) return 'settings';
-  if (container.state === 'running' && !(spec.network in detail.addresses)) return 'network';
-  return undefined;
-}
-
-/** What an image was resolved for: it need not be resolved again while this stays. */
-export function imageKey(desired: ServiceItem): string {
-  return `${desired.spec_hash} ${desired.spec.image_digest ?? ''}`;
-}
-
-function madeAsDesired({ spec }: ServiceItem, { detail }: Actual): boolean {
-  if (detail === undefined) return true;
-  const env = new Set(detail.env);
-  return (
-    Object.entries(spec.env).every(([key, value]) => env.has(`${key}=${value}`)) &&
-    (spec.command === undefined || JSON.stringify(spec.command) === JSON.stringify(detail.command)) &&
-    (spec.memory_bytes ?? 0) === detail.memoryBytes &&
-    (spec.nano_cpus ?? 0) === detail.nanoCpus
-  );
 }
 
 function held({ memory, now }: World): Action | undefined {
@@ -120,11 +85,6 @@ function prepare({ desired, memory, networkReady }: World): Action | undefined {
   return networkReady ? undefined : { do: 'ensureNetwork' };
 }
 
-function createAfterBackoff({ memory, now }: World, desired: ServiceItem): Action {
-  if (memory.startNotBefore > now.monotonic) return { do: 'wait', until: memory.startNotBefore };
-  return { do: 'create', name: containerName(desired.spec.alias, desired.id) };
-}
-
 /** Takes one container after the other away, each out of the ports first so that no request meets a closed one. */
 function retireFirst(world: World, containers: readonly Actual[], graceSeconds: number): Action | undefined {
   const [actual] = containers;
@@ -134,9 +94,9 @@ function retireFirst(world: World, containers: readonly Actual[], graceSeconds: 
   if (waiting !== undefined) return waiting;
   if (state === 'created' || state === 'exited' || state === 'dead') return { do: 'remove', id };
   if (!world.withdrawn.has(id)) return { do: 'withdraw', id };
-  const { policy } = world.memory;
   // A service that is to stay down must not be brought back by the engine, should the agent die in between.
-  if (policy?.container !== id || policy.restart !== 'no') return { do: 'setRestart', id, restart: 'no' };
+  const holding = holdEngine(world.memory, id);
+  if (holding !== undefined) return holding;
   if (state === 'paused') return { do: 'unpause', id };
   return { do: 'stop', id, graceSeconds };
 }
@@ -153,27 +113,35 @@ function advance(world: World, desired: ServiceItem, keep: Actual): Action | und
       return { do: 'start', id };
     case 'paused':
       return { do: 'unpause', id };
-    case 'running': {
-      if (wantsImage) return { do: 'resolveImage' };
-      const wanted = desired.spec.restart_policy === 'always' && !isCrashLoop(memory) ? 'unless-stopped' : 'no';
-      const known = memory.policy?.container === id ? memory.policy.restart : undefined;
-      if (!world.ready || known === wanted) return undefined;
-      return { do: 'setRestart', id, restart: wanted };
-    }
+    case 'running':
+      return wantsImage ? { do: 'resolveImage' } : keepRunning(world, desired, id);
     case 'restarting':
       // The engine retries without end and ever faster than we would.
-      return memory.quickExits >= 2 ? takeOver(memory, id) : undefined;
+      if (memory.quickExits < 2) return undefined;
+      return holdEngine(memory, id) ?? { do: 'stop', id, graceSeconds: 0 };
     default:
       if (isFinished(desired, memory)) return undefined;
-      if (memory.quickExits >= 2 && !(memory.policy?.container === id && memory.policy.restart === 'no'))
-        return { do: 'setRestart', id, restart: 'no' };
-      return memory.startNotBefore > now.monotonic ? { do: 'wait', until: memory.startNotBefore } : { do: 'start', id };
+      return (memory.quickExits >= 2 ? holdEngine(memory, id) : undefined) ?? startAfterBackoff(memory, now, id);
   }
 }
 
-function takeOver(memory: Memory, id: string): Action {
-  if (memory.policy?.container !== id || memory.policy.restart !== 'no') return { do: 'setRestart', id, restart: 'no' };
-  return { do: 'stop', id, graceSeconds: 0 };
+/** Once it proved healthy, the engine brings it back by itself: also while the agent is away, and after a reboot. */
+function keepRunning({ memory, ready }: World, desired: ServiceItem, id: string): Action | undefined {
+  const restart = desired.spec.restart_policy === 'always' && !isCrashLoop(memory) ? 'unless-stopped' : 'no';
+  return ready && !hasPolicy(memory, id, restart) ? { do: 'setRestart', id, restart } : undefined;
+}
+
+/** From here on it is restarted at our pace. */
+function holdEngine(memory: Memory, id: string): Action | undefined {
+  return hasPolicy(memory, id, 'no') ? undefined : { do: 'setRestart', id, restart: 'no' };
+}
+
+function hasPolicy({ policy }: Memory, id: string, restart: 'no' | 'unless-stopped'): boolean {
+  return policy?.container === id && policy.restart === restart;
+}
+
+function startAfterBackoff({ startNotBefore }: Memory, now: Now, id: string): Action {
+  return startNotBefore > now.monotonic ? { do: 'wait', until: startNotBefore } : { do: 'start', id };
 }
 
 /** It exited and its policy lets it be. */

@@ -16,10 +16,7 @@ export interface PortPublisher {
    * All published ports, each with the instances that it leads to; one without any is held and refuses. Atomic per
    * call. Resolves with the ports that cannot be had, each with the reason; throws when nothing could be changed.
    */
-  apply(
-    ports: ReadonlyMap<number, readonly PortBackend[]>,
-    signal: AbortSignal,
-  ): Promise<ReadonlyMap<number, string>>;
+  apply(ports: ReadonlyMap<number, readonly PortBackend[]>, signal: AbortSignal): Promise<ReadonlyMap<number, string>>;
 }
 
 /** What one assignment brings to its port. */
@@ -35,6 +32,8 @@ export interface Offer {
 const Claims = z.array(z.tuple([z.int(), z.string()]));
 
 const retryMs = 5_000;
+/** Somebody may have changed what the publisher set up. */
+const resyncMs = 30_000;
 
 /**
  * Which published port leads to which ready instances. The first workload that asks for a port has it until it asks no
@@ -126,7 +125,7 @@ export class Publication {
   }
 
   async #applyAll(): Promise<void> {
-    while (this.#stale && !this.#closing.signal.aborted) {
+    while (this.#stale) {
       this.#stale = false;
       this.#cancelRetry();
       const before = this.#snapshot();
@@ -136,15 +135,18 @@ export class Publication {
       } catch (error) {
         if (this.#closing.signal.aborted) return;
         this.#log.error({ err: error }, 'Ports cannot be published');
-        for (const [id] of this.#offers) this.#problems.set(id, 'Ports of the server cannot be published: its agent log has the cause');
+        for (const [id] of this.#offers)
+          this.#problems.set(id, 'Ports of the server cannot be published: its agent log has the cause');
         this.#published = new Map();
       }
-      if (this.#problems.size > 0)
-        this.#cancelRetry = this.#clock.timer(retryMs, () => {
+      if (this.#claims.size > 0)
+        this.#cancelRetry = this.#clock.timer(this.#problems.size > 0 ? retryMs : resyncMs, () => {
           void this.#apply();
         });
       const after = this.#snapshot();
-      const changed = [...new Set([...before.keys(), ...after.keys()])].filter((id) => before.get(id) !== after.get(id));
+      const changed = [...new Set([...before.keys(), ...after.keys()])].filter(
+        (id) => before.get(id) !== after.get(id),
+      );
       if (changed.length > 0) this.#changed(changed);
     }
   }
@@ -154,7 +156,8 @@ export class Publication {
     const wanted = new Set([...this.#offers.values()].map(({ port, workload }) => `${port} ${workload}`));
     const before = JSON.stringify([...this.#claims]);
     for (const [port, workload] of this.#claims) if (!wanted.has(`${port} ${workload}`)) this.#claims.delete(port);
-    for (const { port, workload } of this.#offers.values()) if (!this.#claims.has(port)) this.#claims.set(port, workload);
+    for (const { port, workload } of this.#offers.values())
+      if (!this.#claims.has(port)) this.#claims.set(port, workload);
     const after = JSON.stringify([...this.#claims]);
     if (after !== before) await writeAtomically(this.#path, after);
   }
@@ -169,7 +172,9 @@ export class Publication {
     this.#published = new Map();
     for (const [id, offer] of offers) {
       const owned = this.#claims.get(offer.port) === offer.workload;
-      const problem = owned ? problems.get(offer.port) : `Port ${offer.port} of the server belongs to another application`;
+      const problem = owned
+        ? problems.get(offer.port)
+        : `Port ${offer.port} of the server belongs to another application`;
       if (problem !== undefined) this.#problems.set(id, problem);
       else if (offer.backend !== undefined) this.#published.set(id, JSON.stringify(offer.backend));
     }

@@ -92,7 +92,7 @@ export class Readiness {
     let failures = 0;
     let failedBefore = false;
     let readySince: number | undefined;
-    for (let delay = firstMs; ; ) {
+    for (let delay = firstMs; ;) {
       const problem = await this.#ask(target, signal);
       if (signal.aborted) return;
       const now = this.#clock.monotonic();

@@ -1,7 +1,8 @@
 import type { WirePhase, WireReport } from '../agent-protocol/assignment.ts';
+import { imageKey } from './drift.ts';
 import { isCrashLoop } from './memory.ts';
 import type { World } from './plan.ts';
-import { imageKey, isFinished, keeper } from './plan.ts';
+import { isFinished, keeper } from './plan.ts';
 import type { Health } from './readiness.ts';
 
 export interface Circumstances {
@@ -72,7 +73,10 @@ function errorOf(it: Circumstances, ready: boolean): WireReport['error'] {
   const finishedWell = desired !== undefined && isFinished(desired, memory) && exit?.code === 0;
   if (exit !== undefined && memory.exits > 0 && !finishedWell) {
     if (exit.outOfMemory)
-      return { code: 'out_of_memory', message: `The process was killed as it used more memory than ${limitOf(it.world)}` };
+      return {
+        code: 'out_of_memory',
+        message: `The process was killed as it used more memory than ${limitOf(it.world)}`,
+      };
     const code = exit.code === undefined ? 'The process exited' : `The process exited with code ${exit.code}`;
     return { code: 'exited', message: it.lastLines === '' ? `${code} and wrote nothing` : `${code}: ${it.lastLines}` };
   }

@@ -4,6 +4,8 @@ import type { WirePhase, WireReport } from '../agent-protocol/assignment.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
 import { deadline } from './deadline.ts';
 import type { DesiredSet } from './desired.ts';
+import type { Drift } from './drift.ts';
+import { driftOf, imageKey } from './drift.ts';
 import { EventLog } from './event-log.ts';
 import type { ImageStore } from './image-store.ts';
 import type { Ledger } from './ledger.ts';
@@ -12,7 +14,7 @@ import type { Failure, Memory, Now, ServiceItem } from './memory.ts';
 import { backoffMs, blankMemory, remember } from './memory.ts';
 import type { Actual, Observer } from './observer.ts';
 import type { Action, World } from './plan.ts';
-import { driftOf, imageKey, keeper, plan } from './plan.ts';
+import { keeper, plan } from './plan.ts';
 import type { Prober } from './probe.ts';
 import type { Publication } from './publication.ts';
 import type { Subject } from './readiness.ts';
@@ -76,7 +78,14 @@ export class ServiceWorker {
     this.id = id;
     this.#deps = deps;
     this.#events = new EventLog(deps.eventSource);
-    this.#readiness = new Readiness({ clock: deps.clock, prober: deps.prober, changed: () => this.wake() });
+    this.#readiness = new Readiness({
+      clock: deps.clock,
+      prober: deps.prober,
+      changed: () => {
+        if (!this.#readiness.health.ready) this.#suspect();
+        this.wake();
+      },
+    });
   }
 
   get report(): WireReport | undefined {
@@ -144,22 +153,41 @@ export class ServiceWorker {
     }
   }
 
-  /** Looks, tells and decides. While the engine does not answer, nothing is concluded from the last picture. */
+  /** Looks, tells and decides. While the engine does not answer, only health is news. */
   #next(): Action | undefined {
-    const { observer } = this.#deps;
-    if (!observer.reachable) return undefined;
     const now = this.#now();
+    if (!this.#deps.observer.reachable) {
+      if (this.#looked) this.#show(this.#world(now));
+      return undefined;
+    }
     const before = this.#world(now);
     this.#memory = remember(this.#memory, keeper(before) ?? before.actual[0], now);
+    const cutOff = before.actual.find((it) => this.#isCutOff(it));
+    if (cutOff !== undefined) this.#memory = { ...this.#memory, unstartable: cutOff.container.id };
     const world = this.#world(now);
     this.#readiness.observe(subjectOf(world));
-    this.#publish(world);
     const action = plan({ ...world, ready: this.#readiness.health.ready });
     if (action !== undefined) this.#tellDrift(world, action);
     this.#kept = keeper(world)?.container.id ?? (world.actual.length > 0 ? this.#kept : undefined);
     this.#looked = true;
-    this.#tell(world);
+    this.#show(world);
     return action;
+  }
+
+  /** It lost its network: that shows only while it runs, and a start does not cure it. */
+  #isCutOff(actual: Actual): boolean {
+    return this.#desired !== undefined && driftOf(this.#desired, actual, this.#memory) === 'network';
+  }
+
+  /** What makes a process unreachable need not show in a list: it may have lost its network. */
+  #suspect(): void {
+    const id = this.#memory.run?.container;
+    if (id !== undefined) this.#deps.observer.refresh(id).catch(() => undefined);
+  }
+
+  #show(world: World): void {
+    this.#publish(world);
+    this.#tell(world);
   }
 
   #world(now: Now): World {
@@ -178,22 +206,26 @@ export class ServiceWorker {
     };
   }
 
-  /** The ports lead to the running, ready process, also to one that is soon to be replaced: until it is withdrawn. */
+  /** The ports lead to the process that runs and is ready, also to one that is to go: until it is withdrawn. */
   #publish(world: World): void {
+    const { publication } = this.#deps;
     const { desired } = world;
-    const port = desired?.spec.publish_port;
-    const running = world.actual.find((it) => it.container.state === 'running' && !this.#withdrawn.has(it.container.id));
-    const address = desired === undefined ? undefined : running?.detail?.addresses[desired.spec.network];
-    if (desired === undefined || port === undefined || desired.run === 'stopped') {
-      this.#deps.publication.retract(this.id);
+    const running = world.actual.find(
+      (it) => it.container.state === 'running' && !this.#withdrawn.has(it.container.id),
+    );
+    if (desired === undefined || desired.run === 'stopped') {
+      if (running === undefined) publication.retract(this.id);
       return;
     }
-    const ready = this.#readiness.health.ready && running !== undefined && address !== undefined && address !== '';
-    this.#deps.publication.offer(this.id, {
-      workload: desired.workload_id,
-      port,
-      backend: ready ? { address, port: desired.spec.port ?? port } : undefined,
-    });
+    const { publish_port: port, port: inside, network } = desired.spec;
+    if (port === undefined) {
+      publication.retract(this.id);
+      return;
+    }
+    const address = running?.detail?.addresses[network] ?? '';
+    const ready = this.#readiness.health.ready && address !== '';
+    const backend = ready ? { address, port: inside ?? port } : undefined;
+    publication.offer(this.id, { workload: desired.workload_id, port, backend });
   }
 
   #tell(world: World): void {
@@ -279,6 +311,7 @@ export class ServiceWorker {
         return this.#start(action.id, signal);
       case 'withdraw': {
         this.#withdrawn.add(action.id);
+        this.#memory = { ...this.#memory, stopping: action.id };
         if (await this.#deps.publication.withdraw(this.id)) await pause(clock, drainMs);
         return;
       }
@@ -291,12 +324,14 @@ export class ServiceWorker {
       case 'unpause': {
         using limit = deadline(clock, callMs, 'Unpausing a container', signal);
         await runtime.unpause(action.id, limit.signal);
-        return observer.refresh(action.id);
+        await observer.refresh(action.id);
+        return;
       }
       case 'stop': {
         using limit = deadline(clock, callMs + action.graceSeconds * 1000, 'Stopping a container', signal);
         await runtime.stop(action.id, action.graceSeconds, limit.signal);
-        return observer.refresh(action.id);
+        await observer.refresh(action.id);
+        return;
       }
       case 'remove': {
         using limit = deadline(clock, callMs, 'Removing a container', signal);
@@ -321,9 +356,9 @@ export class ServiceWorker {
 
   async #ensureNetwork(signal: AbortSignal): Promise<void> {
     const { runtime, server, networks, clock } = this.#deps;
-    const { spec, tenant } = this.#wanted();
+    const { spec } = this.#wanted();
     using limit = deadline(clock, callMs, 'Making a network', signal);
-    await runtime.ensureNetwork(spec.network, { [labels.server]: server, [labels.tenant]: tenant }, limit.signal);
+    await runtime.ensureNetwork(spec.network, { [labels.server]: server }, limit.signal);
     networks.add(spec.network);
   }
 
@@ -435,8 +470,8 @@ export class ServiceWorker {
 }
 
 /** What is told of a container that somebody changed; other reasons for a replacement are our own. */
-const driftTexts: Partial<Record<string, string>> = {
-  'made by somebody else': 'A container made from outside bears the name of this instance and is replaced',
+const driftTexts: Partial<Record<Drift, string>> = {
+  forged: 'A container made from outside bears the name of this instance and is replaced',
   name: 'The container was renamed from outside and is replaced',
   settings: 'The settings of the container were changed from outside and it is replaced',
   network: 'The container was taken off its network from outside and is replaced',

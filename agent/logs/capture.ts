@@ -66,7 +66,12 @@ export class Capture {
   /** A container that runs: goes on where the store ends. Does nothing if it is being read already. */
   follow(container: string, writer: Writer): void {
     if (this.#readings.has(container)) return;
-    this.#read(container, writer, () => undefined, (stop) => this.#resume(container, writer, stop));
+    this.#read(
+      container,
+      writer,
+      () => undefined,
+      (stop) => this.#resume(container, writer, stop),
+    );
   }
 
   /** Resolves when the output of an ended container is in the store, or after a moment. */

@@ -29,7 +29,8 @@ export class LineSplitter {
     const chunk = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
     const end = chunk.lastIndexOf(lineFeed);
     if (end === -1) return this.#keep(chunk);
-    const complete = this.#restBytes === 0 ? chunk.subarray(0, end) : Buffer.concat([...this.#rest, chunk.subarray(0, end)]);
+    const complete =
+      this.#restBytes === 0 ? chunk.subarray(0, end) : Buffer.concat([...this.#rest, chunk.subarray(0, end)]);
     this.#rest = [];
     this.#restBytes = 0;
     const lines = splitLines(complete);
@@ -53,7 +54,7 @@ export class LineSplitter {
     const whole = Buffer.concat(this.#rest);
     const lines: string[] = [];
     let from = 0;
-    for (; whole.length - from >= maxLineBytes; ) {
+    for (; whole.length - from >= maxLineBytes;) {
       const to = characterStart(whole, from + maxLineBytes);
       lines.push(clean(whole.toString('utf8', from, to)));
       from = to;
@@ -75,7 +76,7 @@ function cut(line: string): string[] {
   if (line.length * 3 <= maxLineBytes || Buffer.byteLength(line) <= maxLineBytes) return [line];
   const bytes = Buffer.from(line);
   const parts: string[] = [];
-  for (let from = 0; from < bytes.length; ) {
+  for (let from = 0; from < bytes.length;) {
     const to = characterStart(bytes, Math.min(from + maxLineBytes, bytes.length));
     parts.push(bytes.toString('utf8', from, to));
     from = to;

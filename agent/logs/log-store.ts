@@ -149,7 +149,7 @@ export class LogStore {
       const [only] = log.segments;
       if (only?.bytes === 0 && now - only.writtenAt > forgottenDays * dayMs) await this.#forget(id, log);
     }
-    for (let total = this.#bytes(); total > this.#options.maxBytes; ) {
+    for (let total = this.#bytes(); total > this.#options.maxBytes;) {
       const [largest] = [...this.#logs.values()].toSorted((a, b) => b.bytes - a.bytes);
       const freed = (await largest?.dropOldest()) ?? 0;
       if (freed === 0) break;

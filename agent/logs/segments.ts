@@ -43,10 +43,10 @@ export async function openSegments(folder: string): Promise<{ segments: Segment[
 }
 
 async function lastLine(file: FileHandle, size: number): Promise<{ bytes: number; line: StoredLine | undefined }> {
-  for (let end = size; end > 0; ) {
+  for (let end = size; end > 0;) {
     const start = Math.max(0, end - blockBytes);
     const block = await readExactly(file, start, end - start);
-    for (let feed = block.lastIndexOf(lineFeed); feed !== -1; ) {
+    for (let feed = block.lastIndexOf(lineFeed); feed !== -1;) {
       const before = feed === 0 ? -1 : block.lastIndexOf(lineFeed, feed - 1);
       if (before === -1 && start > 0) break;
       const line = decodeLine(block.toString('utf8', before + 1, feed));

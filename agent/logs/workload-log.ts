@@ -123,7 +123,7 @@ export class WorkloadLog {
 
   /** Some lines from the cursor on; none at the end. */
   async forward(cursor: Cursor): Promise<{ lines: StoredLine[]; cursor: Cursor }> {
-    for (let at = cursor; ; ) {
+    for (let at = cursor; ;) {
       const index = this.#segments.findIndex((it) => it.first >= at.first);
       const segment = this.#segments[index];
       if (segment === undefined) return { lines: [], cursor: at };
@@ -133,7 +133,10 @@ export class WorkloadLog {
       const block = length <= 0 ? undefined : await this.#reading(segment, (file) => readExactly(file, offset, length));
       if (block !== undefined && block.length > 0) {
         const end = block.lastIndexOf(0x0a) + 1;
-        return { lines: linesOf(block), cursor: { first: segment.first, offset: offset + (end === 0 ? block.length : end) } };
+        return {
+          lines: linesOf(block),
+          cursor: { first: segment.first, offset: offset + (end === 0 ? block.length : end) },
+        };
       }
       const following = this.#segments[this.#segments.indexOf(segment) + 1];
       if (following === undefined) return { lines: [], cursor: at };
@@ -142,12 +145,14 @@ export class WorkloadLog {
   }
 
   /** Blocks of lines from the last one back to the first; within a block in their order. `segments`: which to read. */
-  async *backward(wanted: (segment: Readonly<Segment>, following: Readonly<Segment> | undefined) => boolean): AsyncGenerator<StoredLine[]> {
+  async *backward(
+    wanted: (segment: Readonly<Segment>, following: Readonly<Segment> | undefined) => boolean,
+  ): AsyncGenerator<StoredLine[]> {
     const segments = this.#segments.map((it) => ({ ...it }));
     for (const [index, segment] of [...segments.entries()].toReversed()) {
       if (!wanted(segment, segments[index + 1])) continue;
       let rest = Buffer.alloc(0);
-      for (let end = segment.bytes; end > 0; ) {
+      for (let end = segment.bytes; end > 0;) {
         const start = Math.max(0, end - blockBytes);
         const length = end - start;
         const read = await this.#reading(segment, (file) => readExactly(file, start, length));
@@ -200,7 +205,8 @@ export class WorkloadLog {
         this.#pendingBytes -= bytes;
         this.nudge();
       } catch (error) {
-        if (this.#dropped === 0) this.#options.log.error({ err: error, folder: this.#options.folder }, 'Cannot write log');
+        if (this.#dropped === 0)
+          this.#options.log.error({ err: error, folder: this.#options.folder }, 'Cannot write log');
         this.#dropped += entries.length;
         this.#pendingBytes -= bytes;
         this.nudge();
@@ -223,7 +229,7 @@ export class WorkloadLog {
     for (const entry of entries) text += encodeLine(seq++, entry);
     const data = Buffer.from(text);
     try {
-      for (let done = 0; done < data.length; ) {
+      for (let done = 0; done < data.length;) {
         const file = this.#file;
         if (file === undefined) throw new Error('The segment is not open');
         const { bytesWritten } = await file.write(data, done, data.length - done, segment.bytes + done);
@@ -279,15 +285,12 @@ export class WorkloadLog {
     }
   }
 
-  #afterWrite(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      signal.addEventListener('abort', done, { once: true });
-      void this.#written.promise.then(done);
-      if (signal.aborted) done();
-    });
+  async #afterWrite(signal: AbortSignal): Promise<void> {
+    const aborted = Promise.withResolvers<void>();
+    const abort = (): void => aborted.resolve();
+    signal.addEventListener('abort', abort, { once: true });
+    if (signal.aborted) abort();
+    await Promise.race([this.#written.promise, aborted.promise]);
+    signal.removeEventListener('abort', abort);
   }
 }

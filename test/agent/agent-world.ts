@@ -4,10 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import type { WireAssignment, WireReport, WireService } from '../../agent-protocol/assignment.ts';
+import { makeJoinToken } from '../../agent-protocol/join-token.ts';
 import type { Agent, AgentOptions } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { containerName } from '../../agent/ledger.ts';
 import type { PortBackend, PortPublisher } from '../../agent/publication.ts';
+import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import type { MockContainer } from '../../agent/runtime/mock/mock-container.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
 import { mockProber, mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
@@ -15,10 +17,12 @@ import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 
 export const network = 'sp-0123456789ab';
-const secret = 'x'.repeat(43);
 
 /** A service item; `changes` go to the item, `spec` to its spec. */
-export function service(changes: Partial<Omit<WireAssignment, 'spec'>> = {}, spec: Partial<WireService> = {}): WireAssignment {
+export function service(
+  changes: Partial<Omit<WireAssignment, 'spec'>> = {},
+  spec: Partial<WireService> = {},
+): WireAssignment {
   return {
     id: randomUUID(),
     generation: 1,
@@ -50,18 +54,20 @@ export function nameOf(item: WireAssignment): string {
   return containerName(item.spec.type === 'service' ? item.spec.alias : '', item.id);
 }
 
-/** Ports of a machine that keeps them when the agent is away. */
-export class MockPorts implements PortPublisher {
-  ports = new Map<number, readonly PortBackend[]>();
-  /** Ports that another program has. */
-  taken = new Set<number>();
+/** Remembers where ports led, in memory of a machine that keeps them when the agent is away. */
+export class RecordedPorts implements PortPublisher {
+  readonly machine = new MockPorts();
+  readonly #publisher = this.machine.publisher();
+  /** What every application asked for. */
   readonly history: string[] = [];
 
-  async apply(ports: ReadonlyMap<number, readonly PortBackend[]>): Promise<ReadonlyMap<number, string>> {
-    await Promise.resolve();
-    this.ports = new Map([...ports].filter(([port]) => !this.taken.has(port)));
-    this.history.push(JSON.stringify([...this.ports]));
-    return new Map([...this.taken].filter((port) => ports.has(port)).map((port) => [port, `Port ${port} is in use`]));
+  async apply(
+    ports: ReadonlyMap<number, readonly PortBackend[]>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, string>> {
+    const problems = await this.#publisher.apply(ports, signal);
+    this.history.push(JSON.stringify([...ports]));
+    return problems;
   }
 }
 
@@ -69,7 +75,7 @@ export class MockPorts implements PortPublisher {
 export class AgentWorld implements AsyncDisposable {
   readonly clock = new FakeClock();
   readonly engine = new MockEngine(this.clock);
-  readonly ports = new MockPorts();
+  readonly ports = new RecordedPorts();
   readonly server = randomUUID();
   readonly dir: string;
   disk = { freeBytes: 50e9, totalBytes: 100e9 };
@@ -92,9 +98,12 @@ export class AgentWorld implements AsyncDisposable {
     return this.#agent;
   }
 
-  async start(changes: Partial<AgentOptions> = {}, runtime: ContainerRuntime = mockRuntime(this.engine)): Promise<Agent> {
+  async start(
+    changes: Partial<AgentOptions> = {},
+    runtime: ContainerRuntime = mockRuntime(this.engine),
+  ): Promise<Agent> {
     this.#agent = await startAgent({
-      joinToken: `sj_${this.server}_${secret}`,
+      joinToken: makeJoinToken(this.server, new Uint8Array(32)),
       dataDir: this.dir,
       runtime,
       ports: this.ports,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { AgentWorld, nameOf, service } from './agent-world.ts';
+import { labels } from '../../agent/runtime/runtime.ts';
+import { AgentWorld, nameOf, network, service } from './agent-world.ts';
 
 let world: AgentWorld;
 beforeEach(async () => {
@@ -7,15 +8,617 @@ beforeEach(async () => {
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
+const healthy = { port: 8080, health: { path: '/healthz' } };
+
+function done(verb: string): number {
+  return world.engine.journal.filter((it) => it.verb === verb).length;
+}
+
 describe('a service', () => {
   test('runs, becomes ready by its health check and stable ten seconds later', async () => {
     await world.start();
-    const item = service({}, { port: 8080, health: { path: '/healthz' } });
+    const item = service({}, healthy);
     await world.snapshot(item);
     await world.until('ready', () => world.report(item)?.ready === true, 2_000);
-    expect(world.report(item)).toMatchObject({ generation: 1, phase: 'running', ready: true, stable: false, restarts: 0 });
+    expect(world.report(item)).toMatchObject({
+      generation: 1,
+      phase: 'running',
+      ready: true,
+      stable: false,
+      restarts: 0,
+    });
     await world.until('stable', () => world.report(item)?.stable === true, 11_000);
     expect(world.container(item)?.mutable.restart).toBe('unless-stopped');
-    expect(world.engine.journal.filter(({ verb }) => verb === 'create')).toHaveLength(1);
+    expect(done('create')).toBe(1);
+  });
+
+  test('without a health check is ready after it ran for ten seconds', async () => {
+    await world.start();
+    const item = service();
+    await world.snapshot(item);
+    await world.until('running', () => world.report(item)?.phase === 'running', 2_000);
+    await world.pass(9_000);
+    expect(world.report(item)).toMatchObject({ ready: false, stable: false });
+    await world.until('ready', () => world.report(item)?.ready === true, 2_000);
+    expect(world.report(item)).toMatchObject({ ready: true, stable: true });
+  });
+
+  test('that never answers its health check is told to be unhealthy and is left alone', async () => {
+    world.engine.addImage('sick:1', { local: true, runs: { http: 503 } });
+    await world.start();
+    const item = service({}, { ...healthy, image: 'sick:1' });
+    await world.snapshot(item);
+    await world.until('told', () => world.report(item)?.error?.code === 'unhealthy', 40_000);
+    expect(world.report(item)).toMatchObject({
+      phase: 'running',
+      ready: false,
+      error: { code: 'unhealthy', message: 'GET /healthz answered 503' },
+    });
+    expect(done('stop')).toBe(0);
+  });
+
+  test('that fails three health checks in a row is not ready until it answers again', async () => {
+    let status = 200;
+    world.engine.addImage('moody:1', { local: true, runs: { http: () => status } });
+    await world.start();
+    const item = service({}, { ...healthy, image: 'moody:1' });
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true);
+    status = 500;
+    await world.until('unready', () => world.report(item)?.ready === false, 15_000);
+    expect(world.report(item)?.error).toEqual({ code: 'unhealthy', message: 'GET /healthz answered 500' });
+    status = 200;
+    await world.until('ready again', () => world.report(item)?.ready === true, 5_000);
+    expect(world.report(item)?.error).toBeUndefined();
+  });
+
+  test('whose image is nowhere fails with the reason and runs once the image appears', async () => {
+    await world.start();
+    const item = service({}, { image: 'missing:1' });
+    await world.snapshot(item);
+    await world.until('failed', () => world.report(item)?.phase === 'failed', 5_000);
+    expect(world.report(item)?.error).toMatchObject({ code: 'image_not_found' });
+    world.engine.addImage('missing:1', { local: true });
+    await world.until('running', () => world.report(item)?.phase === 'running');
+    expect(world.report(item)?.error).toBeUndefined();
+  });
+
+  test('is not pulled onto a disk that is nearly full', async () => {
+    world.engine.addImage('remote:1');
+    world.disk = { freeBytes: 100e6, totalBytes: 100e9 };
+    await world.start();
+    const item = service({}, { image: 'remote:1' });
+    await world.snapshot(item);
+    await world.until('told', () => world.report(item)?.error?.code === 'no_space', 5_000);
+    expect(done('pull')).toBe(0);
+    world.disk = { freeBytes: 50e9, totalBytes: 100e9 };
+    await world.until('running', () => world.report(item)?.phase === 'running');
+  });
+
+  test('is told with the digest of the image that it runs', async () => {
+    const { digest } = world.engine.addImage('pulled:1', { digest: `pulled@sha256:${'a'.repeat(64)}` });
+    await world.start();
+    const item = service({}, { image: 'pulled:1' });
+    await world.snapshot(item);
+    await world.until('running', () => world.report(item)?.phase === 'running');
+    expect(world.report(item)?.image_digest).toBe(digest);
+    // The control plane pins what was found: that changes nothing here.
+    await world.delta([{ ...item, generation: 2, spec: { ...item.spec, image_digest: digest } as typeof item.spec }]);
+    await world.until('taken up', () => world.report(item)?.generation === 2);
+    await world.pass(1_000);
+    expect(done('create')).toBe(1);
+  });
+});
+
+describe('a service that exits', () => {
+  test('at once is started with growing delays and told as a crash loop with its last output', async () => {
+    world.engine.addImage('broken:1', {
+      local: true,
+      runs: { runForMs: 100, exitCode: 1, output: [{ afterMs: 10, text: 'cannot open database', stream: 'stderr' }] },
+    });
+    await world.start();
+    const item = service({}, { image: 'broken:1' });
+    await world.snapshot(item);
+    await world.until('first exit', () => world.report(item)?.error?.code === 'exited', 5_000);
+    const { error } = world.report(item)!;
+    expect(error?.message).toBe('The process exited with code 1: cannot open database');
+    expect(world.report(item)).toMatchObject({ crash_loop: false, exit_code: 1, ready: false });
+    await world.until('crash loop', () => world.report(item)?.crash_loop === true, 15_000);
+    expect(world.report(item)?.error).toEqual(error);
+    const before = done('start');
+    await world.pass(60_000, 500);
+    expect(done('start') - before).toBeLessThanOrEqual(5);
+    expect(done('create')).toBe(1);
+    expect(world.container(item)?.mutable.restart).toBe('no');
+  });
+
+  test('is no crash loop any more once it runs', async () => {
+    world.engine.addImage('late:1', {
+      local: true,
+      runs: (start) => (start <= 3 ? { runForMs: 100, exitCode: 1 } : {}),
+    });
+    await world.start();
+    const item = service({}, { ...healthy, image: 'late:1' });
+    await world.snapshot(item);
+    await world.until('crash loop', () => world.report(item)?.crash_loop === true, 15_000);
+    await world.until('stable', () => world.report(item)?.stable === true, 60_000);
+    expect(world.report(item)).toMatchObject({ phase: 'running', crash_loop: false, restarts: 3 });
+    expect(world.report(item)?.error).toBeUndefined();
+  });
+
+  test('after it was healthy is brought back by the engine, and a crash loop is taken over from it', async () => {
+    let crashing = false;
+    world.engine.addImage('web:2', { local: true, runs: () => (crashing ? { runForMs: 50, exitCode: 3 } : {}) });
+    await world.start();
+    const item = service({}, { ...healthy, image: 'web:2' });
+    await world.snapshot(item);
+    await world.until('stable', () => world.report(item)?.stable === true, 20_000);
+    crashing = true;
+    world.engine.killByHand(world.container(item)!.id, 3);
+    await world.until('crash loop', () => world.report(item)?.crash_loop === true, 30_000);
+    await world.until('taken over', () => world.container(item)?.mutable.restart === 'no', 30_000);
+    expect(world.report(item)?.phase).toBe('running');
+    crashing = false;
+    await world.until('ready again', () => world.report(item)?.stable === true, 400_000, 500);
+    await world.until('policy', () => world.container(item)?.mutable.restart === 'unless-stopped');
+  });
+
+  test('for lack of memory says so', async () => {
+    world.engine.addImage('greedy:1', { local: true, runs: { runForMs: 100, exitCode: 137, oom: true } });
+    await world.start();
+    const item = service({}, { image: 'greedy:1', memory_bytes: 64 * 1024 * 1024 });
+    await world.snapshot(item);
+    await world.until('told', () => world.report(item)?.error?.code === 'out_of_memory', 5_000);
+    expect(world.report(item)?.error?.message).toBe(
+      'The process was killed as it used more memory than its limit of 64 MiB',
+    );
+  });
+
+  test.each([
+    { policy: 'no', exitCode: 0, phase: 'succeeded' },
+    { policy: 'no', exitCode: 2, phase: 'failed' },
+    { policy: 'on-failure', exitCode: 0, phase: 'succeeded' },
+  ] as const)(
+    'with code $exitCode and policy $policy has $phase and is not started again',
+    async ({ policy, exitCode, phase }) => {
+      world.engine.addImage('once:1', { local: true, runs: { runForMs: 500, exitCode } });
+      await world.start();
+      const item = service({}, { image: 'once:1', restart_policy: policy });
+      await world.snapshot(item);
+      await world.until('ended', () => world.report(item)?.phase === phase, 5_000);
+      await world.pass(30_000, 500);
+      expect(done('start')).toBe(1);
+      expect(world.report(item)).toMatchObject({ phase, exit_code: exitCode, ready: false });
+      expect(world.report(item)?.error?.code).toBe(exitCode === 0 ? undefined : 'exited');
+    },
+  );
+
+  test('with an error and policy on-failure is started again', async () => {
+    world.engine.addImage('flaky:1', {
+      local: true,
+      runs: (start) => (start === 1 ? { runForMs: 500, exitCode: 2 } : {}),
+    });
+    await world.start();
+    const item = service({}, { ...healthy, image: 'flaky:1', restart_policy: 'on-failure' });
+    await world.snapshot(item);
+    await world.until('stable', () => world.report(item)?.stable === true, 30_000);
+    expect(done('start')).toBe(2);
+    expect(world.container(item)?.mutable.restart).toBe('no');
+  });
+});
+
+describe('what is done to a container from outside', () => {
+  async function running(spec = {}) {
+    await world.start();
+    const item = service({}, { ...healthy, ...spec });
+    await world.snapshot(item);
+    await world.until('stable', () => world.report(item)?.stable === true, 20_000);
+    await world.pass(200);
+    return { item, id: world.container(item)!.id };
+  }
+
+  test('a removed one returns at once, without a look at the image', async () => {
+    const { item, id } = await running();
+    const asked = done('pull');
+    world.engine.removeByHand(id);
+    await world.until('back', () => world.report(item)?.ready === true && world.report(item)?.container_id !== id, 500);
+    expect(done('pull')).toBe(asked);
+    expect(world.report(item)?.events?.items).toMatchObject([{ reason: 'ContainerRemoved', drift: true }]);
+  });
+
+  test('a stopped one is started, and its report never goes back to an earlier phase', async () => {
+    const { item, id } = await running();
+    const phases = new Set<string>();
+    world.agent.backend.onReport((changed) => phases.add(world.agent.backend.report(changed)!.phase));
+    await world.engine.stopByHand(id);
+    await world.until('back', () => world.report(item)?.restarts === 1 && world.report(item)?.ready === true, 500);
+    expect(world.report(item)).toMatchObject({ container_id: id });
+    expect([...phases]).toEqual(['running']);
+    expect(world.report(item)?.events?.items).toMatchObject([{ reason: 'ContainerStopped', drift: true }]);
+  });
+
+  test('a paused one goes on', async () => {
+    const { item, id } = await running();
+    world.engine.pauseByHand(id);
+    await world.until('running', () => world.container(item)?.state === 'running', 500);
+    expect(done('create')).toBe(1);
+    expect(world.report(item)?.events?.items).toMatchObject([{ reason: 'ContainerPaused', drift: true }]);
+  });
+
+  test.each([
+    ['environment', { env: { GREETING: 'other' } }],
+    ['memory', { memoryBytes: 5_000_000 }],
+    ['command', { command: ['sleep', '1'] }],
+  ])('one whose %s was changed is replaced', async (_, change) => {
+    const { item, id } = await running();
+    world.engine.changeByHand(id, change);
+    await world.until(
+      'replaced',
+      () => world.report(item)?.ready === true && world.report(item)?.container_id !== id,
+      2_000,
+    );
+    expect(world.container(item)?.mutable.env).toEqual({ GREETING: 'hello' });
+    expect(world.report(item)?.events?.items).toMatchObject([{ reason: 'ContainerChanged', drift: true }]);
+  });
+
+  test('one made anew under the same name is replaced, whatever its labels say', async () => {
+    const { item, id } = await running();
+    const copy = world.container(item)!.mutable;
+    world.engine.down();
+    world.engine.up();
+    world.engine.removeByHand(id);
+    const forged = await world.engine.foreign({
+      name: nameOf(item),
+      image: 'web:1',
+      labels: copy.labels,
+      env: { GREETING: 'hello', EVIL: '1' },
+      network,
+      alias: 'web',
+      restart: 'no',
+    });
+    await world.until(
+      'replaced',
+      () => world.report(item)?.ready === true && ![id, forged.id].includes(world.report(item)!.container_id!),
+      15_000,
+    );
+    expect(world.engine.containers.some((it) => it.id === forged.id)).toBe(false);
+  });
+
+  test('a stranger that took the name without our labels is left alone, and the conflict is told', async () => {
+    await world.start();
+    const item = service();
+    const stranger = await world.engine.foreign({
+      name: nameOf(item),
+      image: 'web:1',
+      labels: {},
+      env: {},
+      network: 'bridge',
+      alias: 'x',
+      restart: 'no',
+    });
+    await world.snapshot(item);
+    await world.until('told', () => world.report(item)?.error?.code === 'name_taken', 5_000);
+    await world.pass(30_000, 500);
+    expect(stranger.state).toBe('running');
+    world.engine.removeByHand(stranger.id);
+    await world.until('running', () => world.report(item)?.phase === 'running', 120_000, 500);
+  });
+
+  test('a foreign container with a copy of our labels is never touched', async () => {
+    const { item } = await running();
+    const stranger = await world.engine.foreign({
+      name: 'copy',
+      image: 'web:1',
+      labels: { ...world.container(item)!.mutable.labels },
+      env: {},
+      network,
+      alias: 'x',
+      restart: 'no',
+    });
+    await world.snapshot();
+    await world.until('gone', () => world.report(item)?.gone === true, 15_000);
+    await world.pass(30_000, 500);
+    expect(stranger.state).toBe('running');
+    expect(world.engine.containers.map(({ name }) => name)).toEqual(['copy']);
+  });
+});
+
+describe('a change of what is desired', () => {
+  test('stop takes the instance out of the ports first, and it stays stopped through a reboot', async () => {
+    await world.start();
+    const item = service({}, { ...healthy, publish_port: 8080 });
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    expect(world.ports.machine.backends(8080)).toHaveLength(1);
+    await world.delta([{ ...item, generation: 2, run: 'stopped' }]);
+    await world.until('withdrawn', () => world.ports.machine.backends(8080)?.length !== 1, 1_000);
+    expect(world.container(item)?.state).toBe('running');
+    await world.until('stopped', () => world.report(item)?.phase === 'stopped', 5_000);
+    expect(world.report(item)).toMatchObject({ generation: 2, ready: false });
+    await world.engine.reboot();
+    await world.pass(15_000, 500);
+    expect(world.engine.containers.filter((it) => it.state === 'running')).toEqual([]);
+    await world.delta([{ ...item, generation: 3, run: 'running' }]);
+    await world.until('ready', () => world.report(item)?.generation === 3 && world.report(item)?.ready === true, 5_000);
+  });
+
+  test('a new restart token replaces the container once; an equal one does nothing', async () => {
+    await world.start();
+    const item = service({}, { ...healthy, restart_token: 'a' });
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    const tokens = ['b', 'c', 'd'];
+    for (const [index, token] of tokens.entries())
+      await world.delta([
+        { ...item, generation: 2 + index, spec: { ...item.spec, restart_token: token } as typeof item.spec },
+      ]);
+    await world.until(
+      'ready',
+      () => world.report(item)?.generation === 4 && world.report(item)?.ready === true,
+      10_000,
+    );
+    expect(world.container(item)?.mutable.labels[labels.restartToken]).toBe('d');
+    expect(done('create')).toBeLessThanOrEqual(3);
+    await world.snapshot({ ...item, generation: 4, spec: { ...item.spec, restart_token: 'd' } as typeof item.spec });
+    await world.pass(500);
+    const before = world.engine.journal.length;
+    await world.pass(15_000, 500);
+    expect(world.engine.journal.length).toBe(before);
+  });
+
+  test('a new spec replaces the container only once its image is there', async () => {
+    await world.start();
+    const item = service({}, healthy);
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    const id = world.container(item)!.id;
+    const next = {
+      ...item,
+      generation: 2,
+      spec_hash: 'hash-2',
+      spec: { ...item.spec, image: 'web:2' } as typeof item.spec,
+    };
+    await world.delta([next]);
+    await world.until('told', () => world.report(item)?.error?.code === 'image_not_found', 5_000);
+    expect(world.container(item)).toMatchObject({ id, state: 'running' });
+    expect(world.report(item)).toMatchObject({ generation: 2, ready: false });
+    world.engine.addImage('web:2', { pullTakesMs: 2_000 });
+    await world.until('replaced', () => world.report(item)?.ready === true, 120_000, 500);
+    expect(world.container(item)?.id).not.toBe(id);
+  });
+
+  test('a pull that is under way is given up when something else is wanted', async () => {
+    world.engine.addImage('huge:1', { pullTakesMs: 600_000 });
+    await world.start();
+    const item = service({}, { image: 'huge:1' });
+    await world.snapshot(item);
+    await world.until('pulling', () => done('pull') === 1, 5_000);
+    await world.delta([
+      { ...item, generation: 2, spec_hash: 'hash-2', spec: { ...item.spec, image: 'web:1' } as typeof item.spec },
+    ]);
+    await world.until('running', () => world.report(item)?.phase === 'running', 2_000);
+  });
+
+  test('what is dropped goes away, is told to be gone until that is acknowledged, and then forgotten', async () => {
+    await world.start();
+    const item = service({}, healthy);
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    await world.delta([], [item.id]);
+    expect(world.report(item)).toBeDefined();
+    await world.until('gone', () => world.report(item)?.gone === true, 5_000);
+    expect(world.engine.containers).toEqual([]);
+    await world.stop();
+    await world.start();
+    await world.until('still told', () => world.report(item)?.gone === true, 5_000);
+    world.agent.backend.acknowledged([world.report(item)!], new Set([item.id]));
+    await world.pass(100);
+    expect(world.report(item)?.gone).toBe(true);
+    world.agent.backend.acknowledged([world.report(item)!], new Set());
+    await world.until('forgotten', () => world.report(item) === undefined, 1_000);
+    await world.stop();
+    await world.start();
+    await world.agent.settled();
+    expect(world.agent.backend.reports()).toEqual([]);
+  });
+
+  test('an outdated copy of an item is ignored, and repeated ones change nothing', async () => {
+    await world.start();
+    const item = service({ generation: 5 }, healthy);
+    await world.snapshot(item);
+    await world.until('stable', () => world.report(item)?.stable === true, 15_000);
+    await world.pass(500);
+    const before = world.engine.journal.length;
+    const reports: string[] = [];
+    world.agent.backend.onReport((id) => reports.push(id));
+    await world.delta([{ ...item, generation: 4, spec_hash: 'old', run: 'stopped' }]);
+    await world.delta([item, item]);
+    await world.snapshot(item);
+    await world.pass(15_000, 500);
+    expect(world.engine.journal.length).toBe(before);
+    expect(reports).toEqual([]);
+    expect(world.report(item)?.generation).toBe(5);
+  });
+
+  test('two instances of one workload share its port while one takes over from the other', async () => {
+    await world.start();
+    const old = service({}, { ...healthy, publish_port: 80 });
+    const next = service({ workload_id: old.workload_id }, { ...healthy, publish_port: 80 });
+    await world.snapshot(old);
+    await world.until('ready', () => world.report(old)?.ready === true, 5_000);
+    await world.delta([next]);
+    await world.until('both', () => world.ports.machine.backends(80)?.length === 2, 5_000);
+    await world.delta([], [old.id]);
+    await world.until('gone', () => world.report(old)?.gone === true, 5_000);
+    expect(world.ports.machine.backends(80)).toEqual([{ address: world.container(next)?.address, port: 8080 }]);
+    expect(world.ports.history.filter((it) => it === '[[80,[]]]').length).toBeLessThanOrEqual(1);
+  });
+
+  test('a port that another program or workload has is told and had once it is free', async () => {
+    world.ports.machine.take(80);
+    await world.start();
+    const first = service({}, { ...healthy, publish_port: 80 });
+    await world.snapshot(first);
+    await world.until('told', () => world.report(first)?.error?.code === 'port_taken', 5_000);
+    expect(world.report(first)).toMatchObject({
+      ready: false,
+      error: { message: 'Port 80 of the server is taken by another program' },
+    });
+    world.ports.machine.free(80);
+    await world.until('ready', () => world.report(first)?.ready === true, 10_000);
+    const second = service({}, { ...healthy, publish_port: 80 });
+    await world.delta([second]);
+    await world.until('told', () => world.report(second)?.error?.code === 'port_taken', 5_000);
+    expect(world.report(first)?.ready).toBe(true);
+    await world.delta([], [first.id]);
+    await world.until('ready', () => world.report(second)?.ready === true, 10_000);
+  });
+});
+
+describe('an agent that starts again', () => {
+  test('adopts what runs: nothing is touched, readiness is known at once, ports lead on', async () => {
+    await world.start();
+    const items = [service({}, { ...healthy, publish_port: 80 }), service()];
+    await world.snapshot(...items);
+    await world.until('stable', () => items.every((it) => world.report(it)?.stable === true), 20_000);
+    await world.pass(500);
+    const ids = world.engine.containers.map(({ id }) => id);
+    const before = world.engine.journal.length;
+    const mapped = world.ports.history.length;
+    await world.stop();
+    expect(world.ports.machine.backends(80)).toHaveLength(1);
+    await world.pass(30_000, 500);
+    await world.start();
+    await world.agent.settled();
+    await world.until('ready', () => items.every((it) => world.report(it)?.stable === true), 1_000);
+    await world.pass(15_000, 500);
+    expect(world.engine.containers.map(({ id }) => id)).toEqual(ids);
+    expect(world.engine.journal.slice(before).filter(({ verb }) => verb !== 'setRestart')).toEqual([]);
+    expect(new Set(world.ports.history.slice(mapped - 1)).size).toBe(1);
+  });
+
+  test('without a control plane it removes nothing, and after a snapshot what nobody wants', async () => {
+    await world.start();
+    const item = service({}, healthy);
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    const orphan = await world.engine.foreign({
+      name: 'sp-old-11111111',
+      image: 'web:1',
+      labels: { [labels.server]: world.server, [labels.assignment]: '11111111-0000-4000-8000-000000000000' },
+      env: {},
+      network,
+      alias: 'x',
+      restart: 'no',
+    });
+    await world.stop();
+    await import('node:fs/promises').then(({ rm }) => rm(`${world.dir}/ledger`));
+    await world.start();
+    await world.pass(30_000, 500);
+    expect(orphan.state).toBe('running');
+    await world.snapshot(item);
+    await world.until('removed', () => !world.engine.containers.includes(orphan), 15_000);
+    expect(world.report(item)?.ready).toBe(true);
+    expect(done('create')).toBe(1);
+  });
+
+  test('with a damaged desired set touches nothing until it is told again', async () => {
+    await world.start();
+    const item = service({}, healthy);
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    await world.stop();
+    const { writeFile } = await import('node:fs/promises');
+    await writeFile(`${world.dir}/desired`, 'not what was written');
+    await world.start();
+    await world.pass(30_000, 500);
+    expect(world.agent.backend.position()).toBeUndefined();
+    expect(world.container(item)?.state).toBe('running');
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    expect(done('create')).toBe(1);
+  });
+
+  test('adopts a container whose creation it never saw succeed', async () => {
+    const item = service({}, healthy);
+    await world.start();
+    const creating = world.engine.create.bind(world.engine);
+    world.engine.create = (spec) => {
+      creating(spec);
+      throw new Error('The connection to the engine was lost');
+    };
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 10_000);
+    expect(world.engine.containers).toHaveLength(1);
+  });
+
+  test('keeps one of two containers of an assignment: the one with its name', async () => {
+    await world.start();
+    const item = service({}, healthy);
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    const one = world.container(item)!;
+    await world.stop();
+    const { rm } = await import('node:fs/promises');
+    await rm(`${world.dir}/ledger`);
+    const twin = await world.engine.foreign({
+      name: `sp-renamed-${item.id.slice(0, 8)}`,
+      image: 'web:1',
+      labels: { ...one.mutable.labels },
+      env: { GREETING: 'hello' },
+      network,
+      alias: 'x',
+      restart: 'no',
+    });
+    await world.start();
+    await world.until('one left', () => world.engine.containers.length === 1, 15_000);
+    expect(world.container(item)?.id).toBe(one.id);
+    expect(twin.state).not.toBe('running');
+  });
+
+  test('on a machine that was rebooted starts what the engine did not', async () => {
+    await world.start();
+    const item = service({}, { ...healthy, restart_policy: 'on-failure' });
+    await world.snapshot(item);
+    await world.until('stable', () => world.report(item)?.stable === true, 15_000);
+    await world.stop();
+    await world.engine.reboot();
+    expect(world.container(item)?.state).toBe('exited');
+    await world.start();
+    await world.until('ready', () => world.report(item)?.ready === true, 2_000);
+  });
+});
+
+describe('an engine that does not answer', () => {
+  test('stops nothing and makes nothing; what happened meanwhile is set right when it returns', async () => {
+    await world.start();
+    const [kept, lost] = [service({}, healthy), service({}, healthy)];
+    await world.snapshot(kept, lost);
+    await world.until('ready', () => [kept, lost].every((it) => world.report(it)?.ready === true), 5_000);
+    const keptId = world.container(kept)!.id;
+    world.engine.down();
+    await world.pass(20_000, 500);
+    world.engine.removeByHand(world.container(lost)!.id);
+    await world.pass(60_000, 1_000);
+    expect(world.report(kept)?.phase).toBe('running');
+    await world.until('unready', () => world.report(lost)?.ready === false, 15_000);
+    world.engine.up();
+    await world.until('back', () => [kept, lost].every((it) => world.report(it)?.ready === true), 30_000);
+    expect(world.container(kept)?.id).toBe(keptId);
+    expect(world.engine.containers).toHaveLength(2);
+  });
+
+  test('at the start: the desired set is taken and carried out later', async () => {
+    world.engine.down();
+    await world.start();
+    const item = service({}, healthy);
+    await world.snapshot(item);
+    await world.pass(15_000, 500);
+    expect(world.report(item)).toMatchObject({ phase: 'pending', ready: false });
+    await world.delta([], ['22222222-0000-4000-8000-000000000000']);
+    expect(world.report({ id: '22222222-0000-4000-8000-000000000000' })?.gone).toBeUndefined();
+    world.engine.up();
+    await world.until('ready', () => world.report(item)?.ready === true, 20_000);
+    await world.until('gone', () => world.report({ id: '22222222-0000-4000-8000-000000000000' })?.gone === true, 5_000);
   });
 });
