@@ -114,7 +114,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
       strict: false,
     }),
   );
-  const sockets = createUpgrades({ mirror, gateway });
+  const sockets = createUpgrades({ mirror, gateway, api });
   api.server.on('upgrade', sockets);
   api.server.listen(config.listen.port, config.listen.host);
   await once(api.server, 'listening');

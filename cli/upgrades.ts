@@ -12,10 +12,12 @@ export interface UpgradeTargets {
     handleUpgrade(tenant: string, request: IncomingMessage, socket: Duplex, head: Buffer): void;
     handleRelay: Handle;
   };
+  /** Answers `false` for what is no stream of a tenant. */
+  api: { handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean };
 }
 
 /** Gives each request for a WebSocket to whom it belongs: agents and replicas to the gateway, users to the API. */
-export function createUpgrades({ mirror, gateway }: UpgradeTargets): Handle {
+export function createUpgrades({ mirror, gateway, api }: UpgradeTargets): Handle {
   return (request, socket, head) => {
     const [path = ''] = (request.url ?? '').split('?');
     if (path === '/internal/v1/relay') {
@@ -25,6 +27,6 @@ export function createUpgrades({ mirror, gateway }: UpgradeTargets): Handle {
     const tenant = /^\/([^/]+)\/agent\/v1\/connect$/.exec(path)?.[1];
     if (tenant !== undefined && mirror.key(keys.tenant(tenant)) !== undefined)
       gateway.handleUpgrade(tenant, request, socket, head);
-    else refuseUpgrade(socket, 404, 'There is no such stream');
+    else if (!api.handleUpgrade(request, socket, head)) refuseUpgrade(socket, 404, 'There is no such stream');
   };
 }
