@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { isRewound, isUnavailable } from '../../../store/errors.ts';
 import { openSqlite } from '../../../store/sqlite/open.ts';
-import { after, failureOf, fill, firstOf, put } from '../../contract/store-steps.ts';
+import { after, failureOf, fill, firstOf, put, write } from '../../contract/store-steps.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { WriterProcess } from './writer-process.ts';
 
@@ -127,6 +127,21 @@ test('a file in a folder that is not there is refused', async () => {
   expect(await failureOf(openSqlite({ path: join(folder.path, 'none', 'store.db') }))).toMatchObject({
     code: 'ENOENT',
   });
+});
+
+test('compaction leaves nothing of what is deleted, and one row of what is there', async () => {
+  await using folder = await temporaryFolder();
+  const path = join(folder.path, 'store.db');
+  const store = await openSqlite({ path });
+  for (let n = 0; n < 3; n++) {
+    await write(store, { put: 'a', value: `${n}` }, { put: 'gone', value: '' });
+    await write(store, { delete: 'gone' });
+  }
+  await store.compact(await store.revision());
+  await store.close();
+  const db = new DatabaseSync(path, { readOnly: true });
+  expect(db.prepare('SELECT key, value FROM log').all()).toEqual([{ key: 'a', value: '2' }]);
+  db.close();
 });
 
 test('compaction gives space back to the disk', async () => {
