@@ -3,6 +3,7 @@ import type { Clock } from '../../store/clock.ts';
 import { committed } from '../../store/commit-failure.ts';
 import { definitionOf } from '../../store/definition.ts';
 import { conflict } from '../../store/errors.ts';
+import { jsonEqual } from '../../store/json-equal.ts';
 import type { DesiredOf, KindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { Repository, Unit } from '../../store/repo.ts';
@@ -24,6 +25,8 @@ export interface ContextScope {
   readonly view: TenantView;
   /** Reads of the runtime itself. */
   readonly world: TenantView;
+  /** Resolves when the reads show everything up to that revision. */
+  readonly reached: (revision: Revision, signal: AbortSignal) => Promise<void>;
   readonly fence: Guard;
   readonly clock: Clock;
   readonly log: Logger;
@@ -37,8 +40,8 @@ export class RunContext implements Context {
   readonly signal: AbortSignal;
   readonly #scope: ContextScope;
   readonly #key: string;
-  /** Objects as this run wrote them, which the mirror may not show yet. */
-  readonly #own = new Map<string, Resource>();
+  /** Objects that this run wrote, and where: the next write of such an object waits until the mirror shows it. */
+  readonly #own = new Map<string, Revision>();
   #written: Revision | undefined;
   #log: Logger | undefined;
 
@@ -74,12 +77,13 @@ export class RunContext implements Context {
     id: string,
     desired: DesiredOf<C>,
     owner: ReadonlyResource,
-  ): Promise<Resource<C>> {
+  ): Promise<ReadonlyResource<C>> {
     this.#mayWrite(kind);
-    const current = this.#current(kind, id);
+    const current = await this.#current(kind, id);
     if (current === undefined) return this.#create(kind, id, desired, owner);
     if (!current.meta.owners.some((ref) => isRef(ref, owner)))
       throw new Failure('NotOwned', `Cannot change ${kind} as it belongs to another owner: ${id}`);
+    if (jsonEqual(desired, current.desired)) return current;
     return this.#change('ensure', current, (draft) => replace(draft, desired));
   }
 
@@ -87,30 +91,28 @@ export class RunContext implements Context {
     kind: C,
     id: string,
     change: (draft: DesiredOf<C>) => void,
-  ): Promise<Resource<C> | undefined> {
+  ): Promise<ReadonlyResource<C> | undefined> {
     this.#mayWrite(kind);
-    const current = this.#current(kind, id);
+    const current = await this.#current(kind, id);
     return current === undefined ? undefined : this.#change('amend', current, change);
   }
 
   async retire(kind: KindName, id: string): Promise<void> {
     this.#mayWrite(kind);
-    const current = this.#current(kind, id);
+    const current = await this.#current(kind, id);
     if (current === undefined || current.meta.deletionRequestedAt !== undefined) return;
     const unit = this.#begin();
     unit.requestDelete(current);
-    await this.#commit('retire', unit);
-    this.#own.delete(name(kind, id));
+    await this.#commit('retire', unit, kind, id);
   }
 
   async waive(kind: KindName, id: string, finalizer: string): Promise<void> {
     if (!this.#scope.declared.has(kind)) this.#undeclared('waives finalizers of', kind);
-    const current = this.#current(kind, id);
+    const current = await this.#current(kind, id);
     if (current === undefined || !current.meta.finalizers.includes(finalizer)) return;
     const unit = this.#begin();
     unit.release(current, finalizer);
-    await this.#commit('waive', unit);
-    this.#own.delete(name(kind, id));
+    await this.#commit('waive', unit, kind, id);
   }
 
   event(of: ReadonlyResource, event: EventInput): void {
@@ -127,7 +129,7 @@ export class RunContext implements Context {
     id: string,
     desired: DesiredOf<C>,
     owner: ReadonlyResource,
-  ): Promise<Resource<C>> {
+  ): Promise<ReadonlyResource<C>> {
     const derived = definitionOf(kind).owners?.(desired) ?? [];
     const isDerived = derived.some((ref) => isRef(ref, owner));
     const added: OwnerRef[] = isDerived ? [] : [{ kind: owner.meta.kind, id: owner.meta.id, blocks: true }];
@@ -140,9 +142,8 @@ export class RunContext implements Context {
       unit.require(parent);
     }
     const made = unit.create(kind, id, desired, { owners: added });
-    await this.#commit('ensure', unit);
-    this.#own.set(name(kind, id), made as unknown as Resource); // the map holds resources of every kind
-    return made;
+    await this.#commit('ensure', unit, kind, id);
+    return readonly(made);
   }
 
   #parent(kind: KindName, id: string): ReadonlyResource {
@@ -155,20 +156,18 @@ export class RunContext implements Context {
     operation: WriteOperation,
     current: ReadonlyResource<C>,
     change: (draft: DesiredOf<C>) => void,
-  ): Promise<Resource<C>> {
+  ): Promise<ReadonlyResource<C>> {
     const unit = this.#begin();
     const changed = unit.change(current, change);
-    if (changed.meta.generation === current.meta.generation) return changed;
-    await this.#commit(operation, unit);
-    this.#own.set(name(current.meta.kind, current.meta.id), changed as unknown as Resource); // as above
-    return changed;
+    if (changed.meta.generation === current.meta.generation) return current;
+    await this.#commit(operation, unit, current.meta.kind, current.meta.id);
+    return readonly(changed);
   }
 
-  #current<C extends KindName>(kind: C, id: string): ReadonlyResource<C> | undefined {
-    const own = this.#own.get(name(kind, id)) as ReadonlyResource<C> | undefined; // the name holds the kind
-    const seen = this.#scope.world.get(kind, id);
-    if (own === undefined) return seen;
-    return seen !== undefined && seen.meta.desiredRevision >= own.meta.desiredRevision ? seen : own;
+  async #current<C extends KindName>(kind: C, id: string): Promise<ReadonlyResource<C> | undefined> {
+    const written = this.#own.get(name(kind, id));
+    if (written !== undefined) await this.#scope.reached(written, this.signal);
+    return this.#scope.world.get(kind, id);
   }
 
   #begin(): Unit {
@@ -178,8 +177,9 @@ export class RunContext implements Context {
     return unit;
   }
 
-  async #commit(operation: WriteOperation, unit: Unit): Promise<void> {
+  async #commit(operation: WriteOperation, unit: Unit, kind: KindName, id: string): Promise<void> {
     this.#written = committed(await unit.commit());
+    this.#own.set(name(kind, id), this.#written);
     this.#scope.wrote(operation);
   }
 
@@ -198,6 +198,10 @@ function name(kind: KindName, id: string): string {
 
 function isRef(ref: { kind: string; id: string }, it: ReadonlyResource): boolean {
   return ref.kind === it.meta.kind && ref.id === it.meta.id;
+}
+
+function readonly<C extends KindName>(it: Resource<C>): ReadonlyResource<C> {
+  return it as unknown as ReadonlyResource<C>; // what may be changed may be read, which the type system cannot see for any C
 }
 
 /** Makes the draft equal to `value`, in place. */

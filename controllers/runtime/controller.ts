@@ -3,7 +3,7 @@ import type { Clock } from '../../store/clock.ts';
 import type { KeyMeaning } from '../../store/keys.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
-import type { ConditionInput, ReadonlyResource, Ref, Resource } from '../../store/resource.ts';
+import type { ConditionInput, ReadonlyResource, Ref } from '../../store/resource.ts';
 
 /** What a reconciler says at its end. There is no boolean "requeue": every outcome names its reason. */
 export type Next =
@@ -80,13 +80,18 @@ export interface Context {
    * Creates the child or changes its desired state; equal: no write. Ids are deterministic, so that repeating it after
    * a crash finds the first one. @throws conflict, which the runtime retries silently.
    */
-  ensure<C extends KindName>(kind: C, id: string, desired: DesiredOf<C>, owner: ReadonlyResource): Promise<Resource<C>>;
+  ensure<C extends KindName>(
+    kind: C,
+    id: string,
+    desired: DesiredOf<C>,
+    owner: ReadonlyResource,
+  ): Promise<ReadonlyResource<C>>;
   /** Changes the desired state of an object that exists; `undefined` if it is gone. Equal: no write. */
   amend<C extends KindName>(
     kind: C,
     id: string,
     change: (draft: DesiredOf<C>) => void,
-  ): Promise<Resource<C> | undefined>;
+  ): Promise<ReadonlyResource<C> | undefined>;
   /** Requests deletion. Idempotent; absent is fine. */
   retire(kind: KindName, id: string): Promise<void>;
   /** Takes somebody else's finalizer off an object whose holder will never come back (a deleted server's agent). */

@@ -59,7 +59,7 @@ export class EventRecorder implements AsyncDisposable {
       this.#deps.onDropped();
       return;
     }
-    const name = `${type}/${reason}`;
+    const name = nameOf({ type, reason });
     const known = buffer.reasons.get(name);
     if (known === undefined && buffer.reasons.size >= limits.events.reasons) {
       this.#deps.onDropped();
@@ -133,12 +133,23 @@ export class EventRecorder implements AsyncDisposable {
     try {
       await this.#append(buffer, events);
     } catch (error) {
-      for (let n = 0; n < events.length; n++) onDropped();
       const { kind, id } = buffer;
+      if (isUnavailable(error) && !this.#closed) this.#keep(buffer, events);
+      else for (let n = 0; n < events.length; n++) onDropped();
       if (!isUnavailable(error)) log.warn({ kind, id, err: error }, 'Events were not written');
     }
     buffer.isQueued = false;
     this.#schedule(buffer);
+  }
+
+  /** Puts back what was not written, to be written with the next of its reason. */
+  #keep(buffer: Buffer, events: readonly Pending[]): void {
+    for (const event of events) {
+      const known = buffer.reasons.get(nameOf(event));
+      if (known === undefined) continue;
+      const { pending } = known;
+      known.pending = pending === undefined ? event : { ...pending, count: pending.count + event.count };
+    }
   }
 
   async #append({ tenant, kind, id }: Buffer, events: readonly Pending[]): Promise<void> {
@@ -163,4 +174,8 @@ export class EventRecorder implements AsyncDisposable {
     }
     throw new Error(`Events changed under every attempt to append: ${kind} ${id}`);
   }
+}
+
+function nameOf({ type, reason }: Pick<EventInput, 'type' | 'reason'>): string {
+  return `${type}/${reason}`;
 }

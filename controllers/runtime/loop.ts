@@ -360,6 +360,7 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
       repository: repository(tenant),
       view: new GuardedView(world, name, readable),
       world,
+      reached: (revision, signal) => mirror.reached(revision, signal),
       fence: this.#term.fence,
       clock,
       log: this.#log,

@@ -114,19 +114,14 @@ export function startControllers(options: ControllersOptions): Controllers {
       notify: (of, key, notification) => notifier.notify(term.fence, of, key, notification),
     };
     const started = controllers.map((controller) => new ControllerLoop(controller, term, deps));
-    try {
-      for (const loop of started) loop.start();
-      loops = started;
-      leading(true);
-      await Promise.all([
-        aborted(term.signal),
-        ...options.background.map((work) => runInBackground(work, term, shared)),
-      ]);
-    } finally {
-      leading(false);
-      loops = [];
-      await Promise.all(started.map((loop) => loop[Symbol.asyncDispose]()));
-    }
+    const background = options.background.map((work) => runInBackground(work, term, shared));
+    for (const loop of started) loop.start();
+    loops = started;
+    leading(true);
+    await aborted(term.signal);
+    leading(false);
+    loops = [];
+    await Promise.all([...background, ...started.map((loop) => loop[Symbol.asyncDispose]())]);
   }
 
   const candidate = { store, mirror, clock, random, log, name: 'controllers', replica };

@@ -1,33 +1,62 @@
-import type { Store } from '../../store/store.ts';
+import type { Revision } from '../../store/revision.ts';
+import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, Txn, TxnResult } from '../../store/store.ts';
 
-/** A store whose watches can be held back, so that a mirror on it falls behind while everything else goes on. */
-export interface LaggingStore {
-  store: Store;
-  hold(): void;
-  release(): void;
-}
+/** A real store whose watches can be held back, so that a mirror on it falls behind while everything else goes on. */
+export class LaggingStore implements Store {
+  readonly #store: Store;
+  #gate: PromiseWithResolvers<void> | undefined;
 
-export function laggingStore(inner: Store): LaggingStore {
-  let open = Promise.withResolvers<void>();
-  open.resolve();
-  async function* watch(...args: Parameters<Store['watch']>): ReturnType<Store['watch']> & AsyncGenerator {
-    for await (const batch of inner.watch(...args)) {
-      await open.promise;
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** From now on watches deliver nothing. */
+  hold(): void {
+    this.#gate ??= Promise.withResolvers();
+  }
+
+  /** Watches deliver what was held back, and go on. */
+  release(): void {
+    this.#gate?.resolve();
+    this.#gate = undefined;
+  }
+
+  async *watch(range: KeyRange, from: Revision, signal: AbortSignal): AsyncGenerator<Batch, void, void> {
+    for await (const batch of this.#store.watch(range, from, signal)) {
+      await this.#gate?.promise;
       yield batch;
     }
   }
-  const store = new Proxy(inner, {
-    get(target, name) {
-      if (name === 'watch') return watch;
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
-  return {
-    store,
-    hold() {
-      open = Promise.withResolvers();
-    },
-    release: () => open.resolve(),
-  };
+
+  get incarnation(): string {
+    return this.#store.incarnation;
+  }
+
+  get(key: string): Promise<Entry | undefined> {
+    return this.#store.get(key);
+  }
+
+  list(range: KeyRange, options?: ListOptions): Promise<Page> {
+    return this.#store.list(range, options);
+  }
+
+  txn(txn: Txn): Promise<TxnResult> {
+    return this.#store.txn(txn);
+  }
+
+  lease(ttlMs: number): Promise<Lease> {
+    return this.#store.lease(ttlMs);
+  }
+
+  revision(): Promise<Revision> {
+    return this.#store.revision();
+  }
+
+  compact(before: Revision): Promise<void> {
+    return this.#store.compact(before);
+  }
+
+  close(): Promise<void> {
+    return this.#store.close();
+  }
 }

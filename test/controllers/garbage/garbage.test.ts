@@ -74,6 +74,26 @@ test('an object that is created under an owner that is gone already is deleted',
   expect(rig.mirror.tenant(tenant).list('session')).toEqual([]);
 });
 
+test('nothing is deleted for an owner that the mirror alone does not know', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  const original = rig.store.get.bind(rig.store);
+  let asked = 0;
+  rig.store.get = async (key) => {
+    // The owner is there before the store is asked, and after the mirror was.
+    if (key === keys.desired(tenant, 'user', id('ann')) && ++asked === 1) {
+      const unit = rig.repo.begin();
+      user(unit, 'ann');
+      await unit.commit();
+    }
+    return original(key);
+  };
+  await create(rig, (unit) => session(unit, 's1', 'ann', new Date('2031-01-01')));
+  await rig.clock.advance(2 * limits.garbage.sweepMs);
+  await rig.rest();
+  expect(asked).toBe(1);
+  expect(rig.mirror.tenant(tenant).list('session')).toHaveLength(1);
+});
+
 test('what happened while nobody led is found by the first sweep', async () => {
   await using rig = await openRig();
   await create(rig, (unit) => session(unit, 's1', 'nobody', new Date('2031-01-01')));

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Context, Controller, Verdict } from '../../../controllers/runtime/controller.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
+import { settle } from '../../harness/fake-clock.ts';
 import { createProject, id, openRig, tenant, type Rig } from './rig.ts';
 
 type Project = ReadonlyResource<'project'>;
@@ -167,6 +168,24 @@ test('several writes of one run to one child build upon each other', async () =>
   expect(rig.store.conflicts).toBe(0);
 });
 
+test('a second write of one run to one child waits until the mirror shows the first', async () => {
+  const { rig, project, reconcile, errors } = await withProject();
+  await using _ = rig;
+  let amended = false;
+  const reconciled = reconcile(async (it, ctx) => {
+    rig.lag.hold();
+    await ctx.ensure('environment', child, environmentOf(project), it);
+    await ctx.amend('environment', child, (draft) => void (draft.git_branch = 'main'));
+    amended = true;
+  });
+  await settle(50);
+  expect(amended).toBe(false);
+  rig.lag.release();
+  await reconciled;
+  expect(errors).toEqual([]);
+  expect((await rig.repo.get('environment', child))?.desired.git_branch).toBe('main');
+});
+
 test('amending what is gone answers with nothing, and an equal amendment writes nothing', async () => {
   const { rig, project, reconcile } = await withProject();
   await using _ = rig;
@@ -198,6 +217,24 @@ test('retiring twice requests the deletion once; retiring and waiving what is go
     await ctx.waive('environment', child, 'environment');
   });
   expect(errors).toEqual([]);
+});
+
+test('what is retired and waived in one run is gone after it, without a conflict', async () => {
+  const { rig, project, reconcile } = await withProject();
+  await using _ = rig;
+  const many = Array.from({ length: 10 }, (__, n) => id(`env${n}`));
+  const unit = rig.repo.begin();
+  for (const of of many) unit.create('environment', of, environmentOf(project, of));
+  await unit.commit();
+  await rig.rest();
+  await reconcile(async (_it, ctx) => {
+    for (const of of many) {
+      await ctx.retire('environment', of);
+      await ctx.waive('environment', of, 'environment');
+    }
+  });
+  expect(rig.mirror.tenant(tenant).list('environment')).toEqual([]);
+  expect(rig.store.conflicts).toBe(0);
 });
 
 test('a write that loses its race is a conflict, and the next run sees what won', async () => {

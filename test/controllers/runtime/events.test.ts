@@ -131,21 +131,31 @@ test('a recorder whose term is over writes nothing', async () => {
   await recorder[Symbol.asyncDispose]();
 });
 
-test('what the store refuses is dropped and counted, and recording goes on', async () => {
-  let faulty: FaultyStore | undefined;
+test('what the store did not take is written with the next interval', async () => {
   const { rig, recorder, record, stored, dropped } = await withRecorder({
-    wrap: (store) => (faulty = new FaultyStore(store).at(1, 'fail-before-commit')),
+    wrap: (store) => new FaultyStore(store).at(1, 'fail-before-commit'),
   });
   await using _ = rig;
   record('Pulled');
   await rig.rest();
-  expect(dropped()).toBe(1);
-  expect(faulty!.transactions).toBe(1);
+  expect(stored()).toEqual([]);
+  record('Pulled', 'Again');
   await rig.clock.advance(limits.events.intervalMs);
+  await rig.rest();
+  expect(stored()).toMatchObject([{ reason: 'Pulled', count: 2, message: 'Again' }]);
+  expect(dropped()).toBe(0);
+  await recorder[Symbol.asyncDispose]();
+});
+
+test('what the store never takes is dropped and counted at the end', async () => {
+  const { rig, recorder, record, dropped } = await withRecorder({
+    wrap: (store) => new FaultyStore(store).at(1, 'fail-before-commit').at(2, 'fail-before-commit'),
+  });
+  await using _ = rig;
   record('Pulled');
   await rig.rest();
-  expect(stored()).toMatchObject([{ reason: 'Pulled', count: 1 }]);
   await recorder[Symbol.asyncDispose]();
+  expect(dropped()).toBe(1);
 });
 
 test('memory is bounded: too many reasons and too many objects are dropped and counted', async () => {

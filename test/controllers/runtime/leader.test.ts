@@ -123,17 +123,48 @@ test('a candidate takes over when the key of a dead leader goes', async () => {
   await b.stop();
 });
 
-test('what a deposed leader writes fails, whatever it does, and the object is as its successor left it', async () => {
+const oldKey = keys.leader('old');
+
+/** A leader that is not told that its term is over: its signal never aborts, the store alone knows. */
+async function startDeposable(rig: Rig, controller: Controller<'project'>): Promise<AsyncDisposable> {
+  const taken = await rig.store.txn({ if: [], then: [{ put: oldKey, value: '{}' }] });
+  const term: Term = {
+    epoch: taken.revision,
+    fence: { key: oldKey, is: 'at', revision: taken.revision },
+    signal: new AbortController().signal,
+  };
+  const loop = new ControllerLoop(controller, term, {
+    store: rig.store,
+    mirror: rig.mirror,
+    clock: new FakeClock(),
+    random: () => 0,
+    log: pino({ level: 'silent' }),
+    pool: new PQueue(),
+    metrics: controllerMetrics(new Registry()),
+    concurrency: 8,
+    strict: true,
+    repository: () => rig.repo,
+    event: () => undefined,
+    notify: async () => undefined,
+  });
+  loop.start();
+  return loop;
+}
+
+async function depose(rig: Rig): Promise<void> {
+  await rig.store.txn({ if: [], then: [{ put: oldKey, value: '{"replica":"successor"}' }] });
+  rig.store.reset();
+}
+
+test('what a deposed leader writes fails, whatever it writes', async () => {
   const attempts: { name: string; error: unknown }[] = [];
-  let resume = (): void => undefined;
-  const paused = new Promise<void>((resolve) => (resume = resolve));
-  let arrived = (): void => undefined;
-  const waiting = new Promise<void>((resolve) => (arrived = resolve));
+  const arrived = Promise.withResolvers<void>();
+  const resume = Promise.withResolvers<void>();
   let runs = 0;
-  const old = projects(async (it, ctx) => {
+  const controller = projects(async (it, ctx) => {
     if (++runs > 1) return verdict;
-    arrived();
-    await paused;
+    arrived.resolve();
+    await resume.promise;
     const writes = {
       ensure: () =>
         ctx.ensure('environment', id('env'), { project_id: it.meta.id, name: 'env', type: 'production' }, it),
@@ -151,46 +182,50 @@ test('what a deposed leader writes fails, whatever it does, and the object is as
     }
     return { ...verdict, observed: { phase: 'deleting' } };
   });
-  const frozen = new FakeClock();
   await using rig = await openRig();
   const project = await createProject(rig.repo, 'one');
   const unit = rig.repo.begin();
   unit.create('environment', id('kept'), { project_id: project, name: 'kept', type: 'production' });
   await unit.commit();
   await rig.rest();
-  const taken = await rig.store.txn({ if: [], then: [{ put: keys.leader('old'), value: '{}' }] });
-  // A leader that is not told that its term is over: its signal never aborts.
-  const term: Term = {
-    epoch: taken.revision,
-    fence: { key: keys.leader('old'), is: 'at', revision: taken.revision },
-    signal: new AbortController().signal,
-  };
-  const loop = new ControllerLoop(old, term, {
-    store: rig.store,
-    mirror: rig.mirror,
-    clock: frozen,
-    random: () => 0,
-    log: pino({ level: 'silent' }),
-    pool: new PQueue(),
-    metrics: controllerMetrics(new Registry()),
-    concurrency: 8,
-    strict: true,
-    repository: () => rig.repo,
-    event: () => undefined,
-    notify: async () => undefined,
-  });
-  loop.start();
-  await waiting;
-  await rig.store.txn({ if: [], then: [{ put: keys.leader('old'), value: '{"replica":"successor"}' }] });
-  rig.store.reset();
-  resume();
+  await using _ = await startDeposable(rig, controller);
+  await arrived.promise;
+  await depose(rig);
+  resume.resolve();
   await settle(50);
   expect(attempts.map(({ name }) => name)).toEqual(['ensure', 'amend', 'retire', 'waive']);
-  for (const { error } of attempts) expect(conflictReason(error)).toEqual({ why: 'key', key: keys.leader('old') });
+  for (const { error } of attempts) expect(conflictReason(error)).toEqual({ why: 'key', key: oldKey });
   expect(rig.store.committed).toBe(0);
   expect(rig.store.conflicts).toBeGreaterThanOrEqual(5);
   expect((await rig.repo.get('project', project))?.observed).toBeUndefined();
-  await loop[Symbol.asyncDispose]();
+});
+
+test('a deposed leader releases no finalizer', async () => {
+  const arrived = Promise.withResolvers<void>();
+  const resume = Promise.withResolvers<void>();
+  const controller: Controller<'project'> = {
+    ...projects(),
+    async finalize() {
+      arrived.resolve();
+      await resume.promise;
+      return { ...verdict, released: true };
+    },
+  };
+  await using rig = await openRig();
+  const project = await createProject(rig.repo, 'one');
+  await rig.rest();
+  const unit = rig.repo.begin();
+  unit.requestDelete((await rig.repo.get('project', project))!);
+  await unit.commit();
+  await rig.rest();
+  await using _ = await startDeposable(rig, controller);
+  await arrived.promise;
+  await depose(rig);
+  resume.resolve();
+  await settle(50);
+  expect(rig.store.committed).toBe(0);
+  expect(rig.store.conflicts).toBeGreaterThanOrEqual(1);
+  expect((await rig.repo.get('project', project))?.meta.finalizers).toEqual(['project']);
 });
 
 test('losing the leadership aborts the runs, and the next term begins with everything', async () => {

@@ -6,6 +6,7 @@ import { conflict, unavailable } from '../../../store/errors.ts';
 import { readEvents } from '../../../store/event-ring.ts';
 import { keys } from '../../../store/keys.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
+import { settle } from '../../harness/fake-clock.ts';
 import { FaultyStore } from '../../harness/faulty-store.ts';
 import { createProject, id, openRig, tenant, type Rig } from './rig.ts';
 
@@ -131,6 +132,31 @@ test('a reconcile sees what the one before wrote', async () => {
   await rig.rest();
   expect(seenChildren).toEqual([0, 1, 2, 3]);
   expect(rig.store.conflicts).toBe(0);
+});
+
+test('the next reconcile of an object waits until the mirror shows what the last one wrote', async () => {
+  const seenChildren: number[] = [];
+  const { controller, seen } = projects({
+    async each(it, ctx, n) {
+      seenChildren.push(ctx.view.by('environment', 'project', it.meta.id).length);
+      if (n === 2) {
+        rig.lag.hold();
+        await ctx.ensure('environment', id('env'), environmentOf(it.meta.id), it);
+      }
+      return active;
+    },
+  });
+  await using rig = await openRig({ controllers: [controller] });
+  await createProject(rig.repo, 'one');
+  await rig.rest();
+  rig.controllers.resync();
+  await settle();
+  rig.controllers.resync();
+  await settle(50);
+  expect(seen).toHaveLength(2);
+  rig.lag.release();
+  await rig.rest();
+  expect(seenChildren).toEqual([0, 0, 1]);
 });
 
 test('a stalled object is shown as such, and left alone until it changes', async () => {

@@ -9,6 +9,7 @@ import type { Store } from '../../../store/store.ts';
 import { uuidv5 } from '../../../store/uuid.ts';
 import { CountingStore } from '../../harness/counting-store.ts';
 import { FakeClock, settle } from '../../harness/fake-clock.ts';
+import { LaggingStore } from '../../harness/lagging-store.ts';
 
 export const tenant = 'acme';
 
@@ -28,6 +29,8 @@ export interface Rig extends AsyncDisposable {
   readonly clock: FakeClock;
   readonly store: CountingStore;
   readonly mirror: Mirror;
+  /** Holds the mirror back. */
+  readonly lag: Pick<LaggingStore, 'hold' | 'release'>;
   readonly repo: Repository;
   readonly registry: Registry;
   readonly controllers: Controllers;
@@ -44,7 +47,8 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const log = options.log ?? pino({ level: 'silent' });
   const inner = await openSqlite({ path: ':memory:', clock });
   const store = new CountingStore(inner);
-  const mirror = startMirror({ store, clock, log });
+  const lag = new LaggingStore(store);
+  const mirror = startMirror({ store: lag, clock, log });
   await mirror.ready;
   const registry = new Registry();
   const start = (
@@ -79,6 +83,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     clock,
     store,
     mirror,
+    lag,
     registry,
     controllers,
     repo: openRepository(store, tenant, clock),
