@@ -3,14 +3,14 @@ import { createHash } from 'node:crypto';
 import { readFile, realpath } from 'node:fs/promises';
 import { request } from 'node:http';
 import { createRequire } from 'node:module';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { pack, type Pack } from 'tar-stream';
 import { engineSocket } from './docker.ts';
 
 /** References of the images that tests run; they are content-addressed, so they are made once per engine. */
 export interface TestImages {
-  /** The HTTP service of `test-service.mjs`, run by the pinned Node. */
+  /** The HTTP service of `test-service.mjs`, run by the pinned Node, beside the programs of `shell`. */
   http: string;
   /** A shell and a few programs, for builds and for what must start fast. */
   shell: string;
@@ -26,13 +26,19 @@ export async function ensureTestImages(): Promise<TestImages> {
 
 async function ensureHttp(): Promise<string> {
   const node = createRequire(import.meta.url).resolve(`node-linux-${process.arch}/bin/node`);
+  const programs = new Map([...(await shellPrograms()), ['/bin/node', node]]);
   return ensureImage('http', {
-    files: new Map([...(await withLibraries(new Map([['/bin/node', node]]))), ['/service.mjs', service]]),
-    changes: ['CMD ["/bin/node", "/service.mjs"]', 'EXPOSE 8080', 'USER 65534'],
+    files: new Map([...(await withLibraries(programs)), ['/service.mjs', service]]),
+    changes: ['CMD ["/bin/node", "/service.mjs"]', 'EXPOSE 8080', 'USER 65534', 'ENV PATH=/bin'],
   });
 }
 
 async function ensureShell(): Promise<string> {
+  const files = await withLibraries(await shellPrograms());
+  return ensureImage('shell', { files, changes: ['CMD ["/bin/sleep", "infinity"]', 'ENV PATH=/bin'] });
+}
+
+async function shellPrograms(): Promise<Map<string, string>> {
   const names = [
     'sh',
     'cat',
@@ -51,12 +57,8 @@ async function ensureShell(): Promise<string> {
     'sort',
     'true',
   ];
-  const programs = new Map<string, string>();
-  for (const name of names) programs.set(`/bin/${name}`, await realpath(join('/bin', name)));
-  return ensureImage('shell', {
-    files: await withLibraries(programs),
-    changes: ['CMD ["/bin/sleep", "infinity"]', 'ENV PATH=/bin'],
-  });
+  const found = names.map(async (name) => [`/bin/${name}`, await realpath(`/bin/${name}`)] as const);
+  return new Map(await Promise.all(found));
 }
 
 interface Contents {

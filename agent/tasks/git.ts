@@ -1,0 +1,281 @@
+import { mkdir, readdir, realpath, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Clock } from '../../agent-protocol/clock.ts';
+import { OutputLimitError, run, type ProcessResult } from '../process.ts';
+import { RuntimeFailure } from '../runtime/runtime.ts';
+import { gitHostAddresses } from './git-host.ts';
+import { gitBranch, gitUrl, type GitProtocol, type ParsedGitUrl } from './git-source.ts';
+
+export interface GitOptions {
+  clock: Clock;
+  /** Beside https and ssh, which always are. */
+  protocols: readonly Exclude<GitProtocol, 'https' | 'ssh'>[];
+  /** Folders below which repositories may be taken by `file://`. */
+  fileRoots: readonly string[];
+  /** Whether a repository may lie on this machine or its link. */
+  loopback: boolean;
+  /** Of one repository at one commit; 200,000 unless told. */
+  maxFiles?: number;
+  /** Configuration file of ssh: key, known hosts. Absent: ssh has no key. */
+  sshConfig?: string;
+}
+
+export interface Checkout {
+  /** Full id of the commit. */
+  commit: string;
+  /** First line of its message, at most 200 characters. */
+  message: string;
+  committedAt: Date;
+}
+
+/** Reads repositories by the `git` program. Every repository is hostile: none of it is run or believed. */
+export interface Git {
+  /**
+   * Commit at the head of a branch.
+   * @throws RuntimeFailure `invalid_source`, `branch_not_found`, `repository_unreachable`.
+   */
+  head(url: string, branch: string, signal: AbortSignal): Promise<string>;
+  /**
+   * Puts the files of a branch's head into `folder/tree`, without history, submodules and hooks. They must be here
+   * `withinMs` milliseconds.
+   * @throws RuntimeFailure as `head`.
+   */
+  checkout(
+    source: { url: string; branch: string; withinMs: number },
+    folder: string,
+    signal: AbortSignal,
+  ): Promise<Checkout>;
+}
+
+const headMs = 30_000;
+const localMs = 120_000;
+const watchMs = 500;
+const maxPackBytes = 2 * 1024 ** 3;
+const maxTreeBytes = 4 * 1024 ** 3;
+const defaultMaxFiles = 200_000;
+const maxMessageChars = 200;
+/** Of the list of all files: long enough for so many. */
+const maxListBytes = 64 * 1024 * 1024;
+const maxTextBytes = 1024 * 1024;
+
+/** Nothing of the machine's configuration counts, nothing is asked, nothing of a repository is run. */
+const settings = [
+  'core.hooksPath=/dev/null',
+  'core.fsmonitor=false',
+  'core.attributesFile=/dev/null',
+  'credential.helper=',
+  'http.followRedirects=false',
+  'http.lowSpeedLimit=1',
+  'http.lowSpeedTime=60',
+  'fetch.recurseSubmodules=false',
+  'submodule.recurse=false',
+  'gc.auto=0',
+  'maintenance.auto=false',
+  'log.showSignature=false',
+];
+
+export function git(options: GitOptions): Git {
+  const allowed = new Set<GitProtocol>(['https', 'ssh', ...options.protocols]);
+
+  const call = async (
+    args: readonly string[],
+    limits: { url: string; ms: number; maxOutputBytes?: number; cwd?: string; pinned?: string | undefined },
+    signal: AbortSignal,
+  ): Promise<ProcessResult> => {
+    const late = new AbortController();
+    const stop = options.clock.timer(limits.ms, () =>
+      late.abort(
+        unreachable(`Repository ${limits.url} did not answer in time: git did not end within ${limits.ms / 1000} s`),
+      ),
+    );
+    const pinned = limits.pinned === undefined ? [] : [`http.curloptResolve=${limits.pinned}`];
+    try {
+      const given = {
+        args: [...[...settings, ...pinned].flatMap((setting) => ['-c', setting]), ...args],
+        env: environment(allowed, options.sshConfig),
+        maxOutputBytes: limits.maxOutputBytes ?? maxTextBytes,
+        ...(limits.cwd === undefined ? {} : { cwd: limits.cwd }),
+      };
+      return await run('git', given, AbortSignal.any([signal, late.signal]));
+    } finally {
+      stop();
+    }
+  };
+
+  /** Runs one command against a repository; a host that wants another spelling of the address gets it. */
+  const remote = async (
+    source: ParsedGitUrl,
+    args: (url: string) => readonly string[],
+    ms: number,
+    signal: AbortSignal,
+  ): Promise<ProcessResult> => {
+    const pinned = await allowedAddress(source, options);
+    const first = await call(args(source.url), { url: source.url, ms, pinned }, signal);
+    const moved = first.code !== 0 && /returned error: 30[1278]/.test(first.stderr) && !source.url.endsWith('.git');
+    return moved ? call(args(`${source.url}.git`), { url: source.url, ms, pinned }, signal) : first;
+  };
+
+  return {
+    async head(url, name, signal) {
+      const source = gitUrl(url, allowed);
+      const branch = gitBranch(name);
+      const args = (at: string): string[] => ['ls-remote', '--heads', '--', at, `refs/heads/${branch}`];
+      const answer = await remote(source, args, headMs, signal);
+      if (answer.code !== 0) throw unreadable(url, answer.stderr);
+      const line = answer.stdout.split('\n').find((one) => one.endsWith(`\trefs/heads/${branch}`));
+      const commit = line?.split('\t')[0];
+      if (commit === undefined || !isCommit(commit)) throw branchNotFound(url, branch);
+      return commit;
+    },
+
+    async checkout({ url, branch: name, withinMs }, folder, signal) {
+      const source = gitUrl(url, allowed);
+      const branch = gitBranch(name);
+      const store = join(folder, 'git');
+      const tree = join(folder, 'tree');
+      await mkdir(tree, { recursive: true });
+      const own = async (args: readonly string[], maxOutputBytes = maxTextBytes): Promise<string> => {
+        const all = [`--git-dir=${store}`, `--work-tree=${tree}`, ...args];
+        const { code, stdout, stderr } = await call(all, { url, ms: localMs, maxOutputBytes, cwd: tree }, signal);
+        if (code !== 0) throw invalid(`The files of ${url} cannot be read: ${reason(stderr)}`);
+        return stdout;
+      };
+      await own(['init', '--quiet', '--template=']);
+      const fetch = (at: string): string[] => [
+        `--git-dir=${store}`,
+        'fetch',
+        '--quiet',
+        '--depth=1',
+        '--no-tags',
+        '--no-recurse-submodules',
+        '--no-write-fetch-head',
+        '--',
+        at,
+        `+refs/heads/${branch}:refs/heads/source`,
+      ];
+      using watch = watchSize(options.clock, join(store, 'objects', 'pack'), url);
+      const fetched = await remote(source, fetch, withinMs, AbortSignal.any([signal, watch.signal]));
+      if (/couldn't find remote ref/i.test(fetched.stderr)) throw branchNotFound(url, branch);
+      if (fetched.code !== 0) throw unreadable(url, fetched.stderr);
+      const text = await own([
+        'log',
+        '-1',
+        '--no-color',
+        '--encoding=UTF-8',
+        '--format=%H%n%ct%n%s',
+        'refs/heads/source',
+      ]);
+      const [commit = '', seconds = '', message = ''] = text.split('\n');
+      await checkSize(url, options.maxFiles ?? defaultMaxFiles, () =>
+        own(['ls-tree', '-r', '-l', '-z', '--full-tree', commit], maxListBytes),
+      );
+      await own(['checkout', '--quiet', '--force', '--detach', commit, '--']);
+      return { commit, message: message.slice(0, maxMessageChars), committedAt: new Date(Number(seconds) * 1000) };
+    },
+  };
+}
+
+function environment(allowed: ReadonlySet<GitProtocol>, sshConfig: string | undefined): Record<string, string> {
+  return {
+    HOME: '/nonexistent',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_ATTR_NOSYSTEM: '1',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_ASKPASS: '/bin/false',
+    GIT_ALLOW_PROTOCOL: [...allowed].join(':'),
+    // Git hands this to a shell: it is a constant, and the path is a variable to it.
+    GIT_SSH_COMMAND: 'exec ssh -F "$SETPOINT_SSH_CONFIG" -o BatchMode=yes -o ConnectTimeout=20',
+    SETPOINT_SSH_CONFIG: sshConfig ?? '/dev/null',
+  };
+}
+
+/** @returns what https is pinned to, so that the name cannot mean another machine a moment later. */
+async function allowedAddress(source: ParsedGitUrl, options: GitOptions): Promise<string | undefined> {
+  if (source.protocol === 'file') {
+    const path = await realpath(fileURLToPath(source.url)).catch(() => undefined);
+    if (path === undefined) throw unreachable(`There is no repository at ${source.url}`);
+    if (options.fileRoots.some((root) => root === '/' || path === root || path.startsWith(`${root}/`)))
+      return undefined;
+    throw invalid(`Repositories of this server are below ${options.fileRoots.join(', ')}: ${source.url}`);
+  }
+  if (options.loopback) return undefined;
+  const addresses = await gitHostAddresses(source.host);
+  if (source.protocol === 'ssh') return undefined;
+  return `${source.host}:${source.port}:${addresses.map((one) => (one.includes(':') ? `[${one}]` : one)).join(',')}`;
+}
+
+/** Aborts when what is fetched grows too large. */
+function watchSize(clock: Clock, folder: string, url: string): { signal: AbortSignal } & Disposable {
+  const large = new AbortController();
+  let cancel = (): void => undefined;
+  let over = false;
+  const look = async (): Promise<void> => {
+    const names = await readdir(folder).catch(() => []);
+    const sizes = await Promise.all(
+      names.map((name) =>
+        stat(join(folder, name)).then(
+          ({ size }) => size,
+          () => 0,
+        ),
+      ),
+    );
+    const size = sizes.reduce((sum, one) => sum + one, 0);
+    if (size > maxPackBytes) large.abort(invalid(`Repository ${url} is larger than ${maxPackBytes} bytes`));
+    if (!over) cancel = clock.timer(watchMs, () => void look());
+  };
+  void look();
+  return {
+    signal: large.signal,
+    [Symbol.dispose]() {
+      over = true;
+      cancel();
+    },
+  };
+}
+
+/** Before anything is unpacked: a few kilobytes of git objects can stand for any number of files. */
+async function checkSize(url: string, maxFiles: number, list: () => Promise<string>): Promise<void> {
+  let files: string[];
+  try {
+    files = (await list()).split('\0').filter((one) => one !== '');
+  } catch (error) {
+    if (error instanceof OutputLimitError) throw invalid(`Repository ${url} has too many files`);
+    throw error;
+  }
+  if (files.length > maxFiles) throw invalid(`Repository ${url} has more than ${maxFiles} files`);
+  const bytes = files.reduce((sum, one) => sum + (Number(/^\S+ \S+ \S+ +(\d+)\t/.exec(one)?.[1]) || 0), 0);
+  if (bytes > maxTreeBytes) throw invalid(`The files of repository ${url} are larger than ${maxTreeBytes} bytes`);
+}
+
+function isCommit(text: string): boolean {
+  return /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/.test(text);
+}
+
+function branchNotFound(url: string, branch: string): RuntimeFailure {
+  return new RuntimeFailure('branch_not_found', `Repository ${url} has no branch ${branch}`, { retryable: false });
+}
+
+function unreadable(url: string, stderr: string): RuntimeFailure {
+  const closed = /could not read (Username|Password)|Authentication failed|Permission denied \(/i.test(stderr);
+  return unreachable(
+    `Repository ${url} cannot be read: ${closed ? 'it does not exist, or needs credentials' : reason(stderr)}`,
+  );
+}
+
+function unreachable(message: string): RuntimeFailure {
+  return new RuntimeFailure('repository_unreachable', message, { retryable: true });
+}
+
+function invalid(message: string): RuntimeFailure {
+  return new RuntimeFailure('invalid_source', message, { retryable: false });
+}
+
+/** The first complaint of git. */
+function reason(stderr: string): string {
+  const lines = stderr.split('\n').map((line) => line.trim());
+  const said =
+    lines.find((line) => /^(fatal|error|ssh):/.test(line)) ?? lines.find((line) => line !== '') ?? 'no reason given';
+  return said.replace(/^(fatal|error): /, '').slice(0, 300);
+}

@@ -1,0 +1,246 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock, type Clock } from '../../../agent-protocol/clock.ts';
+import { git, type Git, type GitOptions } from '../../../agent/tasks/git.ts';
+import { gitBranch, gitUrl, type GitProtocol } from '../../../agent/tasks/git-source.ts';
+import { openWorkFolder, type WorkFolder } from '../../../agent/tasks/work-folder.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
+import {
+  gitHttpServer,
+  gitSshServer,
+  hangingServer,
+  testRepositories,
+  type TestRepositories,
+  type TestRepository,
+} from '../../harness/git-server.ts';
+
+const signal = (): AbortSignal => AbortSignal.timeout(60_000);
+
+let repositories: TestRepositories;
+let shop: TestRepository;
+let head: string;
+let work: WorkFolder;
+
+const open = (changes: Partial<GitOptions> = {}, clock: Clock = systemClock): Git =>
+  git({ clock, protocols: ['http', 'file'], fileRoots: [repositories.folder], loopback: true, ...changes });
+
+beforeAll(async () => {
+  repositories = await testRepositories();
+  work = await openWorkFolder(join(repositories.folder, 'work'));
+  shop = await repositories.create('shop');
+  await shop.commit({ old: 'old' });
+  head = await shop.commit(
+    { 'app/main.js': 'hello', 'bin/run': { executable: '#!/bin/sh' }, current: { link: 'app/main.js' } },
+    { message: `First line ${'x'.repeat(300)}\n\nThe rest` },
+  );
+  await shop.commit({ other: 'other' }, { branch: 'feature/x' });
+});
+afterAll(async () => {
+  await repositories[Symbol.asyncDispose]();
+});
+
+async function fails(working: Promise<unknown>): Promise<{ code: string; message: string; retryable: boolean }> {
+  return working.then(
+    () => Promise.reject(new Error('It did not fail')),
+    (error: unknown) => error as { code: string; message: string; retryable: boolean },
+  );
+}
+
+describe('a repository', () => {
+  test('is checked out by folder, by HTTP and by ssh', async () => {
+    await using http = await gitHttpServer(repositories);
+    await using ssh = await gitSshServer(repositories);
+    const client = open({ sshConfig: ssh.config });
+    for (const url of [shop.fileUrl, `${http.url}/shop.git`, `${http.url}/shop`, `${ssh.url}/shop.git`]) {
+      await using folder = await work.make();
+      const checkout = await client.checkout({ url, branch: 'main', withinMs: 60_000 }, folder.path, signal());
+      expect(checkout.commit, url).toBe(head);
+      expect(checkout.message).toBe(`First line ${'x'.repeat(189)}`);
+      expect(await readFile(join(folder.path, 'tree/app/main.js'), 'utf8')).toBe('hello');
+      expect((await stat(join(folder.path, 'tree/bin/run'))).mode & 0o111).not.toBe(0);
+      expect((await readdir(join(folder.path, 'tree'))).toSorted()).toEqual(['app', 'bin', 'current']);
+      expect(await client.head(url, 'main', signal())).toBe(head);
+    }
+  });
+
+  test('is read at the branch that was asked for', async () => {
+    await using folder = await work.make();
+    await open().checkout({ url: shop.fileUrl, branch: 'feature/x', withinMs: 60_000 }, folder.path, signal());
+    expect(await readdir(join(folder.path, 'tree'))).toEqual(['other']);
+  });
+
+  test('that has no such branch says so', async () => {
+    await using folder = await work.make();
+    const missing = {
+      code: 'branch_not_found',
+      retryable: false,
+      message: `Repository ${shop.fileUrl} has no branch absent`,
+    };
+    expect(await fails(open().head(shop.fileUrl, 'absent', signal()))).toMatchObject(missing);
+    expect(
+      await fails(open().checkout({ url: shop.fileUrl, branch: 'absent', withinMs: 60_000 }, folder.path, signal())),
+    ).toMatchObject(missing);
+  });
+
+  test('that is not there, or is closed, is unreachable', async () => {
+    await using http = await gitHttpServer(repositories);
+    await using ssh = await gitSshServer(repositories);
+    for (const url of [
+      `file://${repositories.folder}/absent.git`,
+      `${http.url}/absent.git`,
+      'http://127.0.0.1:1/shop.git',
+      `${ssh.url}/shop.git`, // without a key
+    ]) {
+      expect(await fails(open().head(url, 'main', signal())), url).toMatchObject({
+        code: 'repository_unreachable',
+        retryable: true,
+      });
+    }
+  });
+
+  test('that never answers is unreachable at the deadline, and no process is left', async () => {
+    await using server = await hangingServer();
+    await using folder = await work.make();
+    const clock = new FakeClock();
+    const url = `${server.url}/shop.git`;
+    const failing = fails(open({}, clock).checkout({ url, branch: 'main', withinMs: 60_000 }, folder.path, signal()));
+    await server.connected;
+    await clock.advance(60_000);
+    expect(await failing).toMatchObject({
+      code: 'repository_unreachable',
+      message: `Repository ${url} did not answer in time: git did not end within 60 s`,
+    });
+    expect(await processesNaming(url)).toEqual([]);
+  });
+
+  test('is given up with the reason of the signal, and no process is left', async () => {
+    await using server = await hangingServer();
+    const enough = new AbortController();
+    const url = `${server.url}/shop.git`;
+    const failing = fails(open().head(url, 'main', enough.signal));
+    await server.connected;
+    enough.abort(new Error('Enough'));
+    expect((await failing).message).toBe('Enough');
+    expect(await processesNaming(url)).toEqual([]);
+  });
+
+  test('that stands for too many files is refused before they are unpacked', async () => {
+    const bomb = await repositories.create('bomb');
+    await bomb.commit(Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`${n}/${'x'.repeat(200)}`, 'x'])));
+    await using folder = await work.make();
+    const small = git({ clock: systemClock, protocols: ['file'], fileRoots: ['/'], loopback: true, maxFiles: 100 });
+    expect(
+      await fails(small.checkout({ url: bomb.fileUrl, branch: 'main', withinMs: 60_000 }, folder.path, signal())),
+    ).toMatchObject({
+      code: 'invalid_source',
+      message: `Repository ${bomb.fileUrl} has more than 100 files`,
+    });
+    expect(await readdir(join(folder.path, 'tree'))).toEqual([]);
+  });
+});
+
+describe('SEC-02 an address of a repository', () => {
+  const all = new Set<GitProtocol>(['https', 'ssh', 'http', 'file']);
+
+  test.each([
+    'https://example.com/shop.git',
+    'https://git.example.com:8443/group/sub-group/shop',
+    'ssh://git@example.com/shop.git',
+    'ssh://git@example.com:2222/~user/shop.git',
+    'git@example.com:group/shop.git',
+    'http://127.0.0.1:3000/shop',
+    'file:///srv/git/shop.git',
+    'https://[2001:db8::1]/shop.git',
+  ])('may be %s', (url) => {
+    expect(gitUrl(url, all).url).toBe(url);
+  });
+
+  test.each([
+    '',
+    '--upload-pack=touch /tmp/x',
+    '-oProxyCommand=x',
+    'ext::sh -c id',
+    'fd::17',
+    '/etc/passwd',
+    '../shop',
+    'shop.git',
+    'https://user:password@example.com/shop.git',
+    'https://token@example.com/shop.git',
+    'ssh://-oProxyCommand=x/shop.git',
+    'ssh://git@-oProxyCommand=x/shop.git',
+    '-oProxyCommand=x@example.com:shop.git',
+    'git@example.com:-x',
+    'ssh://git@example.com/-x',
+    'git@-oProxyCommand=x:shop',
+    'https://example.com/shop.git\n--upload-pack=x',
+    'https://example.com/shop git',
+    'https://example.com/../../etc',
+    'https://example.com/$(id)',
+    'https://example.com/`id`',
+    'file:///srv/../etc/passwd',
+    'ftp://example.com/shop.git',
+    `https://example.com/${'x'.repeat(512)}`,
+  ])('may not be %j', (url) => {
+    expect(() => gitUrl(url, all)).toThrow(expect.objectContaining({ code: 'invalid_source', retryable: false }));
+  });
+
+  test('is refused by a protocol that this server does not allow', async () => {
+    const strict = open({ protocols: [] });
+    expect(await fails(strict.head(shop.fileUrl, 'main', signal()))).toMatchObject({
+      code: 'invalid_source',
+      message: `Repositories may not be fetched by file on this server: ${shop.fileUrl}`,
+    });
+    const elsewhere = open({ fileRoots: ['/srv/git'] });
+    expect(await fails(elsewhere.head(shop.fileUrl, 'main', signal()))).toMatchObject({ code: 'invalid_source' });
+  });
+
+  test('SEC-10 does not lead to this machine or to the metadata of its cloud', async () => {
+    const strict = open({ protocols: ['http'], loopback: false });
+    for (const host of ['127.0.0.1', 'localhost', '169.254.169.254', '0.0.0.0', '[::1]', '[::ffff:127.0.0.1]']) {
+      expect(await fails(strict.head(`http://${host}/shop.git`, 'main', signal())), host).toMatchObject({
+        code: 'invalid_source',
+      });
+    }
+  });
+});
+
+describe('SEC-02 a branch', () => {
+  test.each(['main', 'feature/x', 'v1.2.3', 'fix#12', 'ünïcode', 'a@b'])('may be %s', (name) => {
+    expect(gitBranch(name)).toBe(name);
+  });
+
+  test.each([
+    '',
+    '-x',
+    '--upload-pack=x',
+    'a..b',
+    'a b',
+    'a~1',
+    'a^',
+    'a:b',
+    'a?',
+    'a*',
+    'a[b',
+    'a\\b',
+    '@',
+    'a@{1}',
+    'a.lock',
+    'a/.b',
+    '/a',
+    'a/',
+    'a//b',
+    'a.',
+    'a\n',
+    'x'.repeat(201),
+  ])('may not be %j', (name) => {
+    expect(() => gitBranch(name)).toThrow(expect.objectContaining({ code: 'invalid_source' }));
+  });
+});
+
+/** Command lines of this machine's processes that contain the text. */
+async function processesNaming(text: string): Promise<string[]> {
+  const ids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const lines = await Promise.all(ids.map((id) => readFile(`/proc/${id}/cmdline`, 'utf8').catch(() => '')));
+  return lines.filter((line) => line.includes(text));
+}

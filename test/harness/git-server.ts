@@ -1,0 +1,257 @@
+import { execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createConnection, createServer as createSocketServer, type AddressInfo, type Socket } from 'node:net';
+import { tmpdir, userInfo } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { until } from './until.ts';
+
+const exec = promisify(execFile);
+
+/** What a commit consists of: text, an executable, or a symbolic link to somewhere. */
+export type GitFiles = Readonly<Record<string, string | { executable: string } | { link: string }>>;
+
+export interface TestRepository {
+  /** Of the bare repository. */
+  path: string;
+  /** Address without transport: by its folder. */
+  fileUrl: string;
+  /** Replaces all files of the branch by these; answers with the commit's id. */
+  commit(files: GitFiles, options?: { branch?: string; message?: string }): Promise<string>;
+}
+
+/** A folder of real repositories. */
+export interface TestRepositories extends AsyncDisposable {
+  folder: string;
+  create(name: string): Promise<TestRepository>;
+}
+
+const identity = ['-c', 'user.name=Test', '-c', 'user.email=test@example.invalid', '-c', 'commit.gpgsign=false'];
+
+export async function testRepositories(): Promise<TestRepositories> {
+  const folder = await mkdtemp(join(tmpdir(), 'setpoint-git-'));
+  return {
+    folder,
+    async create(name) {
+      const path = join(folder, `${name}.git`);
+      await exec('git', ['init', '--quiet', '--bare', '--initial-branch=main', path]);
+      return { path, fileUrl: `file://${path}`, commit: (files, options) => commit(path, files, options) };
+    },
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+async function commit(
+  repository: string,
+  files: GitFiles,
+  { branch = 'main', message = 'Change' }: { branch?: string; message?: string } = {},
+): Promise<string> {
+  const tree = await mkdtemp(join(tmpdir(), 'setpoint-git-tree-'));
+  const git = async (...args: string[]): Promise<string> =>
+    (await exec('git', [...identity, '-C', tree, ...args])).stdout.trim();
+  try {
+    await git('init', '--quiet', `--initial-branch=${branch}`);
+    for (const [name, content] of Object.entries(files)) {
+      const path = join(tree, name);
+      await mkdir(dirname(path), { recursive: true });
+      if (typeof content === 'string') await writeFile(path, content);
+      else if ('link' in content) await symlink(content.link, path);
+      else {
+        await writeFile(path, content.executable);
+        await chmod(path, 0o755);
+      }
+    }
+    await git('add', '--all', '--force');
+    await git('commit', '--quiet', '--allow-empty', '-m', message);
+    await git('push', '--quiet', '--force', repository, `HEAD:refs/heads/${branch}`);
+    return await git('rev-parse', 'HEAD');
+  } finally {
+    await rm(tree, { recursive: true });
+  }
+}
+
+export interface TestGitServer extends AsyncDisposable {
+  /** Address of the folder; a repository is `<url>/<name>.git`. */
+  url: string;
+}
+
+/** Serves the repositories by git's own smart HTTP; without `.git` at the end it sends to the address with it. */
+export async function gitHttpServer({ folder }: TestRepositories): Promise<TestGitServer> {
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '/', 'http://localhost');
+    const bare = /^\/([^/.]+)\/(.*)$/.exec(url.pathname);
+    if (bare) response.writeHead(301, { location: `/${bare[1]}.git/${bare[2]}${url.search}` }).end();
+    else backend(folder, url, request, response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** One request by CGI. */
+function backend(folder: string, url: URL, request: IncomingMessage, response: ServerResponse): void {
+  const child = spawn('git', ['http-backend'], {
+    env: {
+      PATH: process.env['PATH'],
+      GIT_PROJECT_ROOT: folder,
+      GIT_HTTP_EXPORT_ALL: '1',
+      REQUEST_METHOD: request.method,
+      PATH_INFO: url.pathname,
+      QUERY_STRING: url.search.slice(1),
+      CONTENT_TYPE: request.headers['content-type'] ?? '',
+      HTTP_CONTENT_ENCODING: request.headers['content-encoding'] ?? '',
+      GIT_PROTOCOL: String(request.headers['git-protocol'] ?? ''),
+    },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  request.pipe(child.stdin);
+  child.stdin.on('error', () => undefined);
+  let head = Buffer.alloc(0);
+  child.stdout.on('data', (chunk: Buffer) => {
+    if (response.headersSent) return void response.write(chunk);
+    head = Buffer.concat([head, chunk]);
+    const end = head.indexOf('\r\n\r\n');
+    if (end === -1) return undefined;
+    const headers = head
+      .toString('latin1', 0, end)
+      .split('\r\n')
+      .map((line) => line.split(': ') as [string, string]);
+    const status = Number(headers.find(([name]) => name === 'Status')?.[1]?.slice(0, 3) ?? 200);
+    response.writeHead(status, headers.filter(([name]) => name !== 'Status').flat());
+    return void response.write(head.subarray(end + 4));
+  });
+  child.stdout.on('end', () => response.end());
+}
+
+/** Repositories by HTTP, for tests that go in by the API. */
+export interface GitServer extends TestGitServer {
+  /** A new repository with one commit on `main`; `head` is its id. */
+  repository(
+    files: GitFiles,
+    options?: { symlinks?: Readonly<Record<string, string>> },
+  ): Promise<{ url: string; head: string; commit: TestRepository['commit'] }>;
+  /** A server that accepts connections and never says anything; it ends with this one. */
+  hanging(): Promise<{ url: string }>;
+}
+
+export async function startGitServer(): Promise<GitServer> {
+  await using started = new AsyncDisposableStack();
+  const repositories = started.use(await testRepositories());
+  const { url } = started.use(await gitHttpServer(repositories));
+  const all = started.move();
+  return {
+    url,
+    async repository(files, { symlinks = {} } = {}) {
+      const name = randomUUID();
+      const made = await repositories.create(name);
+      const links = Object.entries(symlinks).map(([path, link]) => [path, { link }] as const);
+      const head = await made.commit({ ...files, ...Object.fromEntries(links) });
+      return { url: `${url}/${name}.git`, head, commit: (changed, options) => made.commit(changed, options) };
+    },
+    hanging: async () => all.use(await hangingServer()),
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+/** Accepts connections and never says anything. */
+export async function hangingServer(): Promise<TestGitServer & { connected: Promise<void> }> {
+  const sockets = new Set<Socket>();
+  const connected = Promise.withResolvers<void>();
+  const server = createSocketServer((socket) => {
+    sockets.add(socket.resume());
+    socket.on('error', () => undefined);
+    connected.resolve();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    connected: connected.promise,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** The real sshd on loopback, for the current user with a key made for it. */
+export async function gitSshServer({ folder }: TestRepositories): Promise<TestGitServer & { config: string }> {
+  const home = await mkdtemp(join(tmpdir(), 'setpoint-ssh-'));
+  const file = (name: string): string => join(home, name);
+  for (const name of ['host_key', 'user_key']) {
+    await exec('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file(name)]);
+  }
+  await writeFile(file('authorized_keys'), await readFile(file('user_key.pub')), { mode: 0o600 });
+  const port = await freePort();
+  const settings = [
+    `Port ${port}`,
+    'ListenAddress 127.0.0.1',
+    `HostKey ${file('host_key')}`,
+    `AuthorizedKeysFile ${file('authorized_keys')}`,
+    `PidFile ${file('pid')}`,
+    'PermitRootLogin prohibit-password',
+    'PasswordAuthentication no',
+    'UsePAM no',
+    'StrictModes no',
+    'LogLevel ERROR',
+  ];
+  await writeFile(file('sshd_config'), `${settings.join('\n')}\n`);
+  await mkdir('/run/sshd', { recursive: true, mode: 0o755 });
+  const daemon = spawn('/usr/sbin/sshd', ['-D', '-e', '-f', file('sshd_config')], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  await listening(port, daemon.stderr);
+  const config = [
+    `IdentityFile ${file('user_key')}`,
+    'IdentitiesOnly yes',
+    `UserKnownHostsFile ${file('known_hosts')}`,
+    'GlobalKnownHostsFile /dev/null',
+    'StrictHostKeyChecking accept-new',
+  ];
+  await writeFile(file('config'), `${config.join('\n')}\n`);
+  return {
+    url: `ssh://${userInfo().username}@127.0.0.1:${port}${folder}`,
+    config: file('config'),
+    async [Symbol.asyncDispose]() {
+      daemon.kill('SIGKILL');
+      if (daemon.exitCode === null && daemon.signalCode === null) await once(daemon, 'exit');
+      await rm(home, { recursive: true });
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createSocketServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function listening(port: number, log: NodeJS.ReadableStream): Promise<void> {
+  let said = '';
+  log.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  await until(
+    `sshd listens on ${port}`,
+    async () => {
+      const socket = createConnection({ port, host: '127.0.0.1' });
+      try {
+        await once(socket, 'connect');
+        return true;
+      } finally {
+        socket.destroy();
+      }
+    },
+    { explain: async () => said },
+  );
+}
