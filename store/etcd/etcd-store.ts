@@ -1,3 +1,5 @@
+import { checkList } from '../check-list.ts';
+import { checkTtl } from '../check-ttl.ts';
 import { checkTxn } from '../check-txn.ts';
 import type { Clock } from '../clock.ts';
 import { guardHolds } from '../guard-holds.ts';
@@ -40,6 +42,7 @@ export class EtcdStore implements Store, AsyncDisposable {
   }
 
   async list(range: KeyRange, options: ListOptions = {}): Promise<Page> {
+    checkList(options);
     return this.#attempt(`list "${range.prefix}"`, async () => {
       try {
         return await this.#list(range, options);
@@ -109,7 +112,7 @@ export class EtcdStore implements Store, AsyncDisposable {
   }
 
   async lease(ttlMs: number): Promise<Lease> {
-    if (!(ttlMs >= 1000)) throw new RangeError(`A lease lives for at least 1000 ms: got ${ttlMs}`);
+    checkTtl(ttlMs);
     return this.#attempt('grant a lease', () => grantLease(this.#context(), ttlMs));
   }
 

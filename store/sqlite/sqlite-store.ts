@@ -1,4 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { checkList } from '../check-list.ts';
+import { checkTtl } from '../check-ttl.ts';
 import { checkTxn } from '../check-txn.ts';
 import type { Clock } from '../clock.ts';
 import { StoreError, unavailable } from '../errors.ts';
@@ -41,6 +43,7 @@ export class SqliteStore implements Store, AsyncDisposable {
   }
 
   async list(range: KeyRange, options: ListOptions = {}): Promise<Page> {
+    checkList(options);
     return this.#read(() => this.#engine.list(range, options));
   }
 
@@ -55,7 +58,7 @@ export class SqliteStore implements Store, AsyncDisposable {
 
   async lease(ttlMs: number): Promise<Lease> {
     this.#checkOpen();
-    if (!(ttlMs >= 1000)) throw new RangeError(`A lease lives for at least 1000 ms: got ${ttlMs}`);
+    checkTtl(ttlMs);
     return this.#leases.grant(ttlMs);
   }
 

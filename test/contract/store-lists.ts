@@ -92,6 +92,10 @@ export function listCases(it: Case): void {
     expect((await store.list(range, { after: '\u{10ffff}' })).entries).toEqual([]);
   });
 
+  it('a page without room is refused', async ({ store, range }) => {
+    for (const limit of [0, -1, 1.5]) expect(await failureOf(store.list(range, { limit }))).toBeInstanceOf(RangeError);
+  });
+
   it('a page has a thousand entries unless told otherwise', async ({ store, range, key }) => {
     await fill(store, key(''), 1001);
     const first = await store.list(range);
