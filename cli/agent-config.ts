@@ -1,5 +1,7 @@
 import { z } from 'zod';
 
+const List = z.string().transform((text) => text.split(',').filter((it) => it !== ''));
+
 /** Everything that an agent can be told. Each is a flag, and `SETPOINT_…` in the environment. */
 export const AgentConfig = z.object({
   /** Base address of the control plane with its tenant, for example `https://setpoint.example.com/default`. */
@@ -10,11 +12,13 @@ export const AgentConfig = z.object({
   runtime: z.enum(['docker', 'mock']).default('docker'),
   dockerSocket: z.string().default('/var/run/docker.sock'),
   /** Protocols that sources may be fetched by, beside https and ssh. */
-  gitProtocols: z
-    .string()
-    .transform((text) => text.split(',').filter((it) => it !== ''))
-    .pipe(z.array(z.enum(['http', 'file'])))
-    .default([]),
+  gitProtocols: List.pipe(z.array(z.enum(['http', 'file']))).default([]),
+  /** Folders below which repositories may be taken by `file://`. */
+  gitFileRoots: List.default([]),
+  /** Whether repositories may be fetched from this machine itself. */
+  gitLoopback: z.union([z.boolean(), z.stringbool()]).default(false),
+  /** Configuration of ssh for fetching sources: key, known hosts. */
+  sshConfig: z.string().optional(),
   logLevel: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
 });
 export type AgentConfig = z.output<typeof AgentConfig>;

@@ -52,6 +52,8 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
     server: `${plane.url}/default`,
     data: join(data, 'agent'),
     gitProtocols: 'file,http',
+    gitFileRoots: join(data, 'examples'),
+    gitLoopback: true,
     ...(joinToken === undefined ? {} : { token: joinToken }),
   });
   await using agent = await startLocalAgent(agentConfig, log);

@@ -41,6 +41,9 @@ program
   .addOption(flag('--runtime <name>', 'docker, or mock for trying things out (docker)'))
   .addOption(flag('--docker-socket <path>', 'socket of the engine (/var/run/docker.sock)'))
   .addOption(flag('--git-protocols <list>', 'also fetch sources by: http, file'))
+  .addOption(flag('--git-file-roots <list>', 'folders below which sources may be fetched by file'))
+  .addOption(flag('--git-loopback', 'sources may be fetched from this machine itself'))
+  .addOption(flag('--ssh-config <path>', 'configuration of ssh for fetching sources: key, known hosts'))
   .addOption(flag('--log-level <level>', 'fatal, error, warn, info, debug or trace (info)'))
   .action(async (options: unknown) => (await import('./agent.ts')).runAgent(options, stopSignal()));
 

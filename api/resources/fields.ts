@@ -24,13 +24,15 @@ export const RepositoryUrl = z
   .string()
   .min(1)
   .max(512)
-  .refine(isRepositoryUrl, 'Must be an https, http or ssh address of a git repository, without password');
+  .refine(isRepositoryUrl, 'Must be an https, http, ssh or file address of a git repository, without password');
 
+/** Which of the protocols a server really fetches by is its agent's setting. */
 function isRepositoryUrl(text: string): boolean {
   if (/[\p{C}\s\\]/u.test(text)) return false;
   if (/^[A-Za-z0-9_][\w.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[^-/:][^:]*$/.test(text)) return true;
   if (!URL.canParse(text)) return false;
   const url = new URL(text);
+  if (url.protocol === 'file:') return url.host === '' && url.pathname !== '/';
   return /^(https?|ssh):$/.test(url.protocol) && url.password === '' && !url.hostname.startsWith('-');
 }
 

@@ -18,8 +18,8 @@ describe.each(['sqlite', 'etcd'] as const)('processes that die on %s', (store) =
     town = await Installation.start({ store });
   });
   afterAll(async () => {
-    await town?.[Symbol.asyncDispose]();
-    await git?.[Symbol.asyncDispose]();
+    await town[Symbol.asyncDispose]();
+    await git[Symbol.asyncDispose]();
   });
 
   const create = async (port: number): Promise<ApiObject> => {

@@ -16,8 +16,8 @@ describe.each(['sqlite', 'etcd'] as const)('an application on %s', (store) => {
     town = await Installation.start({ store });
   });
   afterAll(async () => {
-    await town?.[Symbol.asyncDispose]();
-    await git?.[Symbol.asyncDispose]();
+    await town[Symbol.asyncDispose]();
+    await git[Symbol.asyncDispose]();
   });
 
   it('goes from git to a container that answers, with its build told line by line while it happens', async () => {

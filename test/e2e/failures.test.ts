@@ -30,8 +30,8 @@ describe.concurrent.each(['sqlite', 'etcd'] as const)('a deployment that cannot 
     });
   });
   afterAll(async () => {
-    await town?.[Symbol.asyncDispose]();
-    await git?.[Symbol.asyncDispose]();
+    await town[Symbol.asyncDispose]();
+    await git[Symbol.asyncDispose]();
   });
 
   const fromGit = async (

@@ -28,7 +28,7 @@ describe.each(['sqlite', 'etcd'] as const)('drift on %s', (store) => {
     await town.deployment(deployment.id, 'succeeded');
     await isRunning();
   });
-  afterAll(() => town?.[Symbol.asyncDispose]());
+  afterAll(() => town[Symbol.asyncDispose]());
 
   const isRunning = (): Promise<unknown> =>
     town.until('it is running and ready', async () => {

@@ -1,0 +1,106 @@
+import { mkdir, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import type { Logger } from 'pino';
+import packageFile from '../package.json' with { type: 'json' };
+import { CallError } from '../agent-protocol/call-error.ts';
+import { systemClock } from '../agent-protocol/clock.ts';
+import type { Agent } from '../agent/agent.ts';
+import { startAgent } from '../agent/agent.ts';
+import { openIdentity } from '../agent/identity.ts';
+import { IptablesPublisher } from '../agent/ports/iptables-publisher.ts';
+import { MockPorts } from '../agent/ports/mock-ports.ts';
+import type { Prober } from '../agent/probe.ts';
+import { httpProber } from '../agent/probe.ts';
+import type { PortPublisher } from '../agent/publication.ts';
+import { defaultContainerLimits, dockerRuntime } from '../agent/runtime/docker/docker-runtime.ts';
+import { MockEngine } from '../agent/runtime/mock/mock-engine.ts';
+import { mockProber, mockRuntime } from '../agent/runtime/mock/mock-runtime.ts';
+import type { ContainerRuntime } from '../agent/runtime/runtime.ts';
+import { RuntimeFailure } from '../agent/runtime/runtime.ts';
+import { runBuild } from '../agent/tasks/build.ts';
+import { git } from '../agent/tasks/git.ts';
+import type { Git } from '../agent/tasks/git.ts';
+import { openWorkFolder } from '../agent/tasks/work-folder.ts';
+import { AgentConfig } from './agent-config.ts';
+import { parseConfig } from './parse-config.ts';
+import { stopped } from './stop-signal.ts';
+
+/** Of all logs of a server together. */
+const logBytes = 10 * 1024 ** 3;
+/** Of each container that a build runs in. */
+const builds = { memoryBytes: 2 * 1024 ** 3, cpuShares: 512 };
+
+/** `setpoint agent`: the agent of this machine until the signal aborts; its containers go on. */
+export async function runAgent(options: unknown, signal: AbortSignal): Promise<void> {
+  const config = parseConfig(AgentConfig, options);
+  const log = pino({ level: config.logLevel });
+  await using agent = await startLocalAgent(config, log);
+  log.info({ server: agent.serverId, runtime: config.runtime }, 'Agent started');
+  await stopped(signal);
+  log.info('Agent stops');
+}
+
+/** The engine of this machine. */
+export function localRuntime(socketPath: string): ContainerRuntime & Disposable {
+  return dockerRuntime({ socketPath, clock: systemClock, containers: defaultContainerLimits, builds });
+}
+
+/** @throws Error if there is neither an identity nor a join token, or the data directory cannot be used. */
+export async function startLocalAgent(config: AgentConfig, log: Logger): Promise<Agent> {
+  await mkdir(config.data, { recursive: true, mode: 0o700 });
+  const { serverId } = await openIdentity(config.data, config.token);
+  const { runtime, ports, prober } = engineOf(config, serverId);
+  const sources = git({
+    clock: systemClock,
+    protocols: config.gitProtocols,
+    fileRoots: config.gitFileRoots,
+    loopback: config.gitLoopback,
+    ...(config.sshConfig === undefined ? {} : { sshConfig: config.sshConfig }),
+  });
+  const folder = await openWorkFolder(join(config.data, 'work'));
+  return startAgent({
+    controlPlane: config.server,
+    ...(config.token === undefined ? {} : { joinToken: config.token }),
+    dataDir: config.data,
+    runtime,
+    ports,
+    prober,
+    build: (item, line, signal) => runBuild(item, { runtime, git: sources, folder, server: serverId }, line, signal),
+    gitHead: (url, branch, signal) => headOf(sources, url, branch, signal),
+    disk: () => spaceOf(config.data),
+    logBytes,
+    version: packageFile.version,
+    clock: systemClock,
+    random: Math.random,
+    log,
+  });
+}
+
+function engineOf(
+  config: AgentConfig,
+  serverId: string,
+): { runtime: ContainerRuntime; ports: PortPublisher; prober: Prober } {
+  if (config.runtime === 'docker')
+    return {
+      runtime: localRuntime(config.dockerSocket),
+      ports: new IptablesPublisher(serverId, systemClock),
+      prober: httpProber(systemClock),
+    };
+  const engine = new MockEngine(systemClock);
+  return { runtime: mockRuntime(engine), ports: new MockPorts().publisher(), prober: mockProber(engine) };
+}
+
+async function headOf(sources: Git, url: string, branch: string, signal: AbortSignal): Promise<string> {
+  try {
+    return await sources.head(url, branch, signal);
+  } catch (error) {
+    if (error instanceof RuntimeFailure) throw new CallError(error.code, error.message, { cause: error });
+    throw error;
+  }
+}
+
+async function spaceOf(path: string): Promise<{ freeBytes: number; totalBytes: number }> {
+  const { bavail, blocks, bsize } = await statfs(path);
+  return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+}
