@@ -67,7 +67,7 @@ describe('a stream', () => {
     await settle(200);
     expect(state.pulled).toBe(pulled);
     expect(pair.agent.buffered).toBe(0);
-    await reader.return?.();
+    await reader.return();
     await settle(30);
     expect(state.ended).toBe(true);
   });
@@ -81,7 +81,7 @@ describe('a stream', () => {
     await expect(control.call({ method: 'ping' }, 1000, never)).resolves.toEqual({});
     await clock.advance(30_000);
     expect(host.ends).toEqual([]);
-    await reader.return?.();
+    await reader.return();
   });
 
   it('waits behind messages for a socket that is full, and holds no more than the gate', async () => {
@@ -96,7 +96,7 @@ describe('a stream', () => {
     expect(state.pulled).toBeLessThan(bounds.gateBytes + 21 * 32 * 1024 + 64 * 1024);
     pair.agent.release();
     await Promise.all(reads);
-    await Promise.all(readers.map((reader) => reader.return?.()));
+    await Promise.all(readers.map((reader) => reader.return()));
   });
 
   it('takes turns with the others frame by frame', async () => {
@@ -165,10 +165,10 @@ describe('a stream', () => {
     const readers = Array.from({ length: bounds.streams }, () => control.stream(params, never)[Symbol.asyncIterator]());
     await Promise.all(readers.map((reader) => reader.next()));
     await expect(collect(control.stream(params, never))).rejects.toMatchObject({ code: 'too_many' });
-    await readers[0]!.return?.();
+    await readers[0]!.return();
     const another = control.stream(params, never)[Symbol.asyncIterator]();
     await another.next();
-    await Promise.all([another, ...readers].map((reader) => reader.return?.()));
+    await Promise.all([another, ...readers].map((reader) => reader.return()));
   });
 
   it('has a window that keeps all of a connection within the bound, also after many came and went', async () => {
@@ -186,7 +186,7 @@ describe('a stream', () => {
       expect(windows[0]).toBe(bounds.windowBytes);
       expect(Math.min(...windows)).toBe(bounds.smallWindowBytes);
       expect(windows.reduce((sum, it) => sum + it)).toBeLessThanOrEqual(bounds.streamBytes);
-      await Promise.all(readers.map((reader) => reader.return?.()));
+      await Promise.all(readers.map((reader) => reader.return()));
       await settle(100);
     }
   });
@@ -200,7 +200,7 @@ describe('a stream', () => {
       control.receive(encodeData({ stream: 1, end: false, payload: new Uint8Array(32 * 1024) }));
     expect(host.ends).toEqual(['Sent more than it was granted']);
     await first;
-    await reader.return?.();
+    await reader.return();
   });
 
   it('in frames of a byte each costs little more than the bytes', async () => {
@@ -215,7 +215,7 @@ describe('a stream', () => {
       if (Buffer.from(it.value).includes('x')) break;
     }
     expect(chunks).toBeLessThan(200);
-    await reader.return?.();
+    await reader.return();
   });
 
   it('that only one side knows is reset by the exchange of live streams', async () => {

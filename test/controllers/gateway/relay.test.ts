@@ -232,7 +232,7 @@ describe('the relay', () => {
       new Promise((resolve) => {
         const socket = new WebSocket(`${holder.url.replace('http', 'ws')}/internal/v1/relay`, 'setpoint-relay.v1');
         socket.once('message', (data) =>
-          resolve({ socket, nonce: (JSON.parse(String(data)) as { nonce: string }).nonce }),
+          resolve({ socket, nonce: (JSON.parse((data as Buffer).toString()) as { nonce: string }).nonce }),
         );
       });
     const [one, two] = [await open(), await open()];

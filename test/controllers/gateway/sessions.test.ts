@@ -164,15 +164,11 @@ describe('reports', () => {
     const it = (await world.repo.get('assignment', gone.meta.id))!;
     unit.requestDelete(it);
     unit.release(it, 'agent');
-    const [rejected] = await Promise.all([
-      (async () => {
-        await unit.commit();
-        return sendReport(
-          agent,
-          items.map((each) => running({ ...each.meta })),
-        );
-      })(),
-    ]);
+    await unit.commit();
+    const rejected = await sendReport(
+      agent,
+      items.map((each) => running({ ...each.meta })),
+    );
     expect(rejected).toEqual([{ id: gone.meta.id, why: 'not_assigned' }]);
     for (const each of items) if (each !== gone) expect(await observedOf(each.meta.id)).toMatchObject({ ready: true });
   });
