@@ -47,7 +47,8 @@ export async function build(
     memswap: limits.memoryBytes,
     cpushares: limits.cpuShares,
   };
-  const call = { method: 'POST', path: ['build'], query, body: options.context, timeoutMs: uploadMs } as const;
+  const upload = watched(options.context);
+  const call = { method: 'POST', path: ['build'], query, body: upload.bytes, timeoutMs: uploadMs } as const;
   try {
     const output = lines(line);
     for await (const value of jsonLines(await engine.open(call, signal))) {
@@ -59,11 +60,26 @@ export async function build(
     }
     output.end();
   } catch (error) {
-    fail(error, fallback);
+    // What ended the upload shows as a lost connection.
+    fail(upload.failure() ?? error, fallback);
   }
   const built = await inspectImage(engine, tag, signal);
   if (built) return built;
   throw new RuntimeFailure('build_failed', 'Build failed: the engine ended without an image', { retryable: true });
+}
+
+/** The same bytes, and why they ended early. */
+function watched(source: AsyncIterable<Uint8Array>): { bytes: AsyncIterable<Uint8Array>; failure: () => unknown } {
+  let failure: unknown;
+  const read = async function* (): AsyncGenerator<Uint8Array> {
+    try {
+      yield* source;
+    } catch (error) {
+      failure = error;
+      throw error;
+    }
+  };
+  return { bytes: read(), failure: () => failure };
 }
 
 /** Progress of downloads comes many times a second; only its ends are of interest. */

@@ -1,0 +1,223 @@
+import { randomUUID } from 'node:crypto';
+import { readdir, writeFile, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { WireAssignment, WireBuild } from '../../../agent-protocol/assignment.ts';
+import { systemClock } from '../../../agent-protocol/clock.ts';
+import { labels, type ContainerRuntime } from '../../../agent/runtime/runtime.ts';
+import { runBuild, type BuildDeps, type BuiltImage } from '../../../agent/tasks/build.ts';
+import { git } from '../../../agent/tasks/git.ts';
+import { openWorkFolder } from '../../../agent/tasks/work-folder.ts';
+import { engineCall, testDocker, type TestDocker } from '../../harness/docker.ts';
+import {
+  testRepositories,
+  type GitFiles,
+  type TestRepositories,
+  type TestRepository,
+} from '../../harness/git-server.ts';
+import { ensureTestImages } from '../../harness/test-image.ts';
+
+let docker: TestDocker;
+let base: string;
+let repositories: TestRepositories;
+let deps: BuildDeps;
+
+const signal = (): AbortSignal => AbortSignal.timeout(60_000);
+
+beforeAll(async () => {
+  base = (await ensureTestImages()).shell;
+  docker = await testDocker();
+  repositories = await testRepositories();
+  deps = {
+    runtime: docker.runtime,
+    git: git({ clock: systemClock, protocols: ['file'], fileRoots: [repositories.folder], loopback: true }),
+    folder: await openWorkFolder(join(repositories.folder, 'work')),
+    server: docker.server,
+  };
+});
+afterAll(async () => {
+  expect(await readdir(join(repositories.folder, 'work'))).toEqual([]);
+  await docker[Symbol.asyncDispose]();
+  await repositories[Symbol.asyncDispose]();
+});
+
+async function repository(files: GitFiles): Promise<TestRepository> {
+  const made = await repositories.create(randomUUID());
+  await made.commit(files, { message: 'Say hello' });
+  return made;
+}
+
+function item(url: string, spec: Partial<WireBuild> = {}): WireAssignment & { spec: WireBuild } {
+  return {
+    id: randomUUID(),
+    generation: 1,
+    spec_hash: 'hash',
+    tenant: 'default',
+    project_id: randomUUID(),
+    environment_id: randomUUID(),
+    workload_kind: 'application',
+    workload_id: randomUUID(),
+    workload_name: 'shop',
+    deployment_id: randomUUID(),
+    run: 'running',
+    spec: {
+      type: 'build',
+      repository_url: url,
+      branch: 'main',
+      dockerfile_path: 'Dockerfile',
+      build_context: '.',
+      build_args: {},
+      image: `setpoint-test/built:${randomUUID()}`,
+      deadline_seconds: 600,
+      attempt: 1,
+      ...spec,
+    },
+  };
+}
+
+const build = (wanted: ReturnType<typeof item>, line: (text: string) => void = () => undefined): Promise<BuiltImage> =>
+  runBuild(wanted, deps, line, signal());
+
+async function failure(files: GitFiles, spec: Partial<WireBuild> = {}): Promise<unknown> {
+  const { fileUrl } = await repository(files);
+  return build(item(fileUrl, spec)).then(
+    () => Promise.reject(new Error('The build did not fail')),
+    (error: unknown) => error,
+  );
+}
+
+/** What a container of the image writes. */
+async function outputOf(image: string, command: string[]): Promise<string> {
+  const id = await docker.runtime.create(docker.spec({ image, command }), signal());
+  const attached = Promise.withResolvers<void>();
+  const chunks = docker.runtime.output(id, { attached: attached.resolve }, signal());
+  await attached.promise;
+  await docker.runtime.start(id, signal());
+  let text = '';
+  for await (const { data } of chunks) text += Buffer.from(data).toString();
+  return text;
+}
+
+test('a repository becomes an image that bears its commit and its owner', async () => {
+  const made = await repository({
+    Dockerfile: `FROM ${base}\nARG GREETING=none\nENV SAID=$GREETING\nCOPY . /app\nRUN echo building\nCMD ["/bin/cat", "/app/hello"]`,
+    hello: 'hello from git',
+    'deep/folder/run.sh': { executable: 'echo run' },
+    same: { link: 'deep/folder' },
+    '.dockerignore': 'secret\n',
+    secret: 'not for the image',
+  });
+  const wanted = item(made.fileUrl, { build_args: { GREETING: 'good $day "x"' } });
+  const lines: string[] = [];
+  const built = await build(wanted, (text) => lines.push(text));
+  const commit = await deps.git.head(made.fileUrl, 'main', signal());
+  expect(built).toMatchObject({ commit, commitMessage: 'Say hello', digest: built.image });
+  expect(lines.slice(0, 2)).toEqual([`Cloning ${made.fileUrl}, branch main`, `Checked out ${commit} Say hello`]);
+  expect(lines).toContain('building');
+  expect(lines.at(-1)).toBe(`Built ${wanted.spec.image}`);
+  const image = (await engineCall('GET', `/images/${built.image}/json`)) as {
+    Config: { Labels: object; Env: string[] };
+  };
+  expect(image.Config.Labels).toMatchObject({
+    [labels.server]: docker.server,
+    [labels.workload]: wanted.workload_id,
+    [labels.tenant]: 'default',
+    'org.opencontainers.image.revision': commit,
+  });
+  expect(image.Config.Env).toContain('SAID=good $day "x"');
+  expect(await outputOf(built.image, ['/bin/cat', '/app/hello', '/app/same/run.sh'])).toBe('hello from gitecho run');
+  expect(await outputOf(built.image, ['/bin/ls', '/app'])).toBe('Dockerfile\ndeep\nhello\nsame\n');
+});
+
+test('a Dockerfile may lie beside its context, or be named by its path in it', async () => {
+  const made = await repository({
+    'docker/web.Dockerfile': `FROM ${base}\nCOPY name /name\nCMD ["/bin/cat", "/name"]`,
+    'app/Dockerfile': `FROM ${base}\nCMD ["/bin/echo", "inner"]`,
+    'app/name': 'outer',
+  });
+  const beside = await build(item(made.fileUrl, { dockerfile_path: 'docker/web.Dockerfile', build_context: 'app' }));
+  expect(await outputOf(beside.image, ['/bin/cat', '/name'])).toBe('outer');
+  const within = await build(item(made.fileUrl, { dockerfile_path: './Dockerfile', build_context: './app/' }));
+  expect(await outputOf(within.image, ['/bin/echo', 'inner'])).toBe('inner\n');
+});
+
+test('a build that fails tells its last lines', async () => {
+  const wrong = await failure({ Dockerfile: `FROM ${base}\nRUN echo the reason && false` });
+  expect(wrong).toMatchObject({ code: 'build_failed', retryable: false });
+  expect((wrong as Error).message).toMatch(/^Build failed: .*non-zero code: 1\n[^]*the reason/);
+});
+
+test('a build that is given up leaves no container', async () => {
+  const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nRUN echo started && sleep 600` });
+  const wanted = item(fileUrl);
+  const enough = new AbortController();
+  const line = (text: string): void => {
+    if (text === 'started') enough.abort(new Error('Enough'));
+  };
+  await expect(runBuild(wanted, deps, line, enough.signal)).rejects.toThrow('Enough');
+  const filters = encodeURIComponent(JSON.stringify({ label: [`${labels.workload}=${wanted.workload_id}`] }));
+  await expect
+    .poll(async () => engineCall('GET', `/containers/json?all=true&filters=${filters}`), { timeout: 20_000 })
+    .toEqual([]);
+});
+
+describe('SEC-15 a repository that leads out of itself', () => {
+  const from = 'FROM scratch';
+
+  test.each<[string, GitFiles, Partial<WireBuild>]>([
+    ['by the path of the Dockerfile', { Dockerfile: from }, { dockerfile_path: '../Dockerfile' }],
+    ['by an absolute path', { Dockerfile: from }, { dockerfile_path: '/etc/passwd' }],
+    ['by the path of the context', { Dockerfile: from }, { build_context: '../..' }],
+    ['by a Dockerfile that is a link', { Dockerfile: { link: '/etc/passwd' } }, {}],
+    ['by a folder that is a link', { out: { link: '/etc' }, Dockerfile: from }, { dockerfile_path: 'out/passwd' }],
+    ['by a context that is a link', { out: { link: '..' }, Dockerfile: from }, { build_context: 'out' }],
+    ['and comes back', { out: { link: '..' }, Dockerfile: from }, { dockerfile_path: 'out/tree/Dockerfile' }],
+    ['by an absolute link in the context', { Dockerfile: from, passwd: { link: '/etc/passwd' } }, {}],
+    ['by a relative link in the context', { Dockerfile: from, 'a/b': { link: '../../../x' } }, {}],
+    [
+      'by a link out of the context',
+      { Dockerfile: from, 'app/up': { link: '../Dockerfile' } },
+      { build_context: 'app' },
+    ],
+    ['by a list of what to ignore', { Dockerfile: from, '.dockerignore': { link: '/etc/passwd' } }, {}],
+  ])('%s fails', async (_how, files, spec) => {
+    expect(await failure(files, spec)).toMatchObject({ code: 'path_outside_repository', retryable: false });
+  });
+});
+
+describe('a build that cannot begin', () => {
+  test.each<[string, GitFiles, Partial<WireBuild>, string]>([
+    ['has no Dockerfile', { hello: '' }, {}, 'dockerfile_not_found'],
+    ['has a folder for a Dockerfile', { 'Dockerfile/x': '' }, {}, 'dockerfile_not_found'],
+    ['has no context', { Dockerfile: '' }, { build_context: 'absent' }, 'invalid_source'],
+    ['has a file for a context', { Dockerfile: '' }, { build_context: 'Dockerfile' }, 'invalid_source'],
+    ['has an argument without a name', { Dockerfile: '' }, { build_args: { 'a b': 'c' } }, 'invalid_source'],
+    ['has no such branch', { Dockerfile: '' }, { branch: 'absent' }, 'branch_not_found'],
+  ])('as it %s says so', async (_why, files, spec, code) => {
+    expect(await failure(files, spec)).toMatchObject({ code, retryable: false });
+  });
+});
+
+test('nothing of a build is left behind by an agent that was killed', async () => {
+  const path = join(repositories.folder, 'swept');
+  await mkdir(join(path, 'task-x', 'tree'), { recursive: true });
+  await writeFile(join(path, 'task-x', 'tree', 'file'), 'left');
+  await openWorkFolder(path);
+  expect(await readdir(path)).toEqual([]);
+});
+
+test('the engine never sees what the repository does not hold', async () => {
+  const seen: Buffer[] = [];
+  const runtime: ContainerRuntime = {
+    ...docker.runtime,
+    async build({ context }) {
+      for await (const chunk of context) seen.push(Buffer.from(chunk));
+      return { id: 'sha256:x', digest: 'sha256:x' };
+    },
+  };
+  const { fileUrl } = await repository({ Dockerfile: 'FROM scratch', '.gitmodules': '', hello: 'hi' });
+  await runBuild(item(fileUrl), { ...deps, runtime }, () => undefined, signal());
+  const archive = Buffer.concat(seen).toString('latin1');
+  expect(archive).toContain('hello');
+  expect(archive).not.toMatch(/\.git\/|HEAD|refs/);
+});
