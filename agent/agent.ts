@@ -39,7 +39,7 @@ export interface AgentOptions {
   ports: PortPublisher;
   prober: Prober;
   build: RunBuild;
-  /** Commit at the head of a branch. @throws CallError */
+  /** Commit at the head of a branch. @throws RuntimeFailure */
   gitHead: (repositoryUrl: string, branch: string, signal: AbortSignal) => Promise<string>;
   /** Space where images and logs lie. */
   disk: () => Promise<DiskSpace>;

@@ -9,6 +9,7 @@ import type { DesiredSet } from './desired.ts';
 import type { Fleet } from './fleet.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './observer.ts';
+import { RuntimeFailure } from './runtime/runtime.ts';
 
 export interface CoreDeps {
   desired: DesiredSet;
@@ -16,7 +17,7 @@ export interface CoreDeps {
   observer: Observer;
   logs: LogStore;
   load: () => Load;
-  /** Commit at the head of a branch. @throws CallError */
+  /** Commit at the head of a branch. @throws RuntimeFailure */
   gitHead: (repositoryUrl: string, branch: string, signal: AbortSignal) => Promise<string>;
   /** Something may have become superfluous. */
   housekeep: () => void;
@@ -90,7 +91,7 @@ export class Core implements Backend {
       case 'logs.storage':
         return logs.storage();
       case 'git.head':
-        return { commit: await gitHead(params.repository_url, params.branch, signal) };
+        return { commit: await translated(() => gitHead(params.repository_url, params.branch, signal)) };
     }
   }
 
@@ -113,11 +114,12 @@ export class Core implements Backend {
   }
 }
 
-/** A filter that cannot be read is the asker's mistake. */
+/** What is wrong with the question, or with what was asked about, is for the asker to read. */
 async function translated<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
+    if (error instanceof RuntimeFailure) throw new CallError(error.code, error.message, { cause: error });
     if (error instanceof RangeError) throw new CallError('invalid', error.message, { cause: error });
     throw error;
   }

@@ -50,11 +50,11 @@ export class LineSplitter {
   #keep(chunk: Buffer): string[] {
     this.#rest.push(Buffer.from(chunk));
     this.#restBytes += chunk.length;
-    if (this.#restBytes < maxLineBytes) return [];
+    if (this.#restBytes <= maxLineBytes) return [];
     const whole = Buffer.concat(this.#rest);
     const lines: string[] = [];
     let from = 0;
-    for (; whole.length - from >= maxLineBytes;) {
+    while (whole.length - from > maxLineBytes) {
       const to = characterStart(whole, from + maxLineBytes);
       lines.push(clean(whole.toString('utf8', from, to)));
       from = to;

@@ -38,7 +38,7 @@ export class LogStore {
   readonly #logs: Map<string, WorkloadLog>;
   readonly #opening = new Map<string, Promise<WorkloadLog>>();
   #retentionDays: number;
-  #pruning: Promise<void> | undefined;
+  #pruning: Promise<void> = Promise.resolve();
   #closed = false;
 
   private constructor(options: LogStoreOptions) {
@@ -127,16 +127,15 @@ export class LogStore {
 
   /** Applies the limits of age and size. */
   prune(): Promise<void> {
-    this.#pruning ??= this.#prune().finally(() => {
-      this.#pruning = undefined;
-    });
-    return this.#pruning;
+    const done = this.#pruning.then(() => this.#prune());
+    this.#pruning = done.catch(() => undefined);
+    return done;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     await this.#pruning;
-    await Promise.all(this.#opening.values());
+    await Promise.allSettled(this.#opening.values());
     for (const log of this.#logs.values()) await log[Symbol.asyncDispose]();
   }
 
@@ -170,29 +169,27 @@ export class LogStore {
   #of(workload: string): Promise<WorkloadLog> {
     const known = this.#logs.get(workload);
     if (known !== undefined) return Promise.resolve(known);
-    const opening = this.#opening.get(workload) ?? this.#open(workload);
+    const already = this.#opening.get(workload);
+    if (already !== undefined) return already;
+    const opening = this.#open(workload).finally(() => this.#opening.delete(workload));
     this.#opening.set(workload, opening);
     return opening;
   }
 
   async #open(workload: string): Promise<WorkloadLog> {
-    try {
-      // It becomes the name of a folder.
-      if (!workloadId.test(workload)) throw new CallError('malformed', `Invalid workload id: ${workload.slice(0, 64)}`);
-      if (this.#closed) throw new Error('The log store is closed');
-      const { folder, segmentBytes, clock, log } = this.#options;
-      const opened = await WorkloadLog.open({
-        folder: join(folder, workload),
-        segmentBytes,
-        clock,
-        log,
-        rotated: () => void this.prune().catch((error: unknown) => log.error({ err: error }, 'Cannot prune logs')),
-      });
-      this.#logs.set(workload, opened);
-      return opened;
-    } finally {
-      this.#opening.delete(workload);
-    }
+    // It becomes the name of a folder.
+    if (!workloadId.test(workload)) throw new CallError('malformed', `Invalid workload id: ${workload.slice(0, 64)}`);
+    if (this.#closed) throw new Error('The log store is closed');
+    const { folder, segmentBytes, clock, log } = this.#options;
+    const opened = await WorkloadLog.open({
+      folder: join(folder, workload),
+      segmentBytes,
+      clock,
+      log,
+      rotated: () => void this.prune().catch((error: unknown) => log.error({ err: error }, 'Cannot prune logs')),
+    });
+    this.#logs.set(workload, opened);
+    return opened;
   }
 }
 

@@ -29,6 +29,7 @@ const pendingBytesMost = 8 * 1024 * 1024;
 const pendingBytesMuch = 1024 * 1024;
 const retryMs = 1_000;
 const entryOverhead = 80;
+const batchBytesMost = 1024 * 1024;
 
 /**
  * The lines of one workload on disk, numbered without gaps. Appending never waits: what the disk does not take in time
@@ -38,6 +39,7 @@ const entryOverhead = 80;
 export class WorkloadLog {
   readonly #options: WorkloadLogOptions;
   readonly #segments: Segment[];
+  readonly #batchBytes: number;
   #file: FileHandle | undefined;
   #next: number;
   #pending: Entry[] = [];
@@ -52,6 +54,7 @@ export class WorkloadLog {
     this.#options = options;
     this.#segments = segments;
     this.#next = next;
+    this.#batchBytes = Math.min(batchBytesMost, options.segmentBytes);
   }
 
   static async open(options: WorkloadLogOptions): Promise<WorkloadLog> {
@@ -85,7 +88,7 @@ export class WorkloadLog {
         continue;
       }
       this.#pending.push(entry);
-      this.#pendingBytes += entry.message.length + entryOverhead;
+      this.#pendingBytes += sizeOf(entry);
     }
     this.#flushing ??= this.#flush().finally(() => {
       this.#flushing = undefined;
@@ -194,26 +197,35 @@ export class WorkloadLog {
 
   async #flush(): Promise<void> {
     while (this.#pending.length > 0 || this.#dropped > 0) {
-      const entries = this.#pending;
+      const entries = this.#pending.splice(0, this.#batchLength());
       const dropped = this.#dropped;
-      const bytes = this.#pendingBytes;
-      this.#pending = [];
       try {
         const all = dropped === 0 ? entries : [this.#gap(dropped, entries), ...entries];
         await this.#exclusively(() => this.#write(all));
         this.#dropped -= dropped;
-        this.#pendingBytes -= bytes;
-        this.nudge();
+        this.#taken(entries);
       } catch (error) {
-        if (this.#dropped === 0)
-          this.#options.log.error({ err: error, folder: this.#options.folder }, 'Cannot write log');
+        if (dropped === 0) this.#options.log.error({ err: error, folder: this.#options.folder }, 'Cannot write log');
         this.#dropped += entries.length;
-        this.#pendingBytes -= bytes;
-        this.nudge();
+        this.#taken(entries);
         if (this.#closing.signal.aborted) return;
         await wait(this.#options.clock, retryMs, this.#closing.signal).catch(() => undefined);
       }
     }
+  }
+
+  /** How many of the waiting entries go into one write. */
+  #batchLength(): number {
+    if (this.#pendingBytes <= this.#batchBytes) return this.#pending.length;
+    let bytes = 0;
+    const end = this.#pending.findIndex((entry) => (bytes += sizeOf(entry)) >= this.#batchBytes);
+    return end === -1 ? this.#pending.length : end + 1;
+  }
+
+  /** They wait no more, written or given up. */
+  #taken(entries: readonly Entry[]): void {
+    for (const entry of entries) this.#pendingBytes -= sizeOf(entry);
+    this.nudge();
   }
 
   #gap(dropped: number, entries: readonly Entry[]): Entry {
@@ -293,4 +305,9 @@ export class WorkloadLog {
     await Promise.race([this.#written.promise, aborted.promise]);
     signal.removeEventListener('abort', abort);
   }
+}
+
+/** About what an entry takes in memory and on disk. */
+function sizeOf(entry: Entry): number {
+  return entry.message.length + entryOverhead;
 }

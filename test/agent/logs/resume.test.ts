@@ -1,0 +1,81 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Entry, StoredLine } from '../../../agent/logs/record.ts';
+import { comparedLines, Resume } from '../../../agent/logs/resume.ts';
+
+const instance = 'i';
+
+interface Written {
+  /** When the engine recorded it. */
+  at: number;
+  stream: 'stdout' | 'stderr';
+  message: string;
+}
+
+function entry({ at, stream, message }: Written): Entry {
+  return { at, stream, level: 'info', instance, message };
+}
+
+/** What the store has of the first lines: they arrived `lag` after they were written. */
+function stored(lines: readonly Written[], lag: number): StoredLine[] {
+  return lines
+    .slice(-comparedLines)
+    .map((line, index) => ({ ...entry({ ...line, at: line.at + lag }), seq: index + 1 }));
+}
+
+const times = fc.array(fc.nat(50), { minLength: 1, maxLength: 60 });
+
+test('nothing is stored twice and nothing is lost, wherever the agent ended', () => {
+  fc.assert(
+    fc.property(times, fc.nat(60), fc.nat(2_000), fc.nat(10), (gaps, ended, lag, batch) => {
+      let at = 1_000_000;
+      const all = gaps.map((gap, index): Written => {
+        at += gap;
+        return { at, stream: index % 3 === 0 ? 'stderr' : 'stdout', message: `line ${index}` };
+      });
+      const known = Math.min(ended, all.length);
+      const resume = new Resume(stored(all.slice(0, known), lag));
+      const news: Entry[] = [];
+      for (let from = 0; from < all.length; from += batch + 1)
+        news.push(...resume.push(all.slice(from, from + batch + 1).map(entry), true));
+      news.push(...resume.end());
+      expect(news.map(({ message }) => message)).toEqual(all.slice(known).map(({ message }) => message));
+    }),
+  );
+});
+
+test('equal lines are never stored twice', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 0, max: 50 }), (before, after) => {
+      const all = Array.from({ length: before + after }, (_, index): Written => ({
+        at: index * 100,
+        stream: 'stdout',
+        message: 'tick',
+      }));
+      const resume = new Resume(stored(all.slice(0, before), 5));
+      const news = [...resume.push(all.map(entry), true), ...resume.end()];
+      expect(news.length).toBe(after);
+    }),
+  );
+});
+
+test('a record that does not hold what is stored is new as a whole', () => {
+  const resume = new Resume(stored([{ at: 100, stream: 'stdout', message: 'of a former container' }], 0));
+  const news = resume.push([entry({ at: 50, stream: 'stdout', message: 'first' })], true);
+  expect([...news, ...resume.end()].map(({ message }) => message)).toEqual(['first']);
+});
+
+test('live output ends what was held back', () => {
+  const resume = new Resume(stored([{ at: 100, stream: 'stdout', message: 'a' }], 50));
+  expect(
+    resume.push(
+      [
+        { at: 100, message: 'a' },
+        { at: 140, message: 'b' },
+      ].map((it) => entry({ ...it, stream: 'stdout' })),
+      true,
+    ),
+  ).toEqual([]);
+  const news = resume.push([entry({ at: 500, stream: 'stdout', message: 'c' })], false);
+  expect(news.map(({ message }) => message)).toEqual(['b', 'c']);
+});
