@@ -1,8 +1,8 @@
 /** Every default of the gateway in one place. Durations in milliseconds. */
 export const limits = {
   admission: {
-    /** Handshakes per second, and at once after a quiet second. */
-    perSecond: 20,
+    /** Handshakes per second, and at once after a quiet second: a thousand agents are back within half a minute. */
+    perSecond: 40,
     /** Nobody is sent away for longer. */
     maxWaitMs: 60_000,
     /** Sockets that are not welcomed yet. */

@@ -164,7 +164,7 @@ describe('a connection', () => {
   it('of more agents than are admitted gets each a later place of its own', async () => {
     const server = await world.server();
     const { key } = await joined(server);
-    const crowd = Array.from({ length: 60 }, () => attempt({ server: server.id, key }));
+    const crowd = Array.from({ length: 100 }, () => attempt({ server: server.id, key }));
     const ends = await Promise.all(
       crowd.map(async (agent) => ((await agent.outcome) === 'busy' ? agent.ended : undefined)),
     );

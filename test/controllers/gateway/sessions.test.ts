@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { WireReport } from '../../../agent-protocol/assignment.ts';
+import { rewound, unavailable } from '../../../store/errors.ts';
 import { keys } from '../../../store/keys.ts';
+import { openSqlite } from '../../../store/sqlite/open.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { running } from '../../harness/fake-backend.ts';
 import { GatewayWorld, tenant } from '../../harness/gateway-world.ts';
 import type { TestReplica } from '../../harness/gateway-world.ts';
+import { InterruptibleStore } from '../../harness/interruptible-store.ts';
 import { LaggingStore } from '../../harness/lagging-store.ts';
 import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
 import type { RawAgent } from '../../harness/raw-agent.ts';
@@ -315,5 +318,49 @@ describe('the live key', () => {
       replica.mirror,
       () => replica.mirror.tenant(tenant).get('assignment', item.meta.id)?.observed?.ready,
     );
+  });
+
+  it('stays while the store is away: reports wait and are stored when it is back', async () => {
+    await using outage = await GatewayWorld.start({ wrap: (inner) => new InterruptibleStore(inner) });
+    const store = outage.store as InterruptibleStore; // made by `wrap`
+    const here = await outage.replica();
+    const server = await outage.server();
+    const item = await outage.assignment(server.id);
+    const agent = rawAgent(here.url, { server: server.id, key: agentKey(), token: server.token });
+    agents.push(agent);
+    expect(await agent.outcome).toBe('welcome');
+    store.failure = unavailable('test');
+    agent.backend.tell(running({ ...item.meta }));
+    await until('the report was refused', async () =>
+      agent.backend.acknowledgements.some((it) => it.rejected.length > 0),
+    );
+    store.failure = undefined;
+    await eventually(here.mirror, () => here.mirror.tenant(tenant).get('assignment', item.meta.id)?.observed?.ready);
+    expect(here.mirror.tenant(tenant).agent(server.id)?.epoch).toBe(agent.epoch());
+  });
+
+  it('is not given to an agent that comes while the store is away: it is told to come again', async () => {
+    await using outage = await GatewayWorld.start({ wrap: (inner) => new InterruptibleStore(inner) });
+    const here = await outage.replica();
+    const server = await outage.server();
+    (outage.store as InterruptibleStore).failure = unavailable('test'); // made by `wrap`
+    const agent = rawAgent(here.url, { server: server.id, key: agentKey(), token: server.token });
+    agents.push(agent);
+    expect(await agent.outcome).toBe('busy');
+    (outage.store as InterruptibleStore).failure = undefined; // as above
+  });
+
+  it('of another history than the one in which the session began ends the session', async () => {
+    const old = await openSqlite({ path: ':memory:' });
+    let wrapped: InterruptibleStore | undefined;
+    await using rewinding = await GatewayWorld.start({ wrap: (inner) => (wrapped = new InterruptibleStore(inner)) });
+    const here = await rewinding.replica();
+    const server = await rewinding.server();
+    const agent = rawAgent(here.url, { server: server.id, key: agentKey(), token: server.token });
+    agents.push(agent);
+    expect(await agent.outcome).toBe('welcome');
+    wrapped?.replace(old, rewound(old.incarnation, 'test'));
+    expect((await agent.ended).kind).toBe('goodbye');
+    await old.close();
   });
 });
