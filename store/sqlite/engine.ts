@@ -52,15 +52,15 @@ export class Engine {
     return row === undefined ? undefined : toEntry(row);
   }
 
-  list(range: KeyRange, { limit = 1000, after = '', at }: ListOptions): Page {
-    const { start, end } = keyBounds(range);
+  list(range: KeyRange, { limit = 1000, after, at }: ListOptions): Page {
+    const { start, end } = keyBounds(range, after);
     const head = this.#head;
     if (at !== undefined && at > head.revision) throw this.#future(at);
     if (at !== undefined && at < head.compacted) throw compacted(head.compacted);
     const rows =
       at === undefined || at === head.revision
-        ? this.#sql.list.all(start, end, after, limit + 1)
-        : this.#sql.listAt.all(start, end, after, at, limit + 1);
+        ? this.#sql.list.all(start, end, limit + 1)
+        : this.#sql.listAt.all(start, end, at, at, limit + 1);
     const entries = rows.slice(0, limit).map(toEntry);
     const last = entries.at(-1);
     return {
@@ -197,13 +197,12 @@ function statements(db: DatabaseSync) {
     countOpening: db.prepare("UPDATE meta SET v = v + 1 WHERE k = 'openings' RETURNING v"),
     get: db.prepare(`${entry} WHERE kv.key = ?`),
     present: db.prepare('SELECT rev, create_rev FROM kv WHERE key = ?'),
-    list: db.prepare(`${entry} WHERE kv.key >= ? AND kv.key < ? AND kv.key > ? ORDER BY kv.key LIMIT ?`),
+    list: db.prepare(`${entry} WHERE kv.key >= ? AND kv.key < ? ORDER BY kv.key LIMIT ?`),
     listAt: db.prepare(`
-      SELECT log.key, log.create_rev, log.rev, log.value
-      FROM (SELECT key, max(rev) AS rev FROM log INDEXED BY log_key
-            WHERE key >= ? AND key < ? AND key > ? AND rev <= ? GROUP BY key) AS newest
-      CROSS JOIN log INDEXED BY log_key ON log.key = newest.key AND log.rev = newest.rev
-      WHERE log.value IS NOT NULL ORDER BY newest.key LIMIT ?`),
+      SELECT key, create_rev, rev, value FROM log INDEXED BY log_key
+      WHERE key >= ? AND key < ? AND rev <= ? AND value IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM log AS newer WHERE newer.key = log.key AND newer.rev > log.rev AND newer.rev <= ?)
+      ORDER BY key LIMIT ?`),
     changes: db.prepare(`
       SELECT rev, key, value,
         (SELECT value FROM log AS p WHERE p.key = log.key AND p.rev < log.rev ORDER BY p.rev DESC LIMIT 1) AS previous

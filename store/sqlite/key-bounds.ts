@@ -7,9 +7,13 @@ export interface KeyBounds {
   end: string | Uint8Array;
 }
 
-/** The keys that start with the range's prefix. */
-export function keyBounds(range: KeyRange): KeyBounds {
-  return { start: range.prefix, end: successor(range.prefix) };
+/** The keys that start with the range's prefix and come after `after`. */
+export function keyBounds({ prefix }: KeyRange, after?: string): KeyBounds {
+  const end = successor(prefix);
+  if (after === undefined) return { start: prefix, end };
+  const next = `${after}\0`; // the least text above it
+  const isBeyond = Buffer.compare(Buffer.from(next), Buffer.from(prefix)) > 0;
+  return { start: isBeyond ? next : prefix, end };
 }
 
 /** The least text above everything that starts with `prefix`: its last code point but the highest, plus one. */

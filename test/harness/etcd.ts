@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -98,9 +98,13 @@ export class EtcdServer implements AsyncDisposable {
     await this.ready();
   }
 
-  /** Stops the process without ending its connections. */
-  freeze(): void {
+  /** Stops the process without ending its connections; resolves once none of its threads runs. */
+  async freeze(): Promise<void> {
     this.#child?.kill('SIGSTOP');
+    const tasks = `/proc/${this.#child?.pid}/task`;
+    const isStopped = async (id: string): Promise<boolean> =>
+      / [Tt] /.test((await readFile(`${tasks}/${id}/stat`, 'utf8')).replace(/\(.*\)/, ''));
+    while (!(await Promise.all((await readdir(tasks)).map(isStopped))).every(Boolean)) continue;
   }
 
   thaw(): void {

@@ -41,7 +41,7 @@ test('while etcd is frozen leases are lost and calls are unavailable, and afterw
   await using store = await openEtcd({ hosts: [etcd.host] });
   const lease = await store.lease(2000);
   const at = await write(store, { put: '/l/a', value: '', lease: lease.id });
-  etcd.freeze();
+  await etcd.freeze();
   const [read, written] = [failureOf(store.get('/l/a')), failureOf(put(store, '/l/b', '1'))];
   await aborted(lease.lost);
   expect(isUnavailable(await read)).toBe(true);
@@ -69,7 +69,7 @@ test('a watch that hears nothing asks, and then ends as unavailable', async () =
   }
   const next = await put(store, 'a', '2');
   expect((await quiet).value).toMatchObject({ revision: next });
-  etcd.freeze();
+  await etcd.freeze();
   const silent = failureOf(watch.next());
   await clock.advance(20_000);
   expect(isUnavailable(await silent)).toBe(true);
