@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import type { Clock } from '../agent-protocol/clock.ts';
@@ -32,6 +33,8 @@ import type { ContainerRuntime } from './runtime/runtime.ts';
 export interface AgentOptions {
   /** Base address of the control plane with its tenant. Without one, the agent keeps to the set on its disk. */
   controlPlane?: string;
+  /** Opens a connection to it in place of TCP or TLS. */
+  dial?: () => Duplex;
   /** Needed once: afterwards the identity in the data directory serves. */
   joinToken?: string;
   dataDir: string;
@@ -177,6 +180,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       await connect(
         {
           url: options.controlPlane,
+          ...(options.dial !== undefined && { dial: options.dial }),
           identity,
           machine: await readMachine(server),
           agentVersion: options.version,

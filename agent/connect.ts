@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import { WebSocket } from 'ws';
 import { AgentSession } from '../agent-protocol/agent-session.ts';
@@ -14,6 +15,8 @@ import type { Machine } from './machine.ts';
 export interface ConnectOptions {
   /** Of the control plane with the tenant's segment, `http:` or `https:`: `https://example.org/acme`. */
   url: string;
+  /** Opens the connection in place of TCP or TLS to the address. */
+  dial?: () => Duplex;
   identity: Identity;
   machine: Machine;
   agentVersion: string;
@@ -111,6 +114,7 @@ function connectOnce(options: ConnectOptions, signal: AbortSignal): Promise<Agen
       perMessageDeflate: false,
       maxPayload: maxControlFrameBytes,
       handshakeTimeout: limits.handshakeMs,
+      ...(options.dial !== undefined && { createConnection: options.dial }),
     });
     const leave = (): void => session.goodbye('Agent stops');
     const session: AgentSession = new AgentSession({
@@ -134,7 +138,7 @@ function connectOnce(options: ConnectOptions, signal: AbortSignal): Promise<Agen
         log.info({ session: id }, 'Connected to the control plane');
         identity.joined().catch((error: unknown) => log.error({ err: error }, 'Identity could not be stored'));
       },
-      fault: (error) => log.error({ err: error }, 'Desired set could not be stored'),
+      fault: (error) => log.error({ err: error }, 'Agent failed on a message of the control plane'),
       ended: (end) => {
         signal.removeEventListener('abort', leave);
         resolve(end);

@@ -6,36 +6,17 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import packageFile from '../package.json' with { type: 'json' };
-import { ApiConfig } from '../api/config.ts';
-import { systemRandom } from '../api/random.ts';
 import { createClusterPages } from '../api/cluster-pages.ts';
-import { createApi } from '../api/server.ts';
-import { applicationController } from '../controllers/application/reconcile.ts';
-import { deploymentController } from '../controllers/deployment/reconcile.ts';
-import { environmentController } from '../controllers/environment/reconcile.ts';
-import { compaction } from '../controllers/compaction/compaction.ts';
-import { garbage } from '../controllers/garbage/garbage.ts';
-import { clusterKey } from '../controllers/gateway/cluster-key.ts';
-import { Gateway } from '../controllers/gateway/gateway.ts';
-import { keyRotation } from '../controllers/key-rotation/key-rotation.ts';
-import type { AgentCalls } from '../controllers/operation/reconcile.ts';
-import { operationController } from '../controllers/operation/reconcile.ts';
-import { projectController } from '../controllers/project/reconcile.ts';
-import type { AnyController } from '../controllers/runtime/graph.ts';
+import { systemRandom } from '../api/random.ts';
 import type { Controllers } from '../controllers/runtime/manager.ts';
-import { startControllers } from '../controllers/runtime/manager.ts';
-import { serverController } from '../controllers/server/reconcile.ts';
 import { systemClock } from '../store/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
-import { startMirror } from '../store/mirror.ts';
 import { openStore } from '../store/open.ts';
-import { openRepository } from '../store/repo.ts';
-import type { Repository } from '../store/repo.ts';
 import { openKeyring } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import { writeAdminFile } from './admin-file.ts';
+import { startReplica } from './replica.ts';
 import type { ServerConfig } from './server-config.ts';
-import { createUpgrades } from './upgrades.ts';
 
 /** A running control plane: one replica. */
 export interface ControlPlane extends AsyncDisposable {
@@ -47,8 +28,7 @@ export interface ControlPlane extends AsyncDisposable {
 }
 
 /**
- * Starts a replica: store, keys, mirror, gateway, API, controllers, in the order in which they need each other.
- * Disposing ends them in the reverse order: agents and clients are sent away in order, the leadership is handed over.
+ * Starts a replica on the store and the keys of this machine, and listens. Disposing ends it in order.
  *
  * @throws Error if the store is not to be had, the keys do not fit it, or the address is taken.
  */
@@ -58,69 +38,31 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
   const clock = systemClock;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-
   const store = starting.use(await openStore(config.store));
-  const keyring = await openKeyring({ path: join(config.data, 'keys.json'), store });
-  const mirror = starting.use(startMirror({ store, clock, log, registry, freeze: false }));
-  const repositoryFor = repositories(store);
-  const adminToken = randomBytes(32).toString('base64url');
-  const replica = { id: randomUUID(), url: config.internalUrl, version: packageFile.version };
-
-  const gateway = starting.use(
-    new Gateway({
+  const token = randomBytes(32).toString('base64url');
+  const { mirror, controllers, server } = starting.use(
+    await startReplica({
       store,
-      mirror,
-      repositoryFor,
-      unsealer: keyring,
-      clock,
-      log: log.child({ part: 'gateway' }),
-      registry,
-      driftCorrected: (kind) => controllers.metrics.driftCorrected.inc({ kind }),
-      replica,
-      clusterKey: await clusterKey(store, keyring, keyring),
-    }),
-  );
-  const api = starting.use(
-    await createApi({
-      store,
-      mirror,
-      repositoryFor,
-      sealer: keyring,
-      unsealer: keyring,
-      agents: gateway,
-      pages: createClusterPages({ store, mirror, clock, token: adminToken }),
+      keyring: await openKeyring({ path: join(config.data, 'keys.json'), store }),
       clock,
       random: systemRandom,
-      log: log.child({ part: 'api' }),
+      uniform: Math.random,
+      log,
       registry,
-      config: ApiConfig.parse({
-        version: packageFile.version,
-        publicUrl: config.publicUrl,
-        trustedProxies: config.trustedProxies,
-      }),
-    }),
-  );
-  const controllers: Controllers = starting.use(
-    startControllers({
-      store,
-      mirror,
-      clock,
-      random: Math.random,
-      log: log.child({ part: 'controllers' }),
-      registry,
-      replica: replica.id,
-      controllers: controllersOf(config, gateway),
-      background: [garbage, compaction, keyRotation(keyring)],
+      replica: { id: randomUUID(), url: config.internalUrl, version: packageFile.version },
+      publicUrl: config.publicUrl,
+      trustedProxies: config.trustedProxies,
+      buildDeadlineMs: config.buildDeadlineSeconds * 1000,
+      rolloutDeadlineMs: config.rolloutDeadlineSeconds * 1000,
+      pages: (seen) => createClusterPages({ store, mirror: seen, clock, token }),
       strict: false,
     }),
   );
-  const sockets = createUpgrades({ mirror, gateway, api });
-  api.server.on('upgrade', sockets);
-  api.server.listen(config.listen.port, config.listen.host);
-  await once(api.server, 'listening');
-  const address = api.server.address() as AddressInfo; // a TCP server has such an address
+  server.listen(config.listen.port, config.listen.host);
+  await once(server, 'listening');
+  const address = server.address() as AddressInfo; // a TCP server has such an address
   const url = `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
-  await writeAdminFile(config.data, { url, token: adminToken });
+  await writeAdminFile(config.data, { url, token });
   const running = starting.move();
   return {
     store,
@@ -129,29 +71,4 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
     url,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
-}
-
-/** Repositories are made once per tenant: they hold no state but their place. */
-function repositories(store: Store): (tenant: string) => Repository {
-  const known = new Map<string, Repository>();
-  return (tenant) => {
-    const repository = known.get(tenant) ?? openRepository(store, tenant, systemClock);
-    known.set(tenant, repository);
-    return repository;
-  };
-}
-
-function controllersOf(config: ServerConfig, agents: AgentCalls): AnyController[] {
-  return [
-    projectController,
-    environmentController,
-    serverController({ offlineAfterMs: 25_000 }),
-    applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: config.rolloutDeadlineSeconds * 1000 }),
-    deploymentController({
-      queueDeadlineMs: 24 * 3_600_000,
-      buildDeadlineMs: config.buildDeadlineSeconds * 1000,
-      rolloutDeadlineMs: config.rolloutDeadlineSeconds * 1000,
-    }),
-    operationController(agents),
-  ];
 }

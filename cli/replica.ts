@@ -1,0 +1,152 @@
+import type { RequestHandler } from 'express';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import { ApiConfig } from '../api/config.ts';
+import type { Random } from '../api/random.ts';
+import { createApi } from '../api/server.ts';
+import type { Api } from '../api/server.ts';
+import { applicationController } from '../controllers/application/reconcile.ts';
+import { compaction } from '../controllers/compaction/compaction.ts';
+import { deploymentController } from '../controllers/deployment/reconcile.ts';
+import { environmentController } from '../controllers/environment/reconcile.ts';
+import { garbage } from '../controllers/garbage/garbage.ts';
+import { clusterKey } from '../controllers/gateway/cluster-key.ts';
+import { Gateway } from '../controllers/gateway/gateway.ts';
+import type { Replica } from '../controllers/gateway/replica.ts';
+import { keyRotation } from '../controllers/key-rotation/key-rotation.ts';
+import type { AgentCalls } from '../controllers/operation/reconcile.ts';
+import { operationController } from '../controllers/operation/reconcile.ts';
+import { projectController } from '../controllers/project/reconcile.ts';
+import type { AnyController } from '../controllers/runtime/graph.ts';
+import type { Controllers } from '../controllers/runtime/manager.ts';
+import { startControllers } from '../controllers/runtime/manager.ts';
+import { serverController } from '../controllers/server/reconcile.ts';
+import type { Clock } from '../store/clock.ts';
+import type { Mirror } from '../store/mirror.ts';
+import { startMirror } from '../store/mirror.ts';
+import { openRepository } from '../store/repo.ts';
+import type { Repository } from '../store/repo.ts';
+import type { Resealer, Sealer, Unsealer } from '../store/seal.ts';
+import type { Store } from '../store/store.ts';
+import { createUpgrades } from './upgrades.ts';
+
+export interface ReplicaOptions {
+  store: Store;
+  keyring: Sealer & Unsealer & Resealer;
+  clock: Clock;
+  random: Random;
+  /** Uniform in [0, 1). */
+  uniform: () => number;
+  log: Logger;
+  registry: Registry;
+  replica: Replica;
+  /** Where users and agents reach this installation. */
+  publicUrl: string;
+  trustedProxies: string[];
+  buildDeadlineMs: number;
+  rolloutDeadlineMs: number;
+  /** Answers what is neither under a tenant nor the interface's own. */
+  pages?: (mirror: Mirror) => RequestHandler;
+  /** Freezes what the mirror holds and fails runs that break a law of the status: for development and tests. */
+  strict: boolean;
+}
+
+/** A replica of the control plane whose server is not listening yet. */
+export interface RunningReplica extends AsyncDisposable {
+  readonly mirror: Mirror;
+  readonly gateway: Gateway;
+  readonly server: Api['server'];
+  readonly controllers: Controllers;
+}
+
+/**
+ * Puts a replica together: mirror, gateway, API, controllers, in the order in which they need each other. Disposing ends
+ * them in the reverse order: agents and clients are sent away in order, the leadership is handed over.
+ */
+export async function startReplica(options: ReplicaOptions): Promise<RunningReplica> {
+  await using starting = new AsyncDisposableStack();
+  const { store, keyring, clock, random, uniform, log, registry, replica, strict } = options;
+  const mirror = starting.use(startMirror({ store, clock, random: uniform, log, registry, freeze: strict }));
+  const repositoryFor = repositories(store, clock);
+  const gateway = starting.use(
+    new Gateway({
+      store,
+      mirror,
+      repositoryFor,
+      unsealer: keyring,
+      clock,
+      log: log.child({ part: 'gateway' }),
+      registry,
+      driftCorrected: (kind) => controllers.metrics.driftCorrected.inc({ kind }),
+      replica,
+      clusterKey: await clusterKey(store, keyring, keyring),
+    }),
+  );
+  const api = starting.use(
+    await createApi({
+      store,
+      mirror,
+      repositoryFor,
+      sealer: keyring,
+      unsealer: keyring,
+      agents: gateway,
+      clock,
+      random,
+      log: log.child({ part: 'api' }),
+      registry,
+      config: ApiConfig.parse({
+        version: replica.version,
+        publicUrl: options.publicUrl,
+        trustedProxies: options.trustedProxies,
+      }),
+      ...(options.pages !== undefined && { pages: options.pages(mirror) }),
+    }),
+  );
+  const controllers: Controllers = starting.use(
+    startControllers({
+      store,
+      mirror,
+      clock,
+      random: uniform,
+      log: log.child({ part: 'controllers' }),
+      registry,
+      replica: replica.id,
+      controllers: controllersOf(options, gateway),
+      background: [garbage, compaction, keyRotation(keyring)],
+      strict,
+    }),
+  );
+  api.server.on('upgrade', createUpgrades({ mirror, gateway, api }));
+  const running = starting.move();
+  return {
+    mirror,
+    gateway,
+    server: api.server,
+    controllers,
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
+}
+
+/** Repositories are made once per tenant: they hold no state but their place. */
+function repositories(store: Store, clock: Clock): (tenant: string) => Repository {
+  const known = new Map<string, Repository>();
+  return (tenant) => {
+    const repository = known.get(tenant) ?? openRepository(store, tenant, clock);
+    known.set(tenant, repository);
+    return repository;
+  };
+}
+
+function controllersOf(
+  { buildDeadlineMs, rolloutDeadlineMs }: Pick<ReplicaOptions, 'buildDeadlineMs' | 'rolloutDeadlineMs'>,
+  agents: AgentCalls,
+): AnyController[] {
+  return [
+    projectController,
+    environmentController,
+    serverController({ offlineAfterMs: 25_000 }),
+    applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: rolloutDeadlineMs }),
+    deploymentController({ queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs, rolloutDeadlineMs }),
+    operationController(agents),
+  ];
+}
