@@ -58,7 +58,10 @@ export function createDispatch(
       if (outcome.body === undefined) sendNothing(response, headers);
       else sendBody(response, status, headers, outcome.body);
     } catch (error) {
-      ({ status } = sendError(deps, response, error, info, { ...common, ...quotaHeaders(progress.quota) }));
+      const headers = { ...common, ...quotaHeaders(progress.quota) };
+      // what is left of the body is not worth reading
+      if (!request.complete) headers['connection'] = 'close';
+      ({ status } = sendError(deps, response, error, info, headers));
     }
     deps.answered({
       id: info.id,

@@ -22,17 +22,26 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   return value;
 }
 
-async function readBytes(request: IncomingMessage): Promise<Buffer> {
-  const declared = Number(request.headers['content-length'] ?? 0);
-  if (declared > maxBytes) throw tooLong();
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const part of request as AsyncIterable<Buffer>) {
-    length += part.length;
-    if (length > maxBytes) throw tooLong();
-    parts.push(part);
-  }
-  return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
+/** Leaves a request that is too long unread and whole: it still gets its answer. */
+function readBytes(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const parts: Buffer[] = [];
+    let length = 0;
+    const onData = (part: Buffer): void => {
+      length += part.length;
+      if (length > maxBytes) end(tooLong());
+      else parts.push(part);
+    };
+    const onEnd = (): void => end();
+    const onClose = (): void => end(badRequest('Body was cut off'));
+    const end = (error?: Error): void => {
+      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
+      if (error === undefined) resolve(Buffer.concat(parts));
+      else reject(error);
+    };
+    if (Number(request.headers['content-length'] ?? 0) > maxBytes) end(tooLong());
+    else request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+  });
 }
 
 function tooLong(): Error {

@@ -43,6 +43,7 @@ const limits = {
   maxHeaderSize: 16 * 1024,
   maxRequestsPerSocket: 1000,
   forgetAnswersEveryMs: 3_600_000,
+  closeIdleEveryMs: 100,
 } as const;
 
 /**
@@ -168,12 +169,18 @@ function forgetAnswers(deps: ApiDependencies): () => void {
   return () => cancel();
 }
 
-/** No new connections; the ones that are idle are closed, the others after their answer, or when time is up. */
+/** No new connections; each of the others is closed when it is idle, or when time is up. */
 async function drain(server: Server, patienceMs: number, clock: ApiDependencies['clock']): Promise<void> {
   if (!server.listening) return;
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
-  const cancel = clock.timer(patienceMs, () => server.closeAllConnections());
+  let cancel = (): void => undefined;
+  const closeIdle = (): void => {
+    server.closeIdleConnections();
+    cancel = clock.timer(limits.closeIdleEveryMs, closeIdle);
+  };
+  closeIdle();
+  const cancelLast = clock.timer(patienceMs, () => server.closeAllConnections());
   await closed;
   cancel();
+  cancelLast();
 }

@@ -5,60 +5,77 @@ const windowMs = 15 * 60_000;
 const perAccount = 10;
 const perAddress = 50;
 const maxKeys = 100_000;
-
-/** One attempt that was let through; it counts as a failure until it is told to have succeeded. */
-export interface LoginAttempt {
-  succeeded(): void;
-}
+const maxWaiting = 64;
 
 export interface LoginThrottle {
-  /** @throws ApiError TOO_MANY_REQUESTS after too many failures of the account or from the address. */
-  attempt(account: string, address: string): LoginAttempt;
+  /**
+   * Runs one attempt; `undefined` from it is a failed login, an error is none. An attempt that could be one too many
+   * waits until another has ended, so that many at once are not more guesses than one after another.
+   *
+   * @throws ApiError TOO_MANY_REQUESTS after too many failures of the account or from the address; what `run` throws.
+   */
+  attempt<T>(account: string, address: string, run: () => Promise<T | undefined>): Promise<T | undefined>;
 }
 
-/**
- * Counts failed logins in memory, in a sliding window. An attempt counts from its beginning, so that many at once
- * cannot slip through before the first has failed.
- */
-export function createLoginThrottle(clock: Clock): LoginThrottle {
-  const failures = new Map<string, number[]>();
+/** Failures of one account or address, oldest first, and how many attempts are under way. */
+interface Tally {
+  failures: number[];
+  pending: number;
+}
 
-  const recent = (key: string, now: number): number[] => {
-    const kept = (failures.get(key) ?? []).filter((at) => now - at < windowMs);
-    failures.delete(key);
-    if (failures.size >= maxKeys) {
-      const [oldest] = failures.keys();
-      if (oldest !== undefined) failures.delete(oldest);
+/** Counts failed logins in memory, in a sliding window. */
+export function createLoginThrottle(clock: Clock): LoginThrottle {
+  const tallies = new Map<string, Tally>();
+  let waiting: (() => void)[] = [];
+
+  const tallyOf = (key: string): Tally => {
+    const now = clock.monotonic();
+    const known = tallies.get(key);
+    if (known !== undefined) {
+      known.failures = known.failures.filter((at) => now - at < windowMs);
+      return known;
     }
-    failures.set(key, kept);
-    return kept;
+    if (tallies.size >= maxKeys) forgetOne();
+    const fresh = { failures: [], pending: 0 };
+    tallies.set(key, fresh);
+    return fresh;
   };
 
-  const check = (times: readonly number[], limit: number, now: number): void => {
-    const [first] = times;
-    if (times.length < limit || first === undefined) return;
-    throw tooMany('Too many failed logins', Math.max(1, Math.ceil((first + windowMs - now) / 1000)));
+  const forgetOne = (): void => {
+    for (const [key, { pending }] of tallies) {
+      if (pending > 0) continue;
+      tallies.delete(key);
+      return;
+    }
+  };
+
+  /** Whether there is room for one more; @throws ApiError if only time makes room. */
+  const hasRoom = ({ failures, pending }: Tally, limit: number): boolean => {
+    const [first] = failures;
+    if (failures.length >= limit && first !== undefined)
+      throw tooMany('Too many failed logins', Math.max(1, Math.ceil((first + windowMs - clock.monotonic()) / 1000)));
+    return failures.length + pending < limit;
   };
 
   return {
-    attempt(account, address) {
-      const now = clock.monotonic();
-      const keys = [`account ${account}`, `address ${address}`] as const;
-      const [ofAccount, ofAddress] = [recent(keys[0], now), recent(keys[1], now)];
-      check(ofAccount, perAccount, now);
-      check(ofAddress, perAddress, now);
-      ofAccount.push(now);
-      ofAddress.push(now);
-      return {
-        succeeded() {
-          for (const key of keys) forget(failures.get(key) ?? [], now);
-        },
-      };
+    async attempt(account, address, run) {
+      const [own, shared] = [tallyOf(`account ${account}`), tallyOf(`address ${address}`)];
+      while (!hasRoom(own, perAccount) || !hasRoom(shared, perAddress)) {
+        if (waiting.length >= maxWaiting) throw tooMany('Too many logins at once', 1);
+        await new Promise<void>((resolve) => waiting.push(resolve));
+      }
+      const both = [own, shared];
+      for (const tally of both) tally.pending += 1;
+      try {
+        const result = await run();
+        if (result === undefined) for (const tally of both) tally.failures.push(clock.monotonic());
+        return result;
+      } finally {
+        for (const tally of both) tally.pending -= 1;
+        const woken = waiting;
+        waiting = [];
+        for (const wake of woken) wake();
+      }
     },
   };
-}
-
-function forget(times: number[], at: number): void {
-  const index = times.indexOf(at);
-  if (index !== -1) times.splice(index, 1);
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { conflictReason } from '../../store/errors.ts';
-import { keys } from '../../store/keys.ts';
+import { keys, normalizeName } from '../../store/keys.ts';
 import { badField, conflicting, forbidden, unauthorized } from '../api-error.ts';
 import { endLateSessions, endOtherSessions, startSession } from '../auth/sessions.ts';
 import type { RequestContext } from '../context.ts';
@@ -77,12 +77,14 @@ export const login = defineEndpoint({
   response: LoggedIn,
   handle: async (ctx, { body }) => {
     const email = body.email.trim();
-    const attempt = ctx.throttle.attempt(`${ctx.tenant} ${email.toLowerCase()}`, ctx.request.address);
     const id = await ctx.repo.idByName('user', 'all', email);
-    const user = id === undefined ? undefined : ctx.view.get('user', id);
-    const { ok, stale } = await ctx.passwords.verify(body.password, user?.desired.password_hash);
-    if (user === undefined || !ok || user.desired.disabled) throw unauthorized('E-mail or password is wrong');
-    attempt.succeeded();
+    const known = id === undefined ? undefined : ctx.view.get('user', id);
+    const proven = await ctx.throttle.attempt(accountOf(ctx, email), ctx.request.address, async () => {
+      const { ok, stale } = await ctx.passwords.verify(body.password, known?.desired.password_hash);
+      return known === undefined || !ok || known.desired.disabled ? undefined : { user: known, stale };
+    });
+    if (proven === undefined) throw unauthorized('E-mail or password is wrong');
+    const { user, stale } = proven;
     const password_hash = stale ? await ctx.passwords.hash(body.password) : undefined;
     const unit = ctx.repo.begin();
     unit.require(user);
@@ -91,6 +93,11 @@ export const login = defineEndpoint({
     return ctx.commit(unit, () => ({ ...login, user: toLoginUser(user) }));
   },
 });
+
+/** What failed logins are counted under. */
+function accountOf({ tenant }: RequestContext, email: string): string {
+  return `${tenant} ${normalizeName(email)}`;
+}
 
 function toLoginUser(user: Parameters<typeof toUser>[0]): z.infer<typeof LoginUser> {
   const { id, email, first_name, last_name, role } = toUser(user);
@@ -150,11 +157,12 @@ export const changePassword = defineEndpoint({
   response: User,
   handle: async (ctx, { body }) => {
     const { user } = ctx.principal;
-    const account = `${ctx.tenant} ${user.desired.email.toLowerCase()}`;
-    const attempt = ctx.throttle.attempt(account, ctx.request.address);
-    const { ok } = await ctx.passwords.verify(body.current_password, user.desired.password_hash);
-    if (!ok) throw badField('current_password', 'wrong', 'Current password is wrong');
-    attempt.succeeded();
+    const { email, password_hash } = user.desired;
+    const proven = await ctx.throttle.attempt(accountOf(ctx, email), ctx.request.address, async () => {
+      const { ok } = await ctx.passwords.verify(body.current_password, password_hash);
+      return ok ? true : undefined;
+    });
+    if (proven === undefined) throw badField('current_password', 'wrong', 'Current password is wrong');
     return setPassword(ctx, body.new_password, 'new_password');
   },
 });

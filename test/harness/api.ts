@@ -21,6 +21,7 @@ import { openRepository } from '../../store/repo.ts';
 import type { Repository } from '../../store/repo.ts';
 import type { ConditionInput, Resource } from '../../store/resource.ts';
 import { openKeyring } from '../../store/seal.ts';
+import type { Sealer, Unsealer } from '../../store/seal.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
 import { commit } from '../../store/unit.ts';
@@ -62,9 +63,13 @@ export interface ApiWorld extends AsyncDisposable {
   mirror: Mirror;
   repo: Repository;
   registry: Registry;
+  keyring: Sealer & Unsealer;
+  clock: Clock;
   agents: ScriptedAgents;
   /** Lines that were logged at error or above; a test that ends with one unlooked at has missed a bug. */
   faults: string[];
+  /** Resolves when the mirror shows what is committed. */
+  settled(): Promise<void>;
   /** A client of the default tenant, or of another. */
   client(token?: string, tenant?: string): Client;
   /** Registers the first user and is it. */
@@ -143,8 +148,11 @@ export async function startApi(
     mirror,
     repo,
     registry,
+    keyring,
+    clock,
     agents,
     faults,
+    settled,
     client,
     async owner() {
       const answer = await client().post('/auth/register', { email: 'owner@example.test', password });

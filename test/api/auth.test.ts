@@ -1,0 +1,283 @@
+import { createHash, generateKeyPairSync } from 'node:crypto';
+import { SignJWT } from 'jose';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { isServiceKeyForm } from '../../api/auth/service-key.ts';
+import { rotateSigningKeys } from '../../api/auth/signing-keys.ts';
+import { systemRandom } from '../../api/random.ts';
+import { keys } from '../../store/keys.ts';
+import { password, startApi } from '../harness/api.ts';
+import type { ApiWorld } from '../harness/api.ts';
+
+let world: ApiWorld;
+
+beforeEach(async () => {
+  world = await startApi();
+});
+afterEach(async () => {
+  await world[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+const email = 'owner@example.test';
+
+describe('registration', () => {
+  it('makes the first user a superadmin and is closed afterwards', async () => {
+    const visitor = world.client();
+    expect((await visitor.get('/auth/setup-status')).data).toEqual({ setup_complete: false });
+    const first = await visitor.post('/auth/register', { email, password, first_name: 'Olive', last_name: 'Owner' });
+    expect(first.status).toBe(201);
+    expect(first.data.user).toEqual({
+      id: expect.any(String),
+      email,
+      first_name: 'Olive',
+      last_name: 'Owner',
+      role: 'superadmin',
+    });
+    expect((await visitor.get('/auth/setup-status')).data).toEqual({ setup_complete: true });
+    const second = await visitor.post('/auth/register', { email: 'b@example.test', password });
+    expect(second.status).toBe(403);
+    expect(second.body.error?.code).toBe('FORBIDDEN');
+  });
+
+  it('has exactly one winner of many at once', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, n) =>
+        world.client().post('/auth/register', { email: `u${n}@example.test`, password }),
+      ),
+    );
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array.from({ length: 7 }, () => 403)]);
+    expect(world.mirror.tenant('default').list('user')).toHaveLength(1);
+  });
+
+  it.each([
+    ['short', 'length'],
+    ['x'.repeat(129), 'length'],
+    ['password123', 'common'],
+    ['PASSWORD123', 'common'],
+  ])('refuses the password %s', async (bad, reason) => {
+    const answer = await world.client().post('/auth/register', { email, password: bad });
+    expect(answer.status).toBe(400);
+    expect(answer.body.error?.details).toEqual([expect.objectContaining({ field: 'password', reason })]);
+  });
+});
+
+describe('a login', () => {
+  it('gives a token that is good for this tenant only, whatever case the address is in', async () => {
+    await world.owner();
+    const answer = await world.client().post('/auth/login', { email: 'OWNER@example.test', password });
+    expect(answer.status).toBe(200);
+    expect(answer.data.user.role).toBe('superadmin');
+    expect((await world.client(answer.data.token).get('/auth/me')).data).toMatchObject({
+      email,
+      two_factor_enabled: false,
+    });
+    await world.store.txn({ if: [], then: [{ put: keys.tenant('other'), value: '{}' }] });
+    expect((await world.client(answer.data.token, 'other').get('/auth/me')).status).toBe(401);
+  });
+
+  it('answers the same for a wrong password and an unknown address', async () => {
+    await world.owner();
+    const wrong = await world.client().post('/auth/login', { email, password: 'wrong password' });
+    const unknown = await world.client().post('/auth/login', { email: 'nobody@example.test', password });
+    expect([wrong.status, unknown.status]).toEqual([401, 401]);
+    expect(wrong.body.error?.message).toBe(unknown.body.error?.message);
+  });
+
+  it('is refused with the right password after ten wrong ones, and says for how long', async () => {
+    await world.owner();
+    const visitor = world.client();
+    const wrong = await Promise.all(
+      Array.from({ length: 10 }, () => visitor.post('/auth/login', { email, password: 'wrong password' })),
+    );
+    expect(wrong.every(({ status }) => status === 401)).toBe(true);
+    const refused = await visitor.post('/auth/login', { email, password });
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+  });
+
+  it('is not counted against the limit when it succeeds', async () => {
+    await world.owner();
+    for (let n = 0; n < 12; n += 1)
+      expect((await world.client().post('/auth/login', { email, password })).status).toBe(200);
+  });
+
+  it('stores no password and no token', async () => {
+    const owner = await world.owner();
+    const { entries } = await world.store.list(keys.all);
+    const stored = entries.map(({ value }) => value).join('\n');
+    expect(stored).not.toContain(password);
+    expect(stored).not.toContain(owner.token);
+    expect(stored).toContain('$argon2id$v=19$m=19456,t=2,p=1$');
+  });
+});
+
+describe('a token', () => {
+  it('is no longer good after its logout, which succeeds in any case', async () => {
+    const owner = await world.owner();
+    expect((await owner.get('/auth/me')).status).toBe(200);
+    expect((await owner.post('/auth/logout')).status).toBe(200);
+    expect((await owner.get('/auth/me')).status).toBe(401);
+    expect((await owner.post('/auth/logout')).status).toBe(200);
+    expect((await world.client().post('/auth/logout')).status).toBe(200);
+  });
+
+  it('is refused when it is forged, unsigned, of another key or of another algorithm', async () => {
+    const owner = await world.owner();
+    const [head, body, signature] = owner.token!.split('.') as [string, string, string];
+    const claims = JSON.parse(Buffer.from(body, 'base64url').toString());
+    const header = JSON.parse(Buffer.from(head, 'base64url').toString());
+    expect(header).toMatchObject({ alg: 'EdDSA', typ: 'JWT' });
+    expect(claims).toMatchObject({ aud: 'default', sub: expect.any(String), sid: expect.any(String) });
+    expect(claims.exp - claims.iat).toBe(24 * 3600);
+    const none = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${body}.`;
+    const foreign = generateKeyPairSync('ed25519').privateKey;
+    const signed = await new SignJWT(claims).setProtectedHeader({ ...header }).sign(foreign);
+    const symmetric = await new SignJWT(claims)
+      .setProtectedHeader({ alg: 'HS256', kid: header.kid })
+      .sign(createHash('sha256').update(header.kid).digest());
+    const widened = Buffer.from(JSON.stringify({ ...claims, aud: 'other' })).toString('base64url');
+    const forged = [none, signed, symmetric, `${head}.${widened}.${signature}`, `${head}.${body}`, 'x', ''];
+    for (const token of forged) expect((await world.client(token).get('/auth/me')).status, token).toBe(401);
+    expect((await owner.get('/auth/me')).status).toBe(200);
+  });
+
+  it('survives the rotation of the signing keys, and new ones are of the new key', async () => {
+    const owner = await world.owner();
+    const kidOf = (token: string): string => JSON.parse(Buffer.from(token.split('.')[0]!, 'base64url').toString()).kid;
+    const stored = (await world.store.get(keys.meta('signing-keys')))!.value;
+    expect(JSON.parse(stored).keys).toHaveLength(1);
+    expect(stored).not.toContain('"d":');
+    await rotateSigningKeys({ store: world.store, sealer: world.keyring, clock: world.clock, random: systemRandom });
+    await world.settled();
+    const later = await world.client().post('/auth/login', { email, password });
+    expect(kidOf(later.data.token)).not.toBe(kidOf(owner.token!));
+    expect((await owner.get('/auth/me')).status).toBe(200);
+    expect((await world.client(later.data.token).get('/auth/me')).status).toBe(200);
+  });
+
+  it('is not good while its user is disabled', async () => {
+    const user = await world.user();
+    await world.repo.change('user', user.id, (draft) => void (draft.disabled = true));
+    expect((await user.get('/auth/me')).status).toBe(401);
+    await world.repo.change('user', user.id, (draft) => void (draft.disabled = false));
+    expect((await user.get('/auth/me')).status).toBe(200);
+  });
+});
+
+describe('one’s own account', () => {
+  it('changes names, and neither role nor address', async () => {
+    const owner = await world.owner();
+    const changed = await owner.put('/auth/me', { first_name: 'Ada', last_name: 'Lovelace' });
+    expect(changed.data).toMatchObject({ first_name: 'Ada', last_name: 'Lovelace' });
+    for (const field of ['role', 'email', 'must_reset_password', 'surprise'])
+      expect((await owner.put('/auth/me', { [field]: 'admin' })).status, field).toBe(400);
+  });
+
+  it('ends other sessions when the password changes, however many', async () => {
+    const owner = await world.owner();
+    const others = await Promise.all(
+      Array.from({ length: 25 }, async () => {
+        const { data } = await world.client().post('/auth/login', { email, password });
+        return world.client(data.token);
+      }),
+    );
+    const body = { current_password: password, new_password: 'another horse battery' };
+    expect((await owner.put('/auth/me/password', { ...body, current_password: 'wrong one' })).status).toBe(400);
+    expect((await owner.put('/auth/me/password', { ...body, new_password: 'qwertyuiop' })).status).toBe(400);
+    expect((await owner.put('/auth/me/password', body)).status).toBe(200);
+    expect((await owner.get('/auth/me')).status).toBe(200);
+    for (const other of others) expect((await other.get('/auth/me')).status).toBe(401);
+    expect((await world.client().post('/auth/login', { email, password })).status).toBe(401);
+    expect((await world.client().post('/auth/login', { email, password: body.new_password })).status).toBe(200);
+  });
+
+  it('gets a first password only where there is none', async () => {
+    const owner = await world.owner();
+    expect((await owner.post('/auth/me/set-initial-password', { password: 'whatever it is' })).status).toBe(409);
+    const user = await world.user();
+    await world.repo.change('user', user.id, (draft) => {
+      delete draft.password_hash;
+    });
+    expect((await user.post('/auth/me/set-initial-password', {})).status).toBe(400);
+    expect((await user.post('/auth/me/set-initial-password', { password: 'whatever it is' })).status).toBe(200);
+    expect((await user.post('/auth/me/set-initial-password', { password: 'whatever it is' })).status).toBe(409);
+  });
+});
+
+describe('a service key', () => {
+  it('is shown once, is listed without its value, and acts for its user until it is revoked', async () => {
+    const owner = await world.owner();
+    const made = await owner.post('/settings/service-keys', { name: 'ci' });
+    expect(made.status).toBe(201);
+    const { key, id } = made.data;
+    expect(key).toMatch(/^sp_[0-9A-Za-z]{46}$/);
+    expect(isServiceKeyForm(key)).toBe(true);
+    const { entries } = await world.store.list(keys.all);
+    expect(entries.map(({ value }) => value).join('\n')).not.toContain(key);
+    const byKey = world.client();
+    const headers = { 'x-service-key': key };
+    expect((await byKey.get('/auth/me', headers)).data.email).toBe(email);
+    const listed = await owner.get('/settings/service-keys');
+    expect(listed.data).toEqual([
+      {
+        id,
+        name: 'ci',
+        prefix: key.slice(0, 10),
+        scopes: null,
+        project_id: null,
+        expires_at: null,
+        created_at: expect.any(String),
+        last_used_at: expect.any(String),
+      },
+    ]);
+    expect((await owner.delete(`/settings/service-keys/${id}`)).status).toBe(204);
+    expect((await byKey.get('/auth/me', headers)).status).toBe(401);
+    expect((await owner.delete(`/settings/service-keys/${id}`)).status).toBe(404);
+  });
+
+  it('writes its last use once and not at each request', async () => {
+    const owner = await world.owner();
+    const { key } = (await owner.post('/settings/service-keys', { name: 'ci' })).data;
+    await world.client().get('/auth/me', { 'x-service-key': key });
+    await world.settled();
+    const before = await world.store.revision();
+    for (let n = 0; n < 5; n += 1) await world.client().get('/auth/me', { 'x-service-key': key });
+    expect(await world.store.revision()).toBe(before);
+  });
+
+  it('cannot make a key that is wider, longer-lived or of another project than itself', async () => {
+    const owner = await world.owner();
+    const place = await world.place(owner);
+    const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+    const narrow = { name: 'n', scopes: ['admin'], project_id: place.project, expires_at };
+    const { key } = (await owner.post('/settings/service-keys', narrow)).data;
+    const by = (body: object) => world.client().post('/settings/service-keys', body, { 'x-service-key': key });
+    expect((await by(narrow)).status).toBe(201);
+    expect((await by({ ...narrow, project_id: undefined })).status).toBe(403);
+    const wide = (await owner.post('/settings/service-keys', { name: 'w', scopes: ['admin'], expires_at })).data.key;
+    const byWide = (body: object) => world.client().post('/settings/service-keys', body, { 'x-service-key': wide });
+    expect((await byWide({ name: 'x', scopes: ['read'], expires_at })).status).toBe(201);
+    expect((await byWide({ name: 'x', scopes: ['read'] })).status).toBe(403);
+    expect((await byWide({ name: 'x', expires_at })).status).toBe(403);
+    expect((await byWide({ name: 'x', scopes: ['read'], expires_at: '2099-01-01T00:00:00Z' })).status).toBe(403);
+  });
+
+  it('is refused when it has expired or is mistyped, and cannot be made in the past', async () => {
+    const owner = await world.owner();
+    const past = await owner.post('/settings/service-keys', { name: 'x', expires_at: '2020-01-01T00:00:00Z' });
+    expect(past.status).toBe(400);
+    expect(past.body.error?.details?.[0]?.field).toBe('expires_at');
+    for (const key of ['sp_short', `sp_${'a'.repeat(46)}`, ''])
+      expect((await world.client().get('/auth/me', { 'x-service-key': key })).status).toBe(401);
+  });
+
+  it('belongs to its user: nobody else but a superadmin revokes it', async () => {
+    const owner = await world.owner();
+    const user = await world.user();
+    const admin = await world.user('admin');
+    const { id } = (await user.post('/settings/service-keys', { name: 'mine' })).data;
+    expect((await admin.delete(`/settings/service-keys/${id}`)).status).toBe(404);
+    expect((await owner.get('/settings/service-keys')).data).toEqual([]);
+    expect((await owner.delete(`/settings/service-keys/${id}`)).status).toBe(204);
+  });
+});

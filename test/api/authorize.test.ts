@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { authorize, projectRole, visibleProjects } from '../../api/authorize.ts';
+import type { Principal } from '../../api/auth/principal.ts';
+import { permissions } from '../../api/permissions.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { KeyScope } from '../../store/kinds/identity.ts';
+import { object } from '../harness/objects.ts';
+
+type Role = 'superadmin' | 'admin' | 'user';
+
+function aPrincipal(role: Role, key?: { scopes?: KeyScope[]; project_id?: string }): Principal {
+  const user = object('user', { email: 'a@b.c', role });
+  if (key === undefined) {
+    const expires_at = '2030-01-01T00:00:00Z';
+    return { user, by: { type: 'session', session: object('session', { user_id: user.meta.id, expires_at }) } };
+  }
+  const desired = { user_id: user.meta.id, name: 'k', prefix: 'sp_', hash: 'h', ...key };
+  return { user, by: { type: 'key', key: object('service_key', desired) } };
+}
+
+function aProject(owner: string) {
+  return object('project', { name: 'p', owner_id: owner, default_environment_id: randomUUID() });
+}
+
+/** A view that knows projects alone. */
+function viewOf(...projects: ReturnType<typeof aProject>[]): TenantView {
+  return { list: () => projects } as unknown as TenantView;
+}
+
+const row = (name: string) => permissions.get(name)!;
+
+describe('authorize', () => {
+  it('gives every row to each column as the table says, and denies the rest', () => {
+    const owner = aPrincipal('user');
+    const project = aProject(owner.user.meta.id);
+    const people = {
+      superadmin: aPrincipal('superadmin'),
+      admin: aPrincipal('admin'),
+      owner,
+      other: aPrincipal('user'),
+    };
+    for (const [name, permission] of permissions) {
+      for (const [column, principal] of Object.entries(people)) {
+        const grant = permission.grants[column as keyof typeof people];
+        const ask = () => authorize(principal, permission, { project });
+        if (grant === '-') expect(ask, `${name} ${column}`).toThrow('Not allowed');
+        else expect(ask(), `${name} ${column}`).toEqual({ column, grant });
+      }
+    }
+  });
+
+  it('counts the best role in any project where a route is of no project', () => {
+    const owner = aPrincipal('user');
+    const project = aProject(owner.user.meta.id);
+    expect(authorize(owner, row('GET /servers'), { tenant: viewOf(project) }).grant).toBe('m');
+    expect(authorize(aPrincipal('user'), row('GET /servers'), { tenant: viewOf(project) }).grant).toBe('f');
+  });
+
+  it('lets a key do what its scopes cover and nothing above them', () => {
+    const project = aProject(randomUUID());
+    const may = (scopes: KeyScope[], name: string): boolean => {
+      try {
+        authorize(aPrincipal('admin', { scopes }), row(name), { project });
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    const routes = [
+      'GET /applications/:id',
+      'POST /applications/:id/deploy',
+      'PUT /applications/:id',
+      'DELETE /projects/:id',
+    ];
+    expect(routes.map((name) => may(['read'], name))).toEqual([true, false, false, false]);
+    expect(routes.map((name) => may(['deploy'], name))).toEqual([true, true, false, false]);
+    expect(routes.map((name) => may(['write'], name))).toEqual([true, true, true, false]);
+    expect(routes.map((name) => may(['admin'], name))).toEqual([true, true, true, true]);
+  });
+
+  it('keeps a key that is narrowed to a project out of others and of the tenant', () => {
+    const mine = aProject(randomUUID());
+    const other = aProject(randomUUID());
+    const key = aPrincipal('superadmin', { project_id: mine.meta.id });
+    expect(authorize(key, row('PUT /projects/:id'), { project: mine }).column).toBe('owner');
+    expect(() => authorize(key, row('GET /projects/:id'), { project: other })).toThrow('Not allowed');
+    expect(() => authorize(key, row('POST /servers'), { tenant: viewOf(mine, other) })).toThrow('Not allowed');
+    expect(() => authorize(key, row('POST /projects'), { tenant: viewOf(mine, other) })).toThrow('narrowed');
+    expect(visibleProjects(key, viewOf(mine, other))).toEqual(new Set([mine.meta.id]));
+  });
+
+  it('gives admins the rights of owners, and users the ones of their own projects', () => {
+    const owner = aPrincipal('user');
+    const project = aProject(owner.user.meta.id);
+    expect(projectRole(aPrincipal('admin'), project)).toBe('owner');
+    expect(projectRole(owner, project)).toBe('owner');
+    expect(projectRole(aPrincipal('user'), project)).toBeUndefined();
+    expect(visibleProjects(aPrincipal('admin'), viewOf(project))).toBe('all');
+    expect(visibleProjects(aPrincipal('user'), viewOf(project))).toEqual(new Set());
+  });
+});
