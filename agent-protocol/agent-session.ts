@@ -47,7 +47,7 @@ export interface AgentSessionOptions {
   /** Ed25519 signature, base64url. */
   sign: (bytes: Uint8Array) => string;
   welcomed: (welcome: MessageOf<'welcome'>) => void;
-  /** The host could not store a desired set. The session asks for it again. */
+  /** The host failed: to store a desired set, which is asked for again, or otherwise, which ends the session. */
   fault: (error: unknown) => void;
   ended: (end: AgentEnd) => void;
 }
@@ -107,20 +107,7 @@ export class AgentSession {
   receive(frame: Frame): void {
     if (this.#state === 'ended') return;
     this.#heardAt = this.#o.clock.monotonic();
-    const decoded = decodeControlFrame(frame);
-    switch (decoded.kind) {
-      case 'message':
-        this.#handle(decoded.message);
-        return;
-      case 'unknown':
-        this.#say({ type: 'unsupported', what: decoded.type.slice(0, 100) });
-        return;
-      case 'data':
-        return; // no stream of protocol 1 carries bytes to the agent
-      case 'malformed':
-        this.#lose(decoded.reason, closeCodes.protocol);
-        return;
-    }
+    this.#guarded(() => this.#take(frame));
   }
 
   /** The socket wrote out what it held. */
@@ -139,6 +126,33 @@ export class AgentSession {
     this.#outbox.last(encodeMessage({ type: 'goodbye', reason }));
     this.#end({ kind: 'lost', why: reason });
     this.#o.wire.close(closeCodes.goingAway, reason);
+  }
+
+  #take(frame: Frame): void {
+    const decoded = decodeControlFrame(frame);
+    switch (decoded.kind) {
+      case 'message':
+        this.#handle(decoded.message);
+        return;
+      case 'unknown':
+        this.#say({ type: 'unsupported', what: decoded.type.slice(0, 100) });
+        return;
+      case 'data':
+        return; // no stream of protocol 1 carries bytes to the agent
+      case 'malformed':
+        this.#lose(decoded.reason, closeCodes.protocol);
+        return;
+    }
+  }
+
+  /** A host that fails loses the connection, not the agent. */
+  #guarded(act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.#o.fault(error);
+      this.#lose('The agent failed', closeCodes.failed);
+    }
   }
 
   #handle(message: ControlMessage): void {
@@ -166,7 +180,7 @@ export class AgentSession {
     this.#state = 'up';
     host.configure({ logRetentionDays: message.log_retention_days });
     welcomed(message);
-    this.#cleanup.push(every(clock, message.beat_ms, () => this.#beat(message.beat_ms)));
+    this.#cleanup.push(every(clock, message.beat_ms, () => this.#guarded(() => this.#beat(message.beat_ms))));
     this.#cleanup.push(
       every(clock, timing.liveMs, () => this.#say({ type: 'stream.live', streams: this.#streams.ids })),
     );

@@ -91,19 +91,10 @@ export class ControlSession {
   receive(frame: Frame): void {
     if (this.#state === 'ended') return;
     this.#heardAt = this.#clock.monotonic();
-    const decoded = decodeAgentFrame(frame);
-    switch (decoded.kind) {
-      case 'data':
-        if (!this.#streams.data(decoded.data)) this.close('Sent more than it was granted', closeCodes.protocol);
-        return;
-      case 'malformed':
-        this.close(decoded.reason, closeCodes.protocol);
-        return;
-      case 'message':
-      case 'unknown':
-        if (this.#floods()) this.close('Too many messages', closeCodes.policy);
-        else if (decoded.kind === 'unknown') this.#tell({ type: 'unsupported', what: decoded.type.slice(0, 100) });
-        else this.#handle(decoded.message);
+    try {
+      this.#take(frame);
+    } catch (error) {
+      this.#failed(error);
     }
   }
 
@@ -188,6 +179,23 @@ export class ControlSession {
   async *stream(params: StreamParams, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     if (this.#state !== 'up') throw away();
     yield* this.#streams.open(params, signal);
+  }
+
+  #take(frame: Frame): void {
+    const decoded = decodeAgentFrame(frame);
+    switch (decoded.kind) {
+      case 'data':
+        if (!this.#streams.data(decoded.data)) this.close('Sent more than it was granted', closeCodes.protocol);
+        return;
+      case 'malformed':
+        this.close(decoded.reason, closeCodes.protocol);
+        return;
+      case 'message':
+      case 'unknown':
+        if (this.#floods()) this.close('Too many messages', closeCodes.policy);
+        else if (decoded.kind === 'unknown') this.#tell({ type: 'unsupported', what: decoded.type.slice(0, 100) });
+        else this.#handle(decoded.message);
+    }
   }
 
   #handle(message: AgentMessage): void {
@@ -311,10 +319,14 @@ export class ControlSession {
     try {
       await work;
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      this.#end(`Failed: ${why}`);
-      this.#wire.close(closeCodes.failed, 'Internal error');
+      this.#failed(error);
     }
+  }
+
+  /** The host failed: its words are not for the agent. */
+  #failed(error: unknown): void {
+    this.#end(`Failed: ${error instanceof Error ? error.message : String(error)}`);
+    this.#wire.close(closeCodes.failed, 'Internal error');
   }
 
   #watch(): void {

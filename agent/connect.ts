@@ -116,6 +116,7 @@ function connectOnce(options: ConnectOptions, signal: AbortSignal): Promise<Agen
       handshakeTimeout: limits.handshakeMs,
       ...(options.dial !== undefined && { createConnection: options.dial }),
     });
+    let saving = Promise.resolve();
     const leave = (): void => session.goodbye('Agent stops');
     const session: AgentSession = new AgentSession({
       wire: socketWire(socket, clock, () => session),
@@ -136,12 +137,12 @@ function connectOnce(options: ConnectOptions, signal: AbortSignal): Promise<Agen
       sign: (bytes) => identity.sign(bytes),
       welcomed: ({ session: id }) => {
         log.info({ session: id }, 'Connected to the control plane');
-        identity.joined().catch((error: unknown) => log.error({ err: error }, 'Identity could not be stored'));
+        saving = identity.joined().catch((error: unknown) => log.error({ err: error }, 'Identity could not be stored'));
       },
       fault: (error) => log.error({ err: error }, 'Agent failed on a message of the control plane'),
       ended: (end) => {
         signal.removeEventListener('abort', leave);
-        resolve(end);
+        void saving.then(() => resolve(end));
       },
     });
     socket.on('open', () => session.start());

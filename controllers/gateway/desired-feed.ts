@@ -22,6 +22,8 @@ export interface FeedOptions {
   };
   /** An assignment is kept out of the set since its secrets cannot be opened. */
   unopened: (it: Assignment, message: string) => void;
+  /** The set could not be made: a bug. Nothing more is sent. */
+  failed: (error: unknown) => void;
   /** The agent did not store a set in time. */
   silent: () => void;
 }
@@ -123,8 +125,14 @@ export class DesiredFeed {
     this.#flushedAt = this.#o.clock.monotonic();
     const changed = [...this.#dirty];
     this.#dirty.clear();
-    if (this.#snapshotDue || changed.length > limits.desired.deltaItems) this.#snapshot();
-    else this.#delta(changed);
+    try {
+      if (this.#snapshotDue || changed.length > limits.desired.deltaItems) this.#snapshot();
+      else this.#delta(changed);
+    } catch (error) {
+      this.stop();
+      this.#o.failed(error);
+      return;
+    }
     if (this.#unapplied > 0) this.#cancelDeadline = this.#o.clock.timer(timing.answerMs, this.#o.silent);
   }
 

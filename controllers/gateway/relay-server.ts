@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
+import type { z } from 'zod';
 import { tellable } from '../../agent-protocol/call-error.ts';
 import { maxFrameBytes } from '../../agent-protocol/codec.ts';
 import type { ControlSession } from '../../agent-protocol/control-session.ts';
@@ -102,7 +103,7 @@ class RelayConnection {
   }
 
   receive(frame: Frame): void {
-    const message = typeof frame === 'string' ? parse(frame) : undefined;
+    const message = typeof frame === 'string' ? parse(ToHolder, frame) : undefined;
     if (message === undefined) this.close('Not of the protocol', closeCodes.protocol);
     else if (message.type === 'open') this.#open(message.request, message.proof);
     else if (message.type === 'credit') this.#streams.grant(1, message.bytes);
@@ -133,7 +134,12 @@ class RelayConnection {
       return;
     }
     this.#isServing = true;
-    const { tenant, server, what } = RelayRequest.parse(JSON.parse(text));
+    const request = parse(RelayRequest, text);
+    if (request === undefined) {
+      this.close('Request of another version', closeCodes.protocol);
+      return;
+    }
+    const { tenant, server, what } = request;
     const session = this.#o.local.sessionOf(tenant, server);
     if (session?.isUp !== true) this.#say({ type: 'moved' });
     else if (what.kind === 'stream')
@@ -155,10 +161,11 @@ class RelayConnection {
   }
 }
 
-function parse(frame: string): ToHolder | undefined {
+/** `undefined`: not of that form. */
+function parse<T>(schema: z.ZodType<T>, text: string): T | undefined {
   try {
-    return ToHolder.parse(JSON.parse(frame));
+    return schema.parse(JSON.parse(text));
   } catch {
-    return undefined; // closed by the caller
+    return undefined;
   }
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Report } from '../../agent-protocol/control-session.ts';
+import { bounds } from '../../agent-protocol/timing.ts';
 import { keys } from '../../store/keys.ts';
 import type { KeyChange, Mirror, TenantView } from '../../store/mirror.ts';
 import type { Guard, Store } from '../../store/store.ts';
@@ -49,6 +50,8 @@ export class RemovalHold {
   async take(report: Report, fence: Guard): Promise<{ keep: string[]; isNew: boolean } | undefined> {
     if (!this.#isAsking || !report.full) return undefined;
     for (const { id, gone } of report.items) if (gone !== true) this.#reported.push(id);
+    if (this.#reported.length > bounds.snapshotItems)
+      throw new Error(`A complete report must have at most ${bounds.snapshotItems} items`);
     if (report.more === true) return undefined;
     this.#isAsking = false;
     const { view, server } = this.#o;

@@ -10,6 +10,7 @@ import type {
   Welcome,
 } from '../../agent-protocol/control-session.ts';
 import type { Load } from '../../agent-protocol/messages.ts';
+import { closeCodes } from '../../agent-protocol/wire.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import type { Clock } from '../../store/clock.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
@@ -293,6 +294,10 @@ export class ServerSession implements ControlHost {
         },
       },
       unopened: (it, message) => void this.#notSent(it, message),
+      failed: (error) => {
+        log.error({ err: error }, 'Desired set could not be made');
+        this.control.close('Internal error', closeCodes.failed);
+      },
       silent: () => this.control.close('The desired set was not stored in time'),
     });
     const events = new SessionEvents({ ...this.#d, log, view, fence: () => hold.fence() });

@@ -365,6 +365,24 @@ describe('liveness', () => {
     expect(host.ends).toEqual([]);
   });
 
+  it('ends, and nothing else does, when a host fails on a message', async () => {
+    const one = await up();
+    one.backend.configure = () => {
+      throw new Error('bug');
+    };
+    one.control.settings({ logRetentionDays: 1 });
+    await settle(30);
+    expect(one.agentEnds).toEqual([{ kind: 'lost', why: 'The agent failed' }]);
+    expect(one.faults).toMatchObject([{ message: 'bug' }]);
+    const two = await up();
+    two.host.loaded = () => {
+      throw new Error('bug');
+    };
+    await two.clock.advance(6000);
+    expect(two.host.ends).toEqual(['Failed: bug']);
+    expect(two.agentEnds).toEqual([{ kind: 'lost', why: 'Internal error' }]);
+  });
+
   it('ends with a flood of messages', async () => {
     const { control, host } = await up();
     for (let n = 0; n < 2500; n++) control.receive('{"type":"applied","revision":1}');
