@@ -31,6 +31,8 @@ export interface RuntimeRig extends AsyncDisposable {
   /** Of a build that writes `line` and then succeeds or not. */
   build(line: string, succeeds: boolean): BuildOptions;
   pauseByHand(id: string): Promise<void>;
+  removeNetworkByHand(name: string): Promise<void>;
+  makeNetworkByHand(name: string, labels: Record<string, string>): Promise<void>;
   /** Makes a container without our labels and answers with its id. */
   foreign(): Promise<string>;
 }
@@ -63,6 +65,8 @@ export async function dockerRig(): Promise<RuntimeRig> {
       labels: { [labels.server]: server, 'setpoint.test-line': line },
     }),
     pauseByHand: async (id) => void (await engineCall('POST', `/containers/${id}/pause`)),
+    removeNetworkByHand: async (name) => void (await engineCall('DELETE', `/networks/${name}`)),
+    makeNetworkByHand: async (Name, Labels) => void (await engineCall('POST', '/networks/create', { Name, Labels })),
     async foreign() {
       const body = { Image: images.shell, HostConfig: { NetworkMode: network }, Labels: { 'setpoint.test': server } };
       const { Id } = (await engineCall('POST', '/containers/create', body)) as { Id: string };
@@ -151,6 +155,12 @@ export async function mockRig(): Promise<RuntimeRig> {
     }),
     async pauseByHand(id) {
       engine.pauseByHand(id);
+    },
+    async removeNetworkByHand(name) {
+      engine.removeNetwork(name);
+    },
+    async makeNetworkByHand(name, given) {
+      engine.ensureNetwork(name, given);
     },
     async foreign() {
       const { id } = await engine.foreign({ ...base('foreign:1'), labels: {} });

@@ -273,6 +273,18 @@ describe.each([
       await expect(refused).rejects.toMatchObject({ code: 'name_taken' });
     });
 
+    test('that were removed and made again are used again', async () => {
+      const name = `sp-${rig.server.slice(0, 8)}c`;
+      await rig.runtime.ensureNetwork(name, bears(name), signal());
+      await rig.removeNetworkByHand(name);
+      await expect(start({}, { network: name })).rejects.toMatchObject({ code: 'create_failed' });
+      await rig.makeNetworkByHand(name, bears(name));
+      const id = await start({}, { network: name });
+      expect(Object.keys((await inspect(id)).addresses)).toEqual([name]);
+      await rig.runtime.remove(id, signal());
+      await rig.runtime.removeNetwork(name, signal());
+    });
+
     test('in use stay', async () => {
       const name = `sp-${rig.server.slice(0, 8)}b`;
       await rig.runtime.ensureNetwork(name, bears(name), signal());

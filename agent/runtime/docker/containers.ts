@@ -9,6 +9,7 @@ import {
 } from '../runtime.ts';
 import { imageReference } from '../image-reference.ts';
 import type { Engine } from './engine.ts';
+import type { NetworkIds } from './networks.ts';
 import { fail, isStatus } from './failure.ts';
 
 /** What every container gets beside its spec. */
@@ -70,7 +71,7 @@ type Verbs = Pick<
 >;
 
 /** The container verbs of the runtime. */
-export function containers(engine: Engine, limits: ContainerLimits): Verbs {
+export function containers(engine: Engine, limits: ContainerLimits, networks: NetworkIds): Verbs {
   return {
     async list(server, signal) {
       const filters = JSON.stringify({ label: [`${labels.server}=${server}`] });
@@ -91,7 +92,7 @@ export function containers(engine: Engine, limits: ContainerLimits): Verbs {
         method: 'POST',
         path: ['containers', 'create'],
         query: { name: spec.name },
-        body: creation(spec, limits),
+        body: creation(spec, limits, networks.get(spec.network) ?? spec.network),
         timeoutMs: slowMs,
       } as const;
       try {
@@ -113,6 +114,8 @@ export function containers(engine: Engine, limits: ContainerLimits): Verbs {
       try {
         await engine.call({ method: 'POST', path: ['containers', id, 'start'], timeoutMs: slowMs }, signal);
       } catch (error) {
+        // It may be a network that somebody removed: the next container asks for it by name.
+        if (isStatus(error, 404)) networks.clear();
         fail(error, {
           code: 'create_failed',
           attempted: 'Cannot start the container',
@@ -197,14 +200,14 @@ async function ignoring(statuses: number[], call: Promise<unknown>, attempted: s
   }
 }
 
-function creation(spec: ContainerSpec, limits: ContainerLimits): object {
+function creation(spec: ContainerSpec, limits: ContainerLimits, network: string): object {
   return {
     Image: imageReference(spec.image),
     Labels: spec.labels,
     Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
     ...(spec.command === undefined ? {} : { Cmd: spec.command }),
     HostConfig: {
-      NetworkMode: spec.network,
+      NetworkMode: network,
       RestartPolicy: { Name: spec.restart },
       PidsLimit: limits.pids,
       SecurityOpt: ['no-new-privileges:true'],
@@ -218,7 +221,7 @@ function creation(spec: ContainerSpec, limits: ContainerLimits): object {
       ...(spec.memoryBytes === undefined ? {} : { Memory: spec.memoryBytes, MemorySwap: spec.memoryBytes }),
       ...(spec.nanoCpus === undefined ? {} : { NanoCpus: spec.nanoCpus }),
     },
-    NetworkingConfig: { EndpointsConfig: { [spec.network]: { Aliases: [spec.alias] } } },
+    NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: [spec.alias] } } },
   };
 }
 

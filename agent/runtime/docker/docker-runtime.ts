@@ -5,7 +5,7 @@ import { containers, type ContainerLimits } from './containers.ts';
 import { Engine } from './engine.ts';
 import { events } from './events.ts';
 import { images } from './images.ts';
-import { networks } from './networks.ts';
+import { networks, type NetworkIds } from './networks.ts';
 import { output } from './output.ts';
 
 export interface DockerOptions {
@@ -22,12 +22,13 @@ export const defaultContainerLimits: ContainerLimits = { pids: 4096, logFileByte
 export function dockerRuntime(options: DockerOptions): ContainerRuntime & Disposable {
   const { clock } = options;
   const engine = new Engine(options.socketPath, clock);
+  const networkIds: NetworkIds = new Map();
   return {
     name: 'docker',
     version: (signal) => engine.version(signal),
-    ...containers(engine, options.containers),
+    ...containers(engine, options.containers, networkIds),
     ...images(engine),
-    ...networks(engine),
+    ...networks(engine, networkIds),
     build: (request, line, signal) => build(engine, options.builds, request, line, signal),
     output: (id, which, signal) => output(engine, clock, id, which, signal),
     events: (server, signal) => events(engine, clock, server, signal),

@@ -41,6 +41,7 @@ export class MockEngine {
   readonly #failures = new Map<string, ScriptedFailure[]>();
   readonly #journal: JournalEntry[] = [];
   #builds: BuildScripts = () => ({});
+  #registry: (reference: string) => ImageScript | undefined = () => undefined;
   #counter = 0;
   #down = false;
 
@@ -57,6 +58,11 @@ export class MockEngine {
     for (const image of this.#images) image.names.delete(reference);
     this.#images.push({ ...info, names: new Set([reference]), labels: {}, script, here: script.local ?? false });
     return info;
+  }
+
+  /** Says what is pulled by references that were not added; without it there is nothing. */
+  onPull(registry: (reference: string) => ImageScript | undefined): void {
+    this.#registry = registry;
   }
 
   /** Says what becomes of the builds from now on; without it they succeed. */
@@ -191,6 +197,8 @@ export class MockEngine {
   }
 
   async pull(reference: string, signal: AbortSignal): Promise<ImageInfo> {
+    const found = this.#image(reference) === undefined ? this.#registry(reference) : undefined;
+    if (found) this.addImage(reference, found);
     const image = this.#image(reference);
     if (!image) {
       const message = `Cannot pull image ${reference}: manifest unknown`;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../agent-protocol/clock.ts';
 import { httpProber } from '../../../agent/probe.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../../agent/runtime/docker/docker-runtime.ts';
-import type { ContainerRuntime } from '../../../agent/runtime/runtime.ts';
+import { labels, type ContainerRuntime } from '../../../agent/runtime/runtime.ts';
 import { engineCall, engineSocket, testDocker, type TestDocker } from '../../harness/docker.ts';
 import { FakeClock, settle } from '../../harness/fake-clock.ts';
 import { ensureTestImages, type TestImages } from '../../harness/test-image.ts';
@@ -41,7 +41,7 @@ describe('containers on Docker', () => {
         Privileged: false,
         Binds: null,
         PublishAllPorts: false,
-        NetworkMode: docker.network,
+        NetworkMode: expect.not.stringMatching(/^(host|none|default|container:.*)$/),
         LogConfig: { Type: 'local', Config: { 'max-size': '10485760', 'max-file': '3' } },
       },
     });
@@ -81,6 +81,18 @@ describe('containers on Docker', () => {
     });
     expect(ended).toMatchObject({ oomKilled: true, exitCode: 137 });
   });
+
+  test('have networks beyond the ranges that the engine gives out', async () => {
+    const names = Array.from({ length: 34 }, (_, n) => `sp-${docker.server.slice(0, 8)}${n}`);
+    const own = { [labels.server]: docker.server, 'setpoint.test': 'many' };
+    for (const name of names) await docker.runtime.ensureNetwork(name, own, signal());
+    expect((await docker.runtime.networks(own, signal())).toSorted()).toEqual(names.toSorted());
+    const listed = (await engineCall('GET', '/networks')) as { Name: string; IPAM: { Config: { Subnet: string }[] } }[];
+    const subnets = listed.filter(({ Name }) => names.includes(Name)).map(({ IPAM }) => IPAM.Config[0]!.Subnet);
+    expect(new Set(subnets).size).toBe(names.length);
+    expect(subnets.some((subnet) => subnet.startsWith('10.2'))).toBe(true);
+    for (const name of names) await docker.runtime.removeNetwork(name, signal());
+  }, 120_000);
 
   test('SEC-02 are addressed by nothing but their id or name', async () => {
     for (const id of ['../networks', 'a/../../version', 'x?force=1', '%2e%2e/version']) {
