@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { systemClock } from '../../agent-protocol/clock.ts';
+import { IptablesPublisher } from '../../agent/ports/iptables-publisher.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 
 const execute = promisify(execFile);
@@ -21,8 +23,9 @@ export function instancesOf(workloadId: string): Promise<string[]> {
   return containersWith(labels.workload, workloadId);
 }
 
-/** What an agent leaves behind by design when it stops: its containers, networks and images. */
+/** What an agent leaves behind by design when it stops: its ports, containers, networks and images. */
 export async function removeEverythingOf(serverId: string): Promise<void> {
+  await new IptablesPublisher(serverId, systemClock).close({ remove: true }, AbortSignal.timeout(30_000));
   const containers = await containersWith(labels.server, serverId);
   if (containers.length > 0) await docker('rm', '--force', '--volumes', ...containers);
   const networks = await docker('network', 'ls', '--quiet', '--filter', `label=${labels.server}=${serverId}`);
