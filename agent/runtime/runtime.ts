@@ -144,14 +144,18 @@ export interface ContainerRuntime {
   ): Promise<{ id: string; labels: Readonly<Record<string, string>> }[]>;
   /** Idempotent; an image in use stays. */
   removeImage(id: string, signal: AbortSignal): Promise<void>;
-  /** Idempotent. */
+  /** Idempotent. @throws RuntimeFailure `name_taken` when one of that name has other labels, `create_failed`. */
   ensureNetwork(name: string, labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>;
-  /** Idempotent; a network in use stays. */
+  /** Idempotent; a network in use, or without our labels, stays. */
   removeNetwork(name: string, signal: AbortSignal): Promise<void>;
   /** Networks that carry all these labels. */
   networks(labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string[]>;
-  /** Live output from now on; ends when the container stops. With `since`, the engine's own record first. */
+  /**
+   * Live output from the call on; ends when the container stops. With `since`, the engine's own record first; the first
+   * lines of a process may be a little older than its `startedAt`. Must be iterated or aborted, and read swiftly: a
+   * container whose output nobody takes away waits with its next line.
+   */
   output(id: string, options: OutputOptions, signal: AbortSignal): AsyncIterable<OutputChunk>;
-  /** Ends only by its signal or by throwing. */
+  /** From the call on: what a list made after it does not show yet will be told. Ends only by its signal or by throwing. */
   events(server: string, signal: AbortSignal): AsyncIterable<RuntimeEvent>;
 }
