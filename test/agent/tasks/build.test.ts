@@ -148,17 +148,23 @@ test('a build that fails tells its last lines', async () => {
 });
 
 test('a build that is given up leaves no container', async () => {
-  const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nRUN echo started && sleep 600` });
-  const wanted = item(fileUrl);
+  const mark = randomUUID();
+  const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nRUN echo started ${mark} && sleep 600` });
+  const containers = async (): Promise<unknown[]> => {
+    const all = (await engineCall('GET', '/containers/json?all=true')) as { Command: string }[];
+    return all.filter(({ Command }) => Command.includes(mark));
+  };
+  const started = Promise.withResolvers<void>();
   const enough = new AbortController();
   const line = (text: string): void => {
-    if (text === 'started') enough.abort(new Error('Enough'));
+    if (text === `started ${mark}`) started.resolve();
   };
-  await expect(runBuild(wanted, deps, line, enough.signal)).rejects.toThrow('Enough');
-  const filters = encodeURIComponent(JSON.stringify({ label: [`${labels.workload}=${wanted.workload_id}`] }));
-  await expect
-    .poll(async () => engineCall('GET', `/containers/json?all=true&filters=${filters}`), { timeout: 20_000 })
-    .toEqual([]);
+  const building = runBuild(item(fileUrl), deps, line, enough.signal);
+  await started.promise;
+  expect(await containers()).toHaveLength(1);
+  enough.abort(new Error('Enough'));
+  await expect(building).rejects.toThrow('Enough');
+  await expect.poll(containers, { timeout: 20_000 }).toEqual([]);
 });
 
 describe('SEC-15 a repository that leads out of itself', () => {
