@@ -273,6 +273,19 @@ describe.each([
       await expect(refused).rejects.toMatchObject({ code: 'name_taken' });
     });
 
+    test('are made once although the first who asked did not wait for the answer', async () => {
+      const name = `sp-${rig.server.slice(0, 8)}d`;
+      const impatient = new AbortController();
+      const first = rig.runtime.ensureNetwork(name, bears(name), impatient.signal);
+      setTimeout(() => impatient.abort(new Error('impatient')), 5);
+      await first.catch(() => undefined);
+      await rig.runtime.ensureNetwork(name, bears(name), signal());
+      const id = await start({}, { network: name });
+      expect(Object.keys((await inspect(id)).addresses)).toEqual([name]);
+      await rig.runtime.remove(id, signal());
+      await rig.runtime.removeNetwork(name, signal());
+    });
+
     test('that were removed and made again are used again', async () => {
       const name = `sp-${rig.server.slice(0, 8)}c`;
       await rig.runtime.ensureNetwork(name, bears(name), signal());

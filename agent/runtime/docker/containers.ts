@@ -9,7 +9,6 @@ import {
 } from '../runtime.ts';
 import { imageReference } from '../image-reference.ts';
 import type { Engine } from './engine.ts';
-import type { NetworkIds } from './networks.ts';
 import { fail, isStatus } from './failure.ts';
 
 /** What every container gets beside its spec. */
@@ -71,7 +70,7 @@ type Verbs = Pick<
 >;
 
 /** The container verbs of the runtime. */
-export function containers(engine: Engine, limits: ContainerLimits, networks: NetworkIds): Verbs {
+export function containers(engine: Engine, limits: ContainerLimits): Verbs {
   return {
     async list(server, signal) {
       const filters = JSON.stringify({ label: [`${labels.server}=${server}`] });
@@ -92,7 +91,7 @@ export function containers(engine: Engine, limits: ContainerLimits, networks: Ne
         method: 'POST',
         path: ['containers', 'create'],
         query: { name: spec.name },
-        body: creation(spec, limits, networks.get(spec.network) ?? spec.network),
+        body: creation(spec, limits),
         timeoutMs: slowMs,
       } as const;
       try {
@@ -114,8 +113,6 @@ export function containers(engine: Engine, limits: ContainerLimits, networks: Ne
       try {
         await engine.call({ method: 'POST', path: ['containers', id, 'start'], timeoutMs: slowMs }, signal);
       } catch (error) {
-        // It may be a network that somebody removed: the next container asks for it by name.
-        if (isStatus(error, 404)) networks.clear();
         fail(error, {
           code: 'create_failed',
           attempted: 'Cannot start the container',
@@ -200,14 +197,14 @@ async function ignoring(statuses: number[], call: Promise<unknown>, attempted: s
   }
 }
 
-function creation(spec: ContainerSpec, limits: ContainerLimits, network: string): object {
+function creation(spec: ContainerSpec, limits: ContainerLimits): object {
   return {
     Image: imageReference(spec.image),
     Labels: spec.labels,
     Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
     ...(spec.command === undefined ? {} : { Cmd: spec.command }),
     HostConfig: {
-      NetworkMode: network,
+      NetworkMode: spec.network,
       RestartPolicy: { Name: spec.restart },
       PidsLimit: limits.pids,
       SecurityOpt: ['no-new-privileges:true'],
@@ -221,7 +218,7 @@ function creation(spec: ContainerSpec, limits: ContainerLimits, network: string)
       ...(spec.memoryBytes === undefined ? {} : { Memory: spec.memoryBytes, MemorySwap: spec.memoryBytes }),
       ...(spec.nanoCpus === undefined ? {} : { NanoCpus: spec.nanoCpus }),
     },
-    NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: [spec.alias] } } },
+    NetworkingConfig: { EndpointsConfig: { [spec.network]: { Aliases: [spec.alias] } } },
   };
 }
 

@@ -5,7 +5,7 @@ import { containers, type ContainerLimits } from './containers.ts';
 import { Engine } from './engine.ts';
 import { events } from './events.ts';
 import { images } from './images.ts';
-import { networks, type NetworkIds } from './networks.ts';
+import { networks } from './networks.ts';
 import { output } from './output.ts';
 
 export interface DockerOptions {
@@ -22,13 +22,12 @@ export const defaultContainerLimits: ContainerLimits = { pids: 4096, logFileByte
 export function dockerRuntime(options: DockerOptions): ContainerRuntime & Disposable {
   const { clock } = options;
   const engine = new Engine(options.socketPath, clock);
-  const networkIds: NetworkIds = new Map();
   return {
     name: 'docker',
     version: (signal) => engine.version(signal),
-    ...containers(engine, options.containers, networkIds),
+    ...containers(engine, options.containers),
     ...images(engine),
-    ...networks(engine, networkIds),
+    ...networks(engine),
     build: (request, line, signal) => build(engine, options.builds, request, line, signal),
     output: (id, which, signal) => output(engine, clock, id, which, signal),
     events: (server, signal) => events(engine, clock, server, signal),

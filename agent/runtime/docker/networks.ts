@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { labels as ours, RuntimeFailure, type ContainerRuntime } from '../runtime.ts';
 import type { Engine } from './engine.ts';
+import { unlessAborted } from '../../unless-aborted.ts';
 import { fail, isStatus } from './failure.ts';
 import { freeSubnets } from './subnets.ts';
 import { EngineError } from './transport.ts';
@@ -14,7 +15,6 @@ const Listed = z.array(
   }),
 );
 type Listed = z.infer<typeof Listed>;
-const Created = z.object({ Id: z.string() });
 /** Address ranges that are tried for one network. */
 const maxSubnets = 100;
 
@@ -22,30 +22,24 @@ type Labels = Readonly<Record<string, string>>;
 
 type Verbs = Pick<ContainerRuntime, 'ensureNetwork' | 'removeNetwork' | 'networks'>;
 
-/** Ids of the networks that were ensured, by name. */
-export type NetworkIds = Map<string, string>;
-
-/**
- * The network verbs of the runtime: bridge networks, one per environment. What is ensured is noted in `ids`: engines
- * that are just making another network sometimes find a name twice and take it for ambiguous, an id never.
- */
-export function networks(engine: Engine, ids: NetworkIds): Verbs {
-  // The engine makes two networks of one name when it is asked twice at once, and then takes the name for neither.
+/** The network verbs of the runtime: bridge networks, one per environment. */
+export function networks(engine: Engine): Verbs {
+  // The engine makes two networks of one name when it is asked twice at once, and then takes the name for neither. So
+  // one turn per name at a time, and a turn goes on to its end even when its caller has gone: the engine would, too.
   const turns = new Map<string, Promise<void>>();
   return {
     ensureNetwork(name, labels, signal) {
       const turn = (turns.get(name) ?? Promise.resolve())
         .catch(() => undefined)
-        .then(async () => void ids.set(name, await ensure(engine, name, labels, signal)))
+        .then(() => ensure(engine, name, labels))
         .finally(() => {
           if (turns.get(name) === turn) turns.delete(name);
         });
       turns.set(name, turn);
-      return turn;
+      return unlessAborted(turn, signal);
     },
 
     async removeNetwork(name, signal) {
-      ids.delete(name);
       for (const network of await named(engine, name, signal)) {
         if (network.Labels?.[ours.server] !== undefined) await remove(engine, network, signal);
       }
@@ -58,25 +52,25 @@ export function networks(engine: Engine, ids: NetworkIds): Verbs {
   };
 }
 
-async function ensure(engine: Engine, name: string, labels: Labels, signal: AbortSignal): Promise<string> {
+/** Every call of it is bounded by the engine's own deadline. */
+async function ensure(engine: Engine, name: string, labels: Labels): Promise<void> {
+  const { signal } = new AbortController();
   const present = await named(engine, name, signal);
   const [first, ...twins] = present.filter((one) => bears(one, labels));
   if (first) {
     // Left by an agent that died between asking and hearing the answer.
     for (const twin of twins) await remove(engine, twin, signal);
-    return first.Id;
+    return;
   }
   if (present.length > 0) {
     const message = `A network named ${name} exists already and bears other labels`;
     throw new RuntimeFailure('name_taken', message, { retryable: true });
   }
   try {
-    const plain = await create(engine, name, labels, undefined, signal);
-    if (plain !== undefined) return plain;
+    if (await create(engine, name, labels, undefined, signal)) return;
     let tries = 0;
     for await (const subnet of freeSubnets(name)) {
-      const id = await create(engine, name, labels, subnet, signal);
-      if (id !== undefined) return id;
+      if (await create(engine, name, labels, subnet, signal)) return;
       if (++tries === maxSubnets) break;
     }
   } catch (error) {
@@ -86,21 +80,22 @@ async function ensure(engine: Engine, name: string, labels: Labels, signal: Abor
   throw new RuntimeFailure('create_failed', message, { retryable: true });
 }
 
-/** @returns the network's id; `undefined` when the addresses are not to be had. */
+/** @returns false when the addresses are not to be had. */
 async function create(
   engine: Engine,
   name: string,
   labels: Labels,
   subnet: string | undefined,
   signal: AbortSignal,
-): Promise<string | undefined> {
+): Promise<boolean> {
   const ipam = subnet === undefined ? {} : { IPAM: { Config: [{ Subnet: subnet }] } };
   const body = { Name: name, Driver: 'bridge', CheckDuplicate: true, Labels: labels, ...ipam };
   try {
-    return Created.parse(await engine.call({ method: 'POST', path: ['networks', 'create'], body }, signal)).Id;
+    await engine.call({ method: 'POST', path: ['networks', 'create'], body }, signal);
+    return true;
   } catch (error) {
     const taken = /available.* address pool|all predefined address pools|overlaps with other one/i;
-    if (error instanceof EngineError && taken.test(error.reason)) return undefined;
+    if (error instanceof EngineError && taken.test(error.reason)) return false;
     throw error;
   }
 }
