@@ -166,8 +166,8 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     const stop = new AbortController();
     await meter.start();
     fleet.sync();
-    const watching = watch({ observer, ledger, fleet, publication, log });
-    const settled = fleet.settled();
+    const watching = watch({ observer, ledger, fleet, publication, log }, stop.signal);
+    const settled = fleet.settled(stop.signal);
     const connected = settled.then(() => keepConnected());
     stack.defer(async () => {
       stop.abort(new Error('The agent is stopping'));
@@ -209,13 +209,10 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
 }
 
 /** Looks at the engine as soon as it answers, writes down what is ours, then lets ports follow what is ready. */
-async function watch(it: {
-  observer: Observer;
-  ledger: Ledger;
-  fleet: Fleet;
-  publication: Publication;
-  log: Logger;
-}): Promise<void> {
+async function watch(
+  it: { observer: Observer; ledger: Ledger; fleet: Fleet; publication: Publication; log: Logger },
+  signal: AbortSignal,
+): Promise<void> {
   const { observer, ledger, fleet, publication, log } = it;
   try {
     await observer.start();
@@ -224,10 +221,10 @@ async function watch(it: {
         if (origin === 'intended') await ledger.made(container.id, container.name);
     await ledger.complete(observer.ids());
     fleet.sync();
-    await fleet.settled();
-    publication.release();
+    await fleet.settled(signal);
+    if (!signal.aborted) publication.release();
   } catch (error) {
-    if (!observer.closing) log.error({ err: error }, 'The first look at the container engine failed');
+    if (!signal.aborted) log.error({ err: error }, 'The first look at the container engine failed');
   }
 }
 

@@ -2,6 +2,7 @@ import type PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import type { WireAssignment, WireBuild, WireReport } from '../agent-protocol/assignment.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
+import { wait } from '../agent-protocol/clock.ts';
 import { deadline } from './deadline.ts';
 import type { DesiredSet } from './desired.ts';
 import { clean } from './logs/clean.ts';
@@ -143,9 +144,7 @@ export class BuildWorker {
         return;
       } catch (error) {
         log.error({ err: error, assignment: this.id }, 'Result of a build cannot be stored');
-        await new Promise<void>((resolve) => {
-          clock.timer(retryResultMs, resolve);
-        });
+        await wait(clock, retryResultMs, signal);
       }
     }
   }

@@ -48,6 +48,12 @@ function settingsDrift(desired: ServiceItem, { container, detail }: Actual, { ba
   return container.state === 'running' && !(desired.spec.network in detail.addresses) ? 'network' : undefined;
 }
 
+/** Remembers a container that lost its network: that shows only while it runs, and a start would not cure it. */
+export function condemn(memory: Memory, desired: ServiceItem | undefined, actual: readonly Actual[]): Memory {
+  const cutOff = actual.find((it) => desired !== undefined && driftOf(desired, it, memory) === 'network');
+  return cutOff === undefined ? memory : { ...memory, unstartable: cutOff.container.id };
+}
+
 /** What an image was resolved for: it need not be resolved again while this stays. */
 export function imageKey(desired: ServiceItem): string {
   return `${desired.spec_hash} ${desired.spec.image_digest ?? ''}`;

@@ -27,7 +27,7 @@ export class Fleet {
   readonly #log: Logger;
   readonly #workers = new Map<string, Worker>();
   readonly #listeners = new Set<(id: string) => void>();
-  #settled = Promise.withResolvers<void>();
+  readonly #settled = Promise.withResolvers<void>();
   #closed = false;
 
   constructor(deps: {
@@ -90,11 +90,14 @@ export class Fleet {
     for (const worker of this.#workers.values()) worker.wake();
   }
 
-  /** Resolves when every assignment was looked at since the start, or after 10 s. */
-  async settled(): Promise<void> {
-    const cancel = this.#clock.timer(settleMs, this.#settled.resolve);
+  /** Resolves when every assignment was looked at since the start, after 10 s, or when the signal aborts. */
+  async settled(signal: AbortSignal): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const cancel = this.#clock.timer(settleMs, late.resolve);
+    signal.addEventListener('abort', () => late.resolve(), { once: true });
+    if (signal.aborted) late.resolve();
     this.#checkSettled();
-    await this.#settled.promise;
+    await Promise.race([this.#settled.promise, late.promise]);
     cancel();
   }
 
@@ -136,7 +139,6 @@ export class Fleet {
   /** Ends the workers; containers run on. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
-    this.#settled.resolve();
     await Promise.all([...this.#workers.values()].map((worker) => worker[Symbol.asyncDispose]()));
   }
 

@@ -71,10 +71,6 @@ export class Observer {
     return this.#reachable;
   }
 
-  get closing(): boolean {
-    return this.#closing.signal.aborted;
-  }
-
   /** Resolves after the first list; afterwards the picture is kept up to date until disposal. */
   async start(): Promise<void> {
     const { signal } = this.#closing;

@@ -2,10 +2,11 @@ import type PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import type { WirePhase, WireReport } from '../agent-protocol/assignment.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
+import { wait } from '../agent-protocol/clock.ts';
 import { deadline } from './deadline.ts';
 import type { DesiredSet } from './desired.ts';
 import type { Drift } from './drift.ts';
-import { driftOf, imageKey } from './drift.ts';
+import { condemn, driftOf, imageKey } from './drift.ts';
 import { EventLog } from './event-log.ts';
 import type { ImageStore } from './image-store.ts';
 import type { Ledger } from './ledger.ts';
@@ -121,8 +122,10 @@ export class ServiceWorker {
       this.wake();
       return;
     }
-    // A new wish is a new chance.
-    this.#memory = { ...this.#memory, failure: undefined, exits: 0, quickExits: 0, startNotBefore: 0, exit: undefined };
+    // A new wish is a new chance, also for a container that was to go.
+    const { image, baseline, created, policy, run, restarts, unstartable } = this.#memory;
+    this.#memory = { ...blankMemory, image, baseline, created, policy, run, restarts, unstartable };
+    this.#withdrawn.clear();
     this.#step.abort(new Error('Another state is desired'));
     this.wake();
   }
@@ -161,9 +164,8 @@ export class ServiceWorker {
       return undefined;
     }
     const before = this.#world(now);
-    this.#memory = remember(this.#memory, keeper(before) ?? before.actual[0], now);
-    const cutOff = before.actual.find((it) => this.#isCutOff(it));
-    if (cutOff !== undefined) this.#memory = { ...this.#memory, unstartable: cutOff.container.id };
+    const seen = remember(this.#memory, keeper(before) ?? before.actual[0], now);
+    this.#memory = condemn(seen, before.desired, before.actual);
     const world = this.#world(now);
     this.#readiness.observe(subjectOf(world));
     const action = plan({ ...world, ready: this.#readiness.health.ready });
@@ -172,11 +174,6 @@ export class ServiceWorker {
     this.#looked = true;
     this.#show(world);
     return action;
-  }
-
-  /** It lost its network: that shows only while it runs, and a start does not cure it. */
-  #isCutOff(actual: Actual): boolean {
-    return this.#desired !== undefined && driftOf(this.#desired, actual, this.#memory) === 'network';
   }
 
   /** What makes a process unreachable need not show in a list: it may have lost its network. */
@@ -312,7 +309,7 @@ export class ServiceWorker {
       case 'withdraw': {
         this.#withdrawn.add(action.id);
         this.#memory = { ...this.#memory, stopping: action.id };
-        if (await this.#deps.publication.withdraw(this.id)) await pause(clock, drainMs);
+        if (await this.#deps.publication.withdraw(this.id)) await wait(clock, drainMs, signal);
         return;
       }
       case 'setRestart': {
@@ -511,10 +508,4 @@ function failureOf(error: unknown, before: Failure | undefined, now: number): Fa
     tries,
     until: now + (retryable ? backoffMs(tries) : Math.max(30_000, backoffMs(tries))),
   };
-}
-
-function pause(clock: Clock, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    clock.timer(ms, resolve);
-  });
 }

@@ -81,7 +81,7 @@ export class AgentWorld implements AsyncDisposable {
   disk = { freeBytes: 50e9, totalBytes: 100e9 };
   #revision = 0;
   #agent: Agent | undefined;
-  #abandoned: Agent[] = [];
+  #abandoned: { agent: Agent; bury: () => void }[] = [];
 
   private constructor(dir: string) {
     this.dir = dir;
@@ -128,9 +128,9 @@ export class AgentWorld implements AsyncDisposable {
     await agent?.[Symbol.asyncDispose]();
   }
 
-  /** The agent is gone without a word; its runtime must have been made to answer no more. */
-  abandon(): void {
-    if (this.#agent !== undefined) this.#abandoned.push(this.#agent);
+  /** The agent is gone without a word: its runtime answers no more, until it is buried at the end. */
+  abandon(bury: () => void): void {
+    if (this.#agent !== undefined) this.#abandoned.push({ agent: this.#agent, bury });
     this.#agent = undefined;
   }
 
@@ -179,8 +179,10 @@ export class AgentWorld implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-    // Their calls never end: their disposal cannot be awaited, only what they hold of the machine be let go.
-    for (const agent of this.#abandoned) void agent[Symbol.asyncDispose]();
+    for (const { agent, bury } of this.#abandoned.splice(0)) {
+      bury();
+      await agent[Symbol.asyncDispose]();
+    }
     await rm(this.dir, { recursive: true, force: true });
   }
 }

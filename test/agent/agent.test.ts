@@ -342,6 +342,19 @@ describe('a change of what is desired', () => {
     await world.until('ready', () => world.report(item)?.generation === 3 && world.report(item)?.ready === true, 5_000);
   });
 
+  test('a stop that is taken back at once leaves the instance in service', async () => {
+    await world.start();
+    const item = service({}, { ...healthy, publish_port: 80 });
+    await world.snapshot(item);
+    await world.until('stable', () => world.report(item)?.stable === true, 20_000);
+    await world.delta([{ ...item, generation: 2, run: 'stopped' }]);
+    await world.until('withdrawn', () => world.ports.machine.backends(80)?.length === 0, 1_000, 5);
+    await world.delta([{ ...item, generation: 3 }]);
+    await world.until('ready', () => world.report(item)?.generation === 3 && world.report(item)?.ready === true, 5_000);
+    expect(world.ports.machine.backends(80)).toEqual([{ address: world.container(item)?.address, port: 8080 }]);
+    await world.until('policy', () => world.container(item)?.mutable.restart === 'unless-stopped', 5_000);
+  });
+
   test('a new restart token replaces the container once; an equal one does nothing', async () => {
     await world.start();
     const item = service({}, { ...healthy, restart_token: 'a' });

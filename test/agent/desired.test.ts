@@ -1,0 +1,278 @@
+import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { WireAssignment } from '../../agent-protocol/assignment.ts';
+import { DesiredSet } from '../../agent/desired.ts';
+import { deriveKey, Journal } from '../../agent/journal.ts';
+import { Ledger } from '../../agent/ledger.ts';
+import type { Container } from '../../agent/runtime/runtime.ts';
+import { labels } from '../../agent/runtime/runtime.ts';
+import { service } from './agent-world.ts';
+
+let dir: string;
+let path: string;
+const key = deriveKey(Buffer.from('secret'), 'test');
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'setpoint-desired-'));
+  path = join(dir, 'desired');
+});
+afterEach(() => rm(dir, { recursive: true, force: true }));
+
+function at(revision: number, incarnation = 'one') {
+  return { incarnation, revision };
+}
+
+async function reopened<T>(use: (set: DesiredSet) => T | Promise<T>): Promise<T> {
+  await using set = await DesiredSet.open(path, key);
+  return await use(set);
+}
+
+describe('the desired set', () => {
+  test('is there again after a restart, with its position, readable by its owner only and by nobody without the key', async () => {
+    const [a, b] = [service({}, { env: { PASSWORD: 'correct horse' } }), service()];
+    await reopened(async (set) => {
+      expect(set.position()).toBeUndefined();
+      await set.snapshot(at(5), [a]);
+      await set.delta(7, [b], []);
+    });
+    await reopened((set) => {
+      expect(set.position()).toEqual(at(7));
+      expect([...set.items()]).toEqual([a, b]);
+      expect(set.confirmed).toBe(false);
+    });
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect((await readFile(path)).includes('correct horse')).toBe(false);
+    await using other = await DesiredSet.open(path, deriveKey(Buffer.from('other'), 'test'));
+    expect(other.position()).toBeUndefined();
+  });
+
+  test('cut anywhere is the last complete state that came before', async () => {
+    const items = Array.from({ length: 5 }, () => service());
+    const ends: number[] = [];
+    await reopened(async (set) => {
+      await set.snapshot(at(1), []);
+      ends.push((await stat(path)).size);
+      for (const [index, item] of items.entries()) {
+        await set.delta(index + 2, [item], []);
+        ends.push((await stat(path)).size);
+      }
+    });
+    const whole = await readFile(path);
+    for (let length = ends[0]!; length <= whole.length; length += 7) {
+      await writeFile(path, whole.subarray(0, length));
+      const complete = ends.filter((end) => end <= length).length;
+      await reopened(async (set) => {
+        expect(set.position()).toEqual(at(complete));
+        expect([...set.items()]).toEqual(items.slice(0, complete - 1));
+        await set.delta(100, [service()], []);
+      });
+      await reopened((set) => expect([...set.items()]).toHaveLength(complete));
+    }
+    await writeFile(path, Buffer.concat([whole, Buffer.alloc(5_000)]));
+    await reopened((set) => expect(set.position()).toEqual(at(6)));
+  });
+
+  test('that was damaged is none, which is not an empty one', async () => {
+    await reopened(async (set) => {
+      await set.snapshot(at(1), [service()]);
+      await set.delta(2, [service()], []);
+    });
+    const whole = await readFile(path);
+    for (const offset of [0, 3, 10, 40, 100, 400]) {
+      const damaged = Buffer.from(whole);
+      damaged[offset] = damaged[offset]! ^ 0xff;
+      await writeFile(path, damaged);
+      await reopened(async (set) => {
+        expect(set.position()).toBeUndefined();
+        await expect(set.delta(3, [], [])).rejects.toThrow('there is no desired set');
+      });
+    }
+    for (const scrap of ['', 'x', '{}']) {
+      await writeFile(path, scrap);
+      await reopened((set) => expect(set.position()).toBeUndefined());
+    }
+    await reopened(async (set) => set.snapshot(at(9), []));
+    await reopened((set) => expect(set.position()).toEqual(at(9)));
+  });
+
+  test('refuses lower generations within one history and takes them after a rewind', async () => {
+    const item = service({ generation: 5 });
+    const old = { ...item, generation: 4, spec_hash: 'old' };
+    await reopened(async (set) => {
+      await set.snapshot(at(10), [item]);
+      expect(await set.delta(11, [old], [])).toEqual(new Set());
+      await set.snapshot(at(12), [old]);
+      expect(set.get(item.id)).toEqual(item);
+      await set.delta(13, [], [item.id]);
+      await set.delta(14, [old], []);
+      expect(set.get(item.id)).toBeUndefined();
+    });
+    await reopened(async (set) => {
+      await set.delta(15, [old], []);
+      expect(set.get(item.id)).toBeUndefined();
+      expect(await set.snapshot(at(1, 'two'), [old])).toEqual(new Set([item.id]));
+      expect(set.get(item.id)).toEqual(old);
+    });
+  });
+
+  test('remembers what left it until the control plane knows that nothing is left', async () => {
+    const [a, b, c] = [service(), service(), service()];
+    await reopened(async (set) => {
+      await set.snapshot(at(1), [a, b, c]);
+      await set.delta(2, [], [a.id]);
+      await set.snapshot(at(3), [c]);
+      expect(set.unsettled().toSorted()).toEqual([a.id, b.id].toSorted());
+      await set.settle([a.id, c.id]);
+    });
+    await reopened(async (set) => {
+      expect(set.unsettled()).toEqual([b.id]);
+      expect(set.tombstone(a.id)).toMatchObject({ generation: 1, acknowledged: true });
+      await set.delta(4, [{ ...b, generation: 2 }], []);
+      expect(set.unsettled()).toEqual([]);
+    });
+  });
+
+  test('stays small however many changes there are', async () => {
+    const item = service();
+    await reopened(async (set) => {
+      await set.snapshot(at(0), [item]);
+      for (let revision = 1; revision <= 1_500; revision += 1)
+        await set.delta(revision, [{ ...item, generation: revision }], []);
+    });
+    expect((await stat(path)).size).toBeLessThan(400_000);
+    await reopened((set) => expect(set.get(item.id)?.generation).toBe(1_500));
+  });
+
+  test('after any changes and restarts is the one that plain maps give', async () => {
+    const ids = ['a', 'b', 'c'].map((letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`);
+    const change = fc.record({
+      kind: fc.constantFrom('put', 'drop', 'snapshot', 'settle', 'reopen'),
+      ids: fc.uniqueArray(fc.constantFrom(...ids)),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { maxLength: 25 }), async (changes) => {
+        await rm(path, { force: true });
+        let set = await DesiredSet.open(path, key);
+        const model = new Map<string, WireAssignment>();
+        let revision = 1;
+        await set.snapshot(at(revision), []);
+        for (const { kind, ids: chosen } of changes) {
+          revision += 1;
+          const items = chosen.map((id) => service({ id, generation: revision }));
+          if (kind === 'put') {
+            await set.delta(revision, items, []);
+            for (const item of items) model.set(item.id, item);
+          } else if (kind === 'drop') {
+            await set.delta(revision, [], chosen);
+            for (const id of chosen) model.delete(id);
+          } else if (kind === 'snapshot') {
+            await set.snapshot(at(revision), items);
+            model.clear();
+            for (const item of items) model.set(item.id, item);
+          } else if (kind === 'settle') await set.settle(chosen);
+          else {
+            await set[Symbol.asyncDispose]();
+            set = await DesiredSet.open(path, key);
+          }
+        }
+        const got = [...set.items()].toSorted((x, y) => (x.id < y.id ? -1 : 1));
+        await set[Symbol.asyncDispose]();
+        expect(got).toEqual([...model.values()].toSorted((x, y) => (x.id < y.id ? -1 : 1)));
+      }),
+      { numRuns: 25 },
+    );
+  });
+});
+
+describe('a journal', () => {
+  test('is not fooled by records that were moved, repeated or taken from another file', async () => {
+    const record = (text: string): Buffer => Buffer.from(text.padEnd(20));
+    const write = async (name: string, texts: string[]): Promise<Buffer> => {
+      const { journal } = await Journal.open(join(dir, name), key);
+      await journal.rewrite([]);
+      for (const text of texts) await journal.append(record(text));
+      await journal[Symbol.asyncDispose]();
+      return readFile(join(dir, name));
+    };
+    const one = await write('one', ['a', 'b', 'c']);
+    const two = await write('two', ['x', 'y', 'z']);
+    const header = 20;
+    const size = (one.length - header) / 3;
+    const frame = (of: Buffer, index: number): Buffer =>
+      of.subarray(header + index * size, header + (index + 1) * size);
+    const forgeries = [
+      [frame(one, 1), frame(one, 0), frame(one, 2)],
+      [frame(one, 0), frame(one, 0), frame(one, 1)],
+      [frame(one, 0), frame(two, 1), frame(one, 2)],
+    ];
+    for (const frames of forgeries) {
+      await writeFile(join(dir, 'one'), Buffer.concat([one.subarray(0, header), ...frames]));
+      const { journal, records } = await Journal.open(join(dir, 'one'), key);
+      expect(records).toBeUndefined();
+      await expect(journal.append(record('d'))).rejects.toThrow('before it was written as a whole');
+      await journal[Symbol.asyncDispose]();
+    }
+  });
+});
+
+describe('the ledger', () => {
+  const assignment = '7c000000-0000-4000-8000-000000000000';
+  const container = (id: string, name: string): Container => ({
+    id,
+    name,
+    labels: { [labels.assignment]: assignment },
+    state: 'running',
+    imageId: '',
+  });
+  const name = 'sp-web-7c000000';
+
+  test('tells what this agent made from what others did, also after a restart', async () => {
+    {
+      await using ledger = await Ledger.open(path, key);
+      await ledger.complete(new Set());
+      await ledger.intend(name, assignment);
+      expect(ledger.origin(container('a', name))).toBe('intended');
+      await ledger.made('a', name);
+      await ledger.intend('sp-api-7c000000', assignment);
+    }
+    await using ledger = await Ledger.open(path, key);
+    expect(ledger.origin(container('a', 'renamed'))).toBe('made');
+    expect(ledger.origin(container('b', name))).toBe('named');
+    expect(ledger.origin(container('c', 'sp-api-7c000000'))).toBe('intended');
+    expect(ledger.origin(container('d', 'copy'))).toBe('foreign');
+    expect(ledger.origin({ ...container('e', name), labels: {} })).toBe('foreign');
+    await ledger.gone('a');
+    expect(ledger.origin(container('a', 'renamed'))).toBe('foreign');
+  });
+
+  test('that was lost believes the names once, until all is written down again', async () => {
+    await writeFile(path, 'damaged');
+    {
+      await using ledger = await Ledger.open(path, key);
+      expect(ledger.origin(container('a', name))).toBe('intended');
+      await ledger.intend('sp-other-7c000001', 'x');
+    }
+    {
+      await using ledger = await Ledger.open(path, key);
+      expect(ledger.origin(container('a', name))).toBe('intended');
+      await ledger.made('a', name);
+      await ledger.complete(new Set(['a']));
+    }
+    await using ledger = await Ledger.open(path, key);
+    expect(ledger.origin(container('a', name))).toBe('made');
+    expect(ledger.origin(container('b', name))).toBe('named');
+  });
+
+  test('of which the end is torn knows the intent that came before', async () => {
+    {
+      await using ledger = await Ledger.open(path, key);
+      await ledger.complete(new Set());
+      await ledger.intend(name, assignment);
+    }
+    await appendFile(path, Buffer.alloc(10, 1));
+    await using ledger = await Ledger.open(path, key);
+    expect(ledger.origin(container('a', name))).toBe('intended');
+  });
+});

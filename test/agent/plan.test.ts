@@ -1,0 +1,372 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { condemn, imageKey } from '../../agent/drift.ts';
+import type { Memory } from '../../agent/memory.ts';
+import { blankMemory, remember, settingsOf } from '../../agent/memory.ts';
+import type { Actual } from '../../agent/observer.ts';
+import type { Action, World } from '../../agent/plan.ts';
+import { plan } from '../../agent/plan.ts';
+import type { ServiceItem } from '../../agent/memory.ts';
+import type { ContainerDetail, ContainerState } from '../../agent/runtime/runtime.ts';
+import { labels } from '../../agent/runtime/runtime.ts';
+import { nameOf, network, service } from './agent-world.ts';
+
+const now = { monotonic: 1_000_000, wall: new Date('2030-01-01T00:00:00Z') };
+const imageId = 'sha256:web';
+
+function desired(changes: Parameters<typeof service>[0] = {}, spec: Parameters<typeof service>[1] = {}): ServiceItem {
+  return service({ id: '7c000000-0000-4000-8000-000000000000', ...changes }, spec) as ServiceItem;
+}
+
+function actual(item: ServiceItem, changes: Partial<ContainerDetail> = {}, origin: Actual['origin'] = 'made'): Actual {
+  const detail: ContainerDetail = {
+    id: 'c1',
+    name: nameOf(item),
+    labels: {
+      [labels.assignment]: item.id,
+      [labels.specHash]: item.spec_hash,
+      ...(item.spec.restart_token === undefined ? {} : { [labels.restartToken]: item.spec.restart_token }),
+    },
+    state: 'running',
+    imageId,
+    env: [...Object.entries(item.spec.env).map(([key, value]) => `${key}=${value}`), 'PATH=/bin'],
+    command: item.spec.command ?? ['serve'],
+    exitCode: undefined,
+    oomKilled: false,
+    restartCount: 0,
+    startedAt: '2029-12-31T23:00:00Z',
+    finishedAt: '',
+    addresses: { [network]: '10.0.0.2' },
+    pid: 1,
+    memoryBytes: item.spec.memory_bytes ?? 0,
+    nanoCpus: item.spec.nano_cpus ?? 0,
+    ...changes,
+  };
+  const { id, name, labels: ownLabels, state, imageId: image } = detail;
+  return { container: { id, name, labels: ownLabels, state, imageId: image }, detail, origin };
+}
+
+function world(changes: Partial<World> & { desired: World['desired'] }): World {
+  return {
+    tombstone: undefined,
+    complete: false,
+    actual: [],
+    memory: blankMemory,
+    networkReady: true,
+    ready: false,
+    withdrawn: new Set(),
+    now,
+    ...changes,
+  };
+}
+
+function knowing(item: ServiceItem, changes: Partial<Memory> = {}): Memory {
+  return { ...blankMemory, image: { id: imageId, digest: imageId, of: imageKey(item) }, ...changes };
+}
+
+describe('without a container', () => {
+  const item = desired();
+  test('image, network and creation follow one after the other', () => {
+    expect(plan(world({ desired: item, networkReady: false }))).toEqual({ do: 'resolveImage' });
+    expect(plan(world({ desired: item, memory: knowing(item), networkReady: false }))).toEqual({ do: 'ensureNetwork' });
+    expect(plan(world({ desired: item, memory: knowing(item) }))).toEqual({ do: 'create', name: nameOf(item) });
+  });
+
+  test('a failed step waits for its time', () => {
+    const failure = { code: 'image_not_found' as const, message: '', final: true, tries: 1, until: now.monotonic + 5 };
+    expect(plan(world({ desired: item, memory: knowing(item, { failure }) }))).toEqual({
+      do: 'wait',
+      until: failure.until,
+    });
+    const over = { ...failure, until: now.monotonic };
+    expect(plan(world({ desired: item, memory: knowing(item, { failure: over }) }))).toMatchObject({ do: 'create' });
+  });
+
+  test('a stopped service needs nothing', () => {
+    expect(plan(world({ desired: desired({ run: 'stopped' }) }))).toBeUndefined();
+  });
+});
+
+describe('with a container', () => {
+  const item = desired();
+  const table: [string, Partial<ContainerDetail>, Partial<World>, Action | undefined][] = [
+    ['a created one is started', { state: 'created', startedAt: '' }, {}, { do: 'start', id: 'c1' }],
+    ['a paused one goes on', { state: 'paused' }, {}, { do: 'unpause', id: 'c1' }],
+    ['a running one is left alone', {}, {}, undefined],
+    [
+      'a ready one is entrusted to the engine',
+      {},
+      { ready: true },
+      { do: 'setRestart', id: 'c1', restart: 'unless-stopped' },
+    ],
+    ['an exited one is started', { state: 'exited', exitCode: 1 }, {}, { do: 'start', id: 'c1' }],
+    ['a restarting one is the engine’s affair at first', { state: 'restarting' }, {}, undefined],
+  ];
+  test.each(table)('%s', (_, changes, more, action) => {
+    expect(plan(world({ desired: item, memory: knowing(item), actual: [actual(item, changes)], ...more }))).toEqual(
+      action,
+    );
+  });
+
+  test('a crash loop is taken over from the engine', () => {
+    const memory = knowing(item, { quickExits: 2 });
+    const there = [actual(item, { state: 'restarting' })];
+    expect(plan(world({ desired: item, memory, actual: there }))).toEqual({
+      do: 'setRestart',
+      id: 'c1',
+      restart: 'no',
+    });
+    const held = { ...memory, policy: { container: 'c1', restart: 'no' as const } };
+    expect(plan(world({ desired: item, memory: held, actual: there }))).toEqual({
+      do: 'stop',
+      id: 'c1',
+      graceSeconds: 0,
+    });
+  });
+
+  test.each([
+    ['another spec', { labels: { [labels.assignment]: item.id, [labels.specHash]: 'other' } }],
+    ['another name', { name: 'sp-other-7c000000' }],
+    ['another environment', { env: ['GREETING=other'] }],
+    ['another limit', { memoryBytes: 1 }],
+    ['no network', { addresses: {} }],
+    [
+      'a restart token that is no longer wanted',
+      { labels: { [labels.assignment]: item.id, [labels.specHash]: item.spec_hash, [labels.restartToken]: 'x' } },
+    ],
+  ])('one with %s is withdrawn, held, stopped, removed, in this order', (_, changes) => {
+    const there = actual(item, changes);
+    const step = (more: Partial<World>): Action | undefined =>
+      plan(world({ desired: item, memory: knowing(item), actual: [there], ...more }));
+    expect(step({})).toEqual({ do: 'withdraw', id: 'c1' });
+    const withdrawn = new Set(['c1']);
+    expect(step({ withdrawn })).toEqual({ do: 'setRestart', id: 'c1', restart: 'no' });
+    const memory = knowing(item, { policy: { container: 'c1', restart: 'no' } });
+    expect(step({ withdrawn, memory })).toEqual({ do: 'stop', id: 'c1', graceSeconds: 10 });
+    const gone = {
+      ...there,
+      container: { ...there.container, state: 'exited' as const },
+      detail: { ...there.detail!, state: 'exited' as const },
+    };
+    // What made it drift may not show once it stopped: that it is to go is remembered.
+    expect(plan(world({ desired: item, memory: { ...memory, unstartable: 'c1' }, actual: [gone], withdrawn }))).toEqual(
+      { do: 'remove', id: 'c1' },
+    );
+  });
+
+  test('one is not replaced before the image of its successor is here', () => {
+    const next = desired({ spec_hash: 'hash-2' });
+    expect(plan(world({ desired: next, actual: [actual(item)] }))).toEqual({ do: 'resolveImage' });
+    const failure = { code: 'image_not_found' as const, message: '', final: true, tries: 1, until: now.monotonic + 5 };
+    const memory = { ...blankMemory, failure };
+    expect(plan(world({ desired: next, actual: [actual(item)], memory }))).toMatchObject({ do: 'wait' });
+  });
+
+  test('one that this process made is compared with itself, not with how the engine shows it', () => {
+    const there = actual(item, { memoryBytes: 4096 });
+    const baseline = { container: 'c1', settings: settingsOf(there.detail!), own: true };
+    expect(plan(world({ desired: item, memory: knowing(item, { baseline }), actual: [there] }))).toBeUndefined();
+  });
+});
+
+describe('what is not desired', () => {
+  const item = desired();
+  test('is left alone while nobody knows', () => {
+    expect(plan(world({ desired: undefined, actual: [actual(item)] }))).toBeUndefined();
+  });
+  test('goes when it was taken back, or when the set is known to be complete', () => {
+    const tombstone = { generation: 1, grace_seconds: 3, acknowledged: false };
+    for (const more of [{ tombstone }, { complete: true }])
+      expect(plan(world({ desired: undefined, actual: [actual(item)], ...more }))).toEqual({
+        do: 'withdraw',
+        id: 'c1',
+      });
+    const memory = { ...blankMemory, policy: { container: 'c1', restart: 'no' as const } };
+    const withdrawn = new Set(['c1']);
+    expect(plan(world({ desired: undefined, actual: [actual(item)], tombstone, memory, withdrawn }))).toEqual({
+      do: 'stop',
+      id: 'c1',
+      graceSeconds: 3,
+    });
+  });
+});
+
+const states: ContainerState[] = ['created', 'running', 'paused', 'restarting', 'exited', 'dead'];
+const worlds = fc
+  .record({
+    run: fc.constantFrom('running', 'stopped', 'absent'),
+    policy: fc.constantFrom('always', 'on-failure', 'no'),
+    complete: fc.boolean(),
+    buried: fc.boolean(),
+    networkReady: fc.boolean(),
+    ready: fc.boolean(),
+    knowsImage: fc.boolean(),
+    quickExits: fc.nat(4),
+    failed: fc.boolean(),
+    containers: fc.array(
+      fc.record({
+        state: fc.constantFrom(...states),
+        origin: fc.constantFrom('made', 'intended', 'named'),
+        hash: fc.constantFrom('hash-1', 'hash-0'),
+        named: fc.boolean(),
+        inspected: fc.boolean(),
+        connected: fc.boolean(),
+      }),
+      { maxLength: 3 },
+    ),
+    withdrawn: fc.boolean(),
+  })
+  .map((it): World => {
+    const item = desired(
+      { run: it.run === 'stopped' ? 'stopped' : 'running' },
+      { restart_policy: it.policy as 'always' },
+    );
+    const containers = it.containers.map((one, index): Actual => {
+      const made = actual(
+        item,
+        {
+          id: `c${index}`,
+          state: one.state,
+          name: one.named && index === 0 ? nameOf(item) : `sp-x${index}-7c000000`,
+          labels: { [labels.assignment]: item.id, [labels.specHash]: one.hash },
+          addresses: one.connected ? { [network]: '10.0.0.2' } : {},
+        },
+        one.origin as Actual['origin'],
+      );
+      return one.inspected ? made : { ...made, detail: undefined };
+    });
+    const failure = { code: 'create_failed' as const, message: '', final: false, tries: 1, until: now.monotonic + 10 };
+    return world({
+      desired: it.run === 'absent' ? undefined : item,
+      complete: it.complete,
+      tombstone: it.buried ? { generation: 1, grace_seconds: 1, acknowledged: false } : undefined,
+      actual: containers,
+      networkReady: it.networkReady,
+      ready: it.ready,
+      withdrawn: new Set(it.withdrawn ? containers.map(({ container }) => container.id) : []),
+      memory: {
+        ...(it.knowsImage ? knowing(item) : blankMemory),
+        quickExits: it.quickExits,
+        ...(it.failed ? { failure } : {}),
+      },
+    });
+  });
+
+describe('in any world', () => {
+  test('creates only where there is no container and one is wanted', () => {
+    fc.assert(
+      fc.property(worlds, (it) => {
+        const action = plan(it);
+        if (action?.do !== 'create') return;
+        expect(it.actual).toEqual([]);
+        expect(it.desired?.run).toBe('running');
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test('starts only the one that stands for the assignment, while no other one is left', () => {
+    fc.assert(
+      fc.property(worlds, (it) => {
+        const action = plan(it);
+        if (action?.do !== 'start' && action?.do !== 'unpause') return;
+        if (action.do === 'unpause' && (it.desired?.run !== 'running' || it.actual.length > 1)) return; // to be stopped
+        expect(it.actual.map(({ container }) => container.id)).toEqual([action.id]);
+        expect(it.desired?.run).toBe('running');
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test('touches nothing that is not desired unless it is known not to be', () => {
+    fc.assert(
+      fc.property(worlds, (it) => {
+        if (it.desired === undefined && !it.complete && it.tombstone === undefined) expect(plan(it)).toBeUndefined();
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test('stops only what was taken out of the ports and out of the engine’s hands', () => {
+    fc.assert(
+      fc.property(worlds, (it) => {
+        const action = plan(it);
+        if (action?.do !== 'stop' || action.graceSeconds === 0) return;
+        expect(it.withdrawn.has(action.id)).toBe(true);
+        expect(it.memory.policy).toEqual({ container: action.id, restart: 'no' });
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test('comes to an end when every step succeeds, with exactly the container that is wanted', () => {
+    fc.assert(
+      fc.property(worlds, (first) => {
+        let it = first;
+        let made = 0;
+        for (let steps = 0; steps < 60; steps += 1) {
+          it = { ...it, memory: condemn(remember(it.memory, it.actual[0], it.now), it.desired, it.actual) };
+          const action = plan(it);
+          if (action === undefined) break;
+          it = perform(it, action, () => (made += 1));
+          expect(it.actual.filter(({ container }) => container.state === 'running').length).toBeLessThanOrEqual(
+            first.actual.length + 1,
+          );
+        }
+        expect(plan(it)).toBeUndefined();
+        if (it.desired?.run === 'running') expect(it.actual).toHaveLength(1);
+        else if (it.desired !== undefined || it.complete || it.tombstone !== undefined) expect(it.actual).toEqual([]);
+        expect(made).toBeLessThanOrEqual(1);
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+});
+
+/** What a step does to a world in which everything works. */
+function perform(it: World, action: Action, made: () => void): World {
+  const item = it.desired;
+  const change = (id: string, how: (one: Actual) => Actual | undefined): World => ({
+    ...it,
+    actual: it.actual.flatMap((one) => (one.container.id === id ? (how(one) ?? []) : [one])),
+  });
+  const to =
+    (state: ContainerState) =>
+    (one: Actual): Actual => ({
+      ...one,
+      container: { ...one.container, state },
+      detail: { ...(one.detail ?? actual(item ?? desired()).detail!), state },
+    });
+  switch (action.do) {
+    case 'resolveImage':
+      return { ...it, memory: { ...it.memory, image: { id: imageId, digest: imageId, of: imageKey(item!) } } };
+    case 'ensureNetwork':
+      return { ...it, networkReady: true };
+    case 'create':
+      made();
+      return {
+        ...it,
+        memory: { ...it.memory, created: 'new' },
+        actual: [actual(item!, { id: 'new', state: 'running' })],
+      };
+    case 'start':
+    case 'unpause':
+      return change(action.id, to('running'));
+    case 'stop':
+      return change(action.id, to('exited'));
+    case 'inspect':
+      return change(action.id, (one) => to(one.container.state)(one));
+    case 'setRestart':
+      return { ...it, memory: { ...it.memory, policy: { container: action.id, restart: action.restart } } };
+    case 'withdraw':
+      return {
+        ...it,
+        withdrawn: new Set([...it.withdrawn, action.id]),
+        memory: { ...it.memory, stopping: action.id },
+      };
+    case 'remove':
+      return change(action.id, () => undefined);
+    case 'wait':
+      return { ...it, now: { ...it.now, monotonic: action.until } };
+  }
+}
