@@ -9,6 +9,7 @@ needs_check='
 libatomic.so.1 libatomic1
 '
 needs_run="$needs_check
+curl curl
 git git
 iptables iptables
 dockerd docker.io
