@@ -93,8 +93,8 @@ export class Housekeeping {
   }
 
   async #images(): Promise<void> {
-    const { runtime, server, clock, observer } = this.#deps;
-    if (!observer.reachable) return;
+    const { runtime, server, clock, observer, desired } = this.#deps;
+    if (desired.position() === undefined || !observer.reachable) return;
     using limit = deadline(clock, callMs, 'Removing images', this.#closing.signal);
     const images = await runtime.images({ [labels.server]: server }, limit.signal);
     const wanted = this.#wantedImages();

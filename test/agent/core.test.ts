@@ -1,0 +1,278 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { WireAssignment, WireBuild } from '../../agent-protocol/assignment.ts';
+import { CallError } from '../../agent-protocol/call-error.ts';
+import { decodeLogChunks } from '../../agent-protocol/log-stream.ts';
+import type { LogLine, LogPage } from '../../agent-protocol/logs.ts';
+import type { RunBuild } from '../../agent/build-worker.ts';
+import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
+import { labels } from '../../agent/runtime/runtime.ts';
+import { AgentWorld, network, service } from './agent-world.ts';
+
+let world: AgentWorld;
+beforeEach(async () => {
+  world = await AgentWorld.create();
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+function build(changes: Partial<WireBuild> = {}): WireAssignment {
+  const item = service();
+  return {
+    ...item,
+    spec: {
+      type: 'build',
+      repository_url: 'https://git.example.test/app.git',
+      branch: 'main',
+      dockerfile_path: 'Dockerfile',
+      build_context: '.',
+      build_args: {},
+      image: 'setpoint/web:1',
+      deadline_seconds: 60,
+      attempt: 1,
+      ...changes,
+    },
+  };
+}
+
+const signal = (): AbortSignal => new AbortController().signal;
+
+async function lines(workload: string): Promise<LogLine[]> {
+  const query = { workload_id: workload, tail: 1000 };
+  const page = (await world.agent.backend.call({ method: 'logs.read', query }, signal())) as LogPage;
+  return page.lines;
+}
+
+/** Builds that end when the test says so. */
+function scripted() {
+  const begun: { id: string; line: (text: string) => void; end: PromiseWithResolvers<void>; signal: AbortSignal }[] =
+    [];
+  const run: RunBuild = async (item, line, stop) => {
+    const end = Promise.withResolvers<void>();
+    begun.push({ id: item.id, line, end, signal: stop });
+    stop.addEventListener('abort', () => end.reject(stop.reason as Error), { once: true });
+    line('Step 1/1 : FROM scratch');
+    await end.promise;
+    line('Successfully built');
+    return { image: 'sha256:built', commit: 'c0ffee', commitMessage: 'Make it work' };
+  };
+  return { begun, run };
+}
+
+describe('a build', () => {
+  test('runs once, tells its result with every line, and never runs again', async () => {
+    const { begun, run } = scripted();
+    await world.start({ build: run });
+    const item = build();
+    await world.snapshot(item);
+    await world.until('running', () => world.report(item)?.phase === 'running', 2_000);
+    begun[0]!.end.resolve();
+    await world.until('succeeded', () => world.report(item)?.phase === 'succeeded', 2_000);
+    expect(world.report(item)).toMatchObject({
+      image_digest: 'sha256:built',
+      commit: 'c0ffee',
+      commit_message: 'Make it work',
+    });
+    expect(
+      (await lines(item.workload_id)).map(({ stream, message, instance_id: id }) => [stream, message, id]),
+    ).toEqual([
+      ['build', 'Step 1/1 : FROM scratch', item.id],
+      ['build', 'Successfully built', item.id],
+    ]);
+    await world.stop();
+    await world.start({ build: run });
+    await world.until('told again', () => world.report(item)?.phase === 'succeeded', 2_000);
+    await world.snapshot({ ...item, generation: 2 });
+    await world.until('taken up', () => world.report(item)?.generation === 2, 2_000);
+    expect(begun).toHaveLength(1);
+    await world.delta([], [item.id]);
+    await world.until('gone', () => world.report(item)?.gone === true, 2_000);
+  });
+
+  test('that was interrupted by the end of the agent runs again within its attempt', async () => {
+    const { begun, run } = scripted();
+    await world.start({ build: run });
+    const item = build();
+    await world.snapshot(item);
+    await world.until('running', () => begun.length === 1, 2_000);
+    await world.stop();
+    expect(begun[0]!.signal.aborted).toBe(true);
+    await world.start({ build: run });
+    await world.until('running again', () => begun.length === 2, 2_000);
+    begun[1]!.end.resolve();
+    await world.until('succeeded', () => world.report(item)?.phase === 'succeeded', 2_000);
+  });
+
+  test('that fails says why, and only a new attempt runs again', async () => {
+    let attempts = 0;
+    const failing: RunBuild = () => {
+      attempts += 1;
+      return Promise.reject(
+        new RuntimeFailure('branch_not_found', 'The repository has no branch main', { retryable: false }),
+      );
+    };
+    await world.start({ build: failing });
+    const item = build();
+    await world.snapshot(item);
+    await world.until('failed', () => world.report(item)?.phase === 'failed', 2_000);
+    expect(world.report(item)?.error).toEqual({
+      code: 'branch_not_found',
+      message: 'The repository has no branch main',
+    });
+    expect((await lines(item.workload_id)).at(-1)).toMatchObject({
+      stream: 'system',
+      message: 'The repository has no branch main',
+    });
+    await world.pass(120_000, 5_000);
+    expect(attempts).toBe(1);
+    await world.delta([
+      { ...item, generation: 2, spec_hash: 'hash-2', spec: { ...item.spec, attempt: 2 } as WireBuild },
+    ]);
+    await world.until('tried again', () => attempts === 2, 2_000);
+  });
+
+  test('that takes longer than its deadline fails', async () => {
+    const { run } = scripted();
+    await world.start({ build: run });
+    const item = build({ deadline_seconds: 5 });
+    await world.snapshot(item);
+    await world.until('failed', () => world.report(item)?.phase === 'failed', 10_000);
+    expect(world.report(item)?.error).toEqual({ code: 'build_timeout', message: 'The build did not end within 5 s' });
+  });
+
+  test.each(['drop', 'stop'] as const)('is given up on %s', async (how) => {
+    const { begun, run } = scripted();
+    await world.start({ build: run });
+    const item = build();
+    await world.snapshot(item);
+    await world.until('running', () => begun.length === 1, 2_000);
+    await (how === 'drop' ? world.delta([], [item.id]) : world.delta([{ ...item, generation: 2, run: 'stopped' }]));
+    await world.until('ended', () => world.report(item)?.phase === 'stopped', 2_000);
+    expect(begun[0]!.signal.aborted).toBe(true);
+    expect(world.report(item)?.gone).toBe(how === 'drop' ? true : undefined);
+  });
+
+  test('does not begin on a disk that is nearly full', async () => {
+    const { begun, run } = scripted();
+    world.disk = { freeBytes: 10e6, totalBytes: 100e9 };
+    await world.start({ build: run });
+    const item = build();
+    await world.snapshot(item);
+    await world.until('failed', () => world.report(item)?.error?.code === 'no_space', 2_000);
+    expect(begun).toEqual([]);
+  });
+
+  test('of which the reader follows the lines ends the stream after the last one', async () => {
+    const { begun, run } = scripted();
+    await world.start({ build: run });
+    const item = build();
+    await world.snapshot(item);
+    await world.until('running', () => begun.length === 1, 2_000);
+    const follow = { workload_id: item.workload_id, instance_ids: [item.id], tail: 500 };
+    const seen: LogLine[] = [];
+    let end = false;
+    const reading = (async () => {
+      for await (const chunk of decodeLogChunks(world.agent.backend.stream({ kind: 'logs', follow }, signal()))) {
+        seen.push(...chunk.lines);
+        end = chunk.end === true;
+      }
+    })();
+    for (let n = 0; n < 100; n += 1) begun[0]!.line(`step ${n}`);
+    begun[0]!.end.resolve();
+    await world.until('succeeded', () => world.report(item)?.phase === 'succeeded', 2_000);
+    await reading;
+    expect(end).toBe(true);
+    expect(seen.map(({ seq }) => seq)).toEqual(Array.from({ length: 102 }, (_, index) => index + 1));
+    expect(seen.at(-1)?.message).toBe('Successfully built');
+  });
+});
+
+describe('output of services', () => {
+  test('is kept from the first line, through restarts of the agent, each line once', async () => {
+    const item = service({}, { port: 8080, health: { path: '/' } });
+    const output = Array.from({ length: 600 }, (_, index) => ({ afterMs: index * 100, text: `line ${index}` }));
+    world.engine.addImage('web:1', { local: true, runs: { output } });
+    await world.start();
+    await world.snapshot(item);
+    for (const away of [0, 5_000, 500]) {
+      await world.pass(10_000, 100);
+      await world.stop();
+      await world.clock.advance(away);
+      await world.start();
+    }
+    await world.pass(15_000, 100);
+    const seen = (await lines(item.workload_id)).map(({ message }) => message);
+    expect(seen.length).toBeGreaterThan(400);
+    expect(seen).toEqual(output.slice(0, seen.length).map(({ text }) => text));
+    const storage = await world.agent.backend.call({ method: 'logs.storage' }, signal());
+    expect(storage).toMatchObject({ retention_days: 7, workloads: [{ id: item.workload_id, lines: seen.length }] });
+  });
+
+  test('stays after the service is gone, until its retention ends', async () => {
+    const item = service();
+    world.engine.addImage('web:1', { local: true, runs: { output: [{ afterMs: 0, text: 'hello' }] } });
+    await world.start();
+    await world.snapshot(item);
+    await world.pass(1_000);
+    await world.delta([], [item.id]);
+    await world.until('gone', () => world.report(item)?.gone === true, 5_000);
+    expect(await lines(item.workload_id)).toMatchObject([{ message: 'hello', stream: 'stdout', level: 'info' }]);
+  });
+});
+
+describe('calls', () => {
+  test('are answered; failures are told in words for the user', async () => {
+    const gitHead = (url: string): Promise<string> =>
+      url.includes('gone')
+        ? Promise.reject(new RuntimeFailure('repository_unreachable', 'No such host', { retryable: true }))
+        : Promise.resolve('c0ffee');
+    await world.start({ gitHead });
+    const { backend } = world.agent;
+    expect(await backend.call({ method: 'ping' }, signal())).toEqual({});
+    const head = { method: 'git.head' as const, branch: 'main' };
+    expect(await backend.call({ ...head, repository_url: 'https://a' }, signal())).toEqual({ commit: 'c0ffee' });
+    const failed = backend.call({ ...head, repository_url: 'https://gone' }, signal());
+    await expect(failed).rejects.toEqual(new CallError('repository_unreachable', 'No such host'));
+    const query = { workload_id: randomUUID(), tail: 1, since: 'noon' };
+    expect(
+      await backend.call({ method: 'logs.read', query: { ...query, since: '2030-01-01T00:00:00Z' } }, signal()),
+    ).toEqual({
+      lines: [],
+      truncated: false,
+    });
+  });
+
+  test('the load of the machine is measured', async () => {
+    await world.start();
+    const load = world.agent.backend.load();
+    expect(load.memory_total_bytes).toBeGreaterThan(0);
+    expect(load.memory_used_bytes).toBeLessThan(load.memory_total_bytes);
+    expect(load).toMatchObject({ disk_total_bytes: 100e9, disk_used_bytes: 50e9 });
+    expect(load.cores).toBeGreaterThan(0);
+  });
+});
+
+describe('housekeeping', () => {
+  test('keeps the newest images of a workload and those in use, and networks that somebody needs', async () => {
+    await world.start();
+    const item = service();
+    const own = { [labels.server]: world.server, [labels.workload]: item.workload_id };
+    const built: string[] = [];
+    for (let n = 1; n <= 8; n += 1) {
+      const context = (async function* () {
+        yield Buffer.from(`context ${n}`);
+      })();
+      const options = { context, dockerfile: 'Dockerfile', tag: `setpoint/web:${n}`, buildArgs: {}, labels: own };
+      built.push((await world.engine.build(options, () => undefined, signal())).id);
+    }
+    world.engine.ensureNetwork('sp-unused', { [labels.server]: world.server });
+    world.engine.ensureNetwork('sp-foreign', {});
+    const pinned = service({ workload_id: item.workload_id }, { image: 'setpoint/web:1', image_digest: built[0]! });
+    await world.pass(7_200_000, 600_000);
+    expect([...world.engine.networks.keys()]).toContain('sp-unused');
+    await world.snapshot(item, pinned);
+    await world.until('tidied', () => !world.engine.networks.has('sp-unused'), 60_000, 1_000);
+    expect([...world.engine.networks.keys()].toSorted()).toEqual(['sp-foreign', network].toSorted());
+    const left = built.filter((id) => world.engine.imageInfo(id) !== undefined);
+    expect(left).toEqual([built[0], ...built.slice(3)]);
+  });
+});
