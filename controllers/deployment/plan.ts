@@ -8,8 +8,9 @@ export type Action = { do: 'build'; id: string; desired: DesiredOf<'assignment'>
 /** A build that was lost with its agent's state is tried again, this often in all. */
 const attempts = 3;
 
+/** Nothing is left to try: the last attempt, and not the one before it, is what was lost. */
 export function buildsExhausted(build: World['build']): boolean {
-  return build?.desired.spec.type === 'build' && build.desired.spec.attempt >= attempts;
+  return build?.desired.spec.type === 'build' && build.desired.spec.attempt >= attempts && isLost(build);
 }
 
 export function buildId(deploymentId: string): string {
@@ -63,6 +64,9 @@ export function plan(world: World, now: ObservedOf<'deployment'>, buildDeadlineS
 function nextAttempt(build: World['build']): number {
   if (build === undefined || build.desired.spec.type !== 'build') return 1;
   const { attempt } = build.desired.spec;
-  const lost = build.observed?.phase === 'lost' && build.observed.observedGeneration === build.meta.generation;
-  return lost ? Math.min(attempt + 1, attempts) : attempt;
+  return isLost(build) ? Math.min(attempt + 1, attempts) : attempt;
+}
+
+function isLost({ meta, observed }: NonNullable<World['build']>): boolean {
+  return observed?.phase === 'lost' && observed.observedGeneration === meta.generation;
 }

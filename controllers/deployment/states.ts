@@ -114,8 +114,8 @@ function fromDeploying(world: World, before: Observed): Observed {
 }
 
 /** Reported for the container that is wanted now. */
-function isStable(it: Assignment): boolean {
-  return it.observed?.stable === true && it.desired.run === 'running';
+function isStable({ meta, desired, observed }: Assignment): boolean {
+  return desired.run === 'running' && observed?.stable === true && observed.observedGeneration >= meta.generation;
 }
 
 function failureOf(it: Assignment): Failure | undefined {

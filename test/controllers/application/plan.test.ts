@@ -23,6 +23,10 @@ const reported = (overrides: Partial<ObservedOf<'assignment'>> = {}): ObservedOf
 });
 const readyReport = reported({ ready: true, stable: true });
 
+function tokenOf({ desired: { spec } }: Slot): string | undefined {
+  return spec.type === 'service' ? spec.restart_token : undefined;
+}
+
 /** A world that carries out its own plan, as store and agent would. */
 class Town {
   app = anApplication();
@@ -82,7 +86,11 @@ class Town {
           writes++;
         }
       } else if (present !== undefined && action.do === 'stop' && present.desired.run !== 'stopped') {
-        this.slots[index] = { ...present, desired: { ...present.desired, run: 'stopped' } };
+        this.slots[index] = {
+          ...present,
+          desired: { ...present.desired, run: 'stopped' },
+          meta: { ...present.meta, generation: present.meta.generation + 1 },
+        };
         writes++;
       } else if (present !== undefined && action.do === 'retire' && present.meta.deletionRequestedAt === undefined) {
         this.slots[index] = { ...present, meta: { ...present.meta, deletionRequestedAt: 'now' } };
@@ -216,12 +224,27 @@ describe('the plan of an application', () => {
     const renewed = (): Assignment[] =>
       town.slots.filter((it) => it.desired.spec.type === 'service' && it.desired.spec.restart_token === 'again');
     expect(renewed()).toHaveLength(1);
-    town.slots = town.slots.map((it) =>
-      it.meta.id === renewed()[0]!.meta.id ? { ...it, observed: { ...it.observed!, ready: false } } : it,
-    );
+    expect(town.slots.filter(isReady)).toHaveLength(2);
+    expect(town.step()).toBe(0);
+    town.agent(town.slots.indexOf(renewed()[0] as Slot), false);
     expect(town.step()).toBe(0);
     town.settle();
     expect(renewed()).toHaveLength(3);
+  });
+
+  it('believes no report that is older than what it wants', () => {
+    const town = new Town();
+    town.deploy();
+    town.settle();
+    town.setPhase(1, 'succeeded');
+    town.set({ run: 'stopped' });
+    town.settle();
+    town.set({ run: 'running' });
+    town.step();
+    town.set({ run: 'stopped' });
+    town.step();
+    expect(town.slots.filter(isLive)).toHaveLength(1);
+    expect(stateOf(town.world()).phase).toBe('running');
   });
 
   it('removes every instance of a deleted application and nothing while its server is unknown', () => {
@@ -292,13 +315,19 @@ describe('any sequence of deployments, failures, scalings and agent answers', ()
     const liveBefore = live.length;
     const readyBefore = town.slots.filter(isReady).length;
     const wantedBefore = new Set(town.slots.filter(isWanted).map((it) => it.meta.id));
+    const tokensBefore = new Map(town.slots.map((it) => [it.meta.id, tokenOf(it)]));
+    const areReady = new Set(town.slots.filter(isReady).map((it) => it.meta.id));
     town.step();
     const started = town.slots.filter((it) => isWanted(it) && !wantedBefore.has(it.meta.id));
     const startedFresh = started.filter((it) => !live.some((old) => old.meta.id === it.meta.id));
     if (startedFresh.length > 0) expect(liveBefore + startedFresh.length).toBeLessThanOrEqual(replicas + 1);
     if (run === 'stopped') expect(started).toEqual([]);
     const readyAfter = town.slots.filter(isReady).length;
+    const restarted = town.slots.filter(
+      (it) => areReady.has(it.meta.id) && isWanted(it) && tokensBefore.get(it.meta.id) !== tokenOf(it),
+    ).length;
+    expect(restarted).toBeLessThanOrEqual(1);
     if (run === 'running' && town.world().serving !== undefined)
-      expect(readyAfter).toBeGreaterThanOrEqual(Math.min(readyBefore, replicas));
+      expect(readyAfter + restarted).toBeGreaterThanOrEqual(Math.min(readyBefore, replicas));
   }
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { plan } from '../../../controllers/deployment/plan.ts';
+import { buildsExhausted, plan } from '../../../controllers/deployment/plan.ts';
 import { advance } from '../../../controllers/deployment/states.ts';
 import type { World } from '../../../controllers/deployment/states.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
@@ -173,6 +173,13 @@ describe('the phase of a deployment', () => {
     expect(failed.finished_at).toBe(now);
   });
 
+  it('waits for reports on what it wants now: stability from before a restart does not count', () => {
+    const given = world({ observed: deploying, slots: [stable] });
+    const [slot] = given.slots;
+    const restarted = { ...slot!, meta: { ...slot!.meta, generation: 2 } };
+    expect(advance({ ...given, slots: [restarted] }).phase).toBe('deploying');
+  });
+
   it('pins the image that the first instance resolved', () => {
     const it = advance(world({ observed: deploying, app: { replicas: 2 }, slots: [{ image_digest: 'sha256:9' }] }));
     expect(it.image_digest).toBe('sha256:9');
@@ -196,6 +203,12 @@ describe('the plan of a deployment', () => {
   it('tries a lost build again, three times at most', () => {
     const lost = world({ source: git, observed: { phase: 'building' }, build: { phase: 'lost' } });
     expect(plan(lost, advance(lost), 60)).toMatchObject([{ do: 'build', desired: { spec: { attempt: 2 } } }]);
+  });
+
+  it('gives the last attempt its chance when the report on the one before is still there', () => {
+    const { build } = world({ source: git, build: { phase: 'lost' }, attempt: 3 });
+    expect(buildsExhausted(build)).toBe(true);
+    expect(buildsExhausted({ ...build!, meta: { ...build!.meta, generation: 3 } })).toBe(false);
   });
 
   it('never builds for an image or for what was built already', () => {
