@@ -1,13 +1,15 @@
-import type { Measurement, Result } from './measure.ts';
+import type { Comparison, Measurement, Result } from './measure.ts';
 
 export interface BenchContext {
   /** Measures, prints and keeps the result. */
-  compare(measurement: Measurement): Promise<Result>;
+  compare: (measurement: Measurement) => Promise<Result>;
+  /** The same for several figures of one run. */
+  compareAll: <K extends string>(comparison: Comparison<K>) => Promise<Record<K, Result>>;
 }
 
 /** A benchmark: each file `<name>.bench.ts` of this folder exports one as `bench`. */
 export interface Bench {
-  /** The goal that it answers, `P1`… */
+  /** The goals that it answers, `P1`… */
   id: string;
   /** Starts what it needs, measures by `context.compare`, and stops all it started, also when it fails. */
   run(context: BenchContext): Promise<void>;

@@ -1,17 +1,34 @@
 /** One run of a piece of work; resolves with its figure in the unit of the measurement. */
 export type Sample = () => Promise<number>;
 
-export interface Measurement {
+/** What is asked of the median of ours ÷ raw; of ours alone where there is no raw figure, or where it says so. */
+export type Goal = ({ atMost: number } | { atLeast: number }) & { of?: 'ours' };
+
+export interface Figure {
   /** What is measured, in a few words: "deploy of a local image until it answers". */
   what: string;
-  unit: 'ms' | 'per s' | 'MB' | '%';
-  /** The raw limit or the peer on the same machine. Absent where the goal is absolute. */
+  unit: 'ms' | 's' | 'per s' | 'MB' | '%' | 'writes' | 'lines';
+  /** Absent: told for what it tells. */
+  goal?: Goal;
+}
+
+/** Several figures that one run yields. */
+export interface Comparison<K extends string> {
+  figures: Readonly<Record<K, Figure>>;
+  /** The raw limit or the peer on the same machine, for some or all of the figures. */
+  raw?: () => Promise<Readonly<Partial<Record<NoInfer<K>, number>>>>;
+  ours: () => Promise<Readonly<Record<NoInfer<K>, number>>>;
+  /** Pairs that count. Default 7. */
+  rounds?: number;
+  /** Pairs before them that do not. Default 1. */
+  warmUps?: number;
+}
+
+export interface Measurement extends Figure {
   raw?: Sample;
   ours: Sample;
-  /** What is asked of the median of ours ÷ raw, or of ours alone where there is no raw figure. */
-  goal: { atMost: number } | { atLeast: number };
-  /** Pairs that count; one more runs before them and does not count. Default 7. */
   rounds?: number;
+  warmUps?: number;
 }
 
 export interface Spread {
@@ -20,43 +37,68 @@ export interface Spread {
   max: number;
 }
 
-export interface Result {
-  what: string;
-  unit: Measurement['unit'];
-  goal: Measurement['goal'];
+export interface Result extends Figure {
   raw?: Spread;
   ours: Spread;
   /** Of the pairs, each measured back to back, so that what else the machine does falls on both. */
   ratio?: Spread;
-  met: boolean;
+  /** Absent without a goal. */
+  met?: boolean;
 }
 
 /** Runs raw and ours in turns, the first of a pair in every second round the second in the next. */
-export async function measure(measurement: Measurement): Promise<Result> {
-  const { what, unit, goal, raw, ours, rounds = 7 } = measurement;
-  const pairs: { raw: number; ours: number }[] = [];
-  for (let round = 0; round <= rounds; round += 1) {
-    const pair = raw === undefined ? { raw: NaN, ours: await ours() } : await runPair(raw, ours, round % 2 === 0);
-    if (round > 0) pairs.push(pair);
+export async function measureAll<K extends string>(comparison: Comparison<K>): Promise<Record<K, Result>> {
+  const { figures, raw, ours, rounds = 7, warmUps = 1 } = comparison;
+  const none = async (): Promise<Readonly<Partial<Record<K, number>>>> => ({}) as Partial<Record<K, number>>; // none of the figures
+  const pairs: { raw: Readonly<Partial<Record<K, number>>>; ours: Readonly<Record<K, number>> }[] = [];
+  for (let round = 0; round < warmUps + rounds; round += 1) {
+    const pair = await runPair(raw ?? none, ours, round % 2 === 0);
+    if (round >= warmUps) pairs.push(pair);
   }
-  const own = spread(pairs.map((pair) => pair.ours));
-  if (raw === undefined) return { what, unit, goal, ours: own, met: meets(own.median, goal) };
-  const ratio = spread(pairs.map((pair) => pair.ours / pair.raw));
-  return {
-    what,
-    unit,
-    goal,
-    raw: spread(pairs.map((pair) => pair.raw)),
-    ours: own,
-    ratio,
-    met: meets(ratio.median, goal),
-  };
+  const names = Object.keys(figures) as K[]; // the keys of the record are its names
+  const results = names.map((name): [K, Result] => {
+    const own = pairs.map((pair) => pair.ours[name]);
+    const limit = pairs.flatMap((pair) => pair.raw[name] ?? []);
+    return [name, toResult(figures[name], own, limit)];
+  });
+  return Object.fromEntries(results) as Record<K, Result>; // one for each of the names
 }
 
-async function runPair(raw: Sample, ours: Sample, rawFirst: boolean): Promise<{ raw: number; ours: number }> {
+export async function measure({ raw, ours, rounds, warmUps, ...figure }: Measurement): Promise<Result> {
+  const { it } = await measureAll({
+    figures: { it: figure },
+    ...(raw !== undefined && { raw: async () => ({ it: await raw() }) }),
+    ours: async () => ({ it: await ours() }),
+    ...(rounds !== undefined && { rounds }),
+    ...(warmUps !== undefined && { warmUps }),
+  });
+  return it;
+}
+
+async function runPair<R, O>(
+  raw: () => Promise<R>,
+  ours: () => Promise<O>,
+  rawFirst: boolean,
+): Promise<{ raw: R; ours: O }> {
   if (rawFirst) return { raw: await raw(), ours: await ours() };
   const own = await ours();
   return { raw: await raw(), ours: own };
+}
+
+/** `raw` is empty, or as long as `ours`. */
+function toResult(figure: Figure, ours: readonly number[], raw: readonly number[]): Result {
+  const { goal } = figure;
+  const own = spread(ours);
+  const result: Result = { ...figure, ours: own };
+  if (raw.length > 0) {
+    result.raw = spread(raw);
+    result.ratio = spread(ours.map((it, index) => it / (raw[index] ?? NaN)));
+  }
+  if (goal !== undefined) {
+    const asked = (goal.of === 'ours' ? own : (result.ratio ?? own)).median;
+    result.met = 'atMost' in goal ? asked <= goal.atMost : asked >= goal.atLeast;
+  }
+  return result;
 }
 
 export function spread(figures: readonly number[]): Spread {
@@ -66,8 +108,10 @@ export function spread(figures: readonly number[]): Spread {
   return { median: (at(Math.floor(middle)) + at(Math.ceil(middle))) / 2, min: at(0), max: at(sorted.length - 1) };
 }
 
-function meets(figure: number, goal: Measurement['goal']): boolean {
-  return 'atMost' in goal ? figure <= goal.atMost : figure >= goal.atLeast;
+/** The figure that `share` of all are below: 0.99 for p99. */
+export function percentile(figures: readonly number[], share: number): number {
+  const sorted = figures.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 }
 
 /** Milliseconds that the work takes, by the monotonic clock. */
@@ -77,17 +121,31 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - start;
 }
 
-/** How often per second `clients` callers, each waiting for its own answer, get through the work within `ms`. */
-export async function rate(work: () => Promise<unknown>, clients: number, ms = 2_000): Promise<number> {
+/** What `clients` callers, each waiting for its own answer, get through the work: how often, and how long it took. */
+export interface Throughput {
+  perSecond: number;
+  p50: number;
+  p99: number;
+}
+
+/** `work` gets the number of its client, from 0. */
+export async function throughput(
+  work: (client: number) => Promise<unknown>,
+  clients: number,
+  ms = 1_000,
+): Promise<Throughput> {
   const start = performance.now();
-  let done = 0;
+  const times: number[] = [];
   await Promise.all(
-    Array.from({ length: clients }, async () => {
-      while (performance.now() - start < ms) {
-        await work();
-        done += 1;
+    Array.from({ length: clients }, async (_, client) => {
+      for (let from = performance.now(); from - start < ms;) {
+        await work(client);
+        const now = performance.now();
+        times.push(now - from);
+        from = now;
       }
     }),
   );
-  return (done * 1_000) / (performance.now() - start);
+  const perSecond = (times.length * 1_000) / (performance.now() - start);
+  return { perSecond, p50: percentile(times, 0.5), p99: percentile(times, 0.99) };
 }

@@ -47,6 +47,8 @@ export interface ReplicaOptions {
   rolloutDeadlineMs: number;
   /** Answers what is neither under a tenant nor the interface's own. */
   pages?: (mirror: Mirror) => RequestHandler;
+  /** Of the interface, where they are not the usual ones. */
+  limits?: Partial<Pick<ApiConfig, 'rateLimit' | 'heavyRateLimit' | 'streamsPerPrincipal'>>;
   /** Freezes what the mirror holds and fails runs that break a law of the status: for development and tests. */
   strict: boolean;
 }
@@ -98,6 +100,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
         version: replica.version,
         publicUrl: options.publicUrl,
         trustedProxies: options.trustedProxies,
+        ...options.limits,
       }),
       ...(options.pages !== undefined && { pages: options.pages(mirror) }),
     }),

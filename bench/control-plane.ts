@@ -1,0 +1,53 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { createClient } from '../cli/client.ts';
+import type { ApiObject, Client } from '../cli/client.ts';
+import { Child } from './child.ts';
+import type { ControlPlaneArgument, ControlPlaneMethods } from './programs/control-plane.ts';
+
+const owner = { email: 'owner@example.test', password: 'correct horse battery' };
+const Login = z.object({ token: z.string() });
+
+/** A control plane in a process of its own, with its first user logged in. */
+export interface BenchControlPlane extends AsyncDisposable {
+  child: Child<ControlPlaneMethods>;
+  url: string;
+  token: string;
+  client: Client;
+  project: ApiObject;
+  server: ApiObject;
+}
+
+/** `store`: a URL, or `file` for SQLite in the folder of the benchmark. */
+export async function startControlPlane(store: string): Promise<BenchControlPlane> {
+  await using starting = new AsyncDisposableStack();
+  const dataDir = await mkdtemp(join(tmpdir(), 'setpoint-bench-'));
+  starting.defer(() => rm(dataDir, { recursive: true, force: true }));
+  const argument: ControlPlaneArgument = {
+    store: store === 'file' ? `sqlite:${join(dataDir, 'store.db')}` : store,
+    dataDir,
+  };
+  const child = starting.use(await Child.start<ControlPlaneMethods>('control-plane', argument));
+  const url = await child.call('url');
+  const visitor = createClient({ server: url, tenant: 'default' });
+  await visitor.request('POST', '/api/v1/auth/register', { ...owner, first_name: 'Olive', last_name: 'Owner' });
+  const { token } = Login.parse(await visitor.request('POST', '/api/v1/auth/login', owner));
+  const client = createClient({ server: url, tenant: 'default', token });
+  const project = await client.object('POST', '/api/v1/projects', { name: 'bench' });
+  const server = await client.object('POST', '/api/v1/servers', { name: 'one' });
+  const running = starting.move();
+  return { child, url, token, client, project, server, [Symbol.asyncDispose]: () => running.disposeAsync() };
+}
+
+/** Applications that are stopped, so that changing them rolls nothing out. */
+export async function createApplications(plane: BenchControlPlane, count: number): Promise<ApiObject[]> {
+  const created: ApiObject[] = [];
+  for (let n = 0; n < count; n += 1) {
+    const fields = { source_type: 'image', image_url: 'registry.example/web:1', env: { COLOUR: 'blue' } };
+    const place = { project_id: plane.project.id, server_id: plane.server.id };
+    created.push(await plane.client.object('POST', '/api/v1/applications', { name: `web-${n}`, ...place, ...fields }));
+  }
+  return created;
+}

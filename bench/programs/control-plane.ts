@@ -1,0 +1,58 @@
+/** A replica of the control plane whose clients are not limited in number, otherwise as `setpoint server` runs it. */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { systemRandom } from '../../api/random.ts';
+import { startReplica } from '../../cli/replica.ts';
+import { systemClock } from '../../store/clock.ts';
+import { openStore } from '../../store/open.ts';
+import { openRepository } from '../../store/repo.ts';
+import { openKeyring } from '../../store/seal.ts';
+import { argument, serve } from '../parent.ts';
+
+export interface ControlPlaneArgument {
+  /** As `openStore` takes it. */
+  store: string;
+  dataDir: string;
+}
+
+const unlimited = { perMinute: 1e9, burst: 1e9 };
+const { store: storeUrl, dataDir } = await argument<ControlPlaneArgument>();
+const registry = new Registry();
+collectDefaultMetrics({ register: registry });
+await using store = await openStore(storeUrl);
+await using replica = await startReplica({
+  store,
+  keyring: await openKeyring({ path: join(dataDir, 'keys.json'), store }),
+  clock: systemClock,
+  random: systemRandom,
+  uniform: Math.random,
+  log: pino({ level: 'info' }, pino.destination({ dest: join(dataDir, 'log'), sync: false })),
+  registry,
+  replica: { id: randomUUID(), url: 'http://127.0.0.1:1', version: '0.0.0' },
+  publicUrl: 'http://127.0.0.1:1',
+  trustedProxies: [],
+  buildDeadlineMs: 60_000,
+  rolloutDeadlineMs: 60_000,
+  limits: { rateLimit: unlimited, heavyRateLimit: unlimited, streamsPerPrincipal: 0 },
+  strict: false,
+});
+replica.server.listen(0, '127.0.0.1');
+await once(replica.server, 'listening');
+const { port } = replica.server.address() as AddressInfo; // a TCP server has such an address
+const repository = openRepository(store, 'default', systemClock);
+
+const methods = {
+  url: async () => `http://127.0.0.1:${port}`,
+  /** Changes an object; resolves with the instant of its commit, in milliseconds since 1970, and its revision. */
+  describeProject: async (id: string, description: string) => {
+    await repository.change('project', id, (draft) => void (draft.description = description));
+    return { at: performance.timeOrigin + performance.now(), revision: await store.revision() };
+  },
+};
+export type ControlPlaneMethods = typeof methods;
+
+await serve(methods);
