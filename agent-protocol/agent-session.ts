@@ -217,7 +217,7 @@ export class AgentSession {
         this.#streams.stop(message.stream);
         return;
       case 'stream.live':
-        for (const stream of this.#streams.reconcile(message.streams))
+        for (const stream of this.#streams.unknown(message.streams))
           this.#say({ type: 'stream.reset', stream, code: 'away', message: 'The agent does not know the stream' });
         return;
       case 'beat_ack':

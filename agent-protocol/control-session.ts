@@ -284,7 +284,7 @@ export class ControlSession {
         this.#streams.reset(message.stream, message.code, message.message);
         return;
       case 'stream.live':
-        for (const stream of this.#streams.reconcile(message.streams))
+        for (const stream of this.#streams.unknown(message.streams))
           this.#tell({ type: 'stream.reset', stream, code: 'stopped', message: 'Nobody reads the stream' });
         return;
       case 'stream.credit':

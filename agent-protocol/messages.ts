@@ -170,7 +170,7 @@ export const StreamReset = z.object({
   code: z.string().max(64),
   message: z.string().max(500),
 });
-/** Every 30 s both sides tell their live streams and reset the ones that the other does not know. */
+/** Every 30 s both sides tell their live streams; whoever does not know one of them answers with its reset. */
 export const StreamLive = z.object({ type: z.literal('stream.live'), streams: z.array(z.int()).max(64) });
 
 export const Goodbye = z.object({

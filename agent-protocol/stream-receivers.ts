@@ -34,7 +34,6 @@ export class StreamReceivers<P> {
   #nextId = 1;
   /** What windows may take beyond the small one that each of the streams is certain of. */
   #extra = bounds.streamBytes - bounds.streams * bounds.smallWindowBytes;
-  #absentBefore = new Set<number>();
 
   constructor(say: IncomingMessage<P>, clock: Clock) {
     this.#say = say;
@@ -106,13 +105,9 @@ export class StreamReceivers<P> {
     this.#fail(id, new CallError(code, message));
   }
 
-  /** The streams that the sender knows. Ours that it did not know twice in a row fail; answers its unknown ones. */
-  reconcile(known: readonly number[]): number[] {
-    const theirs = new Set(known);
-    const absent = new Set(this.ids.filter((id) => !theirs.has(id)));
-    for (const id of absent) if (this.#absentBefore.has(id)) this.reset(id, 'away', 'The stream was lost');
-    this.#absentBefore = absent;
-    return known.filter((id) => !this.#streams.has(id));
+  /** Which of the sender's streams are none of ours. A list never runs ahead of what it speaks of. */
+  unknown(theirs: readonly number[]): number[] {
+    return theirs.filter((id) => !this.#streams.has(id));
   }
 
   close(failure: CallError): void {

@@ -29,7 +29,6 @@ export class StreamSenders {
   #streams = new Map<number, Sender>();
   #say: OutgoingMessage;
   #wake: () => void;
-  #absentBefore = new Set<number>();
 
   constructor(say: OutgoingMessage, wake: () => void) {
     this.#say = say;
@@ -84,13 +83,9 @@ export class StreamSenders {
     return undefined;
   }
 
-  /** The streams that the reader knows. Ours that it did not know twice in a row are stopped; answers its unknown ones. */
-  reconcile(known: readonly number[]): number[] {
-    const theirs = new Set(known);
-    const absent = new Set(this.ids.filter((id) => !theirs.has(id)));
-    for (const id of absent) if (this.#absentBefore.has(id)) this.stop(id);
-    this.#absentBefore = absent;
-    return known.filter((id) => !this.#streams.has(id));
+  /** Which of the reader's streams are none of ours. A list never runs ahead of what it speaks of. */
+  unknown(theirs: readonly number[]): number[] {
+    return theirs.filter((id) => !this.#streams.has(id));
   }
 
   close(): void {

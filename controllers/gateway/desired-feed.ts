@@ -121,7 +121,7 @@ export class DesiredFeed {
   }
 
   #flush(): void {
-    if (!this.#isOpen || this.#unapplied > 0) return;
+    if (!this.#isOpen) return;
     this.#flushedAt = this.#o.clock.monotonic();
     const changed = [...this.#dirty];
     this.#dirty.clear();

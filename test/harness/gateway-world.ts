@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
@@ -39,6 +40,8 @@ export interface TestReplica extends AsyncDisposable {
   gateway: Gateway;
   mirror: Mirror;
   drift: string[];
+  /** Open connections of agents and of other replicas. */
+  connections(): Promise<number>;
 }
 
 /** A store, and replicas and agents on it, all over real sockets. */
@@ -119,6 +122,7 @@ export class GatewayWorld implements AsyncDisposable {
       gateway,
       mirror,
       drift,
+      connections: () => promisify(http.getConnections.bind(http))(),
       [Symbol.asyncDispose]: () => owned.disposeAsync(),
     };
     this.#cleanup.use(replica);

@@ -66,4 +66,12 @@ describe('an agent that joins', () => {
     await commit(unit);
     await eventually(replica.mirror, () => view.get('assignment', never.meta.id) === undefined);
   });
+
+  it('confirms what was to go while it was away, also what it never had', async () => {
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    await world.delete('assignment', item.meta.id);
+    await world.agent(replica, server, new FakeBackend());
+    await eventually(replica.mirror, () => replica.mirror.tenant(tenant).get('assignment', item.meta.id) === undefined);
+  });
 });

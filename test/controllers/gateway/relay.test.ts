@@ -227,6 +227,18 @@ describe('the relay', () => {
     expect(called).toBe(false);
   });
 
+  it('keeps no connection after its call or stream', async () => {
+    const before = await holder.connections();
+    backend.onStream = async function* () {
+      yield encodeLogChunk(chunk(1));
+    };
+    for (let n = 0; n < 3; n++) {
+      await other.gateway.call(tenant, server.id, ping, options);
+      for await (const _ of other.gateway.stream(tenant, server.id, params, { signal: never }));
+    }
+    await until('all are closed', async () => (await holder.connections()) === before);
+  });
+
   it('takes no request twice: each connection has its own challenge', async () => {
     const open = (): Promise<{ socket: WebSocket; nonce: string }> =>
       new Promise((resolve) => {

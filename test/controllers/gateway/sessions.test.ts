@@ -5,6 +5,7 @@ import { keys } from '../../../store/keys.ts';
 import { openSqlite } from '../../../store/sqlite/open.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { running } from '../../harness/fake-backend.ts';
+import { settle } from '../../harness/fake-clock.ts';
 import { GatewayWorld, tenant } from '../../harness/gateway-world.ts';
 import type { TestReplica } from '../../harness/gateway-world.ts';
 import { InterruptibleStore } from '../../harness/interruptible-store.ts';
@@ -57,6 +58,17 @@ async function sendReport(agent: RawAgent, items: WireReport[], seq = 1000): Pro
   const rejected = await Promise.race([answer.promise, agent.ended]);
   agent.socket.off('message', listen);
   return rejected;
+}
+
+/** Resolves when the control plane has taken all that the agent sent so far, and had some turns to act on it. */
+async function hasHeard(agent: RawAgent): Promise<void> {
+  const n = 4242;
+  const heard = new Promise<void>((resolve) => {
+    agent.socket.on('message', (data) => String(data) === `{"type":"beat_ack","n":${n}}` && resolve());
+  });
+  agent.socket.send(JSON.stringify({ type: 'beat', n, load: agent.backend.load() }));
+  await heard;
+  await settle();
 }
 
 describe('SEC-54: an agent can write of its own assignments only', () => {
@@ -141,6 +153,28 @@ describe('reports', () => {
       await sendReport(agent, [{ ...base, phase: n % 2 === 0 ? 'starting' : 'running' }], 2000 + n);
       expect((await observedOf(item.meta.id))?.phase).toBe(n % 2 === 0 ? 'starting' : 'running');
     }
+  });
+
+  it('that go back to what the mirror still shows are stored, although the mirror is behind', async () => {
+    const lagging = new LaggingStore(world.store);
+    const behind = await world.replica({ store: lagging });
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    const agent = await agentOf(server, { at: behind });
+    const report = running({ ...item.meta });
+    expect(await sendReport(agent, [report], 1001)).toEqual([]);
+    await eventually(
+      behind.mirror,
+      () => behind.mirror.tenant(tenant).get('assignment', item.meta.id)?.observed?.ready,
+    );
+    lagging.hold();
+    expect(await sendReport(agent, [{ ...report, ready: false }], 1002)).toEqual([]);
+    const back = sendReport(agent, [report], 1003);
+    await hasHeard(agent);
+    expect(await observedOf(item.meta.id)).toMatchObject({ ready: false });
+    lagging.release();
+    expect(await back).toEqual([]);
+    expect(await observedOf(item.meta.id)).toMatchObject({ ready: true });
   });
 
   it('of many assignments are stored in few transactions', async () => {
@@ -294,6 +328,7 @@ describe('SEC-55: of two sessions of one server', () => {
     for (let n = 0; n < 6; n++) await agentOf({ id: server.id }, { key, machineId: 'a' });
     expect(conflict()).toBeUndefined();
     await agentOf({ id: server.id }, { key, machineId: 'a', bootId: 'after a reboot' });
+    for (let n = 0; n < 4; n++) await agentOf({ id: server.id }, { key, machineId: 'a', bootId: `boot ${n}` });
     expect(conflict()).toBeUndefined();
     await agentOf({ id: server.id }, { key, machineId: 'b' });
     await agentOf({ id: server.id }, { key, machineId: 'a' });
