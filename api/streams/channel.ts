@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 import type { Clock } from '../../store/clock.ts';
 import { closeCode } from './close-code.ts';
@@ -61,10 +62,14 @@ export class Channel {
     writeFrame(this.#socket, prepared, this.#sent);
   }
 
-  /** Resolves when there is room again, or the stream is closed. */
-  drained(): Promise<void> {
-    if (!this.isFull || this.#ended.signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => this.#waiters.push(resolve));
+  /**
+   * Resolves when there is room, or the stream is closed, and never within the same turn of the event loop: a source
+   * that has everything ready would else keep the news of a broken socket from ever arriving.
+   */
+  async drained(): Promise<void> {
+    await setImmediate();
+    if (!this.isFull || this.#ended.signal.aborted) return;
+    await new Promise<void>((resolve) => this.#waiters.push(resolve));
   }
 
   /** Says why, in a frame and in the code. Idempotent. */

@@ -134,7 +134,7 @@ async function followLines(
         seen = chunk.lines.at(-1)?.seq ?? seen;
         if (seen > 0) from = { ...follow, after_seq: seen };
         await channel.drained();
-        if (chunk.end === true) return seen;
+        if (chunk.end === true || isOver()) return seen;
       }
     } catch (error) {
       if (isOver()) break;

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { keys } from '../../store/keys.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 
@@ -17,26 +19,586 @@ afterAll(async () => {
 });
 
 let count = 0;
-async function anApplication(fields: Record<string, unknown> = {}): Promise<string> {
-  const answer = await owner.post('/applications', {
+function fields(more: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
     project_id: place.project,
     environment_id: place.environment,
     server_id: place.server,
-    name: `app-${(count += 1)}`,
+    name: `app ${(count += 1)}`,
     source_type: 'image',
     image_url: 'example/web:1',
-    ...fields,
-  });
+    ...more,
+  };
+}
+
+async function anApplication(more: Record<string, unknown> = {}): Promise<string> {
+  const answer = await owner.post('/applications', fields(more));
   expect(answer.body).toMatchObject({ success: true });
   expect(answer.status).toBe(201);
   return answer.data.id;
 }
 
+/** What the controllers would write of a deployment. */
+async function deploymentIs(
+  id: string,
+  phase: ObservedOf<'deployment'>['phase'],
+  image = 'example/web@1',
+): Promise<void> {
+  const built = phase === 'succeeded' || phase === 'deploying' ? { image, image_digest: `sha256:${image}` } : {};
+  await world.observe('deployment', id, { phase, ...built });
+}
+
+async function applicationIs(id: string, observed: Partial<ObservedOf<'application'>>): Promise<void> {
+  const all = {
+    phase: 'running' as const,
+    consecutive_failures: 0,
+    ready_replicas: 1,
+    crash_loop_counted: false,
+    ...observed,
+  };
+  await world.observe('application', id, all);
+}
+
+/** Deploys, and lets it succeed. */
+async function deployed(id: string, image?: string): Promise<string> {
+  const deployment = (await owner.post(`/applications/${id}/deploy`)).data.id;
+  await deploymentIs(deployment, 'succeeded', image);
+  await applicationIs(id, { current_deployment_id: deployment });
+  return deployment;
+}
+
+const get = async (id: string) => (await owner.get(`/applications/${id}`)).data;
+const desired = async (id: string) => (await world.repo.get('application', id))!.desired;
+const deploymentOf = async (id: string) => (await world.repo.get('deployment', id))!.desired;
+
 describe('an application', () => {
-  it('is stopped after its creation', async () => {
-    const id = await anApplication();
+  it('is stopped after its creation, shows every field, and no value of its environment', async () => {
+    const id = await anApplication({
+      name: 'Mein Büro-Blog!',
+      env: { SECRET: 'hunter2hunter2' },
+      exposed_port: 8080,
+      labels: { a: 'b' },
+    });
     const answer = await owner.get(`/applications/${id}`);
-    expect(answer.data).toMatchObject({ id, status: 'stopped', replicas: 1, source_type: 'image', app_type: 'web' });
+    expect(answer.data).toMatchObject({
+      id,
+      name: 'Mein Büro-Blog!',
+      status: 'stopped',
+      replicas: 1,
+      source_type: 'image',
+      image_url: 'example/web:1',
+      repository_url: null,
+      app_type: 'web',
+      exposed_port: 8080,
+      restart_policy: 'always',
+      autodeploy: false,
+      current_deployment_id: null,
+      current_commit: null,
+      consecutive_failures: 0,
+      labels: { a: 'b' },
+      conditions: [],
+      observed_generation: 0,
+      generation: 1,
+    });
+    expect(answer.data.internal_id).toMatch(/^mein-bu-ro-blog-[0-9a-f]{6}$/);
+    expect(answer.data).not.toHaveProperty('env');
     expect(answer.headers.get('etag')).toBe(`"${answer.data.resource_version}"`);
+    const { entries } = await world.store.list(keys.all);
+    expect(entries.map(({ value }) => value).join('\n')).not.toContain('hunter2hunter2');
+  });
+
+  it.each([
+    [{ image_url: null }, 'image_url'],
+    [{ image_url: '-x' }, 'image_url'],
+    [{ image_url: 'a b' }, 'image_url'],
+    [{ source_type: 'git' }, 'image_url'],
+    [{ source_type: 'git', image_url: null }, 'repository_url'],
+    [{ source_type: 'git', image_url: null, repository_url: 'https://x/y', branch: 'main' }, 'dockerfile_path'],
+    [{ source_type: 'git', repository_url: 'ext::sh -c id' }, 'repository_url'],
+    [{ source_type: 'git', repository_url: 'git://x/y' }, 'repository_url'],
+    [{ source_type: 'git', repository_url: 'https://user:pw@x/y' }, 'repository_url'],
+    [{ source_type: 'git', branch: '-x' }, 'branch'],
+    [{ source_type: 'git', branch: 'a..b' }, 'branch'],
+    [{ dockerfile_path: '../Dockerfile' }, 'dockerfile_path'],
+    [{ dockerfile_path: '/etc/passwd' }, 'dockerfile_path'],
+    [{ source_type: 'compose', compose_file: 'x' }, 'source_type'],
+    [{ source_type: 'zip' }, 'source_type'],
+    [{ registry_id: '00000000-0000-4000-8000-000000000000' }, 'registry_id'],
+    [{ replicas: 101 }, 'replicas'],
+    [{ replicas: 1.5 }, 'replicas'],
+    [{ exposed_port: 65_536 }, 'exposed_port'],
+    [{ exposed_port: '80' }, 'exposed_port'],
+    [{ memory_limit: '5m' }, 'memory_limit'],
+    [{ memory_limit: '1t' }, 'memory_limit'],
+    [{ cpu_limit: '0.001' }, 'cpu_limit'],
+    [{ cpu_limit: '257' }, 'cpu_limit'],
+    [{ env: { '1A': 'x' } }, 'env.1A'],
+    [{ env: { A: 'x'.repeat(32 * 1024 + 1) } }, 'env.A'],
+    [{ env: { A: 'a\0b' } }, 'env.A'],
+    [{ env: { A: 1 } }, 'env.A'],
+    [{ healthcheck_path: 'healthz' }, 'healthcheck_path'],
+    [{ restart_policy: 'sometimes' }, 'restart_policy'],
+    [{ name: 'x'.repeat(101) }, 'name'],
+    [{ status: 'running' }, 'status'],
+    [{ internal_id: 'x' }, 'internal_id'],
+  ])('is not created from %j', async (more, field) => {
+    const answer = await owner.post('/applications', fields(more));
+    expect(answer.status).toBe(400);
+    expect(answer.body.error?.details?.map((it) => it.field)).toContain(field);
+  });
+
+  it('refers to a project, environment and server that exist and belong together', async () => {
+    const other = await world.place(owner);
+    for (const [field, value, status] of [
+      ['project_id', crypto.randomUUID(), 404],
+      ['environment_id', crypto.randomUUID(), 404],
+      ['environment_id', other.environment, 404],
+      ['server_id', crypto.randomUUID(), 404],
+      ['server_id', 'x', 400],
+    ] as const) {
+      const answer = await owner.post('/applications', fields({ [field]: value }));
+      expect(answer.status, field).toBe(status);
+      expect(answer.body.error?.details?.[0]?.field).toBe(field);
+    }
+    const defaults = await owner.post('/applications', fields({ environment_id: undefined }));
+    expect(defaults.data.environment_id).toBe(place.environment);
+    expect((await owner.post('/applications', fields({ server_id: undefined }))).status).toBe(400);
+  });
+
+  it('has a name of its own in its environment, which can be asked for before', async () => {
+    await anApplication({ name: 'Taken' });
+    expect((await owner.post('/applications', fields({ name: 'taken' }))).status).toBe(409);
+    const ask = async (name: string) =>
+      (await owner.get(`/applications/check-name?projectId=${place.project}&name=${name}`)).data;
+    expect(await ask('TAKEN')).toEqual({ available: false, name: 'TAKEN', suggestion: 'TAKEN-2' });
+    expect(await ask('free')).toEqual({ available: true, name: 'free', suggestion: null });
+    expect((await owner.get('/applications/check-name?name=x')).status).toBe(400);
+    const staging = (await owner.post(`/projects/${place.project}/environments`, { name: 'staging' })).data;
+    expect((await owner.post('/applications', fields({ name: 'taken', environment_id: staging.id }))).status).toBe(201);
+  });
+
+  it('keeps its internal id when it is renamed, and takes an answer back as it came', async () => {
+    const id = await anApplication({ description: undefined, watch_paths: 'src/**' });
+    const before = await get(id);
+    const renamed = (await owner.put(`/applications/${id}`, { name: `renamed ${id}`, watch_paths: null })).data;
+    expect(renamed).toMatchObject({ internal_id: before.internal_id, name: `renamed ${id}`, watch_paths: null });
+    const back = await owner.put(`/applications/${id}`, { ...renamed, replicas: 3 });
+    expect(back.data).toMatchObject({ replicas: 3, name: renamed.name });
+    const moved = await owner.put(`/applications/${id}`, {
+      server_id: crypto.randomUUID(),
+      project_id: crypto.randomUUID(),
+    });
+    expect(moved.data).toMatchObject({ server_id: place.server, project_id: place.project });
+  });
+
+  it('is listed by project, environment, server and status', async () => {
+    const other = await world.place(owner);
+    const app = await owner.post(
+      '/applications',
+      fields({ project_id: other.project, environment_id: other.environment, server_id: other.server }),
+    );
+    const ids = async (query: string) =>
+      (await owner.get(`/applications?${query}`)).data.map((it: { id: string }) => it.id);
+    for (const query of [
+      `projectId=${other.project}`,
+      `environmentId=${other.environment}`,
+      `serverId=${other.server}`,
+    ])
+      expect(await ids(query)).toEqual([app.data.id]);
+    expect(await ids(`projectId=${other.project}&status=stopped`)).toEqual([app.data.id]);
+    expect(await ids(`projectId=${other.project}&status=running`)).toEqual([]);
+    expect((await owner.get('/applications?projectId=x')).status).toBe(400);
+  });
+
+  it('is deleting after its deletion and refuses verbs', async () => {
+    const id = await anApplication();
+    const answer = await owner.delete(`/applications/${id}`);
+    expect(answer.status).toBe(200);
+    expect(answer.data.status).toBe('deleting');
+    for (const verb of ['deploy', 'start', 'stop', 'restart', 'rollback'])
+      expect((await owner.post(`/applications/${id}/${verb}`)).status, verb).toBe(409);
+    expect((await owner.put(`/applications/${id}`, {})).status).toBe(409);
+    expect((await get(id)).status).toBe('deleting');
+  });
+});
+
+describe('deploy', () => {
+  it('makes a deployment of what the application says and turns it deploying at once', async () => {
+    const id = await anApplication({ env: { A: '1' } });
+    const answer = await owner.post(`/applications/${id}/deploy`);
+    expect(answer.status).toBe(200);
+    expect(answer.data).toMatchObject({
+      application_id: id,
+      number: 1,
+      status: 'queued',
+      trigger: 'manual',
+      is_current: false,
+      image: 'example/web:1',
+      triggered_by: expect.any(String),
+      finished_at: null,
+      error: null,
+    });
+    expect(await get(id)).toMatchObject({
+      status: 'deploying',
+      deployment_id: answer.data.id,
+      current_deployment_id: null,
+    });
+    expect((await deploymentOf(answer.data.id)).config.env).toEqual((await desired(id)).config.env);
+    expect((await owner.get(`/deployments/${answer.data.id}`)).data).toMatchObject({ status: 'queued', number: 1 });
+  });
+
+  it('answers a second click with the deployment that waits, and makes a new one of something else', async () => {
+    const id = await anApplication();
+    const first = (await owner.post(`/applications/${id}/deploy`)).data.id;
+    expect((await owner.post(`/applications/${id}/deploy`)).data.id).toBe(first);
+    await deploymentIs(first, 'building');
+    expect((await owner.post(`/applications/${id}/deploy`)).data.id).toBe(first);
+    await owner.put(`/applications/${id}`, { image_url: 'example/web:2' });
+    const second = (await owner.post(`/applications/${id}/deploy`)).data;
+    expect(second).toMatchObject({ number: 2, image: 'example/web:2' });
+    await deploymentIs(second.id, 'deploying');
+    expect((await owner.post(`/applications/${id}/deploy`)).data.number).toBe(3);
+    const listed = (await owner.get(`/applications/${id}/deployments`)).data;
+    expect(listed.map((it: { number: number }) => it.number)).toEqual([3, 2, 1]);
+  });
+
+  it('makes one deployment of many clicks at once', async () => {
+    const id = await anApplication();
+    const answers = await Promise.all(Array.from({ length: 6 }, () => owner.post(`/applications/${id}/deploy`)));
+    expect(new Set(answers.map(({ data }) => data.id)).size).toBe(1);
+  });
+
+  it('gets the same deployment for the same key, and another one for another key', async () => {
+    const id = await anApplication();
+    const by = async (key: string) =>
+      (await owner.post(`/applications/${id}/deploy`, {}, { 'idempotency-key': key })).data;
+    const first = await by('one');
+    await deploymentIs(first.id, 'succeeded');
+    expect(await by('one')).toEqual(first);
+    expect((await by('two')).id).not.toBe(first.id);
+  });
+
+  it('waits for its end where that is asked for', async () => {
+    const id = await anApplication();
+    const waiting = owner.post(`/applications/${id}/deploy?wait=20`);
+    await expect.poll(async () => (await get(id)).deployment_id).not.toBeNull();
+    const { deployment_id } = await get(id);
+    await deploymentIs(deployment_id, 'succeeded');
+    expect((await waiting).data).toMatchObject({ id: deployment_id, status: 'succeeded' });
+    expect((await owner.post(`/applications/${id}/deploy?wait=301`)).status).toBe(400);
+    expect((await owner.post(`/applications/${id}/deploy?wait=0`)).data.status).toBe('queued');
+  });
+
+  it('is refused when the server is being deleted', async () => {
+    const other = await world.place(owner);
+    const id = await anApplication({
+      project_id: other.project,
+      environment_id: other.environment,
+      server_id: other.server,
+    });
+    await owner.delete(`/servers/${other.server}?force=true`);
+    expect((await owner.post(`/applications/${id}/deploy`)).status).toBe(409);
+  });
+});
+
+describe('start and stop', () => {
+  it('start deploys what was never deployed', async () => {
+    const id = await anApplication();
+    const answer = await owner.post(`/applications/${id}/start`);
+    expect(answer.data).toMatchObject({ id, status: 'deploying' });
+    expect(answer.data.deployment_id).not.toBeNull();
+    expect((await owner.post(`/applications/${id}/start`)).data.deployment_id).toBe(answer.data.deployment_id);
+  });
+
+  it('start brings back what served last, without a deployment', async () => {
+    const id = await anApplication();
+    const deployment = await deployed(id);
+    await owner.post(`/applications/${id}/stop`);
+    await applicationIs(id, { phase: 'stopped', ready_replicas: 0, current_deployment_id: deployment });
+    expect((await get(id)).status).toBe('stopped');
+    const answer = (await owner.post(`/applications/${id}/start`)).data;
+    expect(answer).toMatchObject({ status: 'deploying', deployment_id: deployment });
+  });
+
+  it('start brings a changed configuration with the image that was built', async () => {
+    const id = await anApplication();
+    const first = await deployed(id, 'img1');
+    await owner.post(`/applications/${id}/stop`);
+    await applicationIs(id, { phase: 'stopped', ready_replicas: 0, current_deployment_id: first });
+    const put = (await owner.put(`/applications/${id}`, { start_command: 'serve', image_url: 'example/web:9' })).data;
+    expect(put).toMatchObject({ status: 'stopped', deployment_id: first });
+    const { deployment_id } = (await owner.post(`/applications/${id}/start`)).data;
+    expect(await deploymentOf(deployment_id)).toMatchObject({
+      trigger: 'config',
+      source: { image_url: 'example/web:1' },
+      config: { start_command: 'serve' },
+      reuse: { image: 'img1', image_digest: 'sha256:img1' },
+    });
+  });
+
+  it('stop cancels what is under way, and twice is the same as once', async () => {
+    const id = await anApplication();
+    const deployment = (await owner.post(`/applications/${id}/deploy`)).data.id;
+    expect((await owner.post(`/applications/${id}/stop`)).status).toBe(200);
+    expect(await deploymentOf(deployment)).toMatchObject({ cancel_requested: true });
+    const before = await world.store.revision();
+    expect((await owner.post(`/applications/${id}/stop`)).status).toBe(200);
+    expect(await world.store.revision()).toBe(before);
+  });
+
+  it('restart makes a new token each time, and is refused when stopped', async () => {
+    const id = await anApplication();
+    expect((await owner.post(`/applications/${id}/restart`)).status).toBe(409);
+    await deployed(id);
+    await owner.post(`/applications/${id}/restart`);
+    const one = (await desired(id)).restart_token;
+    await owner.post(`/applications/${id}/restart`);
+    expect(one).toBeDefined();
+    expect((await desired(id)).restart_token).not.toBe(one);
+  });
+});
+
+describe('scale', () => {
+  it('sets replicas, stops at none and starts again from none', async () => {
+    const id = await anApplication();
+    const deployment = await deployed(id);
+    const scale = (replicas: unknown) => owner.post(`/applications/${id}/scale`, { replicas });
+    expect((await scale(3)).data).toMatchObject({ replicas: 3, status: 'deploying' });
+    await applicationIs(id, { ready_replicas: 3, current_deployment_id: deployment });
+    expect((await scale(2)).data).toMatchObject({ replicas: 2, status: 'running' });
+    await scale(0);
+    expect(await desired(id)).toMatchObject({ replicas: 0, run: 'stopped' });
+    await applicationIs(id, { phase: 'stopped', ready_replicas: 0, current_deployment_id: deployment });
+    expect((await scale(2)).data).toMatchObject({ replicas: 2, status: 'deploying', deployment_id: deployment });
+    expect(await desired(id)).toMatchObject({ run: 'running' });
+    for (const wrong of [-1, 101, '2', null, undefined]) expect((await scale(wrong)).status).toBe(400);
+  });
+
+  it('does not start what is stopped', async () => {
+    const id = await anApplication();
+    expect((await owner.post(`/applications/${id}/scale`, { replicas: 4 })).data).toMatchObject({
+      replicas: 4,
+      status: 'stopped',
+    });
+  });
+});
+
+describe('rollback', () => {
+  it('is refused without an earlier success', async () => {
+    const id = await anApplication();
+    expect((await owner.post(`/applications/${id}/rollback`)).status).toBe(409);
+    await deployed(id);
+    expect((await owner.post(`/applications/${id}/rollback`)).status).toBe(409);
+  });
+
+  it('returns to image and configuration of the success before, also in the application', async () => {
+    const id = await anApplication({ env: { VERSION: 'one' } });
+    const first = await deployed(id, 'img1');
+    await owner.put(`/applications/${id}`, {
+      image_url: 'example/web:2',
+      env: { VERSION: 'two' },
+      memory_limit: '64m',
+    });
+    const second = await deployed(id, 'img2');
+    const answer = await owner.post(`/applications/${id}/rollback`);
+    expect(answer.data).toMatchObject({ rollback_of: first, trigger: 'rollback', image: 'img1', status: 'queued' });
+    expect(await get(id)).toMatchObject({
+      image_url: 'example/web:1',
+      memory_limit: null,
+      status: 'deploying',
+      current_deployment_id: second,
+    });
+    expect((await owner.get(`/applications/${id}/env`)).data.env).toEqual({ VERSION: 'one' });
+    expect((await owner.post(`/applications/${id}/rollback`)).data.id).toBe(answer.data.id);
+  });
+
+  it('passes over deployments that failed', async () => {
+    const id = await anApplication();
+    const first = await deployed(id, 'img1');
+    const failed = (await owner.post(`/applications/${id}/deploy`)).data.id;
+    await deploymentIs(failed, 'failed');
+    await deployed(id, 'img3');
+    expect((await owner.post(`/applications/${id}/rollback`)).data.rollback_of).toBe(first);
+  });
+});
+
+describe('a change of configuration', () => {
+  it('is rolled out at once where something serves, with the image that was built', async () => {
+    const id = await anApplication();
+    const first = await deployed(id, 'img1');
+    const changed = (await owner.put(`/applications/${id}`, { exposed_port: 9000, image_url: 'example/web:2' })).data;
+    expect(changed.status).toBe('deploying');
+    expect(changed.deployment_id).not.toBe(first);
+    expect(await deploymentOf(changed.deployment_id)).toMatchObject({
+      trigger: 'config',
+      number: 2,
+      source: { image_url: 'example/web:1' },
+      config: { exposed_port: 9000 },
+      reuse: { image: 'img1' },
+    });
+    expect((await owner.put(`/applications/${id}`, { exposed_port: 9000 })).data.deployment_id).toBe(
+      changed.deployment_id,
+    );
+    expect((await owner.put(`/applications/${id}`, { name: `n ${id}` })).data.deployment_id).toBe(
+      changed.deployment_id,
+    );
+  });
+
+  it('takes over the source of a deployment under way', async () => {
+    const id = await anApplication();
+    await deployed(id, 'img1');
+    await owner.put(`/applications/${id}`, { image_url: 'example/web:2' });
+    await owner.post(`/applications/${id}/deploy`);
+    const { deployment_id } = (await owner.put(`/applications/${id}`, { start_command: 'x' })).data;
+    const deployment = await deploymentOf(deployment_id);
+    expect(deployment).toMatchObject({ source: { image_url: 'example/web:2' }, config: { start_command: 'x' } });
+    expect(deployment).not.toHaveProperty('reuse');
+  });
+
+  it('waits for the next deploy where nothing was deployed', async () => {
+    const id = await anApplication();
+    expect((await owner.put(`/applications/${id}`, { exposed_port: 9000 })).data).toMatchObject({
+      status: 'stopped',
+      deployment_id: null,
+    });
+  });
+});
+
+describe('environment variables', () => {
+  it('are replaced and merged byte for byte, in either form of the body', async () => {
+    const id = await anApplication();
+    const path = `/applications/${id}/env`;
+    const env = { A: ' spaces "quotes" \\ $HOME \n ünï 🙂 ', EMPTY: '', constructor: 'x' };
+    expect((await owner.put(path, { env })).data).toMatchObject({ env, masked: false });
+    expect((await owner.get(path)).data.env).toEqual(env);
+    expect((await owner.put(path, { B: '2', C: '3' })).data.env).toEqual({ B: '2', C: '3' });
+    expect((await owner.patch(path, { C: null, D: '4' })).data.env).toEqual({ B: '2', D: '4' });
+    const read = (await owner.get(path)).data;
+    expect((await owner.put(path, read)).data).toEqual(read);
+    for (const wrong of [{ 'a b': 'x' }, { A: 1 }, { A: null }, { env: { A: null } }, [], 'x'])
+      expect((await owner.put(path, wrong)).status).toBe(400);
+  });
+
+  it('write nothing when they are the same, and roll out when they are not', async () => {
+    const id = await anApplication({ env: { A: '1', B: '2' } });
+    const first = await deployed(id, 'img1');
+    const before = await world.store.revision();
+    expect((await owner.put(`/applications/${id}/env`, { B: '2', A: '1' })).data.deployment_id).toBe(first);
+    expect((await owner.patch(`/applications/${id}/env`, { A: '1' })).data.deployment_id).toBe(first);
+    expect(await world.store.revision()).toBe(before);
+    const { deployment_id } = (await owner.patch(`/applications/${id}/env`, { A: '9' })).data;
+    expect(await deploymentOf(deployment_id)).toMatchObject({ trigger: 'config', reuse: { image: 'img1' } });
+  });
+
+  it('lose none of two merges at once', async () => {
+    const id = await anApplication();
+    await Promise.all(['A', 'B', 'C', 'D'].map((name) => owner.patch(`/applications/${id}/env`, { [name]: name })));
+    expect((await owner.get(`/applications/${id}/env`)).data.env).toEqual({ A: 'A', B: 'B', C: 'C', D: 'D' });
+  });
+
+  it('may be 500 and no more', async () => {
+    const id = await anApplication();
+    const many = (from: number, to: number) =>
+      Object.fromEntries(Array.from({ length: to - from }, (_, n) => [`V${from + n}`, 'x']));
+    expect((await owner.put(`/applications/${id}/env`, many(0, 500))).status).toBe(200);
+    expect((await owner.patch(`/applications/${id}/env`, many(500, 501))).status).toBe(400);
+    expect((await owner.put(`/applications/${id}/env`, many(0, 501))).status).toBe(400);
+  });
+});
+
+describe('a deployment', () => {
+  it('tells its course, and is current when it serves', async () => {
+    const id = await anApplication();
+    const deployment = await deployed(id);
+    const times = { started_at: '2026-01-01T00:00:00.000Z', finished_at: '2026-01-01T00:00:02.500Z' };
+    await world.observe('deployment', deployment, {
+      phase: 'succeeded',
+      image: 'i',
+      image_digest: 'd',
+      commit: 'c',
+      ...times,
+    });
+    expect((await owner.get(`/deployments/${deployment}`)).data).toMatchObject({
+      status: 'succeeded',
+      is_current: true,
+      duration_ms: 2500,
+      image: 'i',
+      commit: 'c',
+    });
+  });
+
+  it('is cancelled while it is under way and not after its end', async () => {
+    const id = await anApplication();
+    const deployment = (await owner.post(`/applications/${id}/deploy`)).data.id;
+    expect((await owner.post(`/deployments/${deployment}/cancel`)).status).toBe(200);
+    expect(await deploymentOf(deployment)).toMatchObject({ cancel_requested: true });
+    await deploymentIs(deployment, 'cancelled');
+    expect((await owner.post(`/deployments/${deployment}/cancel`)).data.status).toBe('cancelled');
+    const other = await deployed(await anApplication());
+    expect((await owner.post(`/deployments/${other}/cancel`)).status).toBe(409);
+  });
+});
+
+describe('instances', () => {
+  it('are the ones that run or shall run, and unknown while the server is offline', async () => {
+    const id = await anApplication();
+    const deployment = await deployed(id);
+    const common = {
+      server_id: place.server,
+      project_id: place.project,
+      environment_id: place.environment,
+      workload_kind: 'application' as const,
+      workload_id: id,
+      workload_name: 'web',
+      deployment_id: deployment,
+      spec_hash: 'h',
+    };
+    const spec = {
+      type: 'service' as const,
+      image: 'i',
+      env: {},
+      restart_policy: 'always' as const,
+      grace_seconds: 10,
+      network: 'n',
+      alias: 'a',
+    };
+    const [one, two] = [crypto.randomUUID(), crypto.randomUUID()];
+    await world.create('assignment', one, { ...common, run: 'running', spec: { ...spec, slot: 0 } });
+    await world.create('assignment', two, { ...common, run: 'stopped', spec: { ...spec, slot: 1 } });
+    const seen = {
+      phase: 'running' as const,
+      ready: true,
+      stable: true,
+      restarts: 2,
+      crash_loop: false,
+      container_id: 'c',
+    };
+    await world.observe('assignment', one, seen);
+    await world.observe('assignment', two, { ...seen, phase: 'stopped', ready: false });
+    expect((await owner.get(`/applications/${id}/instances`)).data).toEqual([
+      {
+        id: one,
+        replica: 0,
+        deployment_id: deployment,
+        server_id: place.server,
+        status: 'running',
+        ready: true,
+        restarts: 2,
+        started_at: null,
+        container_id: 'c',
+        image_digest: null,
+        exit_code: null,
+      },
+    ]);
+    await world.observe('server', place.server, { phase: 'offline' });
+    expect((await owner.get(`/applications/${id}/instances`)).data[0]).toMatchObject({
+      status: 'unknown',
+      ready: false,
+    });
+    await world.observe('server', place.server, { phase: 'active' });
+    expect((await owner.get(`/applications/${id}/dependencies`)).data).toMatchObject({
+      databases: [],
+      template_instance: null,
+    });
   });
 });

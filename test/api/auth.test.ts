@@ -45,7 +45,10 @@ describe('registration', () => {
         world.client().post('/auth/register', { email: `u${n}@example.test`, password }),
       ),
     );
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array.from({ length: 7 }, () => 403)]);
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+      201,
+      ...Array.from({ length: 7 }, () => 403),
+    ]);
     expect(world.mirror.tenant('default').list('user')).toHaveLength(1);
   });
 

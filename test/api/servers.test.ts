@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hashJoinToken, parseJoinToken } from '../../agent-protocol/join-token.ts';
+import { keys } from '../../store/keys.ts';
+import { writeEvents } from '../../store/event-ring.ts';
+import { startApi } from '../harness/api.ts';
+import type { ApiWorld, Client } from '../harness/api.ts';
+
+let world: ApiWorld;
+let owner: Client;
+
+beforeAll(async () => {
+  world = await startApi();
+  owner = await world.owner();
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+describe('a server', () => {
+  it('is created from the names of the specification, with a token to join that is shown once', async () => {
+    const sshKeyId = crypto.randomUUID();
+    const made = await owner.post('/servers', {
+      name: 'one',
+      ipAddress: '192.0.2.1',
+      port: 2222,
+      username: 'ops',
+      sshKeyId,
+    });
+    expect(made.status).toBe(201);
+    const { id, join_token, install_command } = made.data;
+    expect(made.data).toMatchObject({
+      ip_address: '192.0.2.1',
+      port: 2222,
+      username: 'ops',
+      ssh_key_id: sshKeyId,
+      status: 'provisioning',
+      agent_status: 'unknown',
+      agent_id: null,
+      log_retention_days: 7,
+      direct_ports_enabled: false,
+    });
+    expect(parseJoinToken(join_token)).toEqual({ serverId: id });
+    expect(install_command).toContain(join_token);
+    const stored = await world.repo.get('server', id);
+    expect(stored?.desired.join_token_hash).toBe(hashJoinToken(join_token));
+    expect(JSON.stringify((await owner.get(`/servers/${id}`)).data)).not.toContain(join_token);
+    const renewed = await owner.post(`/servers/${id}/join-token`);
+    expect(renewed.data.join_token).not.toBe(join_token);
+  });
+
+  it.each([
+    [{ name: 'x', ipAddress: '-oProxyCommand=x' }, 'ipAddress'],
+    [{ name: 'x', ipAddress: 'a b' }, 'ipAddress'],
+    [{ name: 'x', port: 0 }, 'port'],
+    [{ name: 'x', username: '-l' }, 'username'],
+    [{ name: 'x', log_retention_days: 366 }, 'log_retention_days'],
+    [{ name: 'x', sshKeyId: 'no' }, 'sshKeyId'],
+    [{ name: ' x' }, 'name'],
+    [{ name: 'x', status: 'active' }, 'status'],
+  ])('is not created from %j', async (body, field) => {
+    const answer = await owner.post('/servers', body);
+    expect(answer.status).toBe(400);
+    expect(answer.body.error?.details?.[0]?.field).toBe(field);
+  });
+
+  it('changes what is sent', async () => {
+    const { id } = (await owner.post('/servers', { name: 'two', ipAddress: '192.0.2.2' })).data;
+    const changed = await owner.put(`/servers/${id}`, {
+      ip_address: null,
+      direct_ports_enabled: true,
+      log_retention_days: 30,
+    });
+    expect(changed.data).toMatchObject({ ip_address: null, direct_ports_enabled: true, log_retention_days: 30 });
+    expect((await owner.put(`/servers/${id}`, changed.data)).data.resource_version).toBe(changed.data.resource_version);
+    expect((await owner.post('/servers', { name: 'TWO' })).status).toBe(409);
+  });
+
+  it('is seen by users of projects as id, name and status, and by others not at all', async () => {
+    const { server } = await world.place(owner);
+    const user = await world.user();
+    expect((await user.get('/servers')).data).toEqual([]);
+    expect((await user.get(`/servers/${server}`)).status).toBe(403);
+    expect((await user.get(`/servers/${server}/agent-status`)).status).toBe(403);
+    await user.post('/projects', { name: 'of a user' });
+    const seen = (await user.get(`/servers/${server}`)).data;
+    expect(Object.keys(seen)).toEqual(['id', 'name', 'status', 'agent_status']);
+    expect((await user.get('/servers')).data).toContainEqual(seen);
+    expect((await owner.get('/servers')).data[0]).toHaveProperty('ip_address');
+    expect((await user.get(`/servers/${server}/agent-status`)).status).toBe(200);
+    const refused = [
+      await user.post('/servers', {}),
+      await user.put(`/servers/${server}`, {}),
+      await user.delete(`/servers/${server}`),
+      await user.post(`/servers/${server}/ping`),
+      await user.post(`/servers/${server}/join-token`),
+      await user.get(`/servers/${server}/events`),
+    ];
+    expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 403));
+  });
+
+  it('is deleted with workloads on it only by force', async () => {
+    const { project, server } = await world.place(owner);
+    const app = { project_id: project, server_id: server, name: 'web', source_type: 'image', image_url: 'example/web' };
+    expect((await owner.post('/applications', app)).status).toBe(201);
+    expect((await owner.delete(`/servers/${server}`)).status).toBe(409);
+    const forced = await owner.delete(`/servers/${server}?force=true`);
+    expect(forced.status).toBe(200);
+    expect(forced.data.status).toBe('deleting');
+    expect((await owner.post('/applications', { ...app, name: 'more' })).status).toBe(409);
+  });
+
+  it('shows whether its agent is connected, also in lists', async () => {
+    const { server } = await world.place(owner);
+    await world.repo.change('server', server, (draft) => void (draft.agent_public_key = 'x'));
+    expect((await owner.get(`/servers/${server}`)).data.agent_status).toBe('disconnected');
+    const live = JSON.stringify({ replica: 'r', session: 's', machineId: 'm', agentVersion: '9.9' });
+    await world.store.txn({ if: [], then: [{ put: keys.agent('default', server), value: live }] });
+    expect((await owner.get(`/servers/${server}/agent-status`)).data).toMatchObject({
+      agent_status: 'connected',
+      agent_version: '9.9',
+    });
+    const listed = (await owner.get('/servers?limit=500')).data.find((it: { id: string }) => it.id === server);
+    expect(listed.agent_status).toBe('connected');
+  });
+
+  it('answers a ping through its agent, and 503 when that is away', async () => {
+    const { server } = await world.place(owner);
+    expect((await owner.post(`/servers/${server}/ping`)).status).toBe(503);
+    world.agents.answer = () => ({});
+    const answer = await owner.post(`/servers/${server}/ping`);
+    world.agents.answer = undefined;
+    expect(answer.data).toEqual({ server_id: server, reachable: true, latency_ms: expect.any(Number) });
+  });
+
+  it('tells what happened to it, newest first', async () => {
+    const { server } = await world.place(owner);
+    expect((await owner.get(`/servers/${server}/events`)).data).toEqual([]);
+    const event = { type: 'normal', reason: 'Joined', message: 'm', count: 1, first_at: 'a', last_at: 'a' } as const;
+    const value = writeEvents([event, { ...event, reason: 'Lost' }]);
+    await world.store.txn({ if: [], then: [{ put: keys.events('default', 'server', server), value }] });
+    const reasons = (await owner.get(`/servers/${server}/events`)).data.map((it: { reason: string }) => it.reason);
+    expect(reasons).toEqual(['Lost', 'Joined']);
+  });
+});

@@ -1,0 +1,426 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { LogChunk, LogLine } from '../../agent-protocol/logs.ts';
+import type { StreamParams } from '../../agent-protocol/messages.ts';
+import { keys } from '../../store/keys.ts';
+import { startApi } from '../harness/api.ts';
+import type { ApiWorld, Client } from '../harness/api.ts';
+import { openFrames, Refusal } from '../harness/frames.ts';
+import type { Frames } from '../harness/frames.ts';
+
+let world: ApiWorld;
+let owner: Client;
+let place: { project: string; environment: string; server: string };
+let app: string;
+let opened: Frames[];
+
+beforeEach(async () => {
+  world = await startApi();
+  owner = await world.owner();
+  place = await world.place(owner);
+  const body = {
+    project_id: place.project,
+    server_id: place.server,
+    name: 'web',
+    source_type: 'image',
+    image_url: 'example/web',
+  };
+  app = (await owner.post('/applications', body)).data.id;
+  opened = [];
+});
+afterEach(async () => {
+  for (const frames of opened) await frames[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+async function open(path: string, client: Client = owner, query = ''): Promise<Frames> {
+  const base = `${world.url.replace('http', 'ws')}/default/ws${path}`;
+  const frames = await openFrames(`${base}?token=${client.token ?? ''}${query}`);
+  opened.push(frames);
+  return frames;
+}
+
+async function refusal(path: string, client?: Client, headers: Record<string, string> = {}): Promise<Refusal> {
+  const token = client?.token === undefined ? '' : `?token=${client.token}`;
+  const error = await openFrames(`${world.url.replace('http', 'ws')}${path}${token}`, headers).then(
+    async (frames) => {
+      await frames[Symbol.asyncDispose]();
+      return undefined;
+    },
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof Refusal)) throw new Error(`Not refused: ${path}`);
+  return error;
+}
+
+async function agentIsThere(): Promise<void> {
+  const value = JSON.stringify({ replica: 'r', session: crypto.randomUUID(), machineId: 'm' });
+  await world.store.txn({ if: [], then: [{ put: keys.agent('default', place.server), value }] });
+  await world.settled();
+}
+
+const aLine = (seq: number, message = `line ${seq}`): LogLine => ({
+  seq,
+  timestamp: '2026-01-01T00:00:00.000Z',
+  stream: 'stdout',
+  level: 'info',
+  message,
+  instance_id: 'i',
+});
+
+/** An agent that sends these chunks and then waits, unless a chunk says that it was the last one. */
+function following(...chunks: LogChunk[]): { asked: StreamParams[] } {
+  const asked: StreamParams[] = [];
+  world.agents.follow = async function* (_server, params, signal) {
+    asked.push(params);
+    const after = params.follow.after_seq ?? 0;
+    for (const chunk of chunks) yield { ...chunk, lines: chunk.lines.filter(({ seq }) => seq > after) };
+    if (chunks.at(-1)?.end === true) return;
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  };
+  return { asked };
+}
+
+describe('a stream', () => {
+  it('is refused before the upgrade, in the envelope, to whoever may not read it', async () => {
+    const user = await world.user();
+    const cases = [
+      [`/default/ws/applications/${app}/logs`, undefined, 401],
+      [`/default/ws/applications/${app}/logs`, world.client('forged'), 401],
+      [`/default/ws/applications/${app}/logs`, user, 403],
+      [`/default/ws/applications/${crypto.randomUUID()}/logs`, owner, 404],
+      [`/default/ws/applications/x/logs`, owner, 400],
+      [`/default/ws/nothing`, owner, 404],
+      [`/nobody/ws/watch`, owner, 404],
+      [`/default/ws/applications/${app}/logs`, owner, 503],
+    ] as const;
+    for (const [path, client, status] of cases) {
+      const refused = await refusal(path, client);
+      expect(refused.status, path).toBe(status);
+      expect(refused.body).toMatchObject({ success: false, error: { code: expect.any(String) } });
+      expect(refused.headers['x-service-version']).toBe('1.2.3');
+      expect(refused.headers['x-request-id']).toBeDefined();
+    }
+  });
+
+  it('is refused to pages of other origins, and takes credentials from headers', async () => {
+    const path = '/default/ws/watch';
+    expect((await refusal(path, owner, { origin: 'https://evil.example' })).status).toBe(403);
+    const address = `${world.url.replace('http', 'ws')}${path}`;
+    const headers = { authorization: `Bearer ${owner.token}`, origin: 'http://setpoint.test' };
+    const frames = await openFrames(address, headers);
+    opened.push(frames);
+    expect(await frames.next('ready')).toMatchObject({ cursor: expect.any(String) });
+  });
+
+  it('ends within moments of the logout of its reader', async () => {
+    const frames = await open('/watch');
+    await frames.next('ready');
+    await owner.post('/auth/logout');
+    expect(await frames.closed).toMatchObject({ code: 4401 });
+    expect(frames.all.at(-1)).toMatchObject({ type: 'end' });
+  });
+
+  it('ends when its reader is disabled, loses the role, or what it is of goes', async () => {
+    following();
+    await agentIsThere();
+    const admin = await world.user('admin');
+    const other = await world.user('admin');
+    const demoted = await open(`/applications/${app}/logs`, admin);
+    const disabled = await open('/notifications', other);
+    await world.repo.change('user', admin.id, (draft) => void (draft.role = 'user'));
+    await world.repo.change('user', other.id, (draft) => void (draft.disabled = true));
+    expect(await demoted.closed).toMatchObject({ code: 4403 });
+    expect(await disabled.closed).toMatchObject({ code: 4401 });
+    const gone = await open(`/applications/${app}/logs`);
+    await owner.delete(`/applications/${app}`);
+    const unit = world.repo.begin();
+    unit.release((await world.repo.get('application', app))! as never, 'application');
+    await unit.commit();
+    expect(await gone.closed).toMatchObject({ code: 4404 });
+  });
+
+  it('is closed when there are too many, or its reader talks too much', async () => {
+    await world[Symbol.asyncDispose]();
+    world = await startApi({ config: { streamsPerPrincipal: 2 } });
+    owner = await world.owner();
+    const first = await open('/watch');
+    await open('/watch');
+    expect(await (await open('/watch')).closed).toMatchObject({ code: 4429 });
+    for (let n = 0; n < 200; n += 1) first.socket.send('x');
+    expect(await first.closed).toMatchObject({ code: 4429 });
+  });
+
+  it('is closed by a message that is too long', async () => {
+    const frames = await open('/watch');
+    frames.socket.send('x'.repeat(65 * 1024));
+    expect(await frames.closed).toMatchObject({ code: 1009 });
+  });
+
+  it('sends its readers away when the replica closes', async () => {
+    const frames = await open('/watch');
+    await frames.next('ready');
+    await world[Symbol.asyncDispose]();
+    expect(await frames.closed).toMatchObject({ code: 1012 });
+    expect(frames.all.at(-1)).toEqual({ type: 'end', reason: 'restart' });
+    world = await startApi();
+  });
+});
+
+describe('logs of an application', () => {
+  it('are told line by line, with what was lost', async () => {
+    const { asked } = following({ lines: [aLine(1), aLine(2)] }, { lines: [aLine(9)], dropped: 6 });
+    await agentIsThere();
+    const frames = await open(`/applications/${app}/logs`, owner, '&tail=10&level=info');
+    expect(await frames.next('ready')).toEqual({ type: 'ready', cursor: null });
+    expect(await frames.next('log')).toEqual({
+      type: 'log',
+      message: 'line 1',
+      timestamp: '2026-01-01T00:00:00.000Z',
+      stream: 'stdout',
+      level: 'info',
+      seq: 1,
+      cursor: '1',
+      source: { kind: 'application', id: app, name: 'web', instance_id: 'i' },
+    });
+    expect(await frames.next('gap')).toEqual({ type: 'gap', dropped: 6 });
+    expect(asked[0]?.follow).toMatchObject({ workload_id: app, tail: 10, levels: ['info'] });
+  });
+
+  it('go on after the last line when the agent comes back', async () => {
+    let session = 0;
+    const asked: (number | undefined)[] = [];
+    world.agents.follow = async function* (_server, { follow }) {
+      asked.push(follow.after_seq);
+      session += 1;
+      yield { lines: [aLine(session * 10)] };
+    };
+    await agentIsThere();
+    const frames = await open(`/applications/${app}/logs`);
+    expect(await frames.next('log')).toMatchObject({ seq: 10 });
+    await world.store.txn({ if: [], then: [{ delete: keys.agent('default', place.server) }] });
+    await agentIsThere();
+    expect(await frames.next('log')).toMatchObject({ seq: 20 });
+    expect(asked.slice(0, 2)).toEqual([undefined, 10]);
+  });
+
+  it('resume after a cursor', async () => {
+    const { asked } = following({ lines: [aLine(1), aLine(2), aLine(3)] });
+    await agentIsThere();
+    const frames = await open(`/applications/${app}/logs`, owner, '&cursor=2');
+    expect(await frames.next('ready')).toMatchObject({ cursor: '2' });
+    expect(await frames.next('log')).toMatchObject({ seq: 3 });
+    expect(asked[0]?.follow.after_seq).toBe(2);
+    expect((await refusal(`/default/ws/applications/${app}/logs?cursor=x&token=${owner.token}`)).status).toBe(400);
+  });
+
+  it('carry colours and nothing else that moves a terminal', async () => {
+    following({ lines: [aLine(1, 'a\u001b[31mred\u001b[0m\u001b]0;title\u0007\u001b[2J\u0000\tb\u009b')] });
+    await agentIsThere();
+    const frames = await open(`/applications/${app}/logs`);
+    expect((await frames.next('log'))['message']).toBe('a\u001b[31mred\u001b[0m]0;title[2J\tb');
+  });
+
+  it('stop the agent while their reader does not read', async () => {
+    let sent = 0;
+    world.agents.follow = async function* () {
+      for (;;) {
+        sent += 1;
+        yield { lines: Array.from({ length: 100 }, (_, n) => aLine(sent * 100 + n, 'x'.repeat(1000))) };
+      }
+    };
+    await agentIsThere();
+    const frames = await open(`/applications/${app}/logs`);
+    frames.socket.pause();
+    let before = -1;
+    await expect
+      .poll(
+        () => {
+          const stands = sent === before;
+          before = sent;
+          return stands;
+        },
+        { interval: 200, timeout: 10_000 },
+      )
+      .toBe(true);
+    const standing = sent;
+    frames.socket.resume();
+    await expect.poll(() => sent).toBeGreaterThan(standing);
+  });
+});
+
+describe('logs of a deployment', () => {
+  it('replay from the first line, tell the status, and end with it', async () => {
+    const deployment = (await owner.post(`/applications/${app}/deploy`)).data.id;
+    const { asked } = following({ lines: [aLine(1)] });
+    world.agents.answer = (_, params) => {
+      if (params.method !== 'logs.read') throw new Error('Only logs are asked for');
+      return params.query.after_seq === 1
+        ? { lines: [aLine(2)], next_seq: 2, truncated: false }
+        : { lines: [aLine(3)], truncated: false };
+    };
+    const frames = await open(`/deployments/${deployment}/logs`);
+    expect(await frames.next('ready')).toEqual({ type: 'ready', cursor: '0' });
+    expect(await frames.next('status')).toEqual({ type: 'status', status: 'queued' });
+    await world.observe('deployment', deployment, { phase: 'building' });
+    expect(await frames.next('status')).toEqual({ type: 'status', status: 'building' });
+    expect(await frames.next('log')).toMatchObject({ seq: 1, source: { kind: 'deployment', id: deployment } });
+    await world.observe('deployment', deployment, { phase: 'failed', error: { code: 'x', message: 'y' } });
+    expect(await frames.next('status')).toEqual({ type: 'status', status: 'failed' });
+    expect(await frames.next('log')).toMatchObject({ seq: 2 });
+    expect(await frames.next('log')).toMatchObject({ seq: 3 });
+    expect(await frames.next('end')).toEqual({ type: 'end', reason: 'failed' });
+    expect(await frames.closed).toMatchObject({ code: 1000 });
+    expect(asked[0]?.follow).toMatchObject({ after_seq: 0 });
+  });
+
+  it('end at once for one that has ended, also while the agent is away', async () => {
+    const deployment = (await owner.post(`/applications/${app}/deploy`)).data.id;
+    await world.observe('deployment', deployment, { phase: 'succeeded' });
+    const frames = await open(`/deployments/${deployment}/logs`);
+    expect(await frames.next('status')).toEqual({ type: 'status', status: 'succeeded' });
+    expect(await frames.next('end')).toEqual({ type: 'end', reason: 'succeeded' });
+  });
+});
+
+describe('watch', () => {
+  it('tells changes in order, as the interface shows the objects', async () => {
+    const frames = await open('/watch', owner, '&kinds=application');
+    await frames.next('ready');
+    await owner.put(`/applications/${app}`, { replicas: 2 });
+    await owner.put(`/projects/${place.project}`, { description: 'not asked for' });
+    await owner.put(`/applications/${app}`, { replicas: 3 });
+    const [one, two] = [await frames.next('change'), await frames.next('change')];
+    expect(one).toMatchObject({
+      op: 'put',
+      kind: 'application',
+      id: app,
+      object: { replicas: 2, resource_version: one['cursor'] },
+    });
+    expect(two).toMatchObject({ object: { replicas: 3 } });
+    expect(two['object']).toEqual((await owner.get(`/applications/${app}`)).data);
+    await owner.delete(`/applications/${app}`);
+    expect(await frames.next('change')).toMatchObject({ op: 'put', object: { status: 'deleting' } });
+    const unit = world.repo.begin();
+    unit.release((await world.repo.get('application', app))! as never, 'application');
+    await unit.commit();
+    expect(await frames.next('change')).toMatchObject({ op: 'delete', kind: 'application', id: app });
+  });
+
+  it('makes up for what was missed, deletions too, and says when it cannot', async () => {
+    const first = await open('/watch');
+    const { cursor } = await first.next('ready');
+    await first[Symbol.asyncDispose]();
+    const { id } = (await owner.post('/projects', { name: 'while away' })).data;
+    await owner.put(`/applications/${app}`, { replicas: 2 });
+    await owner.put(`/applications/${app}`, { replicas: 5 });
+    const spare = await world.repo.get('server', place.server);
+    const unit = world.repo.begin();
+    unit.requestDelete(spare! as never);
+    unit.release(spare! as never, 'server');
+    await unit.commit();
+    const again = await open('/watch', owner, `&cursor=${cursor as string}`);
+    const missed = [
+      await again.next('change'),
+      await again.next('change'),
+      await again.next('change'),
+      await again.next('change'),
+    ];
+    const told = missed.map((it) => `${it['kind'] as string} ${it['op'] as string}`);
+    expect(told.toSorted()).toEqual(['application put', 'environment put', 'project put', 'server delete']);
+    expect(told.slice(2)).toEqual(['application put', 'server delete']);
+    expect(missed[2]).toMatchObject({ object: { replicas: 5 } });
+    expect(missed.map((it) => it['id'])).toContain(id);
+    expect(again.all.some(({ type }) => type === 'gap')).toBe(false);
+    const old = await open('/watch', owner, '&cursor=1');
+    expect(await old.next('gap')).toMatchObject({ dropped: expect.any(Number) });
+    const future = await open('/watch', owner, '&cursor=999999999');
+    expect(await future.next('gap')).toMatchObject({ dropped: expect.any(Number) });
+  });
+
+  it('tells each reader what that reader may see, servers masked', async () => {
+    const user = await world.user();
+    const own = (await user.post('/projects', { name: 'of the user' })).data.id;
+    const frames = await open('/watch', user);
+    await frames.next('ready');
+    await owner.put(`/applications/${app}`, { replicas: 2 });
+    await owner.put(`/projects/${place.project}`, { description: 'x' });
+    await owner.put(`/servers/${place.server}`, { ip_address: '192.0.2.9' });
+    await user.put(`/projects/${own}`, { description: 'mine' });
+    expect(await frames.next('change')).toMatchObject({
+      kind: 'server',
+      object: { id: place.server, name: expect.any(String), status: 'provisioning', agent_status: 'unknown' },
+    });
+    expect(frames.all.at(1)?.['object']).not.toHaveProperty('ip_address');
+    expect(await frames.next('change')).toMatchObject({ kind: 'project', id: own });
+    expect(frames.all).toHaveLength(3);
+  });
+
+  it('tells what follows from another object: agents, statuses, what is current', async () => {
+    const deployment = (await owner.post(`/applications/${app}/deploy`)).data.id;
+    const frames = await open('/watch', owner, '&kinds=server,application,deployment');
+    await frames.next('ready');
+    await agentIsThere();
+    expect(await frames.next('change')).toMatchObject({ kind: 'server', object: { agent_status: 'connected' } });
+    await world.observe('deployment', deployment, { phase: 'succeeded' });
+    expect(await frames.next('change')).toMatchObject({ kind: 'deployment', object: { is_current: false } });
+    expect(await frames.next('change')).toMatchObject({ kind: 'application' });
+    const observed = { consecutive_failures: 0, ready_replicas: 1, crash_loop_counted: false };
+    await world.observe('application', app, { ...observed, phase: 'running', current_deployment_id: deployment });
+    expect(await frames.next('change')).toMatchObject({ kind: 'application', object: { status: 'running' } });
+    expect(await frames.next('change')).toMatchObject({ kind: 'deployment', object: { is_current: true } });
+  });
+
+  it('cuts a reader off who is too slow, and no other', async () => {
+    const [slow, quick] = [await open('/watch'), await open('/watch')];
+    slow.socket.pause();
+    // more than what the kernel keeps for both ends of a connection
+    for (let n = 0; n <= 3000; n += 1)
+      await world.repo.change('application', app, (draft) => {
+        draft.config.start_command = String(n).padEnd(4000, 'x');
+        draft.watch_paths = String(n).padEnd(2000, 'y');
+      });
+    const shown = () => (quick.all.at(-1)?.['object'] as { start_command?: string } | undefined)?.start_command;
+    await expect.poll(shown, { timeout: 10_000 }).toBe('3000'.padEnd(4000, 'x'));
+    slow.socket.resume();
+    expect([1006, 1013]).toContain((await slow.closed).code);
+    expect(slow.all.length).toBeLessThan(3000);
+    expect(quick.socket.readyState).toBe(quick.socket.OPEN);
+  });
+});
+
+describe('notifications', () => {
+  it('come as they are made, to their user alone', async () => {
+    const user = await world.user();
+    const frames = await open('/notifications', user);
+    const { cursor } = await frames.next('ready');
+    const notification = {
+      type: 'deployment.failed',
+      severity: 'error' as const,
+      title: 't',
+      message: 'm',
+      read: false,
+    };
+    const mine = crypto.randomUUID();
+    await world.create('notification', crypto.randomUUID(), { ...notification, user_id: crypto.randomUUID() });
+    await world.create('notification', mine, { ...notification, user_id: user.id });
+    expect(await frames.next('notification')).toEqual({
+      type: 'notification',
+      id: mine,
+      kind: 'deployment.failed',
+      severity: 'error',
+      title: 't',
+      message: 'm',
+      resource: null,
+      created_at: expect.any(String),
+      read: false,
+      cursor: expect.any(String),
+    });
+    const again = await open('/notifications', user, `&cursor=${cursor as string}`);
+    expect(await again.next('notification')).toMatchObject({ id: mine });
+    expect((await user.get('/notifications?unread=true')).data).toHaveLength(1);
+    expect((await user.post('/notifications/read')).data).toEqual({ marked: 1 });
+    expect((await user.get('/notifications?unread=true')).data).toEqual([]);
+    expect(await frames.next('notification')).toMatchObject({ id: mine, read: true });
+  });
+});
