@@ -64,7 +64,7 @@ async function sendReport(agent: RawAgent, items: WireReport[], seq = 1000): Pro
 async function hasHeard(agent: RawAgent): Promise<void> {
   const n = 4242;
   const heard = new Promise<void>((resolve) => {
-    agent.socket.on('message', (data) => String(data) === `{"type":"beat_ack","n":${n}}` && resolve());
+    agent.socket.on('message', (data) => (data as Buffer).toString() === `{"type":"beat_ack","n":${n}}` && resolve());
   });
   agent.socket.send(JSON.stringify({ type: 'beat', n, load: agent.backend.load() }));
   await heard;
