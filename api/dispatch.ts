@@ -48,7 +48,10 @@ export function createDispatch(
     const started = services.clock.monotonic();
     const progress: Progress = {};
     const gone = new AbortController();
-    response.once('close', () => gone.abort());
+    response.once('close', () => {
+      // nobody listens after an answer, and making the reason of an abort costs more than parsing the request
+      if (!response.writableFinished) gone.abort();
+    });
     let status = 500;
     try {
       const outcome = await answer(deps, request, info, progress, gone.signal);
