@@ -102,7 +102,15 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     const meter = stack.use(new LoadMeter({ clock, disk: options.disk }));
     const networks = new Set<string>();
     const observer: Observer = stack.use(
-      new Observer({ runtime, server, ledger, clock, log, changed: (ids) => fleet.changed(ids) }),
+      new Observer({
+        runtime,
+        server,
+        ledger,
+        clock,
+        log,
+        changed: (ids) => fleet.changed(ids),
+        returned: () => fleet.wakeAll(),
+      }),
     );
     const capture = stack.use(new Capture({ runtime, store: logs, clock, log }));
     const housekeeping = stack.use(

@@ -85,7 +85,7 @@ export class Fleet {
     for (const id of ids) this.#workers.get(id)?.wake();
   }
 
-  /** What removals depend on has changed. */
+  /** What all of them depend on has changed. */
   wakeAll(): void {
     for (const worker of this.#workers.values()) worker.wake();
   }
@@ -102,7 +102,9 @@ export class Fleet {
   }
 
   reports(): WireReport[] {
-    return [...this.#workers.keys()].flatMap((id) => this.report(id) ?? []);
+    return [...this.#workers].flatMap(
+      ([id, worker]) => worker.report ?? (this.#isKnown(id) ? this.report(id) : undefined) ?? [],
+    );
   }
 
   report(id: string): WireReport | undefined {
@@ -171,6 +173,10 @@ export class Fleet {
       if (container.state === 'running' && workload !== undefined)
         this.#capture.follow(container.id, { workload, instance: id });
     }
+  }
+
+  #isKnown(id: string): boolean {
+    return this.#desired.get(id) !== undefined || this.#desired.tombstone(id) !== undefined;
   }
 
   #reported(id: string): void {

@@ -1,3 +1,4 @@
+import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import type { Clock } from '../agent-protocol/clock.ts';
 import { wait } from '../agent-protocol/clock.ts';
@@ -17,7 +18,9 @@ export interface Actual {
 interface Seen extends Actual {
   /** Order of observations: what was seen later counts. */
   at: number;
-  stale: boolean;
+  inspectedAt: number;
+  /** The last reason to inspect it. */
+  suspectedAt: number;
 }
 
 const relistMs = 10_000;
@@ -39,9 +42,12 @@ export class Observer {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #changed: (assignments: ReadonlySet<string>) => void;
+  readonly #returned: () => void;
   readonly #seen = new Map<string, Seen>();
   readonly #removed = new Map<string, number>();
   readonly #closing = new AbortController();
+  readonly #inspections = new PQueue({ concurrency: parallelInspections });
+  readonly #inspecting = new Map<string, Promise<void>>();
   #counter = 0;
   #inspectAllAt = 0;
   #running: Promise<void> | undefined;
@@ -57,6 +63,8 @@ export class Observer {
     log: Logger;
     /** Called with the assignments whose containers changed. */
     changed: (assignments: ReadonlySet<string>) => void;
+    /** The engine answers, for the first time or again. */
+    returned: () => void;
   }) {
     this.#runtime = deps.runtime;
     this.#server = deps.server;
@@ -64,6 +72,7 @@ export class Observer {
     this.#clock = deps.clock;
     this.#log = deps.log;
     this.#changed = deps.changed;
+    this.#returned = deps.returned;
   }
 
   /** The last list succeeded. */
@@ -132,7 +141,8 @@ export class Observer {
       detail: undefined,
       origin: 'made',
       at: ++this.#counter,
-      stale: false,
+      inspectedAt: 0,
+      suspectedAt: 0,
     });
   }
 
@@ -145,6 +155,7 @@ export class Observer {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error('The agent is stopping'));
     await this.#loops;
+    await Promise.all(this.#inspecting.values());
   }
 
   #run(): Promise<void> {
@@ -167,7 +178,7 @@ export class Observer {
       this.#reachable = false;
       throw error;
     }
-    if (!this.#reachable) this.#log.info('Container engine answers');
+    const returned = !this.#reachable;
     this.#reachable = true;
     const now = this.#clock.monotonic();
     const all = now >= this.#inspectAllAt;
@@ -183,8 +194,12 @@ export class Observer {
       noteAssignment(seen.container, changed);
     }
     for (const [id, removedAt] of this.#removed) if (removedAt < at) this.#removed.delete(id);
-    await this.#inspectStale(changed);
     if (changed.size > 0) this.#changed(changed);
+    if (returned) {
+      this.#log.info('Container engine answers');
+      this.#returned();
+    }
+    this.#inspectSuspects();
   }
 
   #noteListed(container: Container, at: number, inspect: boolean, changed: Set<string>): void {
@@ -200,23 +215,31 @@ export class Observer {
       origin,
       at,
       detail: same ? known.detail : undefined,
-      stale: !same || known.detail === undefined || known.stale || inspect,
+      inspectedAt: same ? known.inspectedAt : 0,
+      suspectedAt: !same || inspect ? at : known.suspectedAt,
     });
     if (!same) noteAssignment(container, changed);
   }
 
-  async #inspectStale(changed: Set<string>): Promise<void> {
-    const stale = [...this.#seen.values()].filter((it) => it.stale);
-    const next = stale[Symbol.iterator]();
-    const worker = async (): Promise<void> => {
-      for (const seen of next) {
-        const at = ++this.#counter;
-        using limit = deadline(this.#clock, callMs, 'Inspecting a container', this.#closing.signal);
-        const detail = await this.#runtime.inspect(seen.container.id, limit.signal);
-        this.#noteDetail(seen.container.id, detail, at, changed);
-      }
-    };
-    await Promise.all(Array.from({ length: Math.min(parallelInspections, stale.length) }, worker));
+  /** Not a part of the list: one container that the engine is busy with must not hide what happens to the others. */
+  #inspectSuspects(): void {
+    for (const { container, inspectedAt, suspectedAt } of this.#seen.values())
+      if (suspectedAt > inspectedAt && !this.#inspecting.has(container.id))
+        this.#inspecting.set(container.id, this.#inspectLater(container.id));
+  }
+
+  async #inspectLater(id: string): Promise<void> {
+    try {
+      await this.#inspections.add(() => this.refresh(id));
+    } catch (error) {
+      // The next list asks for it again.
+      this.#log.debug({ err: error, container: id }, 'Container could not be inspected');
+      this.#inspecting.delete(id);
+      return;
+    }
+    this.#inspecting.delete(id);
+    // It may have been suspected again meanwhile.
+    this.#inspectSuspects();
   }
 
   #noteDetail(id: string, detail: ContainerDetail | undefined, at: number, changed: Set<string>): void {
@@ -230,7 +253,7 @@ export class Observer {
     if (JSON.stringify(known.detail) !== JSON.stringify(detail)) noteAssignment(detail, changed);
     const { id: _, ...rest } = detail;
     const container: Container = { id, name: rest.name, labels: rest.labels, state: rest.state, imageId: rest.imageId };
-    this.#seen.set(id, { container, detail, origin: known.origin, at, stale: false });
+    this.#seen.set(id, { ...known, container, detail, at, inspectedAt: at });
   }
 
   async #tick(signal: AbortSignal): Promise<void> {
@@ -263,7 +286,7 @@ export class Observer {
 
   #hint(event: RuntimeEvent): void {
     const seen = this.#seen.get(event.containerId);
-    if (seen !== undefined) seen.stale = true;
+    if (seen !== undefined) seen.suspectedAt = ++this.#counter;
     this.relist().catch(() => undefined);
   }
 }

@@ -66,7 +66,10 @@ function phaseOf(world: World): WirePhase {
 
 function errorOf(it: Circumstances, ready: boolean): WireReport['error'] {
   const { memory, desired } = it.world;
-  if (memory.failure !== undefined) return { code: memory.failure.code, message: memory.failure.message };
+  const { failure } = memory;
+  // Told at once, this would end a deployment that the next try brings to its goal.
+  if (failure !== undefined && (failure.final || failure.code !== 'create_failed'))
+    return { code: failure.code, message: failure.message };
   if (it.portProblem !== undefined) return { code: 'port_taken', message: it.portProblem };
   if (ready) return undefined;
   const { exit } = memory;

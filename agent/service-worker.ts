@@ -5,14 +5,14 @@ import type { Clock } from '../agent-protocol/clock.ts';
 import { wait } from '../agent-protocol/clock.ts';
 import { deadline } from './deadline.ts';
 import type { DesiredSet } from './desired.ts';
-import type { Drift } from './drift.ts';
-import { condemn, driftOf, imageKey } from './drift.ts';
+import { containerSpec } from './container-spec.ts';
+import { condemn, imageKey } from './drift.ts';
 import { EventLog } from './event-log.ts';
 import type { ImageStore } from './image-store.ts';
 import type { Ledger } from './ledger.ts';
 import type { Capture } from './logs/capture.ts';
-import type { Failure, Memory, Now, ServiceItem } from './memory.ts';
-import { backoffMs, blankMemory, remember } from './memory.ts';
+import type { Memory, Now, ServiceItem } from './memory.ts';
+import { blankMemory, remember } from './memory.ts';
 import type { Actual, Observer } from './observer.ts';
 import type { Action, World } from './plan.ts';
 import { keeper, plan } from './plan.ts';
@@ -20,9 +20,11 @@ import type { Prober } from './probe.ts';
 import type { Publication } from './publication.ts';
 import type { Subject } from './readiness.ts';
 import { Readiness } from './readiness.ts';
-import type { ContainerRuntime, ContainerSpec } from './runtime/runtime.ts';
-import { labels, RuntimeFailure } from './runtime/runtime.ts';
+import type { ContainerRuntime } from './runtime/runtime.ts';
+import { labels } from './runtime/runtime.ts';
 import { laterPhase, serviceReport } from './service-report.ts';
+import { stepEvent } from './step-event.ts';
+import { stepFailure } from './step-failure.ts';
 
 /** What all service workers of an agent share. */
 export interface ServiceDeps {
@@ -49,8 +51,6 @@ const callMs = 60_000;
 const pullMs = 30 * 60_000;
 /** Between taking an instance out of the ports and asking it to stop: requests under way find their end. */
 const drainMs = 250;
-/** After so many failed tries waiting is no longer the whole story: the phase says so. */
-const triesUntilFailed = 3;
 
 /** Reconciles one service assignment: one step at a time, the newest desired state wins. */
 export class ServiceWorker {
@@ -169,10 +169,11 @@ export class ServiceWorker {
     const world = this.#world(now);
     this.#readiness.observe(subjectOf(world));
     const action = plan({ ...world, ready: this.#readiness.health.ready });
-    if (action !== undefined) this.#tellDrift(world, action);
+    if (action !== undefined) this.#tellEvent(world, action);
     this.#kept = keeper(world)?.container.id ?? (world.actual.length > 0 ? this.#kept : undefined);
-    this.#looked = true;
-    this.#show(world);
+    // What a container is doing shows only in its details: nothing is told of it before.
+    this.#looked ||= action?.do !== 'inspect';
+    if (this.#looked) this.#show(world);
     return action;
   }
 
@@ -227,6 +228,8 @@ export class ServiceWorker {
 
   #tell(world: World): void {
     const { publication } = this.#deps;
+    // Neither wanted nor known not to be: there is nothing that could be said of it.
+    if (world.desired === undefined && world.tombstone === undefined && !world.complete) return;
     const report = serviceReport(this.id, {
       world,
       health: this.#readiness.health,
@@ -244,42 +247,12 @@ export class ServiceWorker {
     this.#deps.reported(report);
   }
 
-  /** What somebody did to the container behind our back, once per deed, at the step that sets it right. */
-  #tellDrift(world: World, action: Action): void {
-    if (world.desired === undefined || action.do === 'wait') return;
-    if (this.#kept !== undefined && world.actual.length === 0) {
-      this.#drift('ContainerRemoved', 'The container was removed from outside and is made again');
-      return;
-    }
-    const [actual] = world.actual;
-    if (actual === undefined) return;
-    const why = driftOf(world.desired, actual, world.memory);
-    const text = why === undefined ? undefined : driftTexts[why];
-    if (text !== undefined && !this.#driftTold.has(actual.container.id)) {
-      this.#driftTold.add(actual.container.id);
-      this.#drift('ContainerChanged', text);
-    }
-    if (why === undefined && action.do === 'unpause')
-      this.#drift('ContainerPaused', 'The container was paused from outside and goes on');
-    if (why === undefined && action.do === 'start' && actual.container.state === 'exited') this.#tellExit(world);
-  }
-
-  #tellExit({ memory }: World): void {
-    const { policy, exit } = memory;
-    // With this policy the engine starts it again by itself, unless somebody asked for the stop.
-    if (policy?.restart === 'unless-stopped')
-      this.#drift('ContainerStopped', 'The container was stopped from outside and is started again');
-    else if (exit !== undefined && exit.code !== undefined)
-      this.#events.add({
-        type: 'warning',
-        reason: 'ProcessExited',
-        message: `The process exited with code ${exit.code} and is started again`,
-        drift: false,
-      });
-  }
-
-  #drift(reason: string, message: string): void {
-    this.#events.add({ type: 'warning', reason, message, drift: true });
+  #tellEvent(world: World, action: Action): void {
+    const event = stepEvent(world, action, this.#kept, this.#driftTold);
+    if (event === undefined) return;
+    this.#events.add(event);
+    const [first] = world.actual;
+    if (event.drift && first !== undefined) this.#driftTold.add(first.container.id);
   }
 
   /** Taken once per series of exits, so that the message does not change with every try. */
@@ -360,8 +333,10 @@ export class ServiceWorker {
   }
 
   async #create(name: string, signal: AbortSignal): Promise<void> {
-    const { runtime, observer, ledger, clock, starts } = this.#deps;
-    const spec = this.#containerSpec(name);
+    const { runtime, server, observer, ledger, clock, starts } = this.#deps;
+    const { image } = this.#memory;
+    if (image === undefined) throw new Error(`Cannot create container ${name} before its image is known`);
+    const spec = containerSpec(this.#wanted(), server, name, image.id);
     await ledger.intend(name, this.id);
     await starts.add(async () => {
       signal.throwIfAborted();
@@ -396,34 +371,6 @@ export class ServiceWorker {
     await observer.refresh(id);
   }
 
-  #containerSpec(name: string): ContainerSpec {
-    const { image } = this.#memory;
-    const desired = this.#wanted();
-    const { spec } = desired;
-    if (image === undefined) throw new Error(`Cannot create container ${name} before its image is known`);
-    return {
-      name,
-      image: image.id,
-      labels: {
-        [labels.assignment]: desired.id,
-        [labels.generation]: String(desired.generation),
-        [labels.specHash]: desired.spec_hash,
-        [labels.type]: 'service',
-        [labels.workload]: desired.workload_id,
-        [labels.tenant]: desired.tenant,
-        [labels.server]: this.#deps.server,
-        ...(spec.restart_token === undefined ? {} : { [labels.restartToken]: spec.restart_token }),
-      },
-      env: spec.env,
-      ...(spec.command === undefined ? {} : { command: spec.command }),
-      ...(spec.memory_bytes === undefined ? {} : { memoryBytes: spec.memory_bytes }),
-      ...(spec.nano_cpus === undefined ? {} : { nanoCpus: spec.nano_cpus }),
-      network: spec.network,
-      alias: spec.alias,
-      restart: 'no',
-    };
-  }
-
   #wanted(): ServiceItem {
     if (this.#desired === undefined) throw new Error(`Assignment ${this.id} is not desired any more`);
     return this.#desired;
@@ -434,7 +381,7 @@ export class ServiceWorker {
     const { observer, networks, clock, log } = this.#deps;
     const aborted = this.#step.signal.aborted;
     if (!aborted) {
-      const failure = failureOf(error, this.#memory.failure, clock.monotonic());
+      const failure = stepFailure(error, this.#memory.failure, clock.monotonic());
       log.warn({ err: error, assignment: this.id, action: action.do }, 'Step failed');
       this.#memory = { ...this.#memory, failure };
       if (action.do === 'create' || action.do === 'start') {
@@ -466,14 +413,6 @@ export class ServiceWorker {
   }
 }
 
-/** What is told of a container that somebody changed; other reasons for a replacement are our own. */
-const driftTexts: Partial<Record<Drift, string>> = {
-  forged: 'A container made from outside bears the name of this instance and is replaced',
-  name: 'The container was renamed from outside and is replaced',
-  settings: 'The settings of the container were changed from outside and it is replaced',
-  network: 'The container was taken off its network from outside and is replaced',
-};
-
 /** The change asks for nothing that is under way to be given up. */
 function sameWork(a: ServiceItem, b: ServiceItem): boolean {
   return (
@@ -495,17 +434,4 @@ function subjectOf(world: World): Subject | undefined {
   const target = health === undefined || port === undefined ? undefined : { address, port, path: health.path };
   if (target !== undefined && address === '') return undefined;
   return { key: `${memory.run.container} ${memory.run.startedAt}`, since: memory.run.since, health: target };
-}
-
-function failureOf(error: unknown, before: Failure | undefined, now: number): Failure {
-  const tries = (before?.tries ?? 0) + 1;
-  const known = error instanceof RuntimeFailure;
-  const retryable = !known || error.retryable;
-  return {
-    code: known ? error.code : 'create_failed',
-    message: error instanceof Error ? error.message : 'The step failed',
-    final: !retryable || tries >= triesUntilFailed,
-    tries,
-    until: now + (retryable ? backoffMs(tries) : Math.max(30_000, backoffMs(tries))),
-  };
 }

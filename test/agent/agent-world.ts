@@ -189,5 +189,5 @@ export class AgentWorld implements AsyncDisposable {
 
 /** Real time for real files: everything that is under way gets its turn. */
 async function idle(): Promise<void> {
-  for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1));
+  for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1));
 }

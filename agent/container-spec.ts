@@ -1,0 +1,29 @@
+import type { ServiceItem } from './memory.ts';
+import type { ContainerSpec } from './runtime/runtime.ts';
+import { labels } from './runtime/runtime.ts';
+
+/** The container that a service item asks for. It gets its restart policy only once it proved healthy. */
+export function containerSpec(item: ServiceItem, server: string, name: string, image: string): ContainerSpec {
+  const { spec } = item;
+  return {
+    name,
+    image,
+    labels: {
+      [labels.assignment]: item.id,
+      [labels.generation]: String(item.generation),
+      [labels.specHash]: item.spec_hash,
+      [labels.type]: 'service',
+      [labels.workload]: item.workload_id,
+      [labels.tenant]: item.tenant,
+      [labels.server]: server,
+      ...(spec.restart_token === undefined ? {} : { [labels.restartToken]: spec.restart_token }),
+    },
+    env: spec.env,
+    ...(spec.command === undefined ? {} : { command: spec.command }),
+    ...(spec.memory_bytes === undefined ? {} : { memoryBytes: spec.memory_bytes }),
+    ...(spec.nano_cpus === undefined ? {} : { nanoCpus: spec.nano_cpus }),
+    network: spec.network,
+    alias: spec.alias,
+    restart: 'no',
+  };
+}

@@ -1,0 +1,54 @@
+import type { WireEvent } from '../agent-protocol/assignment.ts';
+import type { Drift } from './drift.ts';
+import { driftOf } from './drift.ts';
+import type { Action, World } from './plan.ts';
+
+type Event = Omit<WireEvent, 'seq'>;
+
+/** What is told of a container that somebody changed; other reasons for a replacement are our own. */
+const changes: Partial<Record<Drift, string>> = {
+  forged: 'A container made from outside bears the name of this instance and is replaced',
+  name: 'The container was renamed from outside and is replaced',
+  settings: 'The settings of the container were changed from outside and it is replaced',
+  network: 'The container was taken off its network from outside and is replaced',
+};
+
+/**
+ * What a step tells of what happened before it. Pure. `kept` is the container that stood for the assignment when it was
+ * last looked at; `told` has the containers of whose change was told already.
+ */
+export function stepEvent(
+  world: World,
+  action: Action,
+  kept: string | undefined,
+  told: ReadonlySet<string>,
+): Event | undefined {
+  const { desired, actual, memory } = world;
+  if (desired === undefined || action.do === 'wait') return undefined;
+  const [first] = actual;
+  if (first === undefined)
+    return kept === undefined
+      ? undefined
+      : drift('ContainerRemoved', 'The container was removed from outside and is made again');
+  const why = driftOf(desired, first, memory);
+  if (why !== undefined) {
+    const text = changes[why];
+    return text === undefined || told.has(first.container.id) ? undefined : drift('ContainerChanged', text);
+  }
+  if (action.do === 'unpause') return drift('ContainerPaused', 'The container was paused from outside and goes on');
+  return action.do === 'start' && first.container.state === 'exited' ? exitEvent(world) : undefined;
+}
+
+function exitEvent({ memory }: World): Event | undefined {
+  // With this policy the engine starts it again by itself, unless somebody asked for the stop.
+  if (memory.policy?.restart === 'unless-stopped')
+    return drift('ContainerStopped', 'The container was stopped from outside and is started again');
+  const code = memory.exit?.code;
+  if (code === undefined) return undefined;
+  const message = `The process exited with code ${code} and is started again`;
+  return { type: 'warning', reason: 'ProcessExited', message, drift: false };
+}
+
+function drift(reason: string, message: string): Event {
+  return { type: 'warning', reason, message, drift: true };
+}
