@@ -174,7 +174,8 @@ export class Observer {
       using limit = deadline(this.#clock, callMs, 'Listing containers', this.#closing.signal);
       containers = await this.#runtime.list(this.#server, limit.signal);
     } catch (error) {
-      if (this.#reachable) this.#log.warn({ err: error }, 'Container engine does not answer');
+      if (this.#reachable && !this.#closing.signal.aborted)
+        this.#log.warn({ err: error }, 'Container engine does not answer');
       this.#reachable = false;
       throw error;
     }

@@ -323,6 +323,26 @@ describe('what is done to a container from outside', () => {
   });
 });
 
+describe('a network', () => {
+  test('that was removed is made again, and the container that cannot start without it as well', async () => {
+    await world.start();
+    const item = service({}, healthy);
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    const codes = new Set<string | undefined>();
+    world.agent.backend.onReport((id) => codes.add(world.agent.backend.report(id)?.error?.code));
+    const { id } = world.container(item)!;
+    await world.engine.stopByHand(id);
+    world.engine.removeNetwork(network);
+    await world.until(
+      'replaced',
+      () => world.report(item)?.ready === true && world.report(item)?.container_id !== id,
+      30_000,
+    );
+    expect(codes).not.toContain('create_failed');
+  });
+});
+
 describe('a change of what is desired', () => {
   test('stop takes the instance out of the ports first, and it stays stopped through a reboot', async () => {
     await world.start();
@@ -619,6 +639,15 @@ describe('an engine that does not answer', () => {
     await world.until('back', () => [kept, lost].every((it) => world.report(it)?.ready === true), 30_000);
     expect(world.container(kept)?.id).toBe(keptId);
     expect(world.engine.containers).toHaveLength(2);
+  });
+
+  test('in the middle of a step: the step is taken up again when it returns, also where nothing changed', async () => {
+    await world.start();
+    const item = service({}, healthy);
+    world.engine.failNext('image', { code: 'runtime_unavailable', message: 'The container engine does not answer' });
+    world.engine.failNext('list', { code: 'runtime_unavailable', message: 'The container engine does not answer' });
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 15_000);
   });
 
   test('at the start: the desired set is taken and carried out later', async () => {
