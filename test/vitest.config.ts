@@ -22,6 +22,8 @@ export default defineConfig({
           pool: 'forks',
           maxWorkers: onMachine ? 1 : Math.max(2, availableParallelism()),
           fileParallelism: !onMachine,
+          // What tests on the machine do is wait: for builds, for ten quiet seconds.
+          maxConcurrency: onMachine ? 24 : 5,
           testTimeout: onMachine ? 180_000 : 30_000,
           hookTimeout: 120_000,
         },

@@ -87,6 +87,11 @@ describe.concurrent.each(['sqlite', 'etcd'] as const)('a deployment that cannot 
       code: 'branch_not_found',
       message: /absent/,
     },
+    'a branch whose name would be a command to a shell': {
+      fields: () => fromGit({ Dockerfile: `FROM ${image}` }, { branch: ';id' }),
+      code: 'branch_not_found',
+      message: /;id/,
+    },
     'a Dockerfile that does not exist': {
       fields: () => fromGit({ README: 'x' }),
       code: 'dockerfile_not_found',
@@ -162,7 +167,6 @@ describe.concurrent.each(['sqlite', 'etcd'] as const)('a deployment that cannot 
   }, 240_000);
 
   it.each([
-    [{ branch: ';id' }, 'branch'],
     [{ branch: '--upload-pack=x' }, 'branch'],
     [{ branch: 'a..b' }, 'branch'],
     [{ repository_url: '--upload-pack=x' }, 'repository_url'],

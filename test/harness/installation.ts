@@ -97,7 +97,16 @@ export class Installation implements AsyncDisposable {
       join(this.dir, 'agent'),
     ];
     this.agent = new Program(
-      ['agent', ...flags, '--git-protocols', 'http,file', ...this.#agentFlags],
+      [
+        'agent',
+        ...flags,
+        '--git-protocols',
+        'http,file',
+        '--git-file-roots',
+        tmpdir(),
+        '--git-loopback',
+        ...this.#agentFlags,
+      ],
       join(this.dir, 'agent.log'),
     );
     this.agent.start();

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import { randomInt } from 'node:crypto';
 
 const command = new URL('../../cli/setpoint.ts', import.meta.url).pathname;
 
@@ -57,13 +57,30 @@ export class Program {
   }
 }
 
-/** A port of loopback that nothing listens on at this moment. */
+/** Below the range from which the kernel takes ports for outgoing connections. */
+const ports = { first: 20_000, last: 32_000 };
+const handedOut = new Set<number>();
+
+/** A port that nothing listens on at this moment and that no other test of this process was given. */
 export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 100; tries++) {
+    const port = randomInt(ports.first, ports.last);
+    if (handedOut.has(port) || !(await isFree(port))) continue;
+    handedOut.add(port);
+    return port;
+  }
+  throw new Error(`No free port was found between ${ports.first} and ${ports.last}`);
+}
+
+async function isFree(port: number): Promise<boolean> {
   const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // a TCP server has such an address
+  try {
+    server.listen(port, '0.0.0.0');
+    await once(server, 'listening');
+  } catch {
+    return false;
+  }
   server.close();
   await once(server, 'close');
-  return port;
+  return true;
 }
