@@ -71,11 +71,12 @@ export function activeOf(it: Application, view: TenantView): Deployment | undefi
   return target !== undefined && isUnfinished(target) && !target.desired.cancel_requested ? target : undefined;
 }
 
-/** The deployment that serves, or served last. */
+/**
+ * The deployment that serves, or served last: the newest success, which is what the instances are brought to. What the
+ * application shows of it comes a moment later.
+ */
 export function servingOf(it: Application, view: TenantView): Deployment | undefined {
-  const current = it.observed?.current_deployment_id;
-  const known = current === undefined ? undefined : view.get('deployment', current);
-  return known !== undefined && isSuccessful(known) ? known : successesOf(it, view)[0];
+  return successesOf(it, view)[0];
 }
 
 /** Deployments that have succeeded, newest first. */

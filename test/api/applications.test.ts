@@ -412,6 +412,15 @@ describe('rollback', () => {
     expect((await owner.post(`/applications/${id}/rollback`)).data.id).toBe(answer.data.id);
   });
 
+  it('returns from a success that the application does not show yet', async () => {
+    const id = await anApplication();
+    await deployed(id, 'img1');
+    const second = await deployed(id, 'img2');
+    const third = (await owner.post(`/applications/${id}/deploy`)).data.id;
+    await deploymentIs(third, 'succeeded', 'img3');
+    expect((await owner.post(`/applications/${id}/rollback`)).data.rollback_of).toBe(second);
+  });
+
   it('passes over deployments that failed', async () => {
     const id = await anApplication();
     const first = await deployed(id, 'img1');
