@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { wait } from '../../store/clock.ts';
 import { committed } from '../../store/commit-failure.ts';
-import { isConflict } from '../../store/errors.ts';
+import { isConflict, isUnavailable } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
 import { isKindName, kinds as declared, type KindName } from '../../store/kinds/kinds.ts';
 import type { ObjectChange } from '../../store/mirror.ts';
@@ -107,7 +107,7 @@ async function collect(key: string, term: Term, deps: BackgroundDeps, signal: Ab
   try {
     committed(await unit.commit());
   } catch (error) {
-    if (isConflict(error)) return { after: 'failure' };
+    if (isConflict(error) || isUnavailable(error)) return { after: 'failure' };
     throw error;
   }
   deps.metrics.collected.inc({ kind, cause: verdict.cause });

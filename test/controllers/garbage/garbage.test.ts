@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { garbage } from '../../../controllers/garbage/garbage.ts';
 import { surplusDeployments } from '../../../controllers/garbage/verdict.ts';
@@ -5,6 +6,7 @@ import { limits } from '../../../controllers/runtime/limits.ts';
 import { keys } from '../../../store/keys.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import type { Resource } from '../../../store/resource.ts';
+import { FaultyStore } from '../../harness/faulty-store.ts';
 import { aDeployment, anApplication } from '../../harness/objects.ts';
 import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 
@@ -72,6 +74,23 @@ test('an object that is created under an owner that is gone already is deleted',
   await using rig = await openRig({ background: [garbage] });
   await create(rig, (unit) => session(unit, 's1', 'nobody', new Date('2031-01-01')));
   expect(rig.mirror.tenant(tenant).list('session')).toEqual([]);
+});
+
+test('a store that does not answer is asked again later, and is no error of the collector', async () => {
+  const lines: string[] = [];
+  let faulty: FaultyStore | undefined;
+  await using rig = await openRig({
+    background: [garbage],
+    wrap: (store) => (faulty = new FaultyStore(store)),
+    log: pino({ level: 'error' }, { write: (line: string) => void lines.push(line) }),
+  });
+  await rig.rest();
+  faulty?.at(faulty.transactions + 1, 'fail-before-commit').at(faulty.transactions + 2, 'lose-answer');
+  await create(rig, (unit) => session(unit, 's1', 'nobody', new Date('2031-01-01')));
+  await rig.clock.advance(10_000);
+  await rig.rest();
+  expect(rig.mirror.tenant(tenant).list('session')).toEqual([]);
+  expect(lines).toEqual([]);
 });
 
 test('nothing is deleted for an owner that the mirror alone does not know', async () => {
