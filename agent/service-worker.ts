@@ -51,6 +51,8 @@ const callMs = 60_000;
 const pullMs = 30 * 60_000;
 /** Between taking an instance out of the ports and asking it to stop: requests under way find their end. */
 const drainMs = 250;
+const faultMs = 5_000;
+const lastOutputLength = 1_000;
 
 /** Reconciles one service assignment: one step at a time, the newest desired state wins. */
 export class ServiceWorker {
@@ -62,7 +64,7 @@ export class ServiceWorker {
   #desired: ServiceItem | undefined;
   #phase: { generation: number; phase: WirePhase } | undefined;
   #report: WireReport | undefined;
-  #lastLines: { exit: string; text: string } = { exit: '', text: '' };
+  #lastOutput: { series: string; text: string | undefined } | undefined;
   #step = new AbortController();
   readonly #events: EventLog;
   /** Containers of which it was told that they are not as desired. */
@@ -72,7 +74,7 @@ export class ServiceWorker {
   #looked = false;
   #woken = false;
   #wake: () => void = () => undefined;
-  #closed = false;
+  readonly #closing = new AbortController();
   #loop: Promise<void> | undefined;
 
   constructor(id: string, deps: ServiceDeps) {
@@ -131,17 +133,25 @@ export class ServiceWorker {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true;
-    this.#step.abort(new Error('The agent is stopping'));
+    this.#closing.abort(new Error('The agent is stopping'));
+    this.#step.abort(this.#closing.signal.reason);
     this.wake();
     await this.#loop;
     this.#readiness[Symbol.dispose]();
   }
 
   async #run(): Promise<void> {
-    while (!this.#closed) {
+    while (!this.#closing.signal.aborted) {
       this.#woken = false;
-      const action = this.#next();
+      let action: Action | undefined;
+      try {
+        action = this.#next();
+      } catch (error) {
+        // A bug of ours must cost nobody else's service.
+        this.#deps.log.error({ err: error, assignment: this.id }, 'Worker failed');
+        await this.#sleep(this.#deps.clock.monotonic() + faultMs);
+        continue;
+      }
       if (action === undefined || action.do === 'wait') {
         await this.#sleep(action?.until);
         continue;
@@ -149,7 +159,7 @@ export class ServiceWorker {
       this.#step = new AbortController();
       try {
         await this.#perform(action, this.#step.signal);
-        if (this.#memory.failure !== undefined) this.#memory = { ...this.#memory, failure: undefined };
+        if (action.do !== 'inspect') this.#memory = { ...this.#memory, failure: undefined };
       } catch (error) {
         await this.#failed(action, error);
       }
@@ -170,10 +180,12 @@ export class ServiceWorker {
     this.#readiness.observe(subjectOf(world));
     const action = plan({ ...world, ready: this.#readiness.health.ready });
     if (action !== undefined) this.#tellEvent(world, action);
+    // What failed is not needed any more.
+    else if (this.#memory.failure !== undefined) this.#memory = { ...this.#memory, failure: undefined };
     this.#kept = keeper(world)?.container.id ?? (world.actual.length > 0 ? this.#kept : undefined);
     // What a container is doing shows only in its details: nothing is told of it before.
     this.#looked ||= action?.do !== 'inspect';
-    if (this.#looked) this.#show(world);
+    if (this.#looked) this.#show({ ...world, memory: this.#memory });
     return action;
   }
 
@@ -185,7 +197,7 @@ export class ServiceWorker {
 
   #show(world: World): void {
     this.#publish(world);
-    this.#tell(world);
+    if (this.#hasLastOutput(world)) this.#tell(world);
   }
 
   #world(now: Now): World {
@@ -235,7 +247,7 @@ export class ServiceWorker {
       health: this.#readiness.health,
       published: world.desired?.spec.publish_port === undefined || publication.isPublished(this.id),
       portProblem: publication.problem(this.id),
-      lastLines: this.#outputBeforeExit(world),
+      lastLines: this.#lastOutput?.text ?? '',
     });
     const events = this.#events.pending;
     if (events !== undefined) report.events = events;
@@ -255,14 +267,23 @@ export class ServiceWorker {
     if (event.drift && first !== undefined) this.#driftTold.add(first.container.id);
   }
 
-  /** Taken once per series of exits, so that the message does not change with every try. */
-  #outputBeforeExit({ desired, memory }: World): string {
+  /**
+   * Whether the output before the last exit is known, which takes a moment: the exit is told with it. Taken once per
+   * series of exits, so that the message does not change with every try.
+   */
+  #hasLastOutput({ desired, memory }: World): boolean {
     const { exit } = memory;
-    if (desired === undefined || exit === undefined) return '';
-    const key = `${desired.generation} ${exit.container} ${exit.code}`;
-    if (this.#lastLines.exit !== key)
-      this.#lastLines = { exit: key, text: this.#deps.capture.lastLines(this.id).join('\n').slice(-1000) };
-    return this.#lastLines.text;
+    if (desired === undefined || exit === undefined) return true;
+    const series = `${desired.generation} ${exit.container} ${exit.code}`;
+    if (this.#lastOutput?.series === series) return this.#lastOutput.text !== undefined;
+    const output: { series: string; text: string | undefined } = { series, text: undefined };
+    this.#lastOutput = output;
+    const { capture } = this.#deps;
+    void capture.finished(exit.container, this.#closing.signal).then(() => {
+      output.text = capture.lastLines(this.id).join('\n').slice(-lastOutputLength);
+      this.wake();
+    });
+    return false;
   }
 
   async #perform(action: Exclude<Action, { do: 'wait' }>, signal: AbortSignal): Promise<void> {
@@ -398,7 +419,7 @@ export class ServiceWorker {
   }
 
   #sleep(until: number | undefined): Promise<void> {
-    if (this.#woken || this.#closed) return Promise.resolve();
+    if (this.#woken || this.#closing.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       const cancel =
         until === undefined

@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import { EventLog } from '../../agent/event-log.ts';
+import { blankMemory } from '../../agent/memory.ts';
+import { stepFailure } from '../../agent/step-failure.ts';
+import { laterPhase } from '../../agent/service-report.ts';
+import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
+import { floorBytes } from '../../agent/disk-guard.ts';
+import { parseNetwork } from '../../agent/load.ts';
+import { backoffMs, isCrashLoop } from '../../agent/memory.ts';
+
+test('events stay until a report that had them was acknowledged, the newest at most', () => {
+  const log = new EventLog('one');
+  for (let n = 0; n < 20; n += 1) log.add({ type: 'warning', reason: `R${n}`, message: '', drift: true });
+  const told = log.pending!;
+  expect(told.items.map(({ seq }) => seq)).toEqual(Array.from({ length: 16 }, (_, index) => index + 5));
+  log.add({ type: 'normal', reason: 'Later', message: '', drift: false });
+  log.acknowledge({ ...told, source: 'another' });
+  expect(log.pending?.items).toHaveLength(16);
+  log.acknowledge(told);
+  expect(log.pending?.items.map(({ reason }) => reason)).toEqual(['Later']);
+  log.acknowledge(log.pending);
+  expect(log.pending).toBeUndefined();
+});
+
+test('a failed step is tried again later and later, and told without details of the machine', () => {
+  const retryable = new RuntimeFailure('image_pull_failed', 'Registry away', { retryable: true });
+  const first = stepFailure(retryable, undefined, 1_000);
+  expect(first).toEqual({ code: 'image_pull_failed', message: 'Registry away', final: false, tries: 1, until: 2_000 });
+  const third = stepFailure(retryable, stepFailure(retryable, first, 2_000), 4_000);
+  expect(third).toMatchObject({ final: true, tries: 3, until: 8_000 });
+  const final = new RuntimeFailure('image_not_found', 'None', { retryable: false });
+  expect(stepFailure(final, undefined, 0)).toMatchObject({ final: true, until: 30_000 });
+  const full = new Error('Cannot append to /secret/path', { cause: Object.assign(new Error(), { code: 'ENOSPC' }) });
+  expect(stepFailure(full, undefined, 0)).toMatchObject({
+    code: 'no_space',
+    message: 'The disk of the server is full',
+  });
+  expect(stepFailure(new TypeError('x is undefined'), undefined, 0).code).toBe('runtime_unavailable');
+  expect([1, 2, 3, 8, 9, 10, 100].map(backoffMs)).toEqual([1_000, 2_000, 4_000, 128_000, 256_000, 300_000, 300_000]);
+});
+
+test('three quick exits in a row are a crash loop', () => {
+  expect([2, 3].map((quickExits) => isCrashLoop({ ...blankMemory, quickExits }))).toEqual([false, true]);
+});
+
+test('phases go forward only, but for those that are ends', () => {
+  expect(laterPhase('running', 'starting')).toBe('running');
+  expect(laterPhase('starting', 'running')).toBe('running');
+  expect(laterPhase('running', 'failed')).toBe('failed');
+  expect(laterPhase('failed', 'starting')).toBe('starting');
+});
+
+test('the disk keeps 5 % free, within bounds', () => {
+  const GiB = 1024 ** 3;
+  expect([GiB, 20 * GiB, 1000 * GiB].map(floorBytes)).toEqual([GiB / 2, GiB, 5 * GiB]);
+});
+
+test('traffic between containers is not counted as the machine’s', () => {
+  const head = 'Inter-|   Receive\n face |bytes\n';
+  const line = (name: string, received: number, sent: number): string =>
+    `  ${name}: ${received} 1 0 0 0 0 0 0 ${sent} 1 0 0 0 0 0 0\n`;
+  const text = `${head}${line('lo', 5, 5)}${line('eth0', 100, 200)}${line('br-1a', 7, 7)}${line('veth2', 7, 7)}${line('ens3', 1, 2)}`;
+  expect(parseNetwork(text)).toEqual({ received: 101, sent: 202 });
+});
