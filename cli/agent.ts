@@ -1,4 +1,5 @@
 import { mkdir, statfs } from 'node:fs/promises';
+import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import type { Logger } from 'pino';
@@ -37,6 +38,7 @@ export async function runAgent(options: unknown, signal: AbortSignal): Promise<v
   const log = pino({ level: config.logLevel });
   await using agent = await startLocalAgent(config, log);
   log.info({ server: agent.serverId, runtime: config.runtime }, 'Agent started');
+  flushCompileCache(); // a process that is killed would keep nothing
   await stopped(signal);
   log.info('Agent stops');
 }

@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module';
 import { pino } from 'pino';
 import { startControlPlane } from './control-plane.ts';
 import { parseConfig } from './parse-config.ts';
@@ -10,6 +11,7 @@ export async function runServer(options: unknown, signal: AbortSignal): Promise<
   const log = pino({ level: config.logLevel });
   await using plane = await startControlPlane(config, log);
   log.info({ url: plane.url, store: config.store }, 'Control plane is ready');
+  flushCompileCache(); // a process that is killed would keep nothing
   await stopped(signal);
   log.info('Control plane stops');
 }

@@ -1,6 +1,5 @@
 import type { Clock } from './clock.ts';
 import type { EtcdTls } from './etcd/endpoints.ts';
-import { openEtcd } from './etcd/open.ts';
 import { openSqlite } from './sqlite/open.ts';
 import type { Store } from './store.ts';
 
@@ -21,8 +20,11 @@ export async function openStore(url: string, options: OpenOptions = {}): Promise
   const path = after(url, 'sqlite:');
   if (path !== undefined) return openSqlite({ path, ...withClock });
   const hosts = after(url, 'etcd://')?.split(',');
-  if (hosts?.every((host) => /^[^/\s]+:\d+$/.test(host)) === true)
+  if (hosts?.every((host) => /^[^/\s]+:\d+$/.test(host)) === true) {
+    // its client takes memory and time to load that the embedded store has no use for
+    const { openEtcd } = await import('./etcd/open.ts');
     return openEtcd({ hosts, ...withClock, ...(tls === undefined ? {} : { tls }) });
+  }
   throw new RangeError(`A store is named by sqlite:PATH or etcd://HOST:PORT,HOST:PORT: got "${url}"`);
 }
 
