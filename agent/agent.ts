@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
+import { wait } from '../agent-protocol/clock.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
 import type { Backend } from './backend.ts';
 import type { RunBuild } from './build-worker.ts';
@@ -59,7 +60,7 @@ export interface AgentOptions {
 export interface Agent extends AsyncDisposable {
   readonly serverId: string;
   readonly backend: Backend;
-  /** Resolves when everything desired was looked at since the start, or after 10 s. */
+  /** Resolves when everything desired was looked at since the start and the ports follow, or after 10 s. */
   settled(): Promise<void>;
 }
 
@@ -70,6 +71,8 @@ const segmentBytes = 8 * 1024 * 1024;
 /** Until the control plane says how long. */
 const retentionDays = 7;
 const versionMs = 3_000;
+/** An engine or an instance that does not answer must not keep the agent from its control plane for ever. */
+const settleMs = 10_000;
 
 /**
  * Starts an agent on what its data directory holds; needs neither a control plane nor an engine that answers to do so.
@@ -175,7 +178,8 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     await meter.start();
     fleet.sync();
     const watching = watch({ observer, ledger, fleet, publication, log }, stop.signal);
-    const settled = fleet.settled(stop.signal);
+    const late = wait(clock, settleMs, stop.signal).catch(() => undefined); // aborted: nobody waits any more
+    const settled = Promise.race([watching, late]);
     const connected = settled.then(() => keepConnected());
     stack.defer(async () => {
       stop.abort(new Error('The agent is stopping'));
@@ -230,7 +234,7 @@ async function watch(
     await ledger.complete(observer.ids());
     fleet.sync();
     await fleet.settled(signal);
-    if (!signal.aborted) publication.release();
+    if (!signal.aborted) await publication.release();
   } catch (error) {
     if (!signal.aborted) log.error({ err: error }, 'The first look at the container engine failed');
   }

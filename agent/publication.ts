@@ -101,11 +101,11 @@ export class Publication {
     return this.#problems.get(assignment);
   }
 
-  /** Every instance was looked at: from here on the ports follow. */
-  release(): void {
+  /** Every instance was looked at: from here on the ports follow. Resolves when they do. */
+  async release(): Promise<void> {
     if (!this.#held) return;
     this.#held = false;
-    void this.#apply();
+    await this.#apply();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

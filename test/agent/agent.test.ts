@@ -523,7 +523,7 @@ describe('an agent that starts again', () => {
     await world.pass(30_000, 500);
     await world.start();
     await world.agent.settled();
-    await world.until('ready', () => items.every((it) => world.report(it)?.stable === true), 1_000);
+    expect(items.map((it) => world.report(it)?.stable)).toEqual([true, true]);
     await world.pass(15_000, 500);
     expect(world.engine.containers.map(({ id }) => id)).toEqual(ids);
     expect(world.engine.journal.slice(before).filter(({ verb }) => verb !== 'setRestart')).toEqual([]);
