@@ -12,6 +12,7 @@ export function createClientAddress(trustedProxies: readonly string[]): (request
 
   return (request) => {
     let address = plain(request.socket.remoteAddress ?? '');
+    if (trustedProxies.length === 0) return isIP(address) === 6 ? network64(address) : address;
     const forwarded = request.headers['x-forwarded-for'];
     const hops = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? '')).split(',').reverse();
     for (const hop of hops) {

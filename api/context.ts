@@ -14,6 +14,7 @@ import type { Tokens } from './auth/tokens.ts';
 import type { Access } from './authorize.ts';
 import type { ApiConfig } from './config.ts';
 import type { Reply } from './endpoint.ts';
+import type { InTurn } from './in-turn.ts';
 import type { Keep } from './kept.ts';
 import type { Random } from './random.ts';
 
@@ -38,6 +39,8 @@ export interface Services extends ApiDependencies {
   passwords: Passwords;
   throttle: LoginThrottle;
   keep: Keep;
+  /** Lets writers of one object go one after another. */
+  inTurn: InTurn;
   /** Notes that a service key was used. */
   keyUsed(key: ReadonlyResource<'service_key'>, repo: Repository): void;
   /** Resolves when the mirror shows everything that was committed before the call. @throws ApiError 503 after 2 s. */

@@ -65,6 +65,8 @@ export interface EndpointSpec<
   status?: 200 | 201;
   /** Counts against the smaller of the two rate limits. */
   heavy?: true;
+  /** May take long: other writers of the object do not wait for it. */
+  waitsForAgent?: true;
   settle?: Settle<Output<R>>;
   handle(ctx: RequestContext, input: Input<K, Output<Q>, Output<B>>): Promise<Reply<Output<R>>>;
 }

@@ -6,6 +6,8 @@ import { permissionOf } from './permissions.ts';
 export interface Route {
   endpoint: AnyEndpoint;
   permission: Permission;
+  /** Names of the parameters of its path, in their order. */
+  params: readonly string[];
 }
 
 export interface Match {
@@ -30,14 +32,18 @@ export function createRouter(endpoints: readonly AnyEndpoint[]): (method: string
   for (const endpoint of endpoints) {
     const node = endpoint.path.split('/').slice(1).reduce(descend, root);
     if (node.routes.has(endpoint.method)) throw new Error(`Route is there twice: ${endpoint.method} ${endpoint.path}`);
-    node.routes.set(endpoint.method, { endpoint, permission: permissionOf(endpoint.method, endpoint.path) });
+    node.routes.set(endpoint.method, {
+      endpoint,
+      permission: permissionOf(endpoint.method, endpoint.path),
+      params: paramsOf(endpoint.path),
+    });
   }
   return (method, path) => {
     const segments = path.split('/').slice(1);
     if (segments.length > 1 && segments.at(-1) === '') segments.pop();
     const values: string[] = [];
     const route = find(root, segments, 0, method, values);
-    return route && { route, params: named(route.endpoint.path, values) };
+    return route && { route, params: new Map(route.params.map((name, at) => [name, values[at] ?? ''])) };
   };
 }
 
@@ -68,7 +74,6 @@ function find(
   return below;
 }
 
-function named(path: string, values: readonly string[]): ReadonlyMap<string, string> {
-  const names = path.split('/').filter((segment) => segment.startsWith(':'));
-  return new Map(names.map((name, at) => [name.slice(1), values[at] ?? '']));
+function paramsOf(path: string): string[] {
+  return [...path.matchAll(/:([A-Za-z]+)/g)].map(([, name = '']) => name);
 }

@@ -62,7 +62,7 @@ export async function runEndpoint(services: Services & { pageCache: PageCache },
   const search = call.search === '' ? {} : Object.fromEntries(new URLSearchParams(call.search));
   if (endpoint.list) return runList(services, call, endpoint, search);
   const patience = endpoint.method === 'GET' ? undefined : parseInput(Wait, search, 'query').wait;
-  const answer = await withRetries(services, () => runOnce(services, call, endpoint, search));
+  const answer = await takeTurn(services, call, endpoint, () => runOnce(services, call, endpoint, search));
   const settled = patience === undefined ? answer : await settle(services, call, endpoint, answer, patience);
   if (settled === undefined) return { status: 204 };
   return {
@@ -70,6 +70,17 @@ export async function runEndpoint(services: Services & { pageCache: PageCache },
     body: objectBody(settled),
     ...(settled.etag !== undefined && { etag: settled.etag }),
   };
+}
+
+/** Writers of one object go one after another; what is read in its turn includes what the one before wrote. */
+function takeTurn<T>(services: Services, call: Call, endpoint: Endpoint, run: () => Promise<T>): Promise<T> {
+  const id = endpoint.on === undefined ? undefined : call.params.get(endpoint.on[1]);
+  if (id === undefined || endpoint.method === 'GET' || endpoint.waitsForAgent === true)
+    return withRetries(services, run);
+  return services.inTurn(`${call.tenant} ${id}`, async (waited) => {
+    if (waited) await services.fresh();
+    return withRetries(services, run);
+  });
 }
 
 async function withRetries<T>(services: Services, run: () => Promise<T>): Promise<T> {

@@ -17,6 +17,7 @@ import { endpoints } from './endpoints.ts';
 import { createFreshness } from './freshness.ts';
 import { createRequestLog } from './http-metrics.ts';
 import { forgetExpiredAnswers } from './idempotency.ts';
+import { createInTurn } from './in-turn.ts';
 import { createKeep } from './kept.ts';
 import { createPageCache } from './page-cache.ts';
 import { createRateLimit } from './rate-limit.ts';
@@ -64,6 +65,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     throttle: createLoginThrottle(clock),
     keyUsed: createKeyUse(clock),
     keep: createKeep(),
+    inTurn: createInTurn(),
     fresh: createFreshness(store, mirror, clock),
     pageCache: createPageCache(),
   };

@@ -161,6 +161,7 @@ export const syncDeployments = defineEndpoint({
   summary: 'Compare the branch with what serves; deploys a newer commit where autodeploy is on',
   on: ['application', 'appId'],
   heavy: true,
+  waitsForAgent: true,
   response: z.object({
     up_to_date: z.boolean(),
     current_commit: z.string().nullable(),

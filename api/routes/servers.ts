@@ -201,6 +201,7 @@ export const pingServer = defineEndpoint({
   summary: 'Ask the agent for a sign of life',
   on: ['server', 'id'],
   heavy: true,
+  waitsForAgent: true,
   response: z.object({ server_id: z.string(), reachable: z.literal(true), latency_ms: z.number() }),
   handle: async (ctx, { it }) => {
     const started = ctx.clock.monotonic();

@@ -3,7 +3,7 @@ import type { WebSocket } from 'ws';
 import type { Clock } from '../../store/clock.ts';
 import { closeCode } from './close-code.ts';
 import type { CloseCode } from './close-code.ts';
-import { PreparedFrame, writeFrame } from './prepared-frame.ts';
+import { PreparedFrame, writeFrames } from './prepared-frame.ts';
 
 const limits = {
   pingEveryMs: 30_000,
@@ -59,7 +59,13 @@ export class Channel {
   send(frame: object | PreparedFrame): void {
     if (this.#ended.signal.aborted) return;
     const prepared = frame instanceof PreparedFrame ? frame : new PreparedFrame(JSON.stringify(frame));
-    writeFrame(this.#socket, prepared, this.#sent);
+    writeFrames(this.#socket, [prepared], this.#sent);
+  }
+
+  /** Sends many frames by one write. */
+  sendAll(frames: readonly PreparedFrame[]): void {
+    if (this.#ended.signal.aborted || frames.length === 0) return;
+    writeFrames(this.#socket, frames, this.#sent);
   }
 
   /**

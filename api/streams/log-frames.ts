@@ -1,5 +1,4 @@
-import type { LogChunk, LogLine } from '../../agent-protocol/logs.ts';
-import type { Channel } from './channel.ts';
+import type { LogLine } from '../../agent-protocol/logs.ts';
 
 /** Whose lines a stream carries. */
 export interface LogSource {
@@ -11,13 +10,8 @@ export interface LogSource {
 /** Longest line that is sent whole. */
 const maxLineLength = 16 * 1024;
 
-/** Sends the lines of a chunk, and what was lost before them. */
-export function sendChunk(channel: Channel, chunk: LogChunk, source: LogSource): void {
-  if (chunk.dropped !== undefined && chunk.dropped > 0) channel.send({ type: 'gap', dropped: chunk.dropped });
-  for (const line of chunk.lines) channel.send(logFrame(line, source));
-}
-
-function logFrame(line: LogLine, source: LogSource): object {
+/** The frame of one line. */
+export function logFrame(line: LogLine, source: LogSource): object {
   return {
     type: 'log',
     message: displayable(line.message),

@@ -21,6 +21,7 @@ import { Audience } from './audience.ts';
 import { ChangeFeed } from './change-feed.ts';
 import { Channel } from './channel.ts';
 import { closeCode } from './close-code.ts';
+import { LogHub } from './log-hub.ts';
 import { refuseUpgrade } from './refuse-upgrade.ts';
 import type { Stream, StreamContext } from './stream.ts';
 
@@ -55,6 +56,7 @@ export class OpenStreams implements Disposable {
   });
   readonly #audience: Audience;
   readonly #feed: ChangeFeed;
+  readonly #hub: LogHub;
   /** What is sent with the 101 of a request. */
   readonly #headers = new WeakMap<IncomingMessage, Headers>();
 
@@ -68,6 +70,7 @@ export class OpenStreams implements Disposable {
     }));
     this.#audience = new Audience(services.mirror, services.clock);
     this.#feed = new ChangeFeed(services.mirror, services.keep);
+    this.#hub = new LogHub(services);
     this.#sockets.on('headers', (lines, request) => {
       for (const [name, value] of Object.entries(this.#headers.get(request) ?? {})) lines.push(`${name}: ${value}`);
     });
@@ -136,7 +139,7 @@ export class OpenStreams implements Disposable {
     const access: Access = authorize(principal, permission, now);
     const query = parseInput(stream.query, Object.fromEntries(url.searchParams), 'query');
     const repo = services.repositoryFor(tenant);
-    const ctx: StreamContext = { ...services, tenant, view, repo, principal, access, feed: this.#feed };
+    const ctx: StreamContext = { ...services, tenant, view, repo, principal, access, feed: this.#feed, hub: this.#hub };
     // a stream without `on` does not look at `it`
     stream.check?.(ctx, { it: it as ReadonlyResource<SubjectKind>, query });
     return { stream, ctx, permission, it, query, place };

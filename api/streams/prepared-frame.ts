@@ -3,14 +3,14 @@ import type { WebSocket } from 'ws';
 /** A text frame that is encoded once and written to many sockets. */
 export class PreparedFrame {
   readonly text: string;
-  #encoded: Buffer[] | undefined;
+  #encoded: Buffer | undefined;
 
   constructor(text: string) {
     this.text = text;
   }
 
   /** Bytes on the wire, without mask, as a server sends them. */
-  get encoded(): Buffer[] {
+  get encoded(): Buffer {
     this.#encoded ??= encode(Buffer.from(this.text));
     return this.#encoded;
   }
@@ -21,11 +21,15 @@ interface Sender {
   sendFrame(frame: Buffer[], sent: (error?: Error) => void): void;
 }
 
-/** Writes the frame without encoding it again, where this version of ws lets us, and as text elsewhere. */
-export function writeFrame(socket: WebSocket, frame: PreparedFrame, sent: (error?: Error) => void): void {
+/**
+ * Writes frames by one write and without encoding them again, where this version of ws lets us, and one by one as text
+ * elsewhere. `sent` is called when the last of them is out.
+ */
+export function writeFrames(socket: WebSocket, frames: readonly PreparedFrame[], sent: (error?: Error) => void): void {
   const sender = senderOf(socket);
-  if (sender === undefined) socket.send(frame.text, sent);
-  else sender.sendFrame(frame.encoded, sent);
+  if (sender === undefined) for (const frame of frames) socket.send(frame.text, sent);
+  else if (frames.length === 1 && frames[0] !== undefined) sender.sendFrame([frames[0].encoded], sent);
+  else sender.sendFrame([Buffer.concat(frames.map((frame) => frame.encoded))], sent);
 }
 
 function senderOf(socket: WebSocket): Sender | undefined {
@@ -37,7 +41,7 @@ function senderOf(socket: WebSocket): Sender | undefined {
 }
 
 /** One unfragmented, unmasked text frame (RFC 6455, section 5.2). */
-function encode(payload: Buffer): Buffer[] {
+function encode(payload: Buffer): Buffer {
   const { length } = payload;
   const head = Buffer.alloc(length < 126 ? 2 : length < 65_536 ? 4 : 10);
   head[0] = 0x81;
@@ -49,5 +53,5 @@ function encode(payload: Buffer): Buffer[] {
     head[1] = 127;
     head.writeBigUInt64BE(BigInt(length), 2);
   }
-  return [Buffer.concat([head, payload])];
+  return Buffer.concat([head, payload]);
 }

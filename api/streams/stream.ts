@@ -9,6 +9,7 @@ import type { SubjectKind } from '../endpoint.ts';
 import type { RouteName } from '../permissions.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import type { Channel } from './channel.ts';
+import type { LogHub } from './log-hub.ts';
 
 /** What a stream may use. */
 export interface StreamContext extends Services {
@@ -18,6 +19,7 @@ export interface StreamContext extends Services {
   principal: Principal;
   access: Access;
   feed: ChangeFeed;
+  hub: LogHub;
 }
 
 /** What a stream gets: the object that its path points at, its query, and the channel that it writes to. */

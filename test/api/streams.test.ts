@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { LogChunk, LogLine } from '../../agent-protocol/logs.ts';
-import type { StreamParams } from '../../agent-protocol/messages.ts';
 import { keys } from '../../store/keys.ts';
+import { uuidv5 } from '../../store/uuid.ts';
+import { agentLog } from '../harness/agent-log.ts';
+import type { AgentLog } from '../harness/agent-log.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { openFrames, Refusal } from '../harness/frames.ts';
@@ -59,28 +60,6 @@ async function agentIsThere(): Promise<void> {
   await world.settled();
 }
 
-const aLine = (seq: number, message = `line ${seq}`): LogLine => ({
-  seq,
-  timestamp: '2026-01-01T00:00:00.000Z',
-  stream: 'stdout',
-  level: 'info',
-  message,
-  instance_id: 'i',
-});
-
-/** An agent that sends these chunks and then waits, unless a chunk says that it was the last one. */
-function following(...chunks: LogChunk[]): { asked: StreamParams[] } {
-  const asked: StreamParams[] = [];
-  world.agents.follow = async function* (_server, params, signal) {
-    asked.push(params);
-    const after = params.follow.after_seq ?? 0;
-    for (const chunk of chunks) yield { ...chunk, lines: chunk.lines.filter(({ seq }) => seq > after) };
-    if (chunks.at(-1)?.end === true) return;
-    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-  };
-  return { asked };
-}
-
 describe('a stream', () => {
   it('is refused before the upgrade, in the envelope, to whoever may not read it', async () => {
     const user = await world.user();
@@ -122,7 +101,7 @@ describe('a stream', () => {
   });
 
   it('ends when its reader is disabled, loses the role, or what it is of goes', async () => {
-    following();
+    agentLog(world.agents);
     await agentIsThere();
     const admin = await world.user('admin');
     const other = await world.user('admin');
@@ -168,110 +147,120 @@ describe('a stream', () => {
 });
 
 describe('logs of an application', () => {
-  it('are told line by line, with what was lost', async () => {
-    const { asked } = following({ lines: [aLine(1), aLine(2)] }, { lines: [aLine(9)], dropped: 6 });
+  let log: AgentLog;
+  beforeEach(async () => {
+    log = agentLog(world.agents);
     await agentIsThere();
-    const frames = await open(`/applications/${app}/logs`, owner, '&tail=10&level=info');
+  });
+
+  it('are told line by line, the last ones first and then live', async () => {
+    log.add('one', 'two', 'three');
+    const frames = await open(`/applications/${app}/logs`, owner, '&tail=2&level=info');
     expect(await frames.next('ready')).toEqual({ type: 'ready', cursor: null });
     expect(await frames.next('log')).toEqual({
       type: 'log',
-      message: 'line 1',
-      timestamp: '2026-01-01T00:00:00.000Z',
+      message: 'two',
+      timestamp: '2026-01-01T00:00:00.002Z',
       stream: 'stdout',
       level: 'info',
-      seq: 1,
-      cursor: '1',
+      seq: 2,
+      cursor: '2',
       source: { kind: 'application', id: app, name: 'web', instance_id: 'i' },
     });
-    expect(await frames.next('gap')).toEqual({ type: 'gap', dropped: 6 });
-    expect(asked[0]?.follow).toMatchObject({ workload_id: app, tail: 10, levels: ['info'] });
+    expect(await frames.next('log')).toMatchObject({ seq: 3 });
+    log.add('four');
+    expect(await frames.next('log')).toMatchObject({ seq: 4, message: 'four' });
+    expect(log.reads[0]).toMatchObject({ workload_id: app, tail: 2, levels: ['info'] });
   });
 
-  it('go on after the last line when the agent comes back', async () => {
-    let session = 0;
-    const asked: (number | undefined)[] = [];
-    world.agents.follow = async function* (_server, { follow }) {
-      asked.push(follow.after_seq);
-      session += 1;
-      yield { lines: [aLine(session * 10)] };
-    };
-    await agentIsThere();
+  it('begin with live ones where none of the stored are asked for, and keep to the filter', async () => {
+    log.add('stored');
+    const frames = await open(`/applications/${app}/logs`, owner, '&tail=0&search=NEEDLE');
+    await frames.next('ready');
+    await expect.poll(() => log.reads.length).toBeGreaterThan(0);
+    log.add('hay', 'a needle', 'hay');
+    expect(await frames.next('log')).toMatchObject({ message: 'a needle', seq: 3 });
+    expect(frames.all).toHaveLength(2);
+  });
+
+  it('go on after the last line when the agent comes back, with what came meanwhile', async () => {
+    log.add('one');
     const frames = await open(`/applications/${app}/logs`);
-    expect(await frames.next('log')).toMatchObject({ seq: 10 });
+    expect(await frames.next('log')).toMatchObject({ message: 'one' });
     await world.store.txn({ if: [], then: [{ delete: keys.agent('default', place.server) }] });
+    log.cut();
+    log.add('two', 'three');
     await agentIsThere();
-    expect(await frames.next('log')).toMatchObject({ seq: 20 });
-    expect(asked.slice(0, 2)).toEqual([undefined, 10]);
+    expect([await frames.next('log'), await frames.next('log')].map((it) => it['seq'])).toEqual([2, 3]);
+    log.add('four');
+    expect(await frames.next('log')).toMatchObject({ seq: 4 });
   });
 
   it('resume after a cursor', async () => {
-    const { asked } = following({ lines: [aLine(1), aLine(2), aLine(3)] });
-    await agentIsThere();
+    log.add('one', 'two', 'three');
     const frames = await open(`/applications/${app}/logs`, owner, '&cursor=2');
     expect(await frames.next('ready')).toMatchObject({ cursor: '2' });
     expect(await frames.next('log')).toMatchObject({ seq: 3 });
-    expect(asked[0]?.follow.after_seq).toBe(2);
     expect((await refusal(`/default/ws/applications/${app}/logs?cursor=x&token=${owner.token}`)).status).toBe(400);
   });
 
   it('carry colours and nothing else that moves a terminal', async () => {
-    following({ lines: [aLine(1, 'a\u001b[31mred\u001b[0m\u001b]0;title\u0007\u001b[2J\u0000\tb\u009b')] });
-    await agentIsThere();
+    log.add('a\u001b[31mred\u001b[0m\u001b]0;title\u0007\u001b[2J\u0000\tb\u009b');
     const frames = await open(`/applications/${app}/logs`);
     expect((await frames.next('log'))['message']).toBe('a\u001b[31mred\u001b[0m]0;title[2J\tb');
   });
 
-  it('stop the agent while their reader does not read', async () => {
-    let sent = 0;
-    world.agents.follow = async function* () {
-      for (;;) {
-        sent += 1;
-        yield { lines: Array.from({ length: 100 }, (_, n) => aLine(sent * 100 + n, 'x'.repeat(1000))) };
-      }
-    };
-    await agentIsThere();
-    const frames = await open(`/applications/${app}/logs`);
-    frames.socket.pause();
-    let before = -1;
-    await expect
-      .poll(
-        () => {
-          const stands = sent === before;
-          before = sent;
-          return stands;
-        },
-        { interval: 200, timeout: 10_000 },
-      )
-      .toBe(true);
-    const standing = sent;
-    frames.socket.resume();
-    await expect.poll(() => sent).toBeGreaterThan(standing);
+  it('come by one stream of the agent for any number of readers', async () => {
+    const readers = await Promise.all(Array.from({ length: 12 }, () => open(`/applications/${app}/logs`)));
+    for (const frames of readers) await frames.next('ready');
+    log.add('one');
+    for (const frames of readers) expect(await frames.next('log')).toMatchObject({ message: 'one' });
+    expect(log.open).toBe(1);
+    for (const frames of readers) await frames[Symbol.asyncDispose]();
+    await expect.poll(() => log.open).toBe(0);
+  });
+
+  it('reach each reader whole, once and in order, however slowly some read', async () => {
+    const [quick, slow] = [await open(`/applications/${app}/logs`), await open(`/applications/${app}/logs`)];
+    await slow.next('ready');
+    slow.socket.pause();
+    const count = 30_000;
+    for (let n = 0; n < count / 500; n += 1) {
+      log.add(...Array.from({ length: 500 }, () => 'x'.repeat(500)));
+      await new Promise((resolve) => void setImmediate(resolve));
+    }
+    const numbers = (frames: Frames) => frames.all.filter(({ type }) => type === 'log').map(({ seq }) => seq);
+    await expect.poll(() => numbers(quick).length, { timeout: 20_000 }).toBe(count);
+    slow.socket.resume();
+    await expect.poll(() => numbers(slow).length, { timeout: 20_000 }).toBe(count);
+    const all = Array.from({ length: count }, (_, n) => n + 1);
+    expect(numbers(quick)).toEqual(all);
+    expect(numbers(slow)).toEqual(all);
   });
 });
 
 describe('logs of a deployment', () => {
-  it('replay from the first line, tell the status, and end with it', async () => {
+  it('replay from the first line, tell the status, and end with the last line', async () => {
     const deployment = (await owner.post(`/applications/${app}/deploy`)).data.id;
-    const { asked } = following({ lines: [aLine(1)] });
-    world.agents.answer = (_, params) => {
-      if (params.method !== 'logs.read') throw new Error('Only logs are asked for');
-      return params.query.after_seq === 1
-        ? { lines: [aLine(2)], next_seq: 2, truncated: false }
-        : { lines: [aLine(3)], truncated: false };
-    };
+    const log = agentLog(world.agents, uuidv5(deployment, 'build'));
+    await agentIsThere();
     const frames = await open(`/deployments/${deployment}/logs`);
     expect(await frames.next('ready')).toEqual({ type: 'ready', cursor: '0' });
     expect(await frames.next('status')).toEqual({ type: 'status', status: 'queued' });
     await world.observe('deployment', deployment, { phase: 'building' });
     expect(await frames.next('status')).toEqual({ type: 'status', status: 'building' });
+    log.add('one');
     expect(await frames.next('log')).toMatchObject({ seq: 1, source: { kind: 'deployment', id: deployment } });
+    log.add('two', 'three');
     await world.observe('deployment', deployment, { phase: 'failed', error: { code: 'x', message: 'y' } });
     expect(await frames.next('status')).toEqual({ type: 'status', status: 'failed' });
     expect(await frames.next('log')).toMatchObject({ seq: 2 });
     expect(await frames.next('log')).toMatchObject({ seq: 3 });
     expect(await frames.next('end')).toEqual({ type: 'end', reason: 'failed' });
     expect(await frames.closed).toMatchObject({ code: 1000 });
-    expect(asked[0]?.follow).toMatchObject({ after_seq: 0 });
+    const again = await open(`/deployments/${deployment}/logs`);
+    expect([await again.next('log'), await again.next('log'), await again.next('log')]).toHaveLength(3);
+    expect(await again.next('end')).toEqual({ type: 'end', reason: 'failed' });
   });
 
   it('end at once for one that has ended, also while the agent is away', async () => {

@@ -46,14 +46,14 @@ export async function openFrames(address: string, headers: Record<string, string
     all,
     closed: closed.promise,
     async next(type) {
-      const deadline = AbortSignal.timeout(5000);
-      const late = new Promise<never>((_, reject) =>
-        deadline.addEventListener('abort', () => reject(new Error(`No ${type} frame came: ${JSON.stringify(all)}`))),
-      );
+      const late = Promise.withResolvers<never>();
+      late.promise.catch(() => undefined); // it is late only while somebody waits
+      const timer = setTimeout(() => late.reject(new Error(`No ${type} frame came: ${JSON.stringify(all)}`)), 5000);
+      using _ = { [Symbol.dispose]: () => clearTimeout(timer) };
       for (;;) {
         const at = untaken.findIndex((frame) => frame['type'] === type);
         if (at !== -1) return untaken.splice(at, 1)[0]!;
-        await Promise.race([wake.promise, late]);
+        await Promise.race([wake.promise, late.promise]);
         wake = Promise.withResolvers();
       }
     },

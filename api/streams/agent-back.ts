@@ -1,0 +1,29 @@
+import { wait } from '../../store/clock.ts';
+import type { Clock } from '../../store/clock.ts';
+import { keys } from '../../store/keys.ts';
+import type { Mirror } from '../../store/mirror.ts';
+import { untilClosed } from './until-closed.ts';
+
+/** An agent that is there and has just refused or ended something is asked again after that time. */
+const retryMs = 2000;
+
+/** Waits for a new session of a server's agent, or a while where it has one. Never rejects. */
+export async function agentBack(
+  { mirror, clock }: { mirror: Mirror; clock: Clock },
+  tenant: string,
+  server: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const key = keys.agent(tenant, server);
+  const back = new AbortController();
+  const unsubscribe = mirror.subscribeKeys((change) => {
+    if (change.key === key && change.after !== undefined) back.abort();
+  });
+  const either = AbortSignal.any([signal, back.signal]);
+  try {
+    if (mirror.key(key) === undefined) await untilClosed(either);
+    else await wait(clock, retryMs, either).catch(() => undefined);
+  } finally {
+    unsubscribe();
+  }
+}
