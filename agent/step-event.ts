@@ -13,6 +13,8 @@ const changes: Partial<Record<Drift, string>> = {
   network: 'The container was taken off its network from outside and is replaced',
 };
 
+const removed = drift('ContainerRemoved', 'The container was removed from outside and is made again');
+
 /**
  * What a step tells of what happened before it. Pure. `kept` is the container that stood for the assignment when it was
  * last looked at; `told` has the containers of whose change was told already.
@@ -26,14 +28,14 @@ export function stepEvent(
   const { desired, actual, memory } = world;
   if (desired === undefined || action.do === 'wait') return undefined;
   const [first] = actual;
-  if (first === undefined)
-    return kept === undefined
-      ? undefined
-      : drift('ContainerRemoved', 'The container was removed from outside and is made again');
+  if (first === undefined) return kept === undefined ? undefined : removed;
   const why = driftOf(desired, first, memory);
   if (why !== undefined) {
+    if (told.has(first.container.id)) return undefined;
+    // Seen while the engine is still about to remove it.
+    if (why === 'dead') return first.container.id === kept ? removed : undefined;
     const text = changes[why];
-    return text === undefined || told.has(first.container.id) ? undefined : drift('ContainerChanged', text);
+    return text === undefined ? undefined : drift('ContainerChanged', text);
   }
   if (action.do === 'unpause') return drift('ContainerPaused', 'The container was paused from outside and goes on');
   return action.do === 'start' && first.container.state === 'exited' ? exitEvent(world) : undefined;

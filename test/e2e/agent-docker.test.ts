@@ -136,6 +136,7 @@ describe('an agent on a real engine', () => {
 
     expect(await engine('DELETE', `/containers/${first.id}?force=1`)).toBe(204);
     const second = await isReady(item, first.id);
+    expect(agent.backend.report(item.id)?.events?.items.map(({ reason }) => reason)).toContain('ContainerRemoved');
 
     expect(await engine('POST', `/containers/${second.id}/stop?t=1`)).toBe(204);
     await until('started again', () => Promise.resolve((agent.backend.report(item.id)?.restarts ?? 0) >= 1));
