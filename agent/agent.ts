@@ -32,8 +32,8 @@ import { Results } from './results.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
 
 export interface AgentOptions {
-  /** Base address of the control plane with its tenant. Without one, the agent keeps to the set on its disk. */
-  controlPlane?: string;
+  /** Base addresses of the control plane's replicas with the tenant. Without any, the agent keeps to the set on its disk. */
+  controlPlane?: readonly [string, ...string[]];
   /** Opens a connection to it in place of TCP or TLS. */
   dial?: () => Duplex;
   /** Needed once: afterwards the identity in the data directory serves. */
@@ -191,7 +191,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       if (options.controlPlane === undefined || stop.signal.aborted) return;
       await connect(
         {
-          url: options.controlPlane,
+          urls: options.controlPlane,
           ...(options.dial !== undefined && { dial: options.dial }),
           identity,
           machine: await readMachine(server),

@@ -13,8 +13,11 @@ import type { Identity } from './identity.ts';
 import type { Machine } from './machine.ts';
 
 export interface ConnectOptions {
-  /** Of the control plane with the tenant's segment, `http:` or `https:`: `https://example.org/acme`. */
-  url: string;
+  /**
+   * Of the control plane's replicas with the tenant's segment, `http:` or `https:`: `https://example.org/acme`. At least
+   * one; each attempt takes the next.
+   */
+  urls: readonly [string, ...string[]];
   /** Opens the connection in place of TCP or TLS to the address. */
   dial?: () => Duplex;
   identity: Identity;
@@ -51,10 +54,12 @@ export async function connect(options: ConnectOptions, signal: AbortSignal): Pro
   const { clock, log, random } = options;
   const isOver = (): boolean => signal.aborted;
   let failures = 0;
+  let turn = 0;
   while (!isOver()) {
     const begun = clock.monotonic();
+    const url = options.urls[turn++ % options.urls.length] ?? options.urls[0];
     // oxlint-disable-next-line no-await-in-loop -- one connection after the other
-    const end = await connectOnce(options, signal);
+    const end = await connectOnce(options, url, signal);
     if (isOver()) return;
     failures = clock.monotonic() - begun > limits.healthyMs ? 0 : failures + 1;
     const waitMs = delay(end, failures, random);
@@ -107,10 +112,10 @@ function tell(log: Logger, end: AgentEnd, waitMs: number): void {
   }
 }
 
-function connectOnce(options: ConnectOptions, signal: AbortSignal): Promise<AgentEnd> {
+function connectOnce(options: ConnectOptions, url: string, signal: AbortSignal): Promise<AgentEnd> {
   const { identity, machine, runtime, backend, clock, log } = options;
   return new Promise((resolve) => {
-    const socket = new WebSocket(connectUrl(options.url), subprotocol, {
+    const socket = new WebSocket(connectUrl(url), subprotocol, {
       perMessageDeflate: false,
       maxPayload: maxControlFrameBytes,
       handshakeTimeout: limits.handshakeMs,

@@ -4,8 +4,8 @@ const List = z.string().transform((text) => text.split(',').filter((it) => it !=
 
 /** Everything that an agent can be told. Each is a flag, and `SETPOINT_…` in the environment. */
 export const AgentConfig = z.object({
-  /** Base address of the control plane with its tenant, for example `https://setpoint.example.com/default`. */
-  server: z.url(),
+  /** Base address of the control plane with its tenant, `https://setpoint.example.com/default`; several: its replicas. */
+  server: List.pipe(z.tuple([z.url()], z.url())),
   /** Needed once; afterwards the agent has its own identity. */
   token: z.string().optional(),
   data: z.string().default('/var/lib/setpoint/agent'),

@@ -35,7 +35,12 @@ program
 program
   .command('agent')
   .description('run the agent of one server')
-  .addOption(flag('--server <url>', 'address of the control plane with its tenant: https://HOST/TENANT'))
+  .addOption(
+    flag(
+      '--server <url>',
+      'address of the control plane with its tenant: https://HOST/TENANT; several, with commas, are its replicas',
+    ),
+  )
   .addOption(flag('--token <token>', 'join token, needed at the first start only'))
   .addOption(flag('--data <dir>', 'identity, desired set and logs (/var/lib/setpoint/agent)'))
   .addOption(flag('--runtime <name>', 'docker, or mock for trying things out (docker)'))

@@ -20,8 +20,8 @@ export default defineConfig({
           include: name === 'unit' ? ['test/**/*.test.ts'] : [testsOf(name)],
           exclude: name === 'unit' ? folders.map(testsOf) : [],
           pool: 'forks',
-          maxWorkers: onMachine ? 1 : Math.max(2, availableParallelism()),
-          fileParallelism: !onMachine,
+          maxWorkers: name === 'long' ? 1 : Math.max(2, availableParallelism()),
+          fileParallelism: name !== 'long',
           // What tests on the machine do is wait: for builds, for ten quiet seconds.
           maxConcurrency: onMachine ? 24 : 5,
           testTimeout: onMachine ? 180_000 : 30_000,

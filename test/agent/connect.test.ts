@@ -57,23 +57,23 @@ describe('the wait before the next attempt', () => {
 });
 
 describe('a connection', () => {
-  it('is tried again and again until it is told to stop, and no attempt is left over', async () => {
+  it('is tried again and again, one replica after the other, until it is told to stop, and no attempt is left over', async () => {
     const clock = new FakeClock();
     const socket = new WebSocketServer({ port: 0, host: '127.0.0.1' });
     await once(socket, 'listening');
     const { port } = socket.address() as AddressInfo;
     let attempts = 0;
-    let path: string | undefined;
+    const paths: (string | undefined)[] = [];
     socket.on('connection', (peer, request) => {
       attempts++;
-      path = request.url;
+      paths.push(request.url);
       peer.terminate();
     });
     const stop = new AbortController();
     const server = randomUUID();
     const running = connect(
       {
-        url: `http://127.0.0.1:${port}/acme/`,
+        urls: [`http://127.0.0.1:${port}/acme/`, `http://127.0.0.1:${port}/replica`],
         identity: await openIdentity(folder, makeJoinToken(server, randomBytes(32))),
         machine: await readMachine('fallback'),
         agentVersion: '1',
@@ -90,7 +90,8 @@ describe('a connection', () => {
       await settle();
       await clock.advance(1000 * 2 ** (n - 1));
     }
-    expect(path).toBe('/acme/agent/v1/connect');
+    const [first, second] = ['/acme/agent/v1/connect', '/replica/agent/v1/connect'];
+    expect(paths).toEqual([first, second, first, second]);
     stop.abort();
     await running;
     socket.close();

@@ -37,20 +37,32 @@ describe.each(['sqlite', 'etcd'] as const)('processes that die on %s', (store) =
   const answers = async (port: number): Promise<boolean> => (await fetch(`http://127.0.0.1:${port}/env/MADE`)).ok;
   const startedAt = (id: string): Promise<string> => docker('inspect', '--format', '{{.State.StartedAt}}', id);
 
-  it('a control plane killed in the middle of a deployment finishes it', async () => {
-    const plane = town.replicas[0]!.program;
-    for (const afterMs of [10, 150, 400, 900]) {
+  /** Deployments that began at different times, so that whoever is killed now is killed at every stage at once. */
+  async function underWay(): Promise<{ app: ApiObject; deployment: ApiObject; port: number }[]> {
+    const started: { app: ApiObject; deployment: ApiObject; port: number }[] = [];
+    for (const pauseMs of [900, 600, 350, 150, 40]) {
       const port = await freePort();
       const app = await create(port);
-      const deployment = await town.deploy(app.id);
-      await delay(afterMs); // the instant of the kill is the point of the test
-      await plane.restart();
-      await town.ready();
-      await town.deployment(deployment.id, 'succeeded', 90_000);
+      started.push({ app, port, deployment: await town.deploy(app.id) });
+      await delay(pauseMs); // what is told apart is how far each of them has come
+    }
+    return started;
+  }
+
+  async function allEndWell(started: Awaited<ReturnType<typeof underWay>>): Promise<void> {
+    await Promise.all(started.map((it) => town.deployment(it.deployment.id, 'succeeded', 120_000)));
+    for (const { app, port } of started) {
       expect(await answers(port)).toBe(true);
       expect(await instancesOf(app.id)).toHaveLength(1);
     }
-  }, 300_000);
+  }
+
+  it('a control plane killed in the middle of deployments finishes them', async () => {
+    const started = await underWay();
+    await town.replicas[0]!.program.restart();
+    await town.ready();
+    await allEndWell(started);
+  }, 240_000);
 
   it('workloads serve and are repaired while the control plane is down, and nothing restarts when it returns', async () => {
     const port = await freePort();
@@ -84,18 +96,11 @@ describe.each(['sqlite', 'etcd'] as const)('processes that die on %s', (store) =
     expect(await startedAt(container!)).toBe(since);
   }, 240_000);
 
-  it('an agent killed at any step adopts what it made and makes no twin', async () => {
-    for (const afterMs of [50, 250, 500, 1000]) {
-      const port = await freePort();
-      const app = await create(port);
-      const deployment = await town.deploy(app.id);
-      await delay(afterMs); // the instant of the kill is the point of the test
-      await town.agent.restart();
-      await town.deployment(deployment.id, 'succeeded', 120_000);
-      expect(await instancesOf(app.id)).toHaveLength(1);
-      expect(await answers(port)).toBe(true);
-    }
-  }, 400_000);
+  it('an agent killed in the middle of deployments adopts what it made and makes no twin', async () => {
+    const started = await underWay();
+    await town.agent.restart();
+    await allEndWell(started);
+  }, 240_000);
 
   it('an agent that is gone makes the server offline and the application unknown within 45 seconds, and truth returns with it', async () => {
     const port = await freePort();

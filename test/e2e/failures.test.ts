@@ -26,7 +26,7 @@ describe.concurrent.each(['sqlite', 'etcd'] as const)('a deployment that cannot 
     hanging = await git.hanging();
     town = await Installation.start({
       store,
-      serverFlags: ['--rollout-deadline-seconds', '30', '--build-deadline-seconds', '30'],
+      serverFlags: ['--rollout-deadline-seconds', '45', '--build-deadline-seconds', '30'],
     });
   });
   afterAll(async () => {

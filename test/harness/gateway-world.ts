@@ -180,7 +180,7 @@ export class GatewayWorld implements AsyncDisposable {
     const stop = new AbortController();
     const running = connect(
       {
-        url: `${replica.url}/${tenant}`,
+        urls: [`${replica.url}/${tenant}`],
         identity,
         machine: { machineId: options.machineId ?? 'machine', bootId: options.bootId ?? 'boot' },
         agentVersion: '1.2.3',

@@ -90,7 +90,7 @@ export class Installation implements AsyncDisposable {
     this.server = await this.client.object('PUT', `/api/v1/servers/${created.id}`, { direct_ports_enabled: true });
     const flags = [
       '--server',
-      `${url}/default`,
+      this.replicas.map((it) => `${it.url}/default`).join(','),
       '--token',
       String(created['join_token']),
       '--data',

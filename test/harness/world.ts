@@ -1,0 +1,426 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import type { Logger } from 'pino';
+import { Registry } from 'prom-client';
+import type { Agent } from '../../agent/agent.ts';
+import { startAgent } from '../../agent/agent.ts';
+import { MockPorts } from '../../agent/ports/mock-ports.ts';
+import type { PortPublisher } from '../../agent/publication.ts';
+import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
+import { mockProber, mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
+import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
+import { createServiceKey, hashServiceKey } from '../../api/auth/service-key.ts';
+import { startReplica } from '../../cli/replica.ts';
+import type { RunningReplica } from '../../cli/replica.ts';
+import { openRepository } from '../../store/repo.ts';
+import type { Repository } from '../../store/repo.ts';
+import { openKeyring } from '../../store/seal.ts';
+import type { Resealer, Sealer, Unsealer } from '../../store/seal.ts';
+import { openSqlite } from '../../store/sqlite/open.ts';
+import type { Store } from '../../store/store.ts';
+import { createTenant } from '../../store/tenants.ts';
+import { commit } from '../../store/unit.ts';
+import { FakeClock } from './fake-clock.ts';
+import { FaultyStore } from './faulty-store.ts';
+import { idle } from './idle.ts';
+import { MemoryNetwork } from './memory-network.ts';
+import { Mortal } from './mortal.ts';
+import { seeded } from './seeded.ts';
+import type { Seeded } from './seeded.ts';
+
+export const tenant = 'default';
+
+/** A process of the control plane: one replica. */
+export interface Plane {
+  readonly process: Mortal;
+  /** Absent while it starts. */
+  replica: RunningReplica | undefined;
+}
+
+/** A server: its engine and its disk outlive the agent. */
+export interface Machine {
+  readonly server: string;
+  readonly engine: MockEngine;
+  readonly ports: PortPublisher;
+  readonly folder: string;
+  readonly joinToken: string;
+  process: Mortal | undefined;
+  agent: Agent | undefined;
+}
+
+export interface Answer {
+  status: number;
+  data: ReturnType<typeof JSON.parse>;
+}
+
+type Keyring = Sealer & Unsealer & Resealer;
+
+const logLevel = process.env['TEST_LOG'] ?? 'silent';
+/** Files in memory: what is simulated is the loss of processes, not of disks. */
+const folders = '/dev/shm';
+
+/**
+ * The whole product in one process: a store, replicas of the control plane and agents of servers that are real but for
+ * their clock, their randomness, their container engine and their network, all of which are in memory. Processes can be
+ * killed and started again. The same seed gives the same run.
+ */
+export class World implements AsyncDisposable {
+  readonly clock = new FakeClock('2030-01-01T00:00:00.000Z', idle);
+  readonly random: Seeded;
+  /** What everybody works on; its transactions are counted. */
+  readonly store: FaultyStore;
+  /** Reads past the faults and past the processes. */
+  readonly repo: Repository;
+  readonly planes: Plane[] = [];
+  readonly machines: Machine[] = [];
+  /** Lines that were logged as errors. */
+  readonly faults: string[] = [];
+  /** Whether leases of a dead process run out, as those of a store elsewhere do, or end with it, as the embedded one's. */
+  leasesOutlive = true;
+  /** Called after each change of an engine. */
+  watchEngines: (() => void) | undefined;
+  readonly #network = new MemoryNetwork();
+  readonly #keyring: Keyring;
+  readonly #folder: string;
+  readonly #cleanup: AsyncDisposableStack;
+  readonly #log: Logger;
+  readonly #key: string;
+  #starting: Promise<void>[] = [];
+  readonly #dead: { process: Mortal; agent: Agent | undefined }[] = [];
+  #requests = 0;
+
+  private constructor(
+    seed: number,
+    parts: { sqlite: Store; keyring: Keyring; folder: string; cleanup: AsyncDisposableStack },
+  ) {
+    this.random = seeded(seed);
+    this.store = new FaultyStore(parts.sqlite);
+    this.repo = openRepository(parts.sqlite, tenant, this.clock);
+    this.#keyring = parts.keyring;
+    this.#folder = parts.folder;
+    this.#cleanup = parts.cleanup;
+    this.#key = createServiceKey(this.random);
+    this.#log = pino(
+      { level: logLevel === 'silent' ? 'error' : logLevel, timestamp: () => `,"time":${this.clock.monotonic()}` },
+      {
+        write: (line: string) => {
+          if (logLevel !== 'silent') process.stdout.write(line);
+          if (JSON.parse(line).level >= 50) this.faults.push(line);
+        },
+      },
+    );
+  }
+
+  /** A store with one user; no process runs yet. */
+  static async create(seed: number): Promise<World> {
+    const cleanup = new AsyncDisposableStack();
+    const folder = await mkdtemp(join(folders, 'setpoint-sim-')).catch(() => mkdtemp(join(tmpdir(), 'setpoint-sim-')));
+    cleanup.defer(() => rm(folder, { recursive: true, force: true }));
+    const late: { clock?: FakeClock } = {};
+    const sqlite = cleanup.use(
+      await openSqlite({
+        path: ':memory:',
+        clock: {
+          now: () => late.clock?.now() ?? new Date(0),
+          monotonic: () => late.clock?.monotonic() ?? 0,
+          timer: (ms, fn) => late.clock?.timer(ms, fn) ?? (() => undefined),
+        },
+      }),
+    );
+    const keyring = await openKeyring({ path: join(folder, 'keys.json'), store: sqlite });
+    const world = new World(seed, { sqlite, keyring, folder, cleanup });
+    late.clock = world.clock;
+    await createTenant(sqlite, tenant, world.clock);
+    await world.#createUser();
+    return world;
+  }
+
+  /** The replica that leads, if one does. */
+  get leader(): RunningReplica | undefined {
+    return this.planes.find(({ process, replica }) => !process.isDead && replica?.controllers.isLeader === true)
+      ?.replica;
+  }
+
+  /** Starts a replica; it is there after the next turn of the clock. */
+  startPlane(options: { store?: Store } = {}): Plane {
+    const process = new Mortal();
+    const plane: Plane = { process, replica: undefined };
+    this.planes.push(plane);
+    const clock = process.clock(this.clock);
+    const random = this.random.fork();
+    const start = async (): Promise<void> => {
+      const replica = await startReplica({
+        store: process.store(options.store ?? this.store, this.clock, (ttlMs) => (this.leasesOutlive ? ttlMs : 0)),
+        keyring: this.#keyring,
+        clock,
+        random,
+        uniform: random.uniform,
+        log: this.#log,
+        registry: new Registry(),
+        replica: { id: random.id(), url: 'http://replica.test', version: '1.2.3' },
+        publicUrl: 'http://setpoint.test',
+        trustedProxies: [],
+        buildDeadlineMs: 600_000,
+        rolloutDeadlineMs: 120_000,
+        strict: true,
+      });
+      plane.replica = replica;
+      this.#network.attach(replica.server);
+      process.death.addEventListener('abort', () => this.#network.detach(replica.server));
+    };
+    this.#starting.push(this.#supervise(process, start, () => this.startPlane(options)));
+    return plane;
+  }
+
+  /** The process ends at this instant, without a word to anybody. */
+  killPlane(plane: Plane): void {
+    plane.process.kill();
+    this.planes.splice(this.planes.indexOf(plane), 1);
+    if (plane.replica !== undefined) this.#network.cut(plane.replica.server);
+  }
+
+  /** Adds a server with its agent and waits until it is active. */
+  async addServer(name: string, fields: object = {}): Promise<Machine> {
+    const { data } = await this.must('POST', '/servers', { name, ...fields });
+    const engine = new MockEngine(this.clock);
+    const machine: Machine = {
+      server: data.id,
+      engine,
+      ports: new MockPorts().publisher(),
+      folder: join(this.#folder, data.id),
+      joinToken: data.join_token,
+      process: undefined,
+      agent: undefined,
+    };
+    this.machines.push(machine);
+    this.startAgent(machine);
+    await this.until(`server ${name} is active`, async () => {
+      const it = await this.repo.get('server', data.id);
+      return it?.observed?.phase === 'active';
+    });
+    return machine;
+  }
+
+  startAgent(machine: Machine): void {
+    const process = new Mortal();
+    machine.process = process;
+    const start = async (): Promise<void> => {
+      const agent = await startAgent({
+        controlPlane: [`http://setpoint.test/${tenant}`],
+        dial: () => this.#network.dial(process.death),
+        joinToken: machine.joinToken,
+        dataDir: machine.folder,
+        runtime: process.reach(this.#watched(mockRuntime(machine.engine))),
+        ports: process.reach(machine.ports),
+        prober: process.reach(mockProber(machine.engine)),
+        build: (item, line, signal) => build(machine, item.spec.image, line, signal),
+        gitHead: () => Promise.resolve('c'.repeat(40)),
+        disk: () => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 }),
+        logBytes: 1024 ** 3,
+        version: '1.2.3',
+        clock: process.clock(this.clock),
+        random: this.random.fork().uniform,
+        log: this.#log.child({ part: 'agent' }),
+      });
+      if (process.isDead) this.#dead.push({ process, agent });
+      else machine.agent = agent;
+    };
+    this.#starting.push(this.#supervise(process, start, () => this.startAgent(machine)));
+  }
+
+  /** The process ends at this instant; containers run on. */
+  killAgent(machine: Machine): void {
+    const { process, agent } = machine;
+    process?.kill();
+    if (process !== undefined) this.#dead.push({ process, agent });
+    machine.process = undefined;
+    machine.agent = undefined;
+  }
+
+  /**
+   * Asks the API as a user's script does: a request without an answer, or one answered that the service is not
+   * available, is sent again with the same key.
+   */
+  async call(method: string, path: string, body?: unknown): Promise<Answer> {
+    const key = `request-${(this.#requests += 1)}`;
+    for (let attempt = 1; ; attempt += 1) {
+      const answer = await this.drive(this.#send(method, path, body, key)).catch(() => undefined);
+      const isGone = method === 'DELETE' && attempt > 1 && answer?.status === 404;
+      if (isGone) return { status: 204, data: undefined };
+      if (answer !== undefined && answer.status < 500 && answer.status !== 429) return answer;
+      if (attempt === 100) throw new Error(`Got no answer: ${method} ${path} ${answer?.status}`);
+      await this.pass(500);
+    }
+  }
+
+  /** @throws Error if the answer is no success. */
+  async must(method: string, path: string, body?: unknown): Promise<Answer> {
+    const answer = await this.call(method, path, body);
+    if (answer.status >= 400)
+      throw new Error(`${method} ${path} was answered ${answer.status}: ${JSON.stringify(answer.data)}`);
+    return answer;
+  }
+
+  /** Lets time pass until the promise settles. */
+  async drive<T>(promise: Promise<T>): Promise<T> {
+    let settled = false;
+    const mark = (): void => void (settled = true);
+    promise.then(mark, mark);
+    const isSettled = (): boolean => settled;
+    const end = this.clock.monotonic() + 600_000;
+    await idle();
+    while (!isSettled()) {
+      if (this.clock.monotonic() > end) throw new Error('Did not end within ten minutes');
+      await this.clock.step(1000);
+    }
+    return promise;
+  }
+
+  /** Lets so much time pass. */
+  async pass(ms: number): Promise<void> {
+    await this.clock.advance(ms);
+  }
+
+  /** Lets time pass until the condition holds: at most `mostMs`, ten minutes unless told. */
+  async until(what: string, condition: () => boolean | Promise<boolean>, mostMs = 600_000): Promise<void> {
+    const end = this.clock.monotonic() + mostMs;
+    for (;;) {
+      await idle();
+      if (await condition()) return;
+      if (this.clock.monotonic() > end) throw new Error(`Did not happen within ${mostMs} ms: ${what}`);
+      await this.clock.step(1000);
+    }
+  }
+
+  /** Lets time pass until nobody has asked for a transaction for `quietMs`. */
+  async rest(quietMs = 15_000): Promise<void> {
+    let seen = this.store.transactions;
+    let since = this.clock.monotonic();
+    await this.until('nobody writes any more', () => {
+      if (this.store.transactions !== seen) {
+        seen = this.store.transactions;
+        since = this.clock.monotonic();
+      }
+      return this.clock.monotonic() - since >= quietMs;
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const plane of [...this.planes]) this.killPlane(plane);
+    for (const machine of this.machines) this.killAgent(machine);
+    await idle();
+    for (const { process } of this.#dead) process.bury();
+    await idle();
+    await Promise.all(this.#dead.map(({ agent }) => agent?.[Symbol.asyncDispose]()));
+    await this.#cleanup.disposeAsync();
+  }
+
+  /** A process that cannot start is started again, as a supervisor does. */
+  async #supervise(process: Mortal, start: () => Promise<void>, again: () => void): Promise<void> {
+    try {
+      await start();
+    } catch (error) {
+      if (process.isDead) return;
+      this.#log.warn({ err: error }, 'A process did not start');
+      process.kill();
+      const at = this.planes.findIndex((plane) => plane.process === process);
+      if (at >= 0) this.planes.splice(at, 1);
+      this.clock.timer(1000, again);
+    }
+  }
+
+  #watched(runtime: ContainerRuntime): ContainerRuntime {
+    const changes = new Set<string>(['create', 'start', 'stop', 'remove']);
+    return new Proxy(runtime, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value !== 'function' || !changes.has(String(name))) return value;
+        return async (...args: unknown[]) => {
+          try {
+            return await Reflect.apply(value, target, args);
+          } finally {
+            this.watchEngines?.();
+          }
+        };
+      },
+    });
+  }
+
+  #send(method: string, path: string, body: unknown, key: string): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const outgoing = request(
+        {
+          method,
+          host: 'setpoint.test',
+          path: `/${tenant}/api/v1${path}`,
+          createConnection: () => this.#network.dial(),
+          headers: {
+            'x-service-key': this.#key,
+            'idempotency-key': key,
+            connection: 'close',
+            ...(body !== undefined && { 'content-type': 'application/json' }),
+          },
+        },
+        (incoming) => {
+          const parts: Buffer[] = [];
+          incoming.on('data', (part: Buffer) => parts.push(part));
+          incoming.on('error', reject);
+          incoming.on('end', () => {
+            const text = Buffer.concat(parts).toString('utf8');
+            const parsed = text === '' ? undefined : JSON.parse(text);
+            resolve({ status: incoming.statusCode ?? 0, data: parsed?.data ?? parsed });
+          });
+        },
+      );
+      outgoing.on('error', reject);
+      outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+    });
+  }
+
+  async #createUser(): Promise<void> {
+    const unit = this.repo.begin();
+    const user = unit.create('user', this.random.id(), {
+      email: 'user@example.test',
+      first_name: '',
+      last_name: '',
+      role: 'superadmin',
+      must_reset_password: false,
+      two_factor_enabled: false,
+      disabled: false,
+    });
+    unit.create('service_key', this.random.id(), {
+      user_id: user.meta.id,
+      name: 'script',
+      prefix: this.#key.slice(0, 8),
+      hash: hashServiceKey(this.#key),
+      scopes: ['admin'],
+    });
+    await commit(unit);
+  }
+}
+
+/** A build that takes three seconds and depends on nothing but the tag of its image. */
+async function build(
+  { engine }: Machine,
+  image: string,
+  line: (text: string) => void,
+  signal: AbortSignal,
+): Promise<{ image: string; digest: string; commit: string; commitMessage: string }> {
+  const built = await engine.build(
+    {
+      context: (async function* () {
+        yield Buffer.from(image.slice(image.lastIndexOf(':')));
+      })(),
+      dockerfile: 'Dockerfile',
+      tag: image,
+      buildArgs: {},
+      labels: {},
+    },
+    line,
+    signal,
+  );
+  return { image: built.id, digest: built.digest, commit: 'c'.repeat(40), commitMessage: 'Change' };
+}
