@@ -35,16 +35,24 @@ export class Readiness {
   readonly #clock: Clock;
   readonly #prober: Prober;
   readonly #changed: () => void;
+  readonly #suspected: () => void;
   #subject: Subject | undefined;
   #health: Health = unready;
   #looked = false;
   #watch: AbortController | undefined;
   #cancelTimer: () => void = () => undefined;
 
-  constructor(deps: { clock: Clock; prober: Prober; changed: () => void }) {
+  constructor(deps: {
+    clock: Clock;
+    prober: Prober;
+    changed: () => void;
+    /** A ready process did not answer: there may be more to see than that. */
+    suspected: () => void;
+  }) {
     this.#clock = deps.clock;
     this.#prober = deps.prober;
     this.#changed = deps.changed;
+    this.#suspected = deps.suspected;
   }
 
   get health(): Health {
@@ -106,6 +114,7 @@ export class Readiness {
       } else {
         failures += 1;
         failedBefore = true;
+        if (readySince !== undefined) this.#suspected();
         if (readySince === undefined || failures >= failuresUntilUnready) {
           readySince = undefined;
           this.#unready(problem, subject, now);

@@ -84,10 +84,8 @@ export class ServiceWorker {
     this.#readiness = new Readiness({
       clock: deps.clock,
       prober: deps.prober,
-      changed: () => {
-        if (!this.#readiness.health.ready) this.#suspect();
-        this.wake();
-      },
+      changed: () => this.wake(),
+      suspected: () => this.#suspect(),
     });
   }
 
