@@ -15,9 +15,12 @@ export class FakeClock implements Clock {
   #wall: number;
   #order = 0;
   readonly #timers = new Set<Timer>();
+  readonly #rest: () => Promise<void>;
 
-  constructor(start = '2030-01-01T00:00:00.000Z') {
+  /** `rest` lets everything run that waits for no time. */
+  constructor(start = '2030-01-01T00:00:00.000Z', rest: () => Promise<void> = settle) {
     this.#wall = Date.parse(start);
+    this.#rest = rest;
   }
 
   now(): Date {
@@ -41,21 +44,31 @@ export class FakeClock implements Clock {
 
   /** Moves both times by `ms`, firing what becomes due on the way. */
   async advance(ms: number): Promise<void> {
-    await settle();
+    await this.#rest();
     const end = this.#monotonic + ms;
-    for (let next = this.#next(end); next !== undefined; next = this.#next(end)) {
-      this.#timers.delete(next);
-      this.#moveTo(next.due);
-      next.fn();
-      await settle();
-    }
+    for (let next = this.#next(end); next !== undefined; next = this.#next(end)) await this.#fire(next);
     this.#moveTo(end);
-    await settle();
+    await this.#rest();
+  }
+
+  /** Moves to the next timer and fires it; without one within `mostMs`, moves by so much. */
+  async step(mostMs: number): Promise<void> {
+    await this.#rest();
+    const next = this.#next(this.#monotonic + mostMs);
+    if (next === undefined) this.#moveTo(this.#monotonic + mostMs);
+    else await this.#fire(next);
   }
 
   /** Moves the wall clock alone, as an operator or NTP does. */
   jump(ms: number): void {
     this.#wall += ms;
+  }
+
+  async #fire(timer: Timer): Promise<void> {
+    this.#timers.delete(timer);
+    this.#moveTo(timer.due);
+    timer.fn();
+    await this.#rest();
   }
 
   #moveTo(monotonic: number): void {

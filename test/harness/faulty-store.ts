@@ -1,6 +1,6 @@
 import { unavailable } from '../../store/errors.ts';
 import type { Revision } from '../../store/revision.ts';
-import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, Txn, TxnResult } from '../../store/store.ts';
+import type { Batch, Entry, Guard, KeyRange, Lease, ListOptions, Page, Store, Txn, TxnResult } from '../../store/store.ts';
 
 /**
  * What happens to one transaction: it fails before it commits, it commits and its answer is lost, or it commits and a
@@ -12,6 +12,8 @@ export type Fault = 'fail-before-commit' | 'lose-answer' | ((committed: TxnResul
 export class FaultyStore implements Store {
   readonly #store: Store;
   readonly #faults = new Map<number, Fault>();
+  /** Guards that did not hold, in the order of the transactions. */
+  readonly failedGuards: Guard[] = [];
   #transactions = 0;
 
   constructor(store: Store) {
@@ -39,6 +41,7 @@ export class FaultyStore implements Store {
     const fault = this.#faults.get(k);
     if (fault === 'fail-before-commit') throw unavailable(`transaction ${k} was chosen to fail`);
     const result = await this.#store.txn(txn);
+    if (!result.committed) this.failedGuards.push(...result.failed.map(({ guard }) => guard));
     if (fault === 'lose-answer') throw unavailable(`the answer to transaction ${k} was chosen to be lost`);
     if (fault !== undefined) await fault(result);
     return result;

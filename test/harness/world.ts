@@ -15,6 +15,7 @@ import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
 import { createServiceKey, hashServiceKey } from '../../api/auth/service-key.ts';
 import { startReplica } from '../../cli/replica.ts';
 import type { RunningReplica } from '../../cli/replica.ts';
+import { keys } from '../../store/keys.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Repository } from '../../store/repo.ts';
 import { openKeyring } from '../../store/seal.ts';
@@ -138,10 +139,15 @@ export class World implements AsyncDisposable {
     return world;
   }
 
-  /** The replica that leads, if one does. */
-  get leader(): RunningReplica | undefined {
-    return this.planes.find(({ process, replica }) => !process.isDead && replica?.controllers.isLeader === true)
-      ?.replica;
+  /** The replica that leads, or believes so. */
+  get leading(): Plane | undefined {
+    return this.planes.find(({ replica }) => replica?.controllers.isLeader === true);
+  }
+
+  /** Transactions of leaders whose term was over. */
+  get fenced(): number {
+    const key = keys.leader('controllers');
+    return this.store.failedGuards.filter((guard) => guard.key === key && guard.is === 'at').length;
   }
 
   /** Starts a replica; it is there after the next turn of the clock. */

@@ -1,0 +1,259 @@
+import type { ImageScript } from '../../agent/runtime/mock/script.ts';
+import type { DeploymentPhase } from '../../store/kinds/application.ts';
+import type { Machine, World } from '../harness/world.ts';
+
+/** What a user does, from a world that was prepared for it to a world at rest. */
+export interface Scenario {
+  name: string;
+  /** Not disturbed. */
+  prepare(world: World): Promise<Place>;
+  run(world: World, place: Place): Promise<void>;
+  /** So many instances answer at every instant of the run. */
+  answering?: number;
+  /** So many instances of an application run at most at any instant. */
+  running: number;
+}
+
+/** Where a scenario happens. */
+export interface Place {
+  machine: Machine;
+  project: string;
+  /** The application, if one was made. */
+  app: string;
+}
+
+const images: Record<string, ImageScript> = {
+  'web:1': { runs: { listenAfterMs: 2000 }, pullTakesMs: 1000 },
+  'web:2': { runs: { listenAfterMs: 2000 }, pullTakesMs: 1000 },
+  'web:crashes': { runs: { runForMs: 500, exitCode: 1, listenAfterMs: 1000 } },
+};
+
+async function place(world: World): Promise<Place> {
+  world.startPlane();
+  await world.until('somebody leads', () => world.leading !== undefined);
+  const machine = await world.addServer('one', { direct_ports_enabled: true });
+  for (const [name, script] of Object.entries(images)) machine.engine.addImage(name, script);
+  const { data } = await world.must('POST', '/projects', { name: 'shop' });
+  return { machine, project: data.id, app: '' };
+}
+
+async function create(world: World, { machine, project }: Place, fields: object = {}): Promise<string> {
+  const { data } = await world.must('POST', '/applications', {
+    project_id: project,
+    server_id: machine.server,
+    name: 'web',
+    source_type: 'image',
+    image_url: 'web:1',
+    exposed_port: 8080,
+    healthcheck_path: '/health',
+    env: { COLOUR: 'red' },
+    ...fields,
+  });
+  return data.id;
+}
+
+async function deploy(world: World, app: string): Promise<string> {
+  const { data } = await world.must('POST', `/applications/${app}/deploy`);
+  return data.id;
+}
+
+async function ended(world: World, deployment: string, phase: DeploymentPhase): Promise<void> {
+  await world.until(`deployment is ${phase}`, async () => {
+    const it = await world.repo.get('deployment', deployment);
+    return it?.observed?.phase === phase;
+  });
+}
+
+async function deployed(world: World, app: string): Promise<void> {
+  await ended(world, await deploy(world, app), 'succeeded');
+}
+
+async function ready(world: World, app: string, replicas: number): Promise<void> {
+  await world.until(`${replicas} instances are ready`, async () => {
+    const it = await world.repo.get('application', app);
+    return it?.observed?.ready_replicas === replicas && it.observed.phase === (replicas > 0 ? 'running' : 'stopped');
+  });
+}
+
+async function gone(world: World, kind: 'application' | 'project', id: string): Promise<void> {
+  await world.until(`${kind} is gone`, async () => (await world.repo.get(kind, id)) === undefined);
+}
+
+/** An application that runs, with so many replicas. */
+function running(replicas: number): Scenario['prepare'] {
+  return async (world) => {
+    const at = await place(world);
+    const app = await create(world, at, { replicas });
+    await deployed(world, app);
+    await world.rest();
+    return { ...at, app };
+  };
+}
+
+export const scenarios: readonly Scenario[] = [
+  {
+    name: 'create and deploy',
+    running: 1,
+    prepare: place,
+    async run(world, at) {
+      await deployed(world, await create(world, at));
+    },
+  },
+  {
+    name: 'build and deploy',
+    running: 1,
+    prepare: place,
+    async run(world, at) {
+      const app = await create(world, at, {
+        source_type: 'git',
+        image_url: undefined,
+        repository_url: 'https://git.test/shop.git',
+        branch: 'main',
+        dockerfile_path: 'Dockerfile',
+      });
+      await deployed(world, app);
+    },
+  },
+  {
+    name: 'deploy what crashes and return',
+    running: 3,
+    answering: 2,
+    prepare: running(2),
+    async run(world, { app }) {
+      await world.must('PUT', `/applications/${app}`, { image_url: 'web:crashes' });
+      await ended(world, await deploy(world, app), 'failed');
+      await ready(world, app, 2);
+    },
+  },
+  {
+    name: 'deploy what is nowhere and return',
+    running: 2,
+    answering: 1,
+    prepare: running(1),
+    async run(world, { app }) {
+      await world.must('PUT', `/applications/${app}`, { image_url: 'web:nowhere' });
+      await ended(world, await deploy(world, app), 'failed');
+      await ready(world, app, 1);
+    },
+  },
+  {
+    name: 'deploy anew and roll back',
+    running: 3,
+    answering: 2,
+    prepare: running(2),
+    async run(world, { app }) {
+      await world.must('PUT', `/applications/${app}`, { image_url: 'web:2' });
+      await deployed(world, app);
+      const { data } = await world.must('POST', `/applications/${app}/rollback`);
+      await ended(world, data.id, 'succeeded');
+      await ready(world, app, 2);
+    },
+  },
+  {
+    name: 'scale up and down',
+    running: 4,
+    answering: 1,
+    prepare: running(1),
+    async run(world, { app }) {
+      await world.must('POST', `/applications/${app}/scale`, { replicas: 3 });
+      await ready(world, app, 3);
+      await world.must('POST', `/applications/${app}/scale`, { replicas: 2 });
+      await ready(world, app, 2);
+    },
+  },
+  {
+    name: 'stop and start',
+    running: 2,
+    prepare: running(2),
+    async run(world, { app }) {
+      await world.must('POST', `/applications/${app}/stop`);
+      await ready(world, app, 0);
+      await world.must('POST', `/applications/${app}/start`);
+      await ready(world, app, 2);
+    },
+  },
+  {
+    name: 'restart',
+    running: 3,
+    answering: 1,
+    prepare: running(2),
+    async run(world, { app, machine }) {
+      const before = new Set(machine.engine.containers.map(startedAt));
+      await world.must('POST', `/applications/${app}/restart`);
+      await world.until('both were restarted', () => machine.engine.containers.every((it) => !before.has(startedAt(it))));
+      await ready(world, app, 2);
+    },
+  },
+  {
+    name: 'change the environment',
+    running: 3,
+    answering: 2,
+    prepare: running(2),
+    async run(world, { app }) {
+      await world.must('PUT', `/applications/${app}/env`, { env: { COLOUR: 'blue' } });
+      await world.until('the change was rolled out', async () => {
+        const it = await world.repo.get('application', app);
+        return it?.observed?.current_deployment_id === it?.desired.deployment_id;
+      });
+      await ready(world, app, 2);
+    },
+  },
+  {
+    name: 'deploy twice at once',
+    running: 2,
+    answering: 1,
+    prepare: running(1),
+    async run(world, { app }) {
+      await world.must('PUT', `/applications/${app}`, { image_url: 'web:crashes' });
+      await deploy(world, app);
+      await world.must('PUT', `/applications/${app}`, { image_url: 'web:2' });
+      await deployed(world, app);
+      await ready(world, app, 1);
+    },
+  },
+  {
+    name: 'delete an application',
+    running: 2,
+    prepare: running(2),
+    async run(world, { app }) {
+      await world.must('DELETE', `/applications/${app}`);
+      await gone(world, 'application', app);
+    },
+  },
+  {
+    name: 'delete a project with what is in it',
+    running: 2,
+    async prepare(world) {
+      const at = await running(2)(world);
+      const other = await create(world, at, { name: 'jobs', exposed_port: undefined, healthcheck_path: undefined });
+      await deployed(world, other);
+      await world.rest();
+      return at;
+    },
+    async run(world, { project }) {
+      await world.must('DELETE', `/projects/${project}`);
+      await gone(world, 'project', project);
+    },
+  },
+  {
+    name: 'lose a server and get it back',
+    running: 2,
+    answering: 1,
+    prepare: running(1),
+    async run(world, { app, machine }) {
+      world.killAgent(machine);
+      await world.until('its application is in error', async () => {
+        const it = await world.repo.get('application', app);
+        return it?.observed?.phase === 'error';
+      });
+      await world.must('POST', `/applications/${app}/scale`, { replicas: 2 });
+      await world.pass(5000);
+      world.startAgent(machine);
+      await ready(world, app, 2);
+    },
+  },
+];
+
+function startedAt(container: { detail(): { startedAt: string } }): string {
+  return container.detail().startedAt;
+}
