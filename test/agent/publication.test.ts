@@ -56,13 +56,13 @@ test('nothing changes before every instance was looked at', async () => {
   await quiet();
   expect(applied).toEqual([]);
   publication.offer('b', { workload: 'w', port: 80, backend: backend(2) });
-  publication.release();
+  void publication.release();
   await quiet();
   expect(applied).toEqual([[[80, [backend(1), backend(2)]]]]);
 });
 
 test('the first workload that asks for a port has it, also after a restart, until it asks no more', async () => {
-  publication.release();
+  void publication.release();
   publication.offer('a', { workload: 'first', port: 80, backend: undefined });
   await quiet();
   publication.offer('b', { workload: 'second', port: 80, backend: backend(2) });
@@ -73,7 +73,7 @@ test('the first workload that asks for a port has it, also after a restart, unti
   publication = await open();
   publication.offer('b', { workload: 'second', port: 80, backend: backend(2) });
   publication.offer('a', { workload: 'first', port: 80, backend: backend(1) });
-  publication.release();
+  void publication.release();
   await quiet();
   expect(applied.at(-1)).toEqual([[80, [backend(1)]]]);
   publication.retract('a');
@@ -84,7 +84,7 @@ test('the first workload that asks for a port has it, also after a restart, unti
 });
 
 test('a withdrawal resolves once no port leads to the instance', async () => {
-  publication.release();
+  void publication.release();
   publication.offer('a', { workload: 'w', port: 80, backend: backend(1) });
   publication.offer('b', { workload: 'w', port: 80, backend: backend(2) });
   await quiet();
@@ -95,7 +95,7 @@ test('a withdrawal resolves once no port leads to the instance', async () => {
 });
 
 test('what cannot be published is told and tried again; what is published is looked after', async () => {
-  publication.release();
+  void publication.release();
   broken = true;
   publication.offer('a', { workload: 'w', port: 80, backend: backend(1) });
   await quiet();
@@ -115,7 +115,7 @@ test('a damaged file of claims is as good as none', async () => {
   await publication[Symbol.asyncDispose]();
   await writeFile(join(dir, 'ports.json'), '{"80');
   publication = await open();
-  publication.release();
+  void publication.release();
   publication.offer('a', { workload: 'w', port: 80, backend: backend(1) });
   await quiet();
   expect(publication.isPublished('a')).toBe(true);
