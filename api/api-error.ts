@@ -77,6 +77,11 @@ export function tooMany(message: string, retryAfter: number): ApiError {
   return new ApiError('TOO_MANY_REQUESTS', message, { retryAfter });
 }
 
+/** A bug: what went wrong is in the log and not in the answer. */
+export function unexpected(): ApiError {
+  return new ApiError('INTERNAL_ERROR', 'Unexpected error');
+}
+
 export function serviceUnavailable(message: string, cause?: unknown): ApiError {
   return new ApiError('SERVICE_UNAVAILABLE', message, { cause, retryAfter: 1 });
 }

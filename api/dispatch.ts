@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { keys } from '../store/keys.ts';
-import { ApiError, badRequest, notFound, serviceUnavailable, unauthorized } from './api-error.ts';
+import { badRequest, notFound, serviceUnavailable, tooMany, unauthorized, unexpected } from './api-error.ts';
 import { authenticate } from './auth/authenticate.ts';
 import { principalId } from './auth/principal.ts';
 import type { Principal } from './auth/principal.ts';
@@ -21,8 +21,8 @@ import { toApiError } from './to-api-error.ts';
 export interface Dispatching {
   services: Services & { pageCache: PageCache };
   match(method: string, path: string): Match | undefined;
-  rateLimit(key: string): Quota | undefined;
-  heavyRateLimit(key: string): Quota | undefined;
+  rateLimit: (key: string) => Quota | undefined;
+  heavyRateLimit: (key: string) => Quota | undefined;
   answered(request: AnsweredRequest): void;
 }
 
@@ -123,10 +123,15 @@ async function answer(
   });
 }
 
+/** @throws ApiError TOO_MANY_REQUESTS */
 function takeToken(deps: Dispatching, { route: { endpoint } }: Match, key: string, progress: Progress): void {
-  const quota = deps.rateLimit(key);
-  if (quota !== undefined) progress.quota = quota;
-  if (!endpoint.list && endpoint.heavy === true) deps.heavyRateLimit(key);
+  const isHeavy = !endpoint.list && endpoint.heavy === true;
+  for (const limit of isHeavy ? [deps.rateLimit, deps.heavyRateLimit] : [deps.rateLimit]) {
+    const quota = limit(key);
+    if (quota === undefined) continue;
+    progress.quota = quota;
+    if (quota.retryAfter !== undefined) throw tooMany('Too many requests', quota.retryAfter);
+  }
 }
 
 function split(url: string): { path: string; search: string } {
@@ -156,7 +161,7 @@ function sendError(
   common: Headers,
 ): { status: number } {
   const known = toApiError(error);
-  const told = known ?? new ApiError('INTERNAL_ERROR', 'Unexpected error');
+  const told = known ?? unexpected();
   if (known === undefined) log.error({ err: error, request: info.id }, 'request failed');
   else if (told.status === 503) log.warn({ err: error, request: info.id }, 'request refused');
   if (response.headersSent) {
@@ -165,7 +170,6 @@ function sendError(
   }
   const headers = { ...common };
   if (told.retryAfter !== undefined) headers['retry-after'] = told.retryAfter;
-  if (told.code === 'TOO_MANY_REQUESTS') headers['ratelimit-remaining'] ??= 0;
   if (told.code === 'UNAUTHORIZED') headers['www-authenticate'] = 'Bearer';
   sendBody(response, told.status, headers, errorBody(told, info.id));
   return { status: told.status };

@@ -18,14 +18,16 @@ export function createFreshness(
   let next: Promise<void> | undefined;
 
   const catchUp = async (): Promise<void> => {
-    const revision = await store.revision();
-    if (mirror.applied >= revision) return;
     const patience = new AbortController();
-    const cancel = clock.timer(patienceMs, () =>
-      patience.abort(serviceUnavailable('The state of this replica is behind the store')),
-    );
+    const late = Promise.withResolvers<never>();
+    const cancel = clock.timer(patienceMs, () => {
+      const error = serviceUnavailable('The store does not answer, or this replica is behind it');
+      patience.abort(error);
+      late.reject(error);
+    });
     try {
-      await mirror.reached(revision, patience.signal);
+      const revision = await Promise.race([store.revision(), late.promise]);
+      if (mirror.applied < revision) await mirror.reached(revision, patience.signal);
     } finally {
       cancel();
     }

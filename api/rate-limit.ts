@@ -1,5 +1,4 @@
 import type { Clock } from '../store/clock.ts';
-import { tooMany } from './api-error.ts';
 import type { Limit } from './config.ts';
 
 /** What a client is told about its limit, in the form of the `RateLimit-*` headers. */
@@ -8,6 +7,8 @@ export interface Quota {
   remaining: number;
   /** Seconds until the bucket is full. */
   reset: number;
+  /** Seconds until there is a token again; present if there was none. */
+  retryAfter?: number;
 }
 
 interface Bucket {
@@ -19,8 +20,6 @@ const maxBuckets = 50_000;
 
 /**
  * A token bucket per key, in memory. Takes a token and tells what is left; `undefined` if the limit is switched off.
- *
- * @throws ApiError TOO_MANY_REQUESTS when there is none.
  */
 export function createRateLimit(limit: Limit, clock: Clock): (key: string) => Quota | undefined {
   const buckets = new Map<string, Bucket>();
@@ -51,12 +50,13 @@ export function createRateLimit(limit: Limit, clock: Clock): (key: string) => Qu
   return (key) => {
     if (limit.perMinute === 0) return undefined;
     const bucket = refilled(key, clock.monotonic());
-    if (bucket.tokens < 1) throw tooMany('Too many requests', Math.ceil((1 - bucket.tokens) / perMs / 1000));
-    bucket.tokens -= 1;
+    const isEmpty = bucket.tokens < 1;
+    if (!isEmpty) bucket.tokens -= 1;
     return {
       limit: limit.perMinute,
       remaining: Math.floor(bucket.tokens),
       reset: Math.ceil((limit.burst - bucket.tokens) / perMs / 1000),
+      ...(isEmpty && { retryAfter: Math.max(1, Math.ceil((1 - bucket.tokens) / perMs / 1000)) }),
     };
   };
 }

@@ -1,11 +1,10 @@
-import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import express from 'express';
 import type { RequestHandler } from 'express';
 import { isUnavailable } from '../store/errors.ts';
 import { createTenant } from '../store/tenants.ts';
-import { badRequest, serviceUnavailable } from './api-error.ts';
+import { badRequest, serviceUnavailable, unexpected } from './api-error.ts';
 import { createKeyUse } from './auth/key-use.ts';
 import { createLoginThrottle } from './auth/login-throttle.ts';
 import { createPasswords } from './auth/passwords.ts';
@@ -15,6 +14,7 @@ import type { ApiDependencies, RequestInfo } from './context.ts';
 import { createDispatch } from './dispatch.ts';
 import { endpoints } from './endpoints.ts';
 import { createFreshness } from './freshness.ts';
+import { createHttpServer, drain } from './http-server.ts';
 import { createRequestLog } from './http-metrics.ts';
 import { forgetExpiredAnswers } from './idempotency.ts';
 import { createInTurn } from './in-turn.ts';
@@ -24,7 +24,7 @@ import { createRateLimit } from './rate-limit.ts';
 import { errorBody, securityHeaders, sendBody } from './respond.ts';
 import type { Headers } from './respond.ts';
 import { createRouter } from './router.ts';
-import { refuseUpgrade } from './streams/refuse-upgrade.ts';
+import { answerRaw } from './raw-answer.ts';
 import { OpenStreams } from './streams/open-streams.ts';
 import { streams } from './streams/streams.ts';
 import { createSystemPages, sendNoSuchPage } from './system-pages.ts';
@@ -37,15 +37,7 @@ export interface Api extends AsyncDisposable {
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
 }
 
-const limits = {
-  headersTimeout: 10_000,
-  requestTimeout: 60_000,
-  keepAliveTimeout: 65_000,
-  maxHeaderSize: 16 * 1024,
-  maxRequestsPerSocket: 1000,
-  forgetAnswersEveryMs: 3_600_000,
-  closeIdleEveryMs: 100,
-} as const;
+const forgetAnswersEveryMs = 3_600_000;
 
 /**
  * Builds the interface; the default tenant and the signing keys exist afterwards. `pages` answers what is neither under
@@ -81,13 +73,13 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
   const systemPage = createSystemPages({ ...deps, isDraining: () => isDraining });
   const describe = createDescription(deps);
 
-  const headersOf = (info: RequestInfo): Headers => ({
+  const anonymousHeaders = (): Headers => ({
     ...securityHeaders,
     'x-service-version': config.version,
-    'x-request-id': info.id,
     ...(config.publicUrl.startsWith('https:') && { 'strict-transport-security': 'max-age=31536000' }),
     ...(isDraining && { connection: 'close' }),
   });
+  const headersOf = (info: RequestInfo): Headers => ({ ...anonymousHeaders(), 'x-request-id': info.id });
   const answer = async (request: IncomingMessage, response: ServerResponse, next: () => void): Promise<void> => {
     const info = describe(request);
     const headers = headersOf(info);
@@ -109,9 +101,14 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   app.use(answer);
   if (deps.pages !== undefined) app.use(deps.pages);
-  app.use((_request, response) => sendNoSuchPage(response, {}, ''));
-  const server = createServer(limits, app);
-  server.maxRequestsPerSocket = limits.maxRequestsPerSocket;
+  app.use((_request, response) => sendNoSuchPage(response, {}, String(response.getHeader('x-request-id') ?? '')));
+  app.use((error: unknown, request: IncomingMessage, response: ServerResponse, _next: () => void) => {
+    const info = describe(request);
+    log.error({ err: error, request: info.id }, 'page failed');
+    if (response.headersSent) response.destroy();
+    else sendBody(response, 500, headersOf(info), errorBody(unexpected(), info.id));
+  });
+  const server = createHttpServer(app, () => ({ ...anonymousHeaders(), 'x-request-id': deps.random.id() }));
 
   building.adopt(forgetAnswers(deps), (end) => end());
   building.defer(() => drain(server, config.drainMs, clock));
@@ -125,7 +122,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     handleUpgrade(request, socket, head) {
       if (!/^\/[^/?]+\/ws\//.test(request.url ?? '')) return false;
       const info = describe(request);
-      if (isDraining) refuseUpgrade(socket, serviceUnavailable('This replica is closing'), info.id, headersOf(info));
+      if (isDraining) answerRaw(socket, serviceUnavailable('This replica is closing'), info.id, headersOf(info));
       else void streaming.upgrade(request, socket, head, info, headersOf(info));
       return true;
     },
@@ -159,7 +156,7 @@ function createDescription({ config, random }: ApiDependencies): (request: Incom
 function forgetAnswers(deps: ApiDependencies): () => void {
   let cancel = (): void => undefined;
   const again = (): void => {
-    cancel = deps.clock.timer(limits.forgetAnswersEveryMs, () => {
+    cancel = deps.clock.timer(forgetAnswersEveryMs, () => {
       forgetExpiredAnswers(deps)
         .catch((error: unknown) => {
           if (!isUnavailable(error)) deps.log.error({ err: error }, 'cannot forget expired answers');
@@ -169,20 +166,4 @@ function forgetAnswers(deps: ApiDependencies): () => void {
   };
   again();
   return () => cancel();
-}
-
-/** No new connections; each of the others is closed when it is idle, or when time is up. */
-async function drain(server: Server, patienceMs: number, clock: ApiDependencies['clock']): Promise<void> {
-  if (!server.listening) return;
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  let cancel = (): void => undefined;
-  const closeIdle = (): void => {
-    server.closeIdleConnections();
-    cancel = clock.timer(limits.closeIdleEveryMs, closeIdle);
-  };
-  closeIdle();
-  const cancelLast = clock.timer(patienceMs, () => server.closeAllConnections());
-  await closed;
-  cancel();
-  cancelLast();
 }

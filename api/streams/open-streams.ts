@@ -5,7 +5,7 @@ import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
 import { keys } from '../../store/keys.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { ApiError, badRequest, forbidden, notFound, serviceUnavailable, unauthorized } from '../api-error.ts';
+import { badRequest, forbidden, notFound, serviceUnavailable, unauthorized, unexpected } from '../api-error.ts';
 import { authenticate, byToken } from '../auth/authenticate.ts';
 import { authorize } from '../authorize.ts';
 import type { Access, Place } from '../authorize.ts';
@@ -22,7 +22,7 @@ import { ChangeFeed } from './change-feed.ts';
 import { Channel } from './channel.ts';
 import { closeCode } from './close-code.ts';
 import { LogHub } from './log-hub.ts';
-import { refuseUpgrade } from './refuse-upgrade.ts';
+import { answerRaw } from '../raw-answer.ts';
 import type { Stream, StreamContext } from './stream.ts';
 
 const maxPayload = 64 * 1024;
@@ -105,7 +105,7 @@ export class OpenStreams implements Disposable {
     } catch (error) {
       const known = toApiError(error);
       if (known === undefined) this.#services.log.error({ err: error, request: info.id }, 'stream failed to open');
-      refuseUpgrade(socket, known ?? new ApiError('INTERNAL_ERROR', 'Unexpected error'), info.id, headers);
+      answerRaw(socket, known ?? unexpected(), info.id, headers);
     }
   }
 

@@ -1,11 +1,11 @@
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { ApiError } from '../api-error.ts';
-import { errorBody } from '../respond.ts';
-import type { Headers } from '../respond.ts';
+import type { ApiError } from './api-error.ts';
+import { errorBody } from './respond.ts';
+import type { Headers } from './respond.ts';
 
-/** Answers a request for a WebSocket with an error in the envelope instead, and ends the connection. */
-export function refuseUpgrade(socket: Duplex, error: ApiError, requestId: string, headers: Headers): void {
+/** Answers on a bare socket, in the envelope, and ends the connection: to a request for a WebSocket, or to what is no request. */
+export function answerRaw(socket: Duplex, error: ApiError, requestId: string, headers: Headers): void {
   const body = errorBody(error, requestId);
   const lines = Object.entries({
     ...headers,

@@ -1,0 +1,53 @@
+import { createServer } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
+import type { Clock } from '../store/clock.ts';
+import { badRequest } from './api-error.ts';
+import { answerRaw } from './raw-answer.ts';
+import type { Headers } from './respond.ts';
+
+const limits = {
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  keepAliveTimeout: 65_000,
+  maxHeaderSize: 16 * 1024,
+} as const;
+const maxRequestsPerSocket = 1000;
+const closeIdleEveryMs = 100;
+
+/** A server whose clients can neither stall nor flood it. `headers` go with answers to what is not even HTTP. */
+export function createHttpServer(
+  listener: RequestListener,
+  headers: () => Headers & { 'x-request-id': string },
+): Server {
+  const server = createServer(
+    // whoever asks for another protocol than a WebSocket gets HTTP
+    { ...limits, shouldUpgradeCallback: (request) => request.headers.upgrade?.toLowerCase() === 'websocket' },
+    listener,
+  );
+  server.maxRequestsPerSocket = maxRequestsPerSocket;
+  server.on('clientError', (_error, socket) => {
+    if (!socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const own = headers();
+    answerRaw(socket, badRequest('Request is not valid HTTP, too long or too slow'), own['x-request-id'], own);
+  });
+  return server;
+}
+
+/** No new connections; each of the others is closed when it is idle, or when time is up. */
+export async function drain(server: Server, patienceMs: number, clock: Clock): Promise<void> {
+  if (!server.listening) return;
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  let cancel = (): void => undefined;
+  const closeIdle = (): void => {
+    server.closeIdleConnections();
+    cancel = clock.timer(closeIdleEveryMs, closeIdle);
+  };
+  closeIdle();
+  const cancelLast = clock.timer(patienceMs, () => server.closeAllConnections());
+  await closed;
+  cancel();
+  cancelLast();
+}
