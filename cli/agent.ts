@@ -8,6 +8,7 @@ import { CallError } from '../agent-protocol/call-error.ts';
 import { systemClock } from '../agent-protocol/clock.ts';
 import type { Agent } from '../agent/agent.ts';
 import { startAgent } from '../agent/agent.ts';
+import { holdExclusively } from '../agent/exclusive.ts';
 import { openIdentity } from '../agent/identity.ts';
 import { IptablesPublisher } from '../agent/ports/iptables-publisher.ts';
 import { MockPorts } from '../agent/ports/mock-ports.ts';
@@ -48,9 +49,11 @@ export function localRuntime(socketPath: string): ContainerRuntime & Disposable 
   return dockerRuntime({ socketPath, clock: systemClock, containers: defaultContainerLimits, builds });
 }
 
-/** @throws Error if there is neither an identity nor a join token, or the data directory cannot be used. */
+/** @throws Error if there is neither an identity nor a join token, or the data directory is used by another agent. */
 export async function startLocalAgent(config: AgentConfig, log: Logger): Promise<Agent> {
   await mkdir(config.data, { recursive: true, mode: 0o700 });
+  await using starting = new AsyncDisposableStack();
+  starting.use(await holdExclusively(config.data));
   const { serverId } = await openIdentity(config.data, config.token);
   const { runtime, ports, prober } = engineOf(config, serverId);
   const sources = git({
@@ -61,7 +64,7 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
     ...(config.sshConfig === undefined ? {} : { sshConfig: config.sshConfig }),
   });
   const folder = await openWorkFolder(join(config.data, 'work'));
-  return startAgent({
+  const agent = await startAgent({
     controlPlane: config.server,
     ...(config.token === undefined ? {} : { joinToken: config.token }),
     dataDir: config.data,
@@ -77,6 +80,9 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
     random: Math.random,
     log,
   });
+  starting.use(agent);
+  const running = starting.move();
+  return { ...agent, [Symbol.asyncDispose]: () => running.disposeAsync() };
 }
 
 function engineOf(

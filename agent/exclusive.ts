@@ -1,0 +1,29 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { realpath } from 'node:fs/promises';
+import { createServer } from 'node:net';
+
+/**
+ * Keeps other agents of this machine out of a data directory: two with one identity would replace each other's session
+ * and undo each other's work. Held by an address of the kernel, which goes with the process however it ends.
+ *
+ * @throws Error if another process holds it.
+ */
+export async function holdExclusively(folder: string): Promise<AsyncDisposable> {
+  const path = await realpath(folder);
+  const digest = createHash('sha256').update(path).digest('hex').slice(0, 32);
+  const holder = createServer((socket) => socket.destroy());
+  holder.listen(`\0setpoint-agent-${digest}`);
+  try {
+    await once(holder, 'listening');
+  } catch (error) {
+    throw new Error(`Another agent uses the data directory: ${path}`, { cause: error });
+  }
+  holder.unref();
+  return {
+    async [Symbol.asyncDispose]() {
+      holder.close();
+      await once(holder, 'close');
+    },
+  };
+}
