@@ -14,6 +14,10 @@ const limits = {
 const maxRequestsPerSocket = 1000;
 const closeIdleEveryMs = 100;
 
+/** Requests that are being answered. */
+const underWay = new WeakMap<Server, number>();
+const requestsOf = (server: Server): number => underWay.get(server) ?? 0;
+
 /** A server whose clients can neither stall nor flood it. `headers` go with answers to what is not even HTTP. */
 export function createHttpServer(
   listener: RequestListener,
@@ -25,6 +29,10 @@ export function createHttpServer(
     listener,
   );
   server.maxRequestsPerSocket = maxRequestsPerSocket;
+  server.on('request', (_request, response) => {
+    underWay.set(server, requestsOf(server) + 1);
+    response.once('close', () => underWay.set(server, requestsOf(server) - 1));
+  });
   server.on('clientError', (_error, socket) => {
     if (!socket.writable) {
       socket.destroy();
@@ -36,18 +44,17 @@ export function createHttpServer(
   return server;
 }
 
-/** No new connections; each of the others is closed when it is idle, or when time is up. */
+/**
+ * No new connections; each of the others is closed when it is idle, or when time is up. What was upgraded is not waited
+ * for: it belongs to whoever took it.
+ */
 export async function drain(server: Server, patienceMs: number, clock: Clock): Promise<void> {
   if (!server.listening) return;
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  let cancel = (): void => undefined;
-  const closeIdle = (): void => {
+  server.close();
+  const end = clock.monotonic() + patienceMs;
+  while (requestsOf(server) > 0 && clock.monotonic() < end) {
     server.closeIdleConnections();
-    cancel = clock.timer(closeIdleEveryMs, closeIdle);
-  };
-  closeIdle();
-  const cancelLast = clock.timer(patienceMs, () => server.closeAllConnections());
-  await closed;
-  cancel();
-  cancelLast();
+    await new Promise<void>((resolve) => clock.timer(closeIdleEveryMs, resolve));
+  }
+  server.closeAllConnections();
 }
