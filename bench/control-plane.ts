@@ -20,6 +20,13 @@ export interface BenchControlPlane extends AsyncDisposable {
   server: ApiObject;
 }
 
+/** Registers the first user; resolves with its token. */
+export async function logIn(url: string): Promise<string> {
+  const visitor = createClient({ server: url, tenant: 'default' });
+  await visitor.request('POST', '/api/v1/auth/register', { ...owner, first_name: 'Olive', last_name: 'Owner' });
+  return Login.parse(await visitor.request('POST', '/api/v1/auth/login', owner)).token;
+}
+
 /** `store`: a URL, or `file` for SQLite in the folder of the benchmark. */
 export async function startControlPlane(store: string): Promise<BenchControlPlane> {
   await using starting = new AsyncDisposableStack();
@@ -31,9 +38,7 @@ export async function startControlPlane(store: string): Promise<BenchControlPlan
   };
   const child = starting.use(await Child.start<ControlPlaneMethods>('control-plane', argument));
   const url = await child.call('url');
-  const visitor = createClient({ server: url, tenant: 'default' });
-  await visitor.request('POST', '/api/v1/auth/register', { ...owner, first_name: 'Olive', last_name: 'Owner' });
-  const { token } = Login.parse(await visitor.request('POST', '/api/v1/auth/login', owner));
+  const token = await logIn(url);
   const client = createClient({ server: url, tenant: 'default', token });
   const project = await client.object('POST', '/api/v1/projects', { name: 'bench' });
   const server = await client.object('POST', '/api/v1/servers', { name: 'one' });

@@ -1,7 +1,4 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,11 +8,11 @@ import { openRepository } from '../store/repo.ts';
 import { freePort } from '../test/harness/program.ts';
 import type { Bench } from './bench.ts';
 import { usageOf } from './process-figures.ts';
+import { startProcess, startServer } from './server-process.ts';
+import type { ServerProcess } from './server-process.ts';
 import { seedApplication, seedMany, seedProject } from './seed.ts';
 
-const setpoint = new URL('../cli/setpoint', import.meta.url).pathname;
 const bare = new URL('programs/http.ts', import.meta.url).pathname;
-const timeoutMs = 60_000;
 /** A start leaves garbage behind; what is left after that time is what is kept. */
 const idleMs = 3_000;
 
@@ -39,11 +36,13 @@ export const bench: Bench = {
               goal: { atMost: goalMs, of: 'ours' },
             },
           },
-          raw: async () => ({ ms: await startAndStop((port) => [process.execPath, bare, String(port)]) }),
+          raw: async () => ({
+            ms: await startAndStop((port) => startProcess([process.execPath, bare, String(port)], port)),
+          }),
           ours: async () => {
             const data = join(folder, `run-${objects}-${(runs += 1)}`);
             await cp(seeded, data, { recursive: true });
-            return { ms: await startAndStop((port) => serverArgv(port, data)) };
+            return { ms: await startAndStop((port) => startServer(port, data)) };
           },
         });
       }
@@ -63,10 +62,6 @@ export const bench: Bench = {
   },
 };
 
-function serverArgv(port: number, data: string): string[] {
-  return [setpoint, 'server', '--listen', `127.0.0.1:${port}`, '--data', data, '--log-level', 'error'];
-}
-
 /** Applications that were never deployed, as their controller leaves them. */
 async function seed(data: string, objects: number): Promise<void> {
   await mkdir(data, { recursive: true });
@@ -77,54 +72,18 @@ async function seed(data: string, objects: number): Promise<void> {
     await seedMany(repository, objects, (unit, n) => seedApplication(unit, place, n, { deployed: false }));
   }
   // the first start makes keys and observes everything: what is measured is a restart
-  await using server = await start((port) => serverArgv(port, data));
+  await using server = await startServer(await freePort(), data);
   await delay(objects > 0 ? 5_000 : 500);
   await server.stop();
 }
 
-async function startAndStop(argv: (port: number) => string[]): Promise<number> {
-  await using server = await start(argv);
+async function startAndStop(start: (port: number) => Promise<ServerProcess>): Promise<number> {
+  await using server = await start(await freePort());
   return server.ms;
 }
 
 async function idleMemory(data: string): Promise<number> {
-  await using server = await start((port) => serverArgv(port, data));
+  await using server = await startServer(await freePort(), data);
   await delay(idleMs);
   return (await usageOf(server.pid)).memoryMb;
-}
-
-interface Started extends AsyncDisposable {
-  pid: number;
-  /** From the start of the process to its first answer of 200. */
-  ms: number;
-  stop(): Promise<void>;
-}
-
-async function start(argv: (port: number) => string[]): Promise<Started> {
-  const port = await freePort();
-  const begun = performance.now();
-  const [program = '', ...rest] = argv(port);
-  const child = spawn(program, rest, { stdio: 'inherit' });
-  const stop = async (): Promise<void> => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const exited = once(child, 'exit');
-    child.kill('SIGTERM');
-    await exited;
-  };
-  while (!(await answers(port))) {
-    if (child.exitCode !== null || performance.now() - begun > timeoutMs) throw new Error('The server did not start');
-    await delay(1);
-  }
-  return { pid: child.pid ?? 0, ms: performance.now() - begun, stop, [Symbol.asyncDispose]: stop };
-}
-
-function answers(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const asked = request({ host: '127.0.0.1', port, path: '/readyz', agent: false }, (answer) => {
-      answer.resume();
-      resolve(answer.statusCode === 200);
-    });
-    asked.on('error', () => resolve(false));
-    asked.end();
-  });
 }
