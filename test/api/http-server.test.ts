@@ -24,5 +24,6 @@ it('closes without waiting for connections that somebody upgraded to another pro
   expect(socket.destroyed).toBe(false);
   expect(server.listening).toBe(false);
   client.destroy();
-  await once(socket, 'close');
+  socket.destroy();
+  await once(server, 'close');
 });
