@@ -1,6 +1,17 @@
 import { unavailable } from '../../store/errors.ts';
 import type { Revision } from '../../store/revision.ts';
-import type { Batch, Entry, Guard, KeyRange, Lease, ListOptions, Page, Store, Txn, TxnResult } from '../../store/store.ts';
+import type {
+  Batch,
+  Entry,
+  Guard,
+  KeyRange,
+  Lease,
+  ListOptions,
+  Page,
+  Store,
+  Txn,
+  TxnResult,
+} from '../../store/store.ts';
 
 /**
  * What happens to one transaction: it fails before it commits, it commits and its answer is lost, or it commits and a

@@ -1,9 +1,11 @@
-import { parseKey, keys } from '../../store/keys.ts';
-import type { KindName } from '../../store/kinds/kinds.ts';
-import { labels } from '../../agent/runtime/runtime.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
-import { startMirror } from '../../store/mirror.ts';
 import { pino } from 'pino';
+import { labels } from '../../agent/runtime/runtime.ts';
+import { kinds } from '../../store/kinds/kinds.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
+import { startMirror } from '../../store/mirror.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { countOf, entriesOf, leftoverKeys } from './leftover-keys.ts';
 import type { World } from './world.ts';
 import { tenant } from './world.ts';
 
@@ -11,7 +13,7 @@ import { tenant } from './world.ts';
 export interface FinalState {
   /** Desired and observed states by names that mean the same in every run. */
   objects: Record<string, unknown>;
-  /** Containers of each server. */
+  /** Containers of all servers. */
   containers: unknown[];
   networks: string[];
   /** What must not be there; empty in every good run. */
@@ -21,8 +23,9 @@ export interface FinalState {
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const time = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
 
-/** People and what they are told are no part of it; nor are counters that tell how often something was done. */
-const leftOut = new Set(['user', 'service_key', 'session', 'notification']);
+/** People and what they are told are no part of it. */
+const leftOut = new Set<KindName>(['user', 'service_key', 'session', 'notification']);
+/** Random by design, or a time, or how often something was done. */
 const volatile = new Set([
   '$sealed',
   'agent_public_key',
@@ -40,151 +43,99 @@ const volatile = new Set([
 
 /** Reads the state of the world at rest, without ids, times and revisions. */
 export async function finalState(world: World): Promise<FinalState> {
-  const entries = await all(world);
-  const log = pino({ level: 'silent' });
-  await using mirror = startMirror({ store: world.store, clock: world.clock, log });
+  await using mirror = startMirror({ store: world.store, clock: world.clock, log: pino({ level: 'silent' }) });
   await mirror.ready;
   const view = mirror.tenant(tenant);
-  const objects: ReadonlyResource[] = [];
-  for (const kind of [
-    'project',
-    'environment',
-    'server',
-    'application',
-    'deployment',
-    'assignment',
-    'operation',
-  ] as const)
-    objects.push(...view.list(kind));
-  const names = new Map(objects.map((it) => [it.meta.id, nameOf(it, (kind, id) => view.get(kind, id))]));
-  const networks = new Map(
-    view.list('environment').map((it) => [`sp-${it.meta.id.replaceAll('-', '').slice(0, 12)}`, names.get(it.meta.id)]),
-  );
-  const aliases = new Map(view.list('application').map((it) => [it.desired.internal_id, names.get(it.meta.id)]));
-  const plain = (value: unknown): unknown => {
-    if (value === undefined) return undefined;
+  const all = (Object.keys(kinds) as KindName[]) // the keys of `kinds` are the names
+    .filter((kind) => !leftOut.has(kind))
+    .flatMap((kind) => view.list(kind) as readonly ReadonlyResource[]); // of any kind
+  const names = new Map(all.map((it) => [it.meta.id, nameOf(it, view)]));
+  const plain = plainer(names, view);
+  const containers = world.machines.flatMap(({ engine }) => engine.containers);
+  const networks = world.machines.flatMap(({ engine }) => [...engine.networks.keys()]);
+  return {
+    objects: Object.fromEntries(all.map((it) => [names.get(it.meta.id) ?? '', plain(stateOf(it))])),
+    containers: containers
+      .map((one) => plain({ of: one.mutable.labels[labels.assignment], ...settingsOf(one) }))
+      .toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)),
+    networks: networks.map((name) => plain(name) as string).toSorted(), // a text stays one
+    leftovers: [
+      ...twice([...names.values()]),
+      ...all.filter(isBehind).map((it) => `What is observed is behind what is desired: ${names.get(it.meta.id)}`),
+      ...(await wrongKeys(world, view)),
+      ...containers
+        .filter((one) => !names.has(one.mutable.labels[labels.assignment] ?? ''))
+        .map(({ name }) => `Container of nothing: ${name}`),
+    ],
+  };
+}
+
+function stateOf(it: ReadonlyResource): object {
+  const { finalizers, deletionRequestedAt } = it.meta;
+  // How far a deployment came before a newer one took its place is left to chance.
+  const hasLostRace = it.observed !== undefined && 'phase' in it.observed && it.observed.phase === 'superseded';
+  const observed = hasLostRace ? 'superseded' : it.observed;
+  return { desired: it.desired, observed, finalizers, isDeleting: deletionRequestedAt !== undefined };
+}
+
+function settingsOf(one: World['machines'][number]['engine']['containers'][number]): object {
+  const { network, state, mutable } = one;
+  return { network, state, env: mutable.env, command: mutable.command, restart: mutable.restart };
+}
+
+/** Replaces what differs from run to run by what it stands for. */
+function plainer(names: ReadonlyMap<string, string>, view: TenantView): (value: unknown) => unknown {
+  const aliases = [
+    ...view.list('application').map((it) => [it.desired.internal_id, names.get(it.meta.id)] as const),
+    ...view
+      .list('environment')
+      .map(({ meta }) => [`sp-${meta.id.replaceAll('-', '').slice(0, 12)}`, names.get(meta.id)] as const),
+  ];
+  return (value) => {
     let text = JSON.stringify(value, (name, inner: unknown) => (volatile.has(name) ? undefined : inner));
-    for (const [alias, name] of [...aliases, ...networks]) text = text.replaceAll(alias, `<${name}>`);
-    text = text.replace(uuid, (id) => `<${names.get(id) ?? 'id'}>`).replace(time, '<time>');
-    return JSON.parse(text);
+    for (const [alias, name] of aliases) text = text.replaceAll(alias, `<${name}>`);
+    return JSON.parse(text.replace(uuid, (id) => `<${names.get(id) ?? 'id'}>`).replace(time, '<time>'));
   };
-  const leftovers: string[] = [];
-  const state: FinalState = { objects: {}, containers: [], networks: [], leftovers };
-  for (const it of objects) {
-    const name = names.get(it.meta.id) ?? '';
-    if (name in state.objects) leftovers.push(`A second ${name}`);
-    if (
-      it.observed !== undefined &&
-      it.observed.observedGeneration !== it.meta.generation &&
-      it.meta.kind !== 'environment'
-    )
-      leftovers.push(`${name} is at generation ${it.meta.generation}, observed ${it.observed.observedGeneration}`);
-    state.objects[name] = plain({
-      desired: it.desired,
-      observed: hasLostRace(it) ? 'superseded' : it.observed,
-      finalizers: it.meta.finalizers,
-      deleting: it.meta.deletionRequestedAt !== undefined,
-    });
-  }
-  const known = new Set(objects.map((it) => `${it.meta.kind}/${it.meta.id}`));
-  leftovers.push(...orphans(entries, known, world));
-  for (const machine of world.machines) {
-    for (const one of machine.engine.containers) {
-      const { env, state: runs, command } = one.detail();
-      const assignment = one.mutable.labels[labels.assignment] ?? '';
-      if (!names.has(assignment)) leftovers.push(`Container ${one.name} of no assignment`);
-      state.containers.push(
-        plain({ assignment, runs, env, command, network: one.network, restart: one.mutable.restart }),
-      );
-    }
-    for (const name of machine.engine.networks.keys())
-      state.networks.push(networks.has(name) ? `<${networks.get(name)}>` : name);
-  }
-  state.containers.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
-  state.networks.sort();
-  return state;
 }
 
-/** How far a deployment came before a newer one took its place is left to chance. */
-function hasLostRace({ observed }: ReadonlyResource): boolean {
-  return observed !== undefined && 'phase' in observed && observed.phase === 'superseded';
-}
-
-function nameOf(it: ReadonlyResource, get: (kind: KindName, id: string) => ReadonlyResource | undefined): string {
-  const { kind } = it.meta;
+function nameOf(it: ReadonlyResource, view: TenantView): string {
   const desired = it.desired as Record<string, unknown>; // of any kind: looked at by kind
-  const of = (owner: KindName, field: string): string => {
-    const id = String(desired[field]);
-    const found = get(owner, id);
-    return found === undefined ? `${owner} that is gone` : nameOf(found, get);
+  const of = (kind: KindName, field: string): string => {
+    const owner = view.get(kind, String(desired[field])) as ReadonlyResource | undefined; // of any kind
+    return owner === undefined ? `${kind} that is gone` : nameOf(owner, view);
   };
-  switch (kind) {
+  switch (it.meta.kind) {
     case 'environment':
       return `${of('project', 'project_id')} environment ${String(desired['name'])}`;
     case 'deployment':
       return `${of('application', 'application_id')} deployment ${String(desired['number'])}`;
     case 'assignment': {
-      const spec = desired['spec'] as { type: string; slot?: number };
+      const spec = desired['spec'] as { type: string; slot?: number }; // of both types of assignments
       return `${of('deployment', 'deployment_id')} ${spec.type}${spec.slot === undefined ? '' : ` ${spec.slot}`}`;
     }
     default:
-      return `${kind} ${String(desired['name'] ?? it.meta.id)}`;
+      return `${it.meta.kind} ${typeof desired['name'] === 'string' ? desired['name'] : it.meta.id}`;
   }
 }
 
-/** Keys that belong to nothing, or whose holder should be there and is not. */
-function orphans(
-  entries: readonly { key: string; value: string }[],
-  known: ReadonlySet<string>,
-  world: World,
-): string[] {
-  const found: string[] = [];
-  const count = { leader: 0, replica: 0 };
-  for (const { key, value } of entries) {
-    const meaning = parseKey(key);
-    switch (meaning?.area) {
-      case undefined:
-        found.push(`Unknown key ${key}`);
-        break;
-      case 'desired':
-      case 'observed':
-      case 'events':
-        if (!leftOut.has(meaning.kind) && !known.has(`${meaning.kind}/${meaning.id}`)) found.push(`Orphan ${key}`);
-        break;
-      case 'unique':
-        if (!leftOut.has(meaning.kind) && !known.has(`${meaning.kind}/${JSON.parse(value).id}`))
-          found.push(`Orphan ${key}`);
-        break;
-      case 'agent':
-        if (!known.has(`server/${meaning.server}`)) found.push(`Orphan ${key}`);
-        break;
-      case 'leader':
-      case 'replica':
-        count[meaning.area] += 1;
-        break;
-      case 'idempotency':
-      case 'tenant':
-      case 'meta':
-        break;
-    }
-  }
-  if (count.leader !== 1) found.push(`${count.leader} leaders`);
-  if (count.replica !== world.planes.length) found.push(`${count.replica} replicas announced`);
-  const sessions = entries.filter(({ key }) => parseKey(key)?.area === 'agent').length;
-  const agents = world.machines.filter(
-    ({ agent, server }) => agent !== undefined && known.has(`server/${server}`),
-  ).length;
-  if (sessions !== agents) found.push(`${sessions} sessions of ${agents} agents`);
-  return found;
+function isBehind({ meta, observed }: ReadonlyResource): boolean {
+  return observed !== undefined && observed.observedGeneration !== meta.generation;
 }
 
-async function all(world: World): Promise<{ key: string; value: string }[]> {
-  const found: { key: string; value: string }[] = [];
-  let after: string | undefined;
-  for (;;) {
-    const page = await world.store.list(keys.all, { limit: 500, ...(after !== undefined && { after }) });
-    found.push(...page.entries);
-    if (page.next === undefined) return found;
-    after = page.next;
-  }
+function twice(names: readonly string[]): string[] {
+  return names.filter((name, at) => names.indexOf(name) !== at).map((name) => `There are two of ${name}`);
+}
+
+/** Keys of nothing; leaders, replicas and sessions that are too many or too few. */
+async function wrongKeys(world: World, view: TenantView): Promise<string[]> {
+  const entries = await entriesOf(world.store);
+  const has = (kind: string, id: string): boolean => view.get(kind as KindName, id) !== undefined; // of a known key
+  const agents = world.machines.filter(({ agent, server }) => agent !== undefined && has('server', server));
+  const wanted = { leader: 1, replica: world.planes.length, agent: agents.length };
+  return [
+    ...leftoverKeys(entries, has),
+    ...(['leader', 'replica', 'agent'] as const)
+      .filter((area) => countOf(entries, area) !== wanted[area])
+      .map((area) => `There must be ${wanted[area]} keys of area ${area}: got ${countOf(entries, area)}`),
+  ];
 }

@@ -1,12 +1,15 @@
 import type { Clock } from '../../store/clock.ts';
 import type { Store } from '../../store/store.ts';
 
+const learnMs = 2000;
+
 /**
  * A process that can be killed, or frozen for a while, without this one. Everything that it has of the world goes
  * through here: once it is dead, its calls have no effect and no answer, its timers do not fire, its streams stand
  * still. While it is frozen all of that waits.
  */
 export class Mortal {
+  readonly #clock: Clock;
   readonly #death = new AbortController();
   readonly #timers = new Set<() => void>();
   /** Ends of what the dead waits for. */
@@ -15,6 +18,13 @@ export class Mortal {
   readonly #leases = new Set<(isStillSo: () => boolean) => void>();
   #isBuried = false;
   #thaw: PromiseWithResolvers<void> | undefined;
+  /** As long as that, what its streams brought meanwhile is not read. */
+  #isBehind: Promise<void> | undefined;
+
+  /** `clock`: of the world. */
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   get isDead(): boolean {
     return this.#death.signal.aborted;
@@ -32,13 +42,20 @@ export class Mortal {
 
   /** As a virtual machine that is moved, or a process that waits for its swapped memory. */
   freeze(): void {
+    if (this.#thaw !== undefined) return;
     const thaw = Promise.withResolvers<void>();
     this.#thaw = thaw;
     for (const expire of this.#leases) expire(() => this.#thaw === thaw);
   }
 
-  /** It goes on as if nothing had been: what it was about to do, it does. */
+  /**
+   * It goes on as if nothing had been: what it was about to do, it does. What its streams brought meanwhile, and that
+   * its leases are lost, it learns two seconds later.
+   */
   thaw(): void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#clock.timer(learnMs, resolve);
+    this.#isBehind = promise;
     this.#thaw?.resolve();
     this.#thaw = undefined;
   }
@@ -49,7 +66,8 @@ export class Mortal {
     for (const fail of this.#waiting) fail();
   }
 
-  clock(clock: Clock): Clock {
+  clock(): Clock {
+    const clock = this.#clock;
     return {
       now: () => clock.now(),
       monotonic: () => clock.monotonic(),
@@ -94,9 +112,10 @@ export class Mortal {
 
   /**
    * The process's way to a store, which lies elsewhere and lives on. Nobody renews the leases of the dead and the
-   * frozen: they expire `expiryMs(ttl)` later. The frozen one learns of it a second after it thawed.
+   * frozen: those of the dead expire `expiryMs(ttl)` later.
    */
-  store(store: Store, clock: Clock, expiryMs: (ttlMs: number) => number = (ttlMs) => ttlMs): Store {
+  store(store: Store, expiryMs: (ttlMs: number) => number): Store {
+    const clock = this.#clock;
     const reached = this.reach(store);
     const watch: Store['watch'] = (range, from, signal) =>
       this.#stream(store.watch(range, from, AbortSignal.any([signal, this.death])));
@@ -115,9 +134,7 @@ export class Mortal {
       granted.lost.addEventListener('abort', () => {
         this.#leases.delete(expire);
         this.death.removeEventListener('abort', die);
-        const tell = (): void => lost.abort(granted.lost.reason);
-        if (this.#thaw === undefined) tell();
-        else void this.#awake().then(() => clock.timer(1000, tell));
+        void this.#caughtUp().then(() => lost.abort(granted.lost.reason));
       });
       return { id: granted.id, lost: lost.signal, revoke: () => this.#act(() => granted.revoke()) };
     };
@@ -142,7 +159,7 @@ export class Mortal {
   async *#stream<T>(stream: AsyncIterable<T>): AsyncGenerator<T, void, void> {
     try {
       for await (const value of stream) {
-        await this.#awake();
+        await this.#caughtUp();
         if (this.isDead) await this.#never();
         yield value;
       }
@@ -154,6 +171,11 @@ export class Mortal {
 
   async #awake(): Promise<void> {
     while (this.#thaw !== undefined) await this.#thaw.promise;
+  }
+
+  async #caughtUp(): Promise<void> {
+    await this.#awake();
+    await this.#isBehind;
   }
 
   #never(): Promise<never> {

@@ -3,9 +3,9 @@ import type { Random } from '../../api/random.ts';
 /** Pseudo-random numbers that follow from a seed: the same seed, the same run. */
 export interface Seeded extends Random {
   /** Uniform in [0, 1). */
-  uniform(): number;
+  uniform: () => number;
   /** A source of its own, so that one user's draws do not shift another's. */
-  fork(): Seeded;
+  fork: () => Seeded;
 }
 
 /** By mulberry32, which is good enough to spread and no secret. */

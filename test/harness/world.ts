@@ -69,7 +69,7 @@ const folders = '/dev/shm';
  * killed and started again. The same seed gives the same run.
  */
 export class World implements AsyncDisposable {
-  readonly clock = new FakeClock('2030-01-01T00:00:00.000Z', idle);
+  readonly clock: FakeClock;
   readonly random: Seeded;
   /** What everybody works on; its transactions are counted. */
   readonly store: FaultyStore;
@@ -95,8 +95,9 @@ export class World implements AsyncDisposable {
 
   private constructor(
     seed: number,
-    parts: { sqlite: Store; keyring: Keyring; folder: string; cleanup: AsyncDisposableStack },
+    parts: { clock: FakeClock; sqlite: Store; keyring: Keyring; folder: string; cleanup: AsyncDisposableStack },
   ) {
+    this.clock = parts.clock;
     this.random = seeded(seed);
     this.store = new FaultyStore(parts.sqlite);
     this.repo = openRepository(parts.sqlite, tenant, this.clock);
@@ -120,21 +121,11 @@ export class World implements AsyncDisposable {
     const cleanup = new AsyncDisposableStack();
     const folder = await mkdtemp(join(folders, 'setpoint-sim-')).catch(() => mkdtemp(join(tmpdir(), 'setpoint-sim-')));
     cleanup.defer(() => rm(folder, { recursive: true, force: true }));
-    const late: { clock?: FakeClock } = {};
-    const sqlite = cleanup.use(
-      await openSqlite({
-        path: ':memory:',
-        clock: {
-          now: () => late.clock?.now() ?? new Date(0),
-          monotonic: () => late.clock?.monotonic() ?? 0,
-          timer: (ms, fn) => late.clock?.timer(ms, fn) ?? (() => undefined),
-        },
-      }),
-    );
+    const clock = new FakeClock('2030-01-01T00:00:00.000Z', idle);
+    const sqlite = cleanup.use(await openSqlite({ path: ':memory:', clock }));
     const keyring = await openKeyring({ path: join(folder, 'keys.json'), store: sqlite });
-    const world = new World(seed, { sqlite, keyring, folder, cleanup });
-    late.clock = world.clock;
-    await createTenant(sqlite, tenant, world.clock);
+    const world = new World(seed, { clock, sqlite, keyring, folder, cleanup });
+    await createTenant(sqlite, tenant, clock);
     await world.#createUser();
     return world;
   }
@@ -151,15 +142,15 @@ export class World implements AsyncDisposable {
   }
 
   /** Starts a replica; it is there after the next turn of the clock. */
-  startPlane(options: { store?: Store } = {}): Plane {
-    const process = new Mortal();
+  startPlane(): Plane {
+    const process = new Mortal(this.clock);
     const plane: Plane = { process, replica: undefined };
     this.planes.push(plane);
-    const clock = process.clock(this.clock);
+    const clock = process.clock();
     const random = this.random.fork();
     const start = async (): Promise<void> => {
       const replica = await startReplica({
-        store: process.store(options.store ?? this.store, this.clock, (ttlMs) => (this.leasesOutlive ? ttlMs : 0)),
+        store: process.store(this.store, (ttlMs) => (this.leasesOutlive ? ttlMs : 0)),
         keyring: this.#keyring,
         clock,
         random,
@@ -177,7 +168,7 @@ export class World implements AsyncDisposable {
       this.#network.attach(replica.server);
       process.death.addEventListener('abort', () => this.#network.detach(replica.server));
     };
-    this.#starting.push(this.#supervise(process, start, () => this.startPlane(options)));
+    this.#starting.push(this.#supervise(process, start, () => this.startPlane()));
     return plane;
   }
 
@@ -210,8 +201,10 @@ export class World implements AsyncDisposable {
     return machine;
   }
 
+  /** Starts the agent of a machine, unless one runs. */
   startAgent(machine: Machine): void {
-    const process = new Mortal();
+    if (machine.process !== undefined) return;
+    const process = new Mortal(this.clock);
     machine.process = process;
     const start = async (): Promise<void> => {
       const agent = await startAgent({
@@ -227,7 +220,7 @@ export class World implements AsyncDisposable {
         disk: () => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 }),
         logBytes: 1024 ** 3,
         version: '1.2.3',
-        clock: process.clock(this.clock),
+        clock: process.clock(),
         random: this.random.fork().uniform,
         log: this.#log.child({ part: 'agent' }),
       });
@@ -315,12 +308,12 @@ export class World implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const plane of [...this.planes]) this.killPlane(plane);
+    for (const plane of this.planes.toReversed()) this.killPlane(plane);
     for (const machine of this.machines) this.killAgent(machine);
     await idle();
     for (const { process } of this.#dead) process.bury();
     await idle();
-    await Promise.all(this.#dead.map(({ agent }) => agent?.[Symbol.asyncDispose]()));
+    await Promise.all(this.#dead.map(async ({ agent }) => agent?.[Symbol.asyncDispose]()));
     await this.#cleanup.disposeAsync();
   }
 
@@ -332,6 +325,7 @@ export class World implements AsyncDisposable {
       if (process.isDead) return;
       this.#log.warn({ err: error }, 'A process did not start');
       process.kill();
+      for (const machine of this.machines) if (machine.process === process) machine.process = undefined;
       const at = this.planes.findIndex((plane) => plane.process === process);
       if (at >= 0) this.planes.splice(at, 1);
       this.clock.timer(1000, again);

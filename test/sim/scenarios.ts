@@ -25,6 +25,7 @@ export interface Place {
 const images: Record<string, ImageScript> = {
   'web:1': { runs: { listenAfterMs: 2000 }, pullTakesMs: 1000 },
   'web:2': { runs: { listenAfterMs: 2000 }, pullTakesMs: 1000 },
+  'web:slow': { runs: { listenAfterMs: 60_000 } },
   'web:crashes': { runs: { runForMs: 500, exitCode: 1, listenAfterMs: 1000 } },
 };
 
@@ -180,7 +181,9 @@ export const scenarios: readonly Scenario[] = [
     async run(world, { app, machine }) {
       const before = new Set(machine.engine.containers.map(startedAt));
       await world.must('POST', `/applications/${app}/restart`);
-      await world.until('both were restarted', () => machine.engine.containers.every((it) => !before.has(startedAt(it))));
+      await world.until('both were restarted', () =>
+        machine.engine.containers.every((it) => !before.has(startedAt(it))),
+      );
       await ready(world, app, 2);
     },
   },
@@ -204,7 +207,7 @@ export const scenarios: readonly Scenario[] = [
     answering: 1,
     prepare: running(1),
     async run(world, { app }) {
-      await world.must('PUT', `/applications/${app}`, { image_url: 'web:crashes' });
+      await world.must('PUT', `/applications/${app}`, { image_url: 'web:slow' });
       await deploy(world, app);
       await world.must('PUT', `/applications/${app}`, { image_url: 'web:2' });
       await deployed(world, app);

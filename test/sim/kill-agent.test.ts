@@ -1,0 +1,3 @@
+import { sweep } from './sweep.ts';
+
+sweep('kill-agent', { every: 3, from: 2 });

@@ -1,0 +1,3 @@
+import { sweep } from './sweep.ts';
+
+sweep('kill-leader', { every: 6, from: 2 });

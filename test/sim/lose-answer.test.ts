@@ -1,0 +1,3 @@
+import { sweep } from './sweep.ts';
+
+sweep('lose-answer', { every: 3, from: 2 });
