@@ -130,8 +130,10 @@ export class Publication {
       this.#cancelRetry();
       const before = this.#snapshot();
       try {
-        await this.#claim();
-        await this.#applyOnce();
+        // One view of the offers for both: what comes meanwhile makes another turn.
+        const offers = new Map(this.#offers);
+        await this.#claim(offers);
+        await this.#applyOnce(offers);
       } catch (error) {
         if (this.#closing.signal.aborted) return;
         this.#log.error({ err: error }, 'Ports cannot be published');
@@ -152,18 +154,17 @@ export class Publication {
   }
 
   /** Ports that nobody asks for are free; those that are free go to the first who asks. */
-  async #claim(): Promise<void> {
-    const wanted = new Set([...this.#offers.values()].map(({ port, workload }) => `${port} ${workload}`));
+  async #claim(offers: ReadonlyMap<string, Offer>): Promise<void> {
+    const wanted = new Set([...offers.values()].map(({ port, workload }) => `${port} ${workload}`));
     const before = JSON.stringify([...this.#claims]);
     for (const [port, workload] of this.#claims) if (!wanted.has(`${port} ${workload}`)) this.#claims.delete(port);
-    for (const { port, workload } of this.#offers.values())
+    for (const { port, workload } of offers.values())
       if (!this.#claims.has(port)) this.#claims.set(port, workload);
     const after = JSON.stringify([...this.#claims]);
     if (after !== before) await writeAtomically(this.#path, after);
   }
 
-  async #applyOnce(): Promise<void> {
-    const offers = new Map(this.#offers);
+  async #applyOnce(offers: ReadonlyMap<string, Offer>): Promise<void> {
     const ports = new Map<number, PortBackend[]>([...this.#claims.keys()].map((port) => [port, []]));
     for (const { port, workload, backend } of offers.values())
       if (backend !== undefined && this.#claims.get(port) === workload) ports.get(port)?.push(backend);

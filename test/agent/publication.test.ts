@@ -12,6 +12,8 @@ let clock: FakeClock;
 let applied: [number, readonly PortBackend[]][][];
 let problems: Map<number, string>;
 let broken: boolean;
+/** What was told of each assignment, in order. */
+let told: [string, string | undefined][];
 let publication: Publication;
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'setpoint-ports-'));
@@ -19,6 +21,7 @@ beforeEach(async () => {
   applied = [];
   problems = new Map();
   broken = false;
+  told = [];
   publication = await open();
 });
 afterEach(async () => {
@@ -39,7 +42,9 @@ function open(): Promise<Publication> {
     path: join(dir, 'ports.json'),
     clock,
     log: pino({ level: 'silent' }),
-    changed: () => undefined,
+    changed: (ids) => {
+      for (const id of ids) told.push([id, publication.problem(id)]);
+    },
   });
 }
 
@@ -119,4 +124,16 @@ test('a damaged file of claims is as good as none', async () => {
   publication.offer('a', { workload: 'w', port: 80, backend: backend(1) });
   await quiet();
   expect(publication.isPublished('a')).toBe(true);
+});
+
+test('a port that is asked for while other claims are being written is not told to be taken', async () => {
+  await publication.release();
+  for (let n = 1; n <= 20; n += 1) {
+    publication.offer(`a${n}`, { workload: `w${n}`, port: 80 + n, backend: backend(n) });
+    // One turn of the event loop: the claims of the first are on their way to the disk.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await quiet();
+  expect(told.filter(([, problem]) => problem !== undefined)).toEqual([]);
+  expect(publication.isPublished('a20')).toBe(true);
 });
