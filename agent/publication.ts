@@ -158,8 +158,7 @@ export class Publication {
     const wanted = new Set([...offers.values()].map(({ port, workload }) => `${port} ${workload}`));
     const before = JSON.stringify([...this.#claims]);
     for (const [port, workload] of this.#claims) if (!wanted.has(`${port} ${workload}`)) this.#claims.delete(port);
-    for (const { port, workload } of offers.values())
-      if (!this.#claims.has(port)) this.#claims.set(port, workload);
+    for (const { port, workload } of offers.values()) if (!this.#claims.has(port)) this.#claims.set(port, workload);
     const after = JSON.stringify([...this.#claims]);
     if (after !== before) await writeAtomically(this.#path, after);
   }
