@@ -71,15 +71,16 @@ export class IptablesPublisher implements PortPublisher {
     const stand = standOf(chains, present);
     if (this.#installed?.wanted !== wanted || this.#installed.rules !== stand.rules || !stand.reached) {
       this.#installed = undefined;
-      await this.#firewall.replace(chains, present, signal);
+      // A port leads to an instance only when the way there is open: a first packet that is dropped comes again after a
+      // second. And a bridge is open only when it is closed to what is not an answer.
+      const closing = chains.filter(({ table }) => table === 'raw');
+      if (!isSo(closing, present)) await this.#firewall.replace(closing, present, signal);
+      await open(used);
+      const rest = chains.filter(({ table }) => table !== 'raw');
+      await this.#firewall.replace(rest, present, signal);
       const { rules } = standOf(chains, await this.#firewall.read(signal));
       this.#installed = { wanted, rules };
-    }
-    // Only now that the bridge is closed to what is not an answer.
-    for (const name of new Set(used)) {
-      await routeLoopback(name, true);
-      await reflect(name);
-    }
+    } else await open(used);
   }
 
   async #remove(present: Present, signal: AbortSignal): Promise<void> {
@@ -105,4 +106,17 @@ export class IptablesPublisher implements PortPublisher {
     this.#turn = turn.catch(() => undefined);
     return turn;
   }
+}
+
+/** Lets connections from this machine, and from an instance to itself, find to the instances on these bridges. */
+async function open(bridges: readonly string[]): Promise<void> {
+  for (const name of new Set(bridges)) {
+    await routeLoopback(name, true);
+    await reflect(name);
+  }
+}
+
+function isSo(chains: readonly Chain[], present: Present): boolean {
+  const { rules, reached } = standOf(chains, present);
+  return reached && rules === chains.flatMap(({ name, rules }) => rules.map((rule) => `-A ${name} ${rule}`)).join('\n');
 }
