@@ -64,12 +64,12 @@ export interface RequestContext extends Services {
   view: TenantView;
   request: RequestInfo;
   access: Access;
-  /** Aborts when the client goes away or the server's time for the request is over. */
-  signal: AbortSignal;
-  /** @throws ApiError UNAUTHORIZED on a public route whose caller presented nothing. */
-  readonly principal: Principal;
+  /** Aborts when the client goes away. */
+  signal: () => AbortSignal;
+  /** Who asks; not to be looked at by a public route. */
+  principal: Principal;
   /** The caller of a public route, if it presented a valid credential. */
-  readonly caller: Principal | undefined;
+  caller: Principal | undefined;
   /**
    * Commits the unit and answers with what `answer` makes of its objects; with an `Idempotency-Key` the answer is
    * recorded in the same transaction, for which `answer` is called before it too. @throws conflict, after which the whole request is tried again; ApiError CONFLICT

@@ -38,30 +38,25 @@ const address = /^\/([^/]+)\/api\/v1(\/.*)?$/;
 
 /**
  * Answers one request of the REST interface, always in the envelope: tenant, route, caller, rate, body, rights, handler,
- * in this order. `common` are the headers that every answer carries.
+ * in this order. `headers` are the ones that every answer carries; it adds its own.
  */
 export function createDispatch(
   deps: Dispatching,
-): (request: IncomingMessage, response: ServerResponse, info: RequestInfo, common: Headers) => Promise<void> {
+): (request: IncomingMessage, response: ServerResponse, info: RequestInfo, headers: Headers) => Promise<void> {
   const { services } = deps;
-  return async (request, response, info, common) => {
+  return async (request, response, info, headers) => {
     const started = services.clock.monotonic();
     const progress: Progress = {};
-    const gone = new AbortController();
-    response.once('close', () => {
-      // nobody listens after an answer, and making the reason of an abort costs more than parsing the request
-      if (!response.writableFinished) gone.abort();
-    });
     let status = 500;
     try {
-      const outcome = await answer(deps, request, info, progress, gone.signal);
+      const outcome = await answer(deps, request, response, info, progress);
       ({ status } = outcome);
-      const headers = { ...common, ...quotaHeaders(progress.quota) };
+      addQuota(headers, progress.quota);
       if (outcome.etag !== undefined) headers['etag'] = outcome.etag;
       if (outcome.body === undefined) sendNothing(response, headers);
       else sendBody(response, status, headers, outcome.body);
     } catch (error) {
-      const headers = { ...common, ...quotaHeaders(progress.quota) };
+      addQuota(headers, progress.quota);
       // what is left of the body is not worth reading
       if (!request.complete) headers['connection'] = 'close';
       ({ status } = sendError(deps, response, error, info, headers));
@@ -81,9 +76,9 @@ export function createDispatch(
 async function answer(
   deps: Dispatching,
   request: IncomingMessage,
+  response: ServerResponse,
   info: RequestInfo,
   progress: Progress,
-  signal: AbortSignal,
 ): Promise<Outcome> {
   const { services } = deps;
   const { path: url, search } = split(request.url ?? '/');
@@ -119,7 +114,7 @@ async function answer(
     body,
     request: info,
     caller,
-    signal,
+    signal: goneSignal(response),
   });
 }
 
@@ -144,13 +139,25 @@ function split(url: string): { path: string; search: string } {
   }
 }
 
-function quotaHeaders(quota: Quota | undefined): Headers {
-  if (quota === undefined) return {};
-  return {
-    'ratelimit-limit': quota.limit,
-    'ratelimit-remaining': quota.remaining,
-    'ratelimit-reset': quota.reset,
+/** A signal that aborts when the client goes away, for whoever asks. */
+function goneSignal(response: ServerResponse): () => AbortSignal {
+  let gone: AbortController | undefined;
+  return () => {
+    if (gone === undefined) {
+      const made = new AbortController();
+      response.once('close', () => made.abort());
+      if (response.destroyed) made.abort();
+      gone = made;
+    }
+    return gone.signal;
   };
+}
+
+function addQuota(headers: Headers, quota: Quota | undefined): void {
+  if (quota === undefined) return;
+  headers['ratelimit-limit'] = quota.limit;
+  headers['ratelimit-remaining'] = quota.remaining;
+  headers['ratelimit-reset'] = quota.reset;
 }
 
 function sendError(
@@ -158,7 +165,7 @@ function sendError(
   response: ServerResponse,
   error: unknown,
   info: RequestInfo,
-  common: Headers,
+  headers: Headers,
 ): { status: number } {
   const known = toApiError(error);
   const told = known ?? unexpected();
@@ -168,7 +175,6 @@ function sendError(
     response.destroy();
     return { status: told.status };
   }
-  const headers = { ...common };
   if (told.retryAfter !== undefined) headers['retry-after'] = told.retryAfter;
   if (told.code === 'UNAUTHORIZED') headers['www-authenticate'] = 'Bearer';
   sendBody(response, told.status, headers, errorBody(told, info.id));

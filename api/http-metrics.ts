@@ -28,9 +28,20 @@ export function createRequestLog(registry: Registry, log: Logger): (answered: An
     labelNames: ['route', 'status'],
     registers: [registry],
   });
+  // looking up a child by its labels costs more than counting
+  const children = new Map<string, { seconds: Histogram.Internal<'route'>; total: Map<number, Counter.Internal> }>();
+  const childrenOf = (route: string) => {
+    let found = children.get(route);
+    if (found === undefined) children.set(route, (found = { seconds: seconds.labels(route), total: new Map() }));
+    return found;
+  };
   return (answered) => {
-    seconds.observe({ route: answered.route }, answered.ms / 1000);
-    total.inc({ route: answered.route, status: answered.status });
+    const { route, status } = answered;
+    const child = childrenOf(route);
+    child.seconds.observe(answered.ms / 1000);
+    let count = child.total.get(status);
+    if (count === undefined) child.total.set(status, (count = total.labels(route, String(status))));
+    count.inc();
     if (answered.method === 'GET') log.debug(answered, 'request answered');
     else log.info(answered, 'request answered');
   };

@@ -14,8 +14,16 @@ export async function readLogs(
 ): Promise<Logs> {
   const asked = logQueryOf(query, scope, ctx.clock);
   if (asked === undefined) return { lines: [], next_cursor: null, truncated: false };
-  const { tenant, signal } = ctx;
-  const answer = await ctx.agents.call(tenant, serverId, { method: 'logs.read', query: asked }, { timeoutMs, signal });
+  const { tenant } = ctx;
+  const answer = await ctx.agents.call(
+    tenant,
+    serverId,
+    { method: 'logs.read', query: asked },
+    {
+      timeoutMs,
+      signal: ctx.signal(),
+    },
+  );
   const { lines, next_seq, truncated } = LogPage.parse(answer);
   const last = next_seq ?? lines.at(-1)?.seq;
   return { lines, next_cursor: last === undefined ? null : String(last), truncated };

@@ -15,7 +15,7 @@ export const securityHeaders: Readonly<Headers> = {
 
 const jsonType = 'application/json; charset=utf-8';
 
-/** Sends a body as it is; `headers` are those that the answer has beside its type and length. */
+/** Sends a body as it is; its type and length are added to `headers`. */
 export function sendBody(
   response: ServerResponse,
   status: number,
@@ -23,7 +23,9 @@ export function sendBody(
   body: string | Buffer,
   type = jsonType,
 ): void {
-  response.writeHead(status, { ...headers, 'content-type': type, 'content-length': Buffer.byteLength(body) });
+  headers['content-type'] = type;
+  headers['content-length'] = Buffer.byteLength(body);
+  response.writeHead(status, headers);
   response.end(body);
 }
 

@@ -39,7 +39,8 @@ export interface Call {
   body: unknown;
   request: RequestInfo;
   caller: Principal | undefined;
-  signal: AbortSignal;
+  /** Aborts when the client goes away; made when it is asked for, since few need it. */
+  signal: () => AbortSignal;
 }
 
 export interface Outcome {
@@ -231,23 +232,12 @@ function withoutReadOnly(body: unknown, readOnly: readonly string[] | undefined)
   return Object.fromEntries(Object.entries(body).filter(([name]) => !readOnly.includes(name)));
 }
 
+/** Plain fields, no accessors: an object literal with accessors has a hidden class of its own each time it is made. */
 function contextOf(services: Services, call: Call, access: Access, commit: RequestContext['commit']): RequestContext {
   const { tenant, view, repo, request, caller, signal } = call;
-  return {
-    ...services,
-    tenant,
-    view,
-    repo,
-    request,
-    access,
-    caller,
-    signal,
-    commit,
-    get principal() {
-      if (caller === undefined) throw unauthorized();
-      return caller;
-    },
-  };
+  // the rows of public routes let everybody in; their handlers look at `caller`
+  const principal = caller as Principal;
+  return { ...services, tenant, view, repo, request, access, caller, principal, signal, commit };
 }
 
 async function readOnly(): Promise<never> {
@@ -281,8 +271,8 @@ async function settle(
   if (typeof value !== 'object' || value === null || !('id' in value) || typeof value.id !== 'string')
     throw badField('wait', 'unsupported', 'Cannot wait for what has no id');
   const { id } = value;
-  const { view, tenant, signal } = call;
+  const { view, tenant } = call;
   await services.fresh();
-  await untilSettled(services, tenant, () => by.isSettled(view, id), seconds * 1000, signal);
+  await untilSettled(services, tenant, () => by.isSettled(view, id), seconds * 1000, call.signal());
   return by.answer({ view, keep: services.keep }, id) ?? answer;
 }

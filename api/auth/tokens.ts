@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { jwtVerify, SignJWT } from 'jose';
 import type { JWTPayload } from 'jose';
 import type { Clock } from '../../store/clock.ts';
@@ -47,21 +47,21 @@ export async function createTokens(deps: {
   const remembered = new Map<string, Claims>();
   const bySession = new Map<string, Set<string>>();
 
-  const forgetHash = (hash: string): void => {
-    const claims = remembered.get(hash);
+  const forget = (digest: string): void => {
+    const claims = remembered.get(digest);
     if (claims === undefined) return;
-    remembered.delete(hash);
-    const hashes = bySession.get(claims.sessionId);
-    hashes?.delete(hash);
-    if (hashes?.size === 0) bySession.delete(claims.sessionId);
+    remembered.delete(digest);
+    const digests = bySession.get(claims.sessionId);
+    digests?.delete(digest);
+    if (digests?.size === 0) bySession.delete(claims.sessionId);
   };
-  const remember = (hash: string, claims: Claims): void => {
+  const remember = (digest: string, claims: Claims): void => {
     const [oldest] = remembered.keys();
-    if (remembered.size >= maxRemembered && oldest !== undefined) forgetHash(oldest);
-    remembered.set(hash, claims);
-    const hashes = bySession.get(claims.sessionId);
-    if (hashes === undefined) bySession.set(claims.sessionId, new Set([hash]));
-    else hashes.add(hash);
+    if (remembered.size >= maxRemembered && oldest !== undefined) forget(oldest);
+    remembered.set(digest, claims);
+    const digests = bySession.get(claims.sessionId);
+    if (digests === undefined) bySession.set(claims.sessionId, new Set([digest]));
+    else digests.add(digest);
   };
 
   const unsubscribe = [
@@ -73,7 +73,7 @@ export async function createTokens(deps: {
     }),
     mirror.subscribe((change) => {
       if (change.kind !== 'session' || change.after !== undefined) return;
-      for (const hash of bySession.get(change.id) ?? []) forgetHash(hash);
+      for (const digest of bySession.get(change.id) ?? []) forget(digest);
     }),
   ];
 
@@ -125,11 +125,11 @@ export async function createTokens(deps: {
         .sign(ring.current.key);
     },
     async verify(token, tenant) {
-      const hash = createHash('sha256').update(token).digest('base64');
-      const known = remembered.get(hash);
+      const digest = hash('sha256', token, 'base64');
+      const known = remembered.get(digest);
       if (known !== undefined) {
         if (known.expiresAt <= clock.now().getTime()) {
-          forgetHash(hash);
+          forget(digest);
           return undefined;
         }
         return known.tenant === tenant ? known : undefined;
@@ -138,7 +138,7 @@ export async function createTokens(deps: {
       if (payload?.sub === undefined || payload.exp === undefined || typeof payload['sid'] !== 'string')
         return undefined;
       const claims = { tenant, userId: payload.sub, sessionId: payload['sid'], expiresAt: payload.exp * 1000 };
-      remember(hash, claims);
+      remember(digest, claims);
       return claims;
     },
     close() {

@@ -17,6 +17,7 @@ import {
   RelativePath,
   RepositoryUrl,
   StartCommand,
+  WatchPaths,
 } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
 
@@ -89,7 +90,7 @@ const plainFields = {
   app_type: z.enum(['web', 'worker', 'static']).nullish(),
   replicas: z.int().min(0).max(100).nullish(),
   autodeploy: z.boolean().nullish(),
-  watch_paths: Line.max(2048).nullish(),
+  watch_paths: WatchPaths.nullish(),
   labels: Labels.optional(),
 };
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { maxWatchPathsChars, parseWatchPaths } from '../../store/kinds/watch-paths.ts';
 
 /** Grammars of fields that reach a program, a file system or an address; each is checked again where it is used. */
 
@@ -55,6 +56,19 @@ export const RelativePath = z
     (path) => !hidden.test(path) && !/^[/~-]|\\/.test(path) && !path.split('/').includes('..'),
     'Must be a relative path without .. and backslash',
   );
+
+/** Which files of a repository matter, in the language of {@link parseWatchPaths}. */
+export const WatchPaths = z
+  .string()
+  .max(maxWatchPathsChars)
+  .superRefine((text, context) => {
+    const parsed = parseWatchPaths(text);
+    if ('fault' in parsed) context.addIssue({ code: 'custom', message: parsed.fault });
+  })
+  .meta({
+    description:
+      'Patterns of paths, separated by newline or comma: * within a segment, ** across, ? one character, ! excludes',
+  });
 
 /** Path of an HTTP request. */
 export const HttpPath = z

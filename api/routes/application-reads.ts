@@ -149,16 +149,21 @@ export const listDeployments = defineList({
 
 const syncPatienceMs = 20_000;
 
+/** Of an operation; a control plane of an earlier release does not know the files. */
 const SyncResult = z.object({
   up_to_date: z.boolean(),
   current_commit: z.string().nullable(),
   latest_commit: z.string(),
+  branch: z.string(),
+  changed_files: z.array(z.string()).default([]),
+  changed_files_known: z.boolean().default(false),
+  matched: z.boolean().optional(),
 });
 
 export const syncDeployments = defineEndpoint({
   method: 'POST',
   path: '/applications/:appId/deployments/sync',
-  summary: 'Compare the branch with what serves; deploys a newer commit where autodeploy is on',
+  summary: 'Compare the branch with what serves; deploys a newer commit that matches where autodeploy is on',
   on: ['application', 'appId'],
   heavy: true,
   waitsForAgent: true,
@@ -167,14 +172,17 @@ export const syncDeployments = defineEndpoint({
     current_commit: z.string().nullable(),
     latest_commit: z.string(),
     branch: z.string(),
-    changed_files: z.array(z.string()).meta({ description: 'Empty where the server cannot know them' }),
-    matched: z.boolean(),
+    changed_files: z.array(z.string()).meta({ description: 'Files that differ between both commits, at most 1000' }),
+    changed_files_known: z
+      .boolean()
+      .meta({ description: 'Whether changed_files is complete; what is not counts as matched' }),
+    matched: z.boolean().meta({ description: 'There is another commit, and a changed file is one of watch_paths' }),
     deployment_id: z.string().nullable(),
   }),
   handle: async (ctx, { it }) => {
     const { source } = it.desired;
     if (source.type !== 'git') throw conflicting('Only an application with a git source can be compared');
-    const { view, tenant, signal } = ctx;
+    const { view, tenant } = ctx;
     const id = ctx.random.id();
     const asking = ctx.repo.begin();
     asking.require(it);
@@ -190,24 +198,17 @@ export const syncDeployments = defineEndpoint({
     await commit(asking);
     await ctx.fresh();
     const isOver = (): boolean => view.get('operation', id)?.observed?.finished_at !== undefined;
-    await untilSettled(ctx, tenant, isOver, syncPatienceMs, signal);
+    await untilSettled(ctx, tenant, isOver, syncPatienceMs, ctx.signal());
     const { observed } = view.get('operation', id) ?? {};
     if (observed?.phase === 'failed' && observed.error !== undefined && observed.error.code !== 'away')
       throw conflicting(observed.error.message, [
         { field: '', reason: observed.error.code, message: observed.error.message },
       ]);
     if (observed?.phase !== 'succeeded') throw serviceUnavailable('The agent of the server did not answer in time');
-    const { up_to_date, current_commit, latest_commit } = SyncResult.parse(observed.result);
-    const answer = {
-      up_to_date,
-      current_commit,
-      latest_commit,
-      branch: source.branch,
-      changed_files: [],
-      matched: !up_to_date,
-    };
+    const result = SyncResult.parse(observed.result);
+    const answer = { ...result, matched: result.matched ?? !result.up_to_date };
     const now = view.get('application', it.meta.id);
-    if (up_to_date || now === undefined || !now.desired.autodeploy || activeOf(now, view) !== undefined)
+    if (!answer.matched || now === undefined || !now.desired.autodeploy || activeOf(now, view) !== undefined)
       return { ...answer, deployment_id: null };
     const unit = ctx.repo.begin();
     const deployment = addDeployment(ctx, unit, now, { trigger: 'webhook' });

@@ -205,8 +205,8 @@ export const pingServer = defineEndpoint({
   response: z.object({ server_id: z.string(), reachable: z.literal(true), latency_ms: z.number() }),
   handle: async (ctx, { it }) => {
     const started = ctx.clock.monotonic();
-    const { tenant, signal } = ctx;
-    await ctx.agents.call(tenant, it.meta.id, { method: 'ping' }, { timeoutMs: pingTimeoutMs, signal });
+    const options = { timeoutMs: pingTimeoutMs, signal: ctx.signal() };
+    await ctx.agents.call(ctx.tenant, it.meta.id, { method: 'ping' }, options);
     const latency = Math.round((ctx.clock.monotonic() - started) * 10) / 10;
     return { server_id: it.meta.id, reachable: true as const, latency_ms: latency };
   },
