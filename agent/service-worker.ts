@@ -118,12 +118,15 @@ export class ServiceWorker {
   desire(desired: ServiceItem | undefined): void {
     const before = this.#desired;
     this.#desired = desired;
-    if (before === desired || (before !== undefined && desired !== undefined && sameWork(before, desired))) {
+    const { image } = this.#memory;
+    if (before === desired || (before !== undefined && desired !== undefined && sameWork(before, desired, image))) {
+      if (before !== undefined && desired !== undefined && image?.of === imageKey(before))
+        this.#memory = { ...this.#memory, image: { ...image, of: imageKey(desired) } };
       this.wake();
       return;
     }
     // A new wish is a new chance, also for a container that was to go.
-    const { image, baseline, created, policy, run, restarts, unstartable } = this.#memory;
+    const { baseline, created, policy, run, restarts, unstartable } = this.#memory;
     this.#memory = { ...blankMemory, image, baseline, created, policy, run, restarts, unstartable };
     this.#withdrawn.clear();
     this.#step.abort(new Error('Another state is desired'));
@@ -432,13 +435,17 @@ export class ServiceWorker {
   }
 }
 
-/** The change asks for nothing that is under way to be given up. */
-function sameWork(a: ServiceItem, b: ServiceItem): boolean {
+/**
+ * The change asks for nothing that is under way to be given up. That it names the image which was found for it is no
+ * other wish: it is the answer to the report of that.
+ */
+function sameWork(a: ServiceItem, b: ServiceItem, image: Memory['image']): boolean {
+  const found = a.spec.image_digest ?? (image?.of === imageKey(a) ? image.digest : undefined);
   return (
     a.run === b.run &&
     a.spec_hash === b.spec_hash &&
     a.spec.restart_token === b.spec.restart_token &&
-    a.spec.image_digest === b.spec.image_digest
+    (a.spec.image_digest === b.spec.image_digest || found === b.spec.image_digest)
   );
 }
 

@@ -53,7 +53,11 @@ export class Capture {
     this.#readings.get(container)?.stop.abort(new Error('The container starts again'));
     const attached = Promise.withResolvers<void>();
     const cancel = this.#clock.timer(attachMs, attached.resolve);
-    const abort = (): void => attached.resolve();
+    const abort = (): void => {
+      attached.resolve();
+      // It will not be started now: the next start must not wait for the output of this one.
+      this.#readings.get(container)?.stop.abort(signal.reason);
+    };
     signal.addEventListener('abort', abort, { once: true });
     this.#read(container, writer, attached.resolve, (stop) =>
       this.#pump(writer, this.#runtime.output(container, { attached: attached.resolve }, stop), undefined, stop),
