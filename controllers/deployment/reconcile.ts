@@ -22,9 +22,9 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
   return {
     name: 'deployment',
     kind: 'deployment',
-    reads: ['application', 'assignment'],
+    reads: ['application', 'assignment', 'server'],
     children: ['assignment'],
-    wakes: [wakeByAssignment, wakeByApplication],
+    wakes: [wakeByAssignment, wakeByApplication, wakeByServer],
     reconcile: (it, ctx) => step(it, ctx),
     async finalize(it, ctx) {
       const verdict = await step(it, ctx);
@@ -73,10 +73,12 @@ function keyOf(it: Deployment): string {
 
 function readWorld(it: Deployment, ctx: Context, expired: boolean): World {
   const assignments = ctx.view.by('assignment', 'deployment', it.meta.id);
+  const server = ctx.view.get('server', it.desired.server_id);
   const build = assignments.find((assignment) => assignment.desired.spec.type === 'build');
   return {
     deployment: it,
     application: ctx.view.get('application', it.desired.application_id),
+    serverGone: server === undefined || server.meta.deletionRequestedAt !== undefined,
     build,
     buildsExhausted: buildsExhausted(build),
     slots: assignments.filter((assignment) => assignment.desired.spec.type === 'service'),
@@ -151,9 +153,22 @@ const wakeByApplication: Wake<'deployment'> = {
       (before !== undefined && after !== undefined && before.meta.generation === after.meta.generation)
     )
       return [];
-    return view
-      .by('deployment', 'application', it.meta.id)
-      .filter((deployment) => !isTerminal(deployment.observed?.phase ?? 'queued'))
-      .map((deployment) => deployment.meta.id);
+    return unfinished(view.by('deployment', 'application', it.meta.id));
   },
 };
+
+/** The end of a server is the end of what was to run there. */
+const wakeByServer: Wake<'deployment'> = {
+  kind: 'server',
+  ids: ({ before, after }, view) => {
+    const isStaying = after !== undefined && after.meta.deletionRequestedAt === undefined;
+    const it = after ?? before;
+    return it === undefined || isStaying ? [] : unfinished(view.by('deployment', 'server', it.meta.id));
+  },
+};
+
+function unfinished(deployments: readonly Deployment[]): string[] {
+  return deployments
+    .filter(({ observed }) => !isTerminal(observed?.phase ?? 'queued'))
+    .map((deployment) => deployment.meta.id);
+}

@@ -10,6 +10,8 @@ export type Assignment = ReadonlyResource<'assignment'>;
 export interface World {
   deployment: Deployment;
   application: ReadonlyResource<'application'> | undefined;
+  /** Its server was deleted, or is being: nothing will run there any more. */
+  serverGone: boolean;
   build: Assignment | undefined;
   /** The build was tried as often as it may be. */
   buildsExhausted: boolean;
@@ -42,6 +44,7 @@ export function advance(world: World): Observed {
   if (isTerminal(before.phase)) return before;
   const end = ending(world);
   if (end !== undefined) return { ...before, phase: end, finished_at: world.now };
+  if (world.serverGone) return fail(world, before, gone);
   switch (before.phase) {
     case 'queued':
       return fromQueued(world, before);
@@ -68,6 +71,8 @@ function fromQueued(world: World, before: Observed): Observed {
     return { ...before, phase: 'building', started_at: world.now };
   return world.expired ? fail(world, before, offline) : before;
 }
+
+const gone: Failure = { code: 'server_gone', message: 'Its server was deleted' };
 
 const offline: Failure = {
   code: 'server_offline',

@@ -134,7 +134,7 @@ export class RunContext implements Context {
     const isDerived = derived.some((ref) => isRef(ref, owner));
     const added: OwnerRef[] = isDerived ? [] : [{ kind: owner.meta.kind, id: owner.meta.id, blocks: true }];
     const unit = this.#begin();
-    const parents = derived.filter((ref) => ref.blocks && !isRef(ref, owner));
+    const parents = derived.filter((ref) => !isRef(ref, owner));
     const living = parents.map((ref) => this.#parent(ref.kind as KindName, ref.id)); // a definition names kinds only
     for (const parent of [owner, ...living]) {
       if (parent.meta.deletionRequestedAt !== undefined)

@@ -24,6 +24,7 @@ interface Given {
   build?: Partial<ObservedOf<'assignment'>>;
   slots?: Partial<ObservedOf<'assignment'>>[];
   expired?: boolean;
+  serverGone?: boolean;
   attempt?: number;
 }
 
@@ -48,6 +49,7 @@ function world(given: Given): World {
             { ...git, type: 'build', image: 'setpoint/web:1', deadline_seconds: 60, attempt: given.attempt ?? 1 },
             given.build,
           ),
+    serverGone: given.serverGone ?? false,
     buildsExhausted: (given.attempt ?? 1) >= 3,
     slots: (given.slots ?? []).map((report, slot) => assignment(deployment, { ...spec, slot }, report)),
     expired: given.expired ?? false,
@@ -117,6 +119,8 @@ describe('the phase of a deployment', () => {
       { source: git, observed: { phase: 'building' }, build: { phase: 'lost' }, attempt: 3 },
       'failed',
     ],
+    ['a deleted server, before the build', { source: git, serverGone: true }, 'failed'],
+    ['a deleted server, during the rollout', { observed: deploying, slots: [{}], serverGone: true }, 'failed'],
     ['no instance yet', { observed: deploying }, 'deploying'],
     ['ready, but not for long enough', { observed: deploying, slots: [{ ready: true }] }, 'deploying'],
     ['stable', { observed: deploying, slots: [stable] }, 'succeeded'],

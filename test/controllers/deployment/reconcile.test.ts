@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { deploymentController } from '../../../controllers/deployment/reconcile.ts';
+import type { AnyController } from '../../../controllers/runtime/graph.ts';
+import { serverController } from '../../../controllers/server/reconcile.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import { commit } from '../../../store/unit.ts';
+import { aDeployment, anApplication, aServer } from '../../harness/objects.ts';
+import { openRig, tenant } from '../runtime/rig.ts';
+
+const controllers = [
+  deploymentController({ queueDeadlineMs: 600_000, buildDeadlineMs: 600_000, rolloutDeadlineMs: 600_000 }),
+  serverController({ offlineAfterMs: 45_000 }),
+] as unknown as AnyController[];
+
+test('a deployment that waits for a server fails when the server is deleted, and leaves no build to an agent that is gone', async () => {
+  await using rig = await openRig({ controllers });
+  const source = {
+    type: 'git' as const,
+    repository_url: 'https://example.test/a.git',
+    branch: 'main',
+    dockerfile_path: 'Dockerfile',
+    build_context: '.',
+    build_args: {},
+  };
+  const server = aServer();
+  const app = anApplication({ source, server_id: server.meta.id });
+  const deployment = aDeployment(app);
+  const { id } = deployment.meta;
+  const made = rig.repo.begin();
+  made.create('server', server.meta.id, server.desired);
+  made.create('application', app.meta.id, { ...app.desired, deployment_id: id });
+  made.create('deployment', id, deployment.desired);
+  await commit(made);
+  await rig.rest();
+  const view = rig.mirror.tenant(tenant);
+  expect(view.by('assignment', 'deployment', id)).toHaveLength(1);
+
+  const removed = rig.repo.begin();
+  removed.requestDelete((await rig.repo.get('server', server.meta.id)) as unknown as ReadonlyResource);
+  await commit(removed);
+  await rig.rest();
+  await rig.clock.advance(60_000);
+  await rig.rest();
+
+  expect(view.get('server', server.meta.id)).toBeUndefined();
+  expect(view.get('deployment', id)?.observed).toMatchObject({ phase: 'failed', error: { code: 'server_gone' } });
+  expect(view.by('assignment', 'deployment', id)).toEqual([]);
+});
