@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { application as kind } from '../../store/kinds/application.ts';
-import { badField, badRequest } from '../api-error.ts';
+import { badField, badRequest, notFound } from '../api-error.ts';
 import { maskEnv, sealEnv, unsealEnv } from '../application-env.ts';
 import { sourceFrom } from '../application-source.ts';
 import { visibleProjects } from '../authorize.ts';
@@ -23,6 +23,7 @@ import type { ApplicationUpdate as Update } from '../resources/application.ts';
 import { EnvValues } from '../resources/fields.ts';
 import { assign, readOnlyFields, Reference } from '../resources/object-fields.ts';
 import { applicationStatus, targetOf } from '../status.ts';
+import { kindWords } from '../subject.ts';
 
 type Desired = DesiredOf<'application'>;
 
@@ -79,6 +80,8 @@ export const checkApplicationName = defineEndpoint({
     const { name } = query;
     const project = referred(view, 'project', query.projectId, 'projectId');
     const environmentId = query.environmentId ?? project.desired.default_environment_id;
+    if (view.get('environment', environmentId)?.desired.project_id !== project.meta.id)
+      throw notFound(kindWords.environment, 'environmentId');
     const isFree = async (text: string): Promise<boolean> =>
       (await repo.idByName('application', environmentId, text)) === undefined;
     if (await isFree(name)) return { available: true, name, suggestion: null };

@@ -112,6 +112,8 @@ describe('a project', () => {
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 403));
     expect((await user.get(`/projects/${crypto.randomUUID()}`)).status).toBe(404);
     const own = (await user.post('/projects', { name: aName() })).data;
+    const guess = `projectId=${own.id}&environmentId=${default_environment_id}&name=x`;
+    expect((await user.get(`/applications/check-name?${guess}`)).status).toBe(404);
     expect((await user.put(`/projects/${own.id}`, { description: 'mine' })).status).toBe(200);
     const admin = await world.user('admin');
     expect((await admin.put(`/projects/${own.id}`, { description: 'theirs' })).status).toBe(200);
