@@ -143,8 +143,9 @@ async function* readFrames(
   query: Record<string, string>,
   signal: AbortSignal,
 ): AsyncGenerator<Record<string, unknown>> {
-  const search = new URLSearchParams({ ...query, ...(token === undefined ? {} : { token }) });
+  const search = new URLSearchParams(query);
   const socket = new WebSocket(`${address}?${search.toString()}`, {
+    headers: credential(token),
     handshakeTimeout: 10_000,
     perMessageDeflate: false,
   });
