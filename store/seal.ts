@@ -20,7 +20,10 @@ export interface Sealer {
   seal(plain: string, place: SealPlace): SealedValue;
 }
 
-/** Decrypts fields. Given to the environment endpoint and the gateway's projection only. */
+/**
+ * Decrypts fields: variables for the environment endpoint and for the agent that runs with them, the keys of the
+ * installation, and answers that are repeated. Lint names the files that may have one.
+ */
 export interface Unsealer {
   /** @throws Error if the key is unknown or the value does not belong there; never answers with an empty value. */
   unseal(value: SealedValue, place: SealPlace): string;
