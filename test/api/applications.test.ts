@@ -124,6 +124,11 @@ describe('an application', () => {
     [{ source_type: 'compose', compose_file: 'x' }, 'source_type'],
     [{ source_type: 'zip' }, 'source_type'],
     [{ registry_id: '00000000-0000-4000-8000-000000000000' }, 'registry_id'],
+    [{ watch_paths: 'src/\u0007' }, 'watch_paths'],
+    [{ watch_paths: '../src/**' }, 'watch_paths'],
+    [{ watch_paths: '**/a/**/b/**' }, 'watch_paths'],
+    [{ watch_paths: 'x'.repeat(257) }, 'watch_paths'],
+    [{ watch_paths: 'a,'.repeat(33) }, 'watch_paths'],
     [{ replicas: 101 }, 'replicas'],
     [{ replicas: 1.5 }, 'replicas'],
     [{ exposed_port: 65_536 }, 'exposed_port'],
@@ -182,7 +187,11 @@ describe('an application', () => {
     const before = await get(id);
     const renamed = (await owner.put(`/applications/${id}`, { name: `renamed ${id}`, watch_paths: null })).data;
     expect(renamed).toMatchObject({ internal_id: before.internal_id, name: `renamed ${id}`, watch_paths: null });
-    const back = await owner.put(`/applications/${id}`, { ...renamed, replicas: 3 });
+    const watched = (await owner.put(`/applications/${id}`, { watch_paths: 'src/**\n!src/**/*.md' })).data;
+    expect(watched.watch_paths).toBe('src/**\n!src/**/*.md');
+    const refused = await owner.put(`/applications/${id}`, { watch_paths: 'src//**' });
+    expect(refused.body.error?.details?.[0]).toMatchObject({ field: 'watch_paths' });
+    const back = await owner.put(`/applications/${id}`, { ...watched, replicas: 3 });
     expect(back.data).toMatchObject({ replicas: 3, name: renamed.name });
     const moved = await owner.put(`/applications/${id}`, {
       server_id: crypto.randomUUID(),
