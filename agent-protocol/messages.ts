@@ -130,10 +130,29 @@ export const CallParams = z.discriminatedUnion('method', [
     method: z.literal('git.head'),
     repository_url: z.string(),
     branch: z.string(),
+    /** Full id of a commit. */
+    since: z.string().optional(),
   }),
 ]);
 export type CallParams = z.infer<typeof CallParams>;
 export type CallMethod = CallParams['method'];
+
+/** Limits of the list of changed files: entries, bytes of each name, characters of all names. */
+export const changedFilesLimits = { files: 1000, nameBytes: 4096, chars: 64 * 1024 } as const;
+
+/** Result of `git.head`. */
+export const GitHead = z.object({
+  commit: z.string().max(64),
+  /** Names of the files that differ between `since` and `commit`; absent where they are not known. */
+  changed_files: z
+    .array(z.string().max(changedFilesLimits.nameBytes))
+    .max(changedFilesLimits.files)
+    .refine((names) => names.reduce((sum, name) => sum + name.length, 0) <= changedFilesLimits.chars)
+    .optional(),
+  /** More files have changed than are listed. */
+  truncated: z.boolean().optional(),
+});
+export type GitHead = z.infer<typeof GitHead>;
 
 export const Call = z.object({
   type: z.literal('call'),

@@ -30,6 +30,7 @@ import type { PortPublisher } from './publication.ts';
 import { Publication } from './publication.ts';
 import { Results } from './results.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
+import type { ReadHead } from './tasks/read-head.ts';
 
 export interface AgentOptions {
   /** Base addresses of the control plane's replicas with the tenant. Without any, the agent keeps to the set on its disk. */
@@ -43,8 +44,7 @@ export interface AgentOptions {
   ports: PortPublisher;
   prober: Prober;
   build: RunBuild;
-  /** Commit at the head of a branch. @throws RuntimeFailure */
-  gitHead: (repositoryUrl: string, branch: string, signal: AbortSignal) => Promise<string>;
+  gitHead: ReadHead;
   /** Space where images and logs lie. */
   disk: () => Promise<DiskSpace>;
   /** All logs together. */

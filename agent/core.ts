@@ -10,6 +10,7 @@ import type { Fleet } from './fleet.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './observer.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
+import type { ReadHead } from './tasks/read-head.ts';
 
 export interface CoreDeps {
   desired: DesiredSet;
@@ -17,8 +18,7 @@ export interface CoreDeps {
   observer: Observer;
   logs: LogStore;
   load: () => Load;
-  /** Commit at the head of a branch. @throws RuntimeFailure */
-  gitHead: (repositoryUrl: string, branch: string, signal: AbortSignal) => Promise<string>;
+  gitHead: ReadHead;
   /** Something may have become superfluous. */
   housekeep: () => void;
   log: Logger;
@@ -91,7 +91,9 @@ export class Core implements Backend {
       case 'logs.storage':
         return logs.storage();
       case 'git.head':
-        return { commit: await translated(() => gitHead(params.repository_url, params.branch, signal)) };
+        return translated(() =>
+          gitHead({ url: params.repository_url, branch: params.branch, since: params.since }, signal),
+        );
     }
   }
 

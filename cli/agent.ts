@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import type { Logger } from 'pino';
 import packageFile from '../package.json' with { type: 'json' };
-import { CallError } from '../agent-protocol/call-error.ts';
 import { systemClock } from '../agent-protocol/clock.ts';
 import type { Agent } from '../agent/agent.ts';
 import { startAgent } from '../agent/agent.ts';
@@ -19,10 +18,9 @@ import { defaultContainerLimits, dockerRuntime } from '../agent/runtime/docker/d
 import { MockEngine } from '../agent/runtime/mock/mock-engine.ts';
 import { mockProber, mockRuntime } from '../agent/runtime/mock/mock-runtime.ts';
 import type { ContainerRuntime } from '../agent/runtime/runtime.ts';
-import { RuntimeFailure } from '../agent/runtime/runtime.ts';
 import { runBuild } from '../agent/tasks/build.ts';
 import { git } from '../agent/tasks/git.ts';
-import type { Git } from '../agent/tasks/git.ts';
+import { headReader } from '../agent/tasks/read-head.ts';
 import { openWorkFolder } from '../agent/tasks/work-folder.ts';
 import { AgentConfig } from './agent-config.ts';
 import { parseConfig } from './parse-config.ts';
@@ -72,7 +70,7 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
     ports,
     prober,
     build: (item, line, signal) => runBuild(item, { runtime, git: sources, folder, server: serverId }, line, signal),
-    gitHead: (url, branch, signal) => headOf(sources, url, branch, signal),
+    gitHead: headReader({ git: sources, folder }),
     disk: () => spaceOf(config.data),
     logBytes,
     version: packageFile.version,
@@ -97,15 +95,6 @@ function engineOf(
     };
   const engine = new MockEngine(systemClock);
   return { runtime: mockRuntime(engine), ports: new MockPorts().publisher(), prober: mockProber(engine) };
-}
-
-async function headOf(sources: Git, url: string, branch: string, signal: AbortSignal): Promise<string> {
-  try {
-    return await sources.head(url, branch, signal);
-  } catch (error) {
-    if (error instanceof RuntimeFailure) throw new CallError(error.code, error.message, { cause: error });
-    throw error;
-  }
 }
 
 async function spaceOf(path: string): Promise<{ freeBytes: number; totalBytes: number }> {

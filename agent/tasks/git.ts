@@ -2,6 +2,7 @@ import { mkdir, readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../agent-protocol/clock.ts';
+import { changedFilesLimits } from '../../agent-protocol/messages.ts';
 import { OutputLimitError, run, type ProcessResult } from '../process.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { gitHostAddresses } from './git-host.ts';
@@ -46,12 +47,34 @@ export interface Git {
     folder: string,
     signal: AbortSignal,
   ): Promise<Checkout>;
+  /**
+   * Files that differ between two commits, by trees that are put into `folder/git`. `undefined` where they cannot be
+   * known: the commit is none or was lost, the host gives none by its id, or the trees are too large or take too long.
+   * @throws RuntimeFailure `invalid_source`.
+   */
+  changes(
+    source: { url: string; commit: string },
+    since: string,
+    folder: string,
+    signal: AbortSignal,
+  ): Promise<Changes | undefined>;
+}
+
+export interface Changes {
+  /** Paths from the root of the repository, with a replacement for what would steer or hide text. */
+  files: string[];
+  /** There are more than could be listed. */
+  truncated: boolean;
 }
 
 const headMs = 30_000;
 const localMs = 120_000;
+/** For all of a comparison: the asker waits for the commit, and the files are an extra. */
+const changesMs = 10_000;
 const watchMs = 500;
 const maxPackBytes = 2 * 1024 ** 3;
+/** Of trees without files; where the host ignores that files are not wanted, of a small repository with them. */
+const maxTreesBytes = 64 * 1024 * 1024;
 const maxTreeBytes = 4 * 1024 ** 3;
 const defaultMaxFiles = 200_000;
 const maxMessageChars = 200;
@@ -70,6 +93,8 @@ const settings = [
   'http.lowSpeedTime=60',
   'fetch.recurseSubmodules=false',
   'submodule.recurse=false',
+  // A pack grows under our eyes, single objects would not.
+  'fetch.unpackLimit=1',
   'gc.auto=0',
   'maintenance.auto=false',
   'log.showSignature=false',
@@ -80,7 +105,14 @@ export function git(options: GitOptions): Git {
 
   const call = async (
     args: readonly string[],
-    limits: { url: string; ms: number; maxOutputBytes?: number; cwd?: string; pinned?: string | undefined },
+    limits: {
+      url: string;
+      ms: number;
+      maxOutputBytes?: number;
+      cwd?: string;
+      pinned?: string | undefined;
+      protocols?: ReadonlySet<GitProtocol>;
+    },
     signal: AbortSignal,
   ): Promise<ProcessResult> => {
     const late = new AbortController();
@@ -93,7 +125,7 @@ export function git(options: GitOptions): Git {
     try {
       const given = {
         args: [...[...settings, ...pinned].flatMap((setting) => ['-c', setting]), ...args],
-        env: environment(allowed, options.sshConfig),
+        env: environment(limits.protocols ?? allowed, options.sshConfig),
         maxOutputBytes: limits.maxOutputBytes ?? maxTextBytes,
         ...(limits.cwd === undefined ? {} : { cwd: limits.cwd }),
       };
@@ -154,7 +186,7 @@ export function git(options: GitOptions): Git {
         at,
         `+refs/heads/${branch}:refs/heads/source`,
       ];
-      using watch = watchSize(options.clock, join(store, 'objects', 'pack'), url);
+      using watch = watchSize(options.clock, join(store, 'objects', 'pack'), maxPackBytes, url);
       const fetched = await remote(source, fetch, withinMs, AbortSignal.any([signal, watch.signal]));
       if (/couldn't find remote ref/i.test(fetched.stderr)) throw branchNotFound(url, branch);
       if (fetched.code !== 0) throw unreadable(url, fetched.stderr);
@@ -172,6 +204,61 @@ export function git(options: GitOptions): Git {
       );
       await own(['checkout', '--quiet', '--force', '--detach', commit, '--']);
       return { commit, message: message.slice(0, maxMessageChars), committedAt: new Date(Number(seconds) * 1000) };
+    },
+
+    async changes({ url, commit }, since, folder, signal) {
+      const source = gitUrl(url, allowed);
+      if (!isCommit(commit) || !isCommit(since)) return undefined;
+      if (commit === since) return { files: [], truncated: false };
+      const store = join(folder, 'git');
+      const late = new AbortController();
+      const stop = options.clock.timer(changesMs, () => late.abort(unreachable(`Repository ${url} takes too long`)));
+      using watch = watchSize(options.clock, join(store, 'objects', 'pack'), maxTreesBytes, url);
+      const enough = AbortSignal.any([signal, late.signal, watch.signal]);
+      // What is missing in a repository without files would be fetched unseen, from an address that nobody looked at.
+      const offline = new Set<GitProtocol>();
+      const own = (args: readonly string[], maxOutputBytes: number): Promise<string> =>
+        succeeded(
+          call(
+            [`--git-dir=${store}`, ...args],
+            { url, ms: changesMs, maxOutputBytes, cwd: folder, protocols: offline },
+            enough,
+          ),
+        );
+      const fetch = (at: string): string[] => [
+        `--git-dir=${store}`,
+        'fetch',
+        '--quiet',
+        '--depth=1',
+        '--filter=blob:none',
+        '--no-tags',
+        '--no-recurse-submodules',
+        '--no-write-fetch-head',
+        '--',
+        at,
+        commit,
+        since,
+      ];
+      try {
+        await own(['init', '--quiet', '--bare', '--template='], maxTextBytes);
+        await succeeded(remote(source, fetch, changesMs, enough));
+        // A few trees can stand for any number of files, which the comparison would keep in memory.
+        for (const one of [since, commit]) {
+          const names = await own(['ls-tree', '-r', '-z', '--name-only', '--full-tree', one], maxListBytes);
+          if (names.split('\0').length - 1 > (options.maxFiles ?? defaultMaxFiles)) return undefined;
+        }
+        const text = await own(
+          ['diff-tree', '-r', '-z', '--name-only', '--no-renames', since, commit, '--'],
+          maxListBytes,
+        );
+        return listed(text.split('\0').slice(0, -1));
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof RuntimeFailure || error instanceof OutputLimitError) return undefined;
+        throw error;
+      } finally {
+        stop();
+      }
     },
   };
 }
@@ -207,7 +294,7 @@ async function allowedAddress(source: ParsedGitUrl, options: GitOptions): Promis
 }
 
 /** Aborts when what is fetched grows too large. */
-function watchSize(clock: Clock, folder: string, url: string): { signal: AbortSignal } & Disposable {
+function watchSize(clock: Clock, folder: string, maxBytes: number, url: string): { signal: AbortSignal } & Disposable {
   const large = new AbortController();
   let cancel = (): void => undefined;
   let over = false;
@@ -222,7 +309,7 @@ function watchSize(clock: Clock, folder: string, url: string): { signal: AbortSi
       ),
     );
     const size = sizes.reduce((sum, one) => sum + one, 0);
-    if (size > maxPackBytes) large.abort(invalid(`Repository ${url} is larger than ${maxPackBytes} bytes`));
+    if (size > maxBytes) large.abort(invalid(`Repository ${url} is larger than ${maxBytes} bytes`));
     if (!over) cancel = clock.timer(watchMs, () => void look());
   };
   void look();
@@ -247,6 +334,32 @@ async function checkSize(url: string, maxFiles: number, list: () => Promise<stri
   if (files.length > maxFiles) throw invalid(`Repository ${url} has more than ${maxFiles} files`);
   const bytes = files.reduce((sum, one) => sum + (Number(/^\S+ \S+ \S+ +(\d+)\t/.exec(one)?.[1]) || 0), 0);
   if (bytes > maxTreeBytes) throw invalid(`The files of repository ${url} are larger than ${maxTreeBytes} bytes`);
+}
+
+/** @throws RuntimeFailure if the program failed. */
+async function succeeded(running: Promise<ProcessResult>): Promise<string> {
+  const { code, stdout, stderr } = await running;
+  if (code !== 0) throw unreachable(reason(stderr));
+  return stdout;
+}
+
+const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** As many names as may be told. */
+function listed(names: readonly string[]): Changes {
+  const files: string[] = [];
+  let chars = 0;
+  for (const name of names) {
+    chars += name.length;
+    if (
+      files.length === changedFilesLimits.files ||
+      chars > changedFilesLimits.chars ||
+      Buffer.byteLength(name) > changedFilesLimits.nameBytes
+    )
+      return { files, truncated: true };
+    files.push(name.replace(hidden, '\uFFFD'));
+  }
+  return { files, truncated: false };
 }
 
 function isCommit(text: string): boolean {

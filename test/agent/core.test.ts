@@ -6,6 +6,7 @@ import { decodeLogChunks } from '../../agent-protocol/log-stream.ts';
 import type { LogLine, LogPage } from '../../agent-protocol/logs.ts';
 import type { RunBuild } from '../../agent/build-worker.ts';
 import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
+import type { ReadHead } from '../../agent/tasks/read-head.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { AgentWorld, network, service } from './agent-world.ts';
 
@@ -221,15 +222,19 @@ describe('output of services', () => {
 
 describe('calls', () => {
   test('are answered; failures are told in words for the user', async () => {
-    const gitHead = (url: string): Promise<string> =>
+    const gitHead: ReadHead = ({ url, since }) =>
       url.includes('gone')
         ? Promise.reject(new RuntimeFailure('repository_unreachable', 'No such host', { retryable: true }))
-        : Promise.resolve('c0ffee');
+        : Promise.resolve({ commit: 'c0ffee', ...(since !== undefined && { changed_files: [`since ${since}`] }) });
     await world.start({ gitHead });
     const { backend } = world.agent;
     expect(await backend.call({ method: 'ping' }, signal())).toEqual({});
     const head = { method: 'git.head' as const, branch: 'main' };
     expect(await backend.call({ ...head, repository_url: 'https://a' }, signal())).toEqual({ commit: 'c0ffee' });
+    expect(await backend.call({ ...head, repository_url: 'https://a', since: 'dad' }, signal())).toEqual({
+      commit: 'c0ffee',
+      changed_files: ['since dad'],
+    });
     const failed = backend.call({ ...head, repository_url: 'https://gone' }, signal());
     await expect(failed).rejects.toEqual(new CallError('repository_unreachable', 'No such host'));
     const query = { workload_id: randomUUID(), tail: 1, since: 'noon' };

@@ -6,7 +6,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createConnection, createServer as createSocketServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
+import { gunzipSync } from 'node:zlib';
 import { until } from './until.ts';
 
 const exec = promisify(execFile);
@@ -78,13 +80,25 @@ export interface TestGitServer extends AsyncDisposable {
   url: string;
 }
 
-/** Serves the repositories by git's own smart HTTP; without `.git` at the end it sends to the address with it. */
-export async function gitHttpServer({ folder }: TestRepositories): Promise<TestGitServer> {
-  const server = createServer((request, response) => {
+/**
+ * Serves the repositories by git's own smart HTTP; without `.git` at the end it sends to the address with it. Answers
+ * 403 to a request whose body is refused.
+ */
+export async function gitHttpServer(
+  { folder }: TestRepositories,
+  refuses: (body: string) => boolean = () => false,
+): Promise<TestGitServer> {
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const url = new URL(request.url ?? '/', 'http://localhost');
     const bare = /^\/([^/.]+)\/(.*)$/.exec(url.pathname);
-    if (bare) response.writeHead(301, { location: `/${bare[1]}.git/${bare[2]}${url.search}` }).end();
-    else backend(folder, url, request, response);
+    if (bare) return void response.writeHead(301, { location: `/${bare[1]}.git/${bare[2]}${url.search}` }).end();
+    const body = await buffer(request);
+    const text = request.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body;
+    if (refuses(text.toString())) return void response.writeHead(403).end();
+    backend(folder, url, request, body, response);
+  };
+  const server = createServer((request, response) => {
+    answer(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -98,7 +112,7 @@ export async function gitHttpServer({ folder }: TestRepositories): Promise<TestG
 }
 
 /** One request by CGI. */
-function backend(folder: string, url: URL, request: IncomingMessage, response: ServerResponse): void {
+function backend(folder: string, url: URL, request: IncomingMessage, body: Buffer, response: ServerResponse): void {
   const child = spawn('git', ['http-backend'], {
     env: {
       PATH: process.env['PATH'],
@@ -113,8 +127,8 @@ function backend(folder: string, url: URL, request: IncomingMessage, response: S
     },
     stdio: ['pipe', 'pipe', 'ignore'],
   });
-  request.pipe(child.stdin);
   child.stdin.on('error', () => undefined);
+  child.stdin.end(body);
   let head = Buffer.alloc(0);
   child.stdout.on('data', (chunk: Buffer) => {
     if (response.headersSent) return void response.write(chunk);
@@ -202,6 +216,7 @@ export async function gitSshServer({ folder }: TestRepositories): Promise<TestGi
     'PasswordAuthentication no',
     'UsePAM no',
     'StrictModes no',
+    'AcceptEnv GIT_PROTOCOL',
     'LogLevel ERROR',
   ];
   await writeFile(file('sshd_config'), `${settings.join('\n')}\n`);

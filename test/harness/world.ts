@@ -216,7 +216,7 @@ export class World implements AsyncDisposable {
         ports: process.reach(machine.ports),
         prober: process.reach(mockProber(machine.engine)),
         build: (item, line, signal) => build(machine, item.spec.image, line, signal),
-        gitHead: () => Promise.resolve('c'.repeat(40)),
+        gitHead: () => Promise.resolve({ commit: 'c'.repeat(40) }),
         disk: () => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 }),
         logBytes: 1024 ** 3,
         version: '1.2.3',

@@ -1,9 +1,12 @@
+import { execFile } from 'node:child_process';
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock, type Clock } from '../../../agent-protocol/clock.ts';
 import { git, type Git, type GitOptions } from '../../../agent/tasks/git.ts';
 import { gitBranch, gitUrl, type GitProtocol } from '../../../agent/tasks/git-source.ts';
+import { headReader } from '../../../agent/tasks/read-head.ts';
 import { openWorkFolder, type WorkFolder } from '../../../agent/tasks/work-folder.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 import {
@@ -15,6 +18,7 @@ import {
   type TestRepository,
 } from '../../harness/git-server.ts';
 
+const exec = promisify(execFile);
 const signal = (): AbortSignal => AbortSignal.timeout(60_000);
 
 let repositories: TestRepositories;
@@ -137,6 +141,142 @@ describe('a repository', () => {
       message: `Repository ${bomb.fileUrl} has more than 100 files`,
     });
     expect(await readdir(join(folder.path, 'tree'))).toEqual([]);
+  });
+});
+
+describe('the files between two commits', () => {
+  /** A repository whose second commit changes, adds, removes and moves; its host gives trees without files if asked. */
+  async function moved(name: string, settings: Record<string, string> = {}) {
+    const made = await repositories.create(name);
+    for (const [key, value] of Object.entries({ 'uploadpack.allowFilter': 'true', ...settings }))
+      await exec('git', ['-C', made.path, 'config', key, value]);
+    const since = await made.commit({ 'a/same': 'same', 'a/changed': '1', 'a/removed': 'x', 'a/moved': 'moved' });
+    await made.commit({ 'a/same': 'same', 'a/never told': 'x', 'a/moved': 'moved' });
+    const commit = await made.commit({ 'a/same': 'same', 'a/changed': '2', 'b/moved': 'moved', 'ü/new': 'new' });
+    return { ...made, since, commit };
+  }
+  const files = ['a/changed', 'a/moved', 'a/removed', 'b/moved', 'ü/new'];
+
+  test('are told by folder, by HTTP and by ssh', async () => {
+    await using http = await gitHttpServer(repositories);
+    await using ssh = await gitSshServer(repositories);
+    const { since, commit, fileUrl } = await moved('moved');
+    const client = open({ sshConfig: ssh.config });
+    for (const url of [fileUrl, `${http.url}/moved.git`, `${http.url}/moved`, `${ssh.url}/moved.git`]) {
+      await using folder = await work.make();
+      const changes = await client.changes({ url, commit }, since, folder.path, signal());
+      expect(changes, url).toEqual({ files, truncated: false });
+      const objects = await exec('git', [
+        '-C',
+        join(folder.path, 'git'),
+        'cat-file',
+        '--batch-all-objects',
+        '--batch-check=%(objecttype)',
+      ]);
+      expect(objects.stdout, 'no file was fetched').not.toContain('blob');
+    }
+  });
+
+  test('are told by a host that ignores that files are not wanted', async () => {
+    await using http = await gitHttpServer(repositories);
+    const { since, commit } = await moved('unfiltered', { 'uploadpack.allowFilter': 'false' });
+    await using folder = await work.make();
+    const url = `${http.url}/unfiltered.git`;
+    expect(await open().changes({ url, commit }, since, folder.path, signal())).toEqual({ files, truncated: false });
+  });
+
+  test.each([
+    ['refuses the filter', /filter blob:none/],
+    ['refuses a commit by its id', /want [0-9a-f]{40}/],
+  ])('are not known where the host %s', async (name, refused) => {
+    const { since, commit, path } = await moved(name.replaceAll(' ', '-'));
+    let refusals = 0;
+    await using http = await gitHttpServer(repositories, (body) => {
+      if (!refused.test(body)) return false;
+      refusals += 1;
+      return true;
+    });
+    const url = `${http.url}/${basename(path)}`;
+    await using folder = await work.make();
+    expect(await open().head(url, 'main', signal())).toBe(commit);
+    expect(await open().changes({ url, commit }, since, folder.path, signal())).toBeUndefined();
+    expect(refusals).toBeGreaterThan(0);
+  });
+
+  test('are none for one commit, and not known for what is no commit or was lost', async () => {
+    await using folder = await work.make();
+    const changes = (since: string) =>
+      open().changes({ url: shop.fileUrl, commit: head }, since, folder.path, signal());
+    expect(await changes(head)).toEqual({ files: [], truncated: false });
+    for (const since of ['', 'main', '--output=x', head.slice(0, 12), 'f'.repeat(40)])
+      expect(await changes(since), since).toBeUndefined();
+  });
+
+  test('are not known at the deadline, and no process is left', async () => {
+    await using server = await hangingServer();
+    await using folder = await work.make();
+    const clock = new FakeClock();
+    const url = `${server.url}/shop.git`;
+    const asked = open({}, clock).changes({ url, commit: head }, 'f'.repeat(40), folder.path, signal());
+    await server.connected;
+    await clock.advance(10_000);
+    expect(await asked).toBeUndefined();
+    expect(await processesNaming(url)).toEqual([]);
+  });
+
+  test('are given up with the reason of the signal', async () => {
+    await using server = await hangingServer();
+    await using folder = await work.make();
+    const enough = new AbortController();
+    const source = { url: `${server.url}/shop.git`, commit: head };
+    const failing = fails(open().changes(source, 'f'.repeat(40), folder.path, enough.signal));
+    await server.connected;
+    enough.abort(new Error('Enough'));
+    expect((await failing).message).toBe('Enough');
+  });
+
+  test('are told as far as their limits go', async () => {
+    const many = await repositories.create('many');
+    const since = await many.commit({});
+    const all = Object.fromEntries(Array.from({ length: 1001 }, (_, n) => [`${String(n).padStart(4, '0')}`, 'x']));
+    const commit = await many.commit(all);
+    await using folder = await work.make();
+    const told = await open().changes({ url: many.fileUrl, commit }, since, folder.path, signal());
+    expect(told).toEqual({ files: Object.keys(all).toSorted().slice(0, 1000), truncated: true });
+    await using second = await work.make();
+    const long = await many.commit(
+      Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`${n}${'x'.repeat(200)}`, 'x'])),
+    );
+    const bounded = await open().changes({ url: many.fileUrl, commit: long }, since, second.path, signal());
+    expect(bounded?.truncated).toBe(true);
+    expect(bounded?.files.join('').length).toBeLessThanOrEqual(64 * 1024);
+    await using third = await work.make();
+    const small = open({ maxFiles: 100 });
+    expect(await small.changes({ url: many.fileUrl, commit }, since, third.path, signal())).toBeUndefined();
+  });
+
+  test('SEC-02 have no character that steers or hides text', async () => {
+    const hostile = await repositories.create('hostile');
+    const since = await hostile.commit({});
+    const commit = await hostile.commit({
+      'a\u001b[2Jb': 'x',
+      'line\nbreak': 'x',
+      'right\u202eleft': 'x',
+      '$(id)': 'x',
+    });
+    await using folder = await work.make();
+    const changes = await open().changes({ url: hostile.fileUrl, commit }, since, folder.path, signal());
+    expect(changes?.files.toSorted()).toEqual(['$(id)', 'a\uFFFD[2Jb', 'line\uFFFDbreak', 'right\uFFFDleft']);
+  });
+
+  test('come with the head when they are asked for, and the head comes without them', async () => {
+    const { since, commit, fileUrl } = await moved('asked');
+    const read = headReader({ git: open(), folder: work });
+    const query = { url: fileUrl, branch: 'main' };
+    expect(await read({ ...query, since: undefined }, signal())).toEqual({ commit });
+    expect(await read({ ...query, since }, signal())).toEqual({ commit, changed_files: files });
+    expect(await read({ ...query, since: 'f'.repeat(40) }, signal())).toEqual({ commit });
+    expect(await readdir(join(repositories.folder, 'work'))).toEqual([]);
   });
 });
 

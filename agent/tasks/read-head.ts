@@ -1,0 +1,23 @@
+import type { GitHead } from '../../agent-protocol/messages.ts';
+import type { Git } from './git.ts';
+import type { WorkFolder } from './work-folder.ts';
+
+/**
+ * Commit at the head of a branch and, where a commit to compare with is named and both can be read, the files that differ.
+ * @throws RuntimeFailure as `Git.head`.
+ */
+export type ReadHead = (
+  query: { url: string; branch: string; since: string | undefined },
+  signal: AbortSignal,
+) => Promise<GitHead>;
+
+export function headReader({ git, folder }: { git: Git; folder: WorkFolder }): ReadHead {
+  return async ({ url, branch, since }, signal) => {
+    const commit = await git.head(url, branch, signal);
+    if (since === undefined) return { commit };
+    await using work = await folder.make();
+    const changes = await git.changes({ url, commit }, since, work.path, signal);
+    if (changes === undefined) return { commit };
+    return { commit, changed_files: changes.files, ...(changes.truncated && { truncated: true }) };
+  };
+}
