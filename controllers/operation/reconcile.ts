@@ -1,8 +1,9 @@
-import { z } from 'zod';
+import { GitHead } from '../../agent-protocol/messages.ts';
 import type { CallParams } from '../../agent-protocol/messages.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
+import { isWatched } from './watch-paths.ts';
 
 /** What an operation asks of agents. */
 export interface AgentCalls {
@@ -16,8 +17,6 @@ export interface AgentCalls {
 
 type Operation = ReadonlyResource<'operation'>;
 type Observed = ObservedOf<'operation'>;
-
-const GitHead = z.object({ commit: z.string() });
 
 /** Carries out what is done once: observes first, so that repeating it after a crash is harmless. */
 export function operationController(agents: AgentCalls): Controller<'operation'> {
@@ -41,7 +40,10 @@ export function operationController(agents: AgentCalls): Controller<'operation'>
   };
 }
 
-/** Compares the head of the branch with the commit that serves. */
+/**
+ * Compares the head of the branch with the commit that serves: whether it is another, which files differ, and whether one
+ * of them is watched. Where the files are not known, or not all of them, they count as watched.
+ */
 async function sync(it: Operation, agents: AgentCalls, ctx: Context): Promise<Record<string, unknown>> {
   const app =
     it.desired.application_id === undefined ? undefined : ctx.view.get('application', it.desired.application_id);
@@ -49,15 +51,31 @@ async function sync(it: Operation, agents: AgentCalls, ctx: Context): Promise<Re
   const { source } = app.desired;
   if (source.type !== 'git')
     throw new OperationFailure('invalid_source', `Only a git source can be compared: this one is ${source.type}`);
+  const current = app.observed?.current_commit ?? null;
   const answer = await agents.call(
     ctx.tenant,
     app.desired.server_id,
-    { method: 'git.head', repository_url: source.repository_url, branch: source.branch },
+    {
+      method: 'git.head',
+      repository_url: source.repository_url,
+      branch: source.branch,
+      ...(current !== null && { since: current }),
+    },
     { timeoutMs: Math.min(it.desired.deadline_seconds, 45) * 1000, signal: ctx.signal },
   );
-  const latest = GitHead.parse(answer).commit;
-  const current = app.observed?.current_commit ?? null;
-  return { up_to_date: current === latest, current_commit: current, latest_commit: latest, branch: source.branch };
+  const { commit: latest, changed_files, truncated = false } = GitHead.parse(answer);
+  const up_to_date = current === latest;
+  const files = up_to_date ? [] : (changed_files ?? []);
+  const known = up_to_date || (changed_files !== undefined && !truncated);
+  return {
+    up_to_date,
+    current_commit: current,
+    latest_commit: latest,
+    branch: source.branch,
+    changed_files: files,
+    changed_files_known: known,
+    matched: !up_to_date && (!known || isWatched(app.desired.watch_paths ?? '', files).watched),
+  };
 }
 
 class OperationFailure extends Error {

@@ -140,7 +140,7 @@ describe('logs', () => {
 });
 
 describe('sync', () => {
-  it('compares the branch with what serves, and deploys a newer commit where autodeploy is on', async () => {
+  it('compares the branch with what serves, and deploys a newer commit that matches where autodeploy is on', async () => {
     await world.observe('application', app, {
       phase: 'running',
       consecutive_failures: 0,
@@ -149,9 +149,15 @@ describe('sync', () => {
       current_commit: 'aaa',
     });
     await world.observe('deployment', deployment, { phase: 'succeeded', image: 'i', image_digest: 'd', commit: 'aaa' });
+    // of a control plane of an earlier release
+    let result: Record<string, unknown> = {
+      up_to_date: false,
+      current_commit: 'aaa',
+      latest_commit: 'bbb',
+      branch: 'main',
+    };
     const end = world.mirror.subscribe((change) => {
       if (change.kind !== 'operation' || change.after === undefined || change.after.observed !== undefined) return;
-      const result = { up_to_date: false, current_commit: 'aaa', latest_commit: 'bbb', branch: 'main' };
       void world.observe('operation', change.id, { phase: 'succeeded', result, finished_at: '2026-01-01T00:00:00Z' });
     });
     const first = await owner.post(`/applications/${app}/deployments/sync`);
@@ -161,12 +167,20 @@ describe('sync', () => {
       latest_commit: 'bbb',
       branch: 'main',
       changed_files: [],
+      changed_files_known: false,
       matched: true,
       deployment_id: null,
     });
     await owner.put(`/applications/${app}`, { autodeploy: true });
+    result = { ...result, changed_files: ['docs/a.md'], changed_files_known: true, matched: false };
+    expect((await owner.post(`/applications/${app}/deployments/sync`)).data).toEqual({
+      ...result,
+      deployment_id: null,
+    });
+    result = { ...result, changed_files: ['src/a.ts'], matched: true };
     const second = (await owner.post(`/applications/${app}/deployments/sync`)).data;
     end();
+    expect(second).toMatchObject({ changed_files: ['src/a.ts'], changed_files_known: true, matched: true });
     expect((await owner.get(`/deployments/${second.deployment_id}`)).data).toMatchObject({
       trigger: 'webhook',
       number: 2,

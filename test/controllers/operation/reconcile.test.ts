@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import type { CallParams, GitHead } from '../../../agent-protocol/messages.ts';
+import { operationController } from '../../../controllers/operation/reconcile.ts';
+import type { Context } from '../../../controllers/runtime/controller.ts';
+import { anApplication, object } from '../../harness/objects.ts';
+
+const serves = 'a'.repeat(40);
+const newer = 'b'.repeat(40);
+
+async function sync(
+  answer: GitHead | Error,
+  { watch_paths, current_commit }: { watch_paths?: string; current_commit?: string | undefined } = {},
+) {
+  const app = anApplication(
+    {
+      source: {
+        type: 'git',
+        repository_url: 'https://example.test/shop.git',
+        branch: 'main',
+        dockerfile_path: 'Dockerfile',
+        build_context: '.',
+        build_args: {},
+      },
+      ...(watch_paths !== undefined && { watch_paths }),
+    },
+    {
+      observed: {
+        phase: 'running',
+        consecutive_failures: 0,
+        ready_replicas: 1,
+        crash_loop_counted: false,
+        ...(current_commit !== undefined && { current_commit }),
+      },
+    },
+  );
+  const operation = object('operation', {
+    type: 'sync',
+    application_id: app.meta.id,
+    requested_at: '2026-01-01T00:00:00.000Z',
+    deadline_seconds: 20,
+  });
+  const asked: CallParams[] = [];
+  const controller = operationController({
+    async call(_tenant, _server, params) {
+      asked.push(params);
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+  });
+  const ctx = {
+    tenant: 'default',
+    clock: { now: () => new Date('2026-01-01T00:00:01.000Z') },
+    signal: new AbortController().signal,
+    view: { get: (kind: string, id: string) => (kind === 'application' && id === app.meta.id ? app : undefined) },
+  } as unknown as Context; // what the controller uses of it
+  const { observed } = await controller.reconcile(operation, ctx);
+  return { observed, asked };
+}
+
+describe('a comparison with the branch', () => {
+  const files = ['docs/a.md', 'src/main.ts'];
+
+  it.each<
+    [
+      name: string,
+      head: GitHead,
+      app: { watch_paths?: string; current_commit?: string },
+      result: { files: string[]; known: boolean; matched: boolean; upToDate?: boolean },
+    ]
+  >([
+    ['the same commit', { commit: serves }, {}, { files: [], known: true, matched: false, upToDate: true }],
+    [
+      'the same commit, watched',
+      { commit: serves },
+      { watch_paths: '**' },
+      { files: [], known: true, matched: false, upToDate: true },
+    ],
+    ['without watch paths', { commit: newer, changed_files: files }, {}, { files, known: true, matched: true }],
+    [
+      'nothing but the commit changed',
+      { commit: newer, changed_files: [] },
+      {},
+      { files: [], known: true, matched: true },
+    ],
+    [
+      'nothing but the commit changed, watched',
+      { commit: newer, changed_files: [] },
+      { watch_paths: '**' },
+      { files: [], known: true, matched: false },
+    ],
+    [
+      'a watched file',
+      { commit: newer, changed_files: files },
+      { watch_paths: 'lib/**\nsrc/**' },
+      { files, known: true, matched: true },
+    ],
+    [
+      'no watched file',
+      { commit: newer, changed_files: files },
+      { watch_paths: 'lib/**' },
+      { files, known: true, matched: false },
+    ],
+    [
+      'only excluded files',
+      { commit: newer, changed_files: ['docs/a.md'] },
+      { watch_paths: '!docs/**' },
+      { files: ['docs/a.md'], known: true, matched: false },
+    ],
+    [
+      'files that are not known',
+      { commit: newer },
+      { watch_paths: 'lib/**' },
+      { files: [], known: false, matched: true },
+    ],
+    [
+      'more files than are listed',
+      { commit: newer, changed_files: files, truncated: true },
+      { watch_paths: 'lib/**' },
+      { files, known: false, matched: true },
+    ],
+  ])('tells of %s', async (_name, head, app, { files: changed_files, known, matched, upToDate = false }) => {
+    const { observed, asked } = await sync(head, { current_commit: serves, ...app });
+    expect(observed).toMatchObject({ phase: 'succeeded', finished_at: '2026-01-01T00:00:01.000Z' });
+    expect(observed?.result).toEqual({
+      up_to_date: upToDate,
+      current_commit: serves,
+      latest_commit: head.commit,
+      branch: 'main',
+      changed_files,
+      changed_files_known: known,
+      matched,
+    });
+    expect(asked).toEqual([
+      { method: 'git.head', repository_url: 'https://example.test/shop.git', branch: 'main', since: serves },
+    ]);
+  });
+
+  it('is asked without a commit before anything serves, and everything is new', async () => {
+    const { observed, asked } = await sync({ commit: newer }, { watch_paths: 'lib/**' });
+    expect(asked[0]).not.toHaveProperty('since');
+    expect(observed?.result).toMatchObject({ up_to_date: false, current_commit: null, matched: true });
+  });
+
+  it('fails with what the agent says', async () => {
+    const error = Object.assign(new Error('Repository has no branch main'), { code: 'branch_not_found' });
+    const { observed } = await sync(error);
+    expect(observed).toMatchObject({
+      phase: 'failed',
+      error: { code: 'branch_not_found', message: 'Repository has no branch main' },
+    });
+  });
+});
