@@ -108,7 +108,7 @@ async function runOnce(
   const key = endpoint.method === 'POST' ? call.headers['idempotency-key'] : undefined;
   let idempotent: IdempotentRequest | undefined;
   if (typeof key === 'string' && call.caller !== undefined) {
-    const caller = call.caller.user.meta.id;
+    const caller = principalId(call.caller);
     const recalled = await recallAnswer(services, {
       tenant: call.tenant,
       caller,

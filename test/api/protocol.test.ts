@@ -212,6 +212,17 @@ describe('an Idempotency-Key', () => {
     expect(entries.map(({ value }) => value).join('\n')).not.toContain(first.data.key);
   });
 
+  it('gives a service key no answer that its user, or a wider key of theirs, was given', async () => {
+    const headers = { 'idempotency-key': 'narrowed' };
+    const first = await owner.post('/settings/service-keys', { name: 'wide' }, headers);
+    const limits = { name: 'narrow', scopes: ['admin'], expires_at: '2099-01-01T00:00:00Z' };
+    const { key } = (await owner.post('/settings/service-keys', limits)).data;
+    const byKey = { ...headers, 'x-service-key': key };
+    const again = await world.client().post('/settings/service-keys', { name: 'wide' }, byKey);
+    expect(first.status).toBe(201);
+    expect(again.status).toBe(403);
+  });
+
   it('must be visible text', async () => {
     expect((await owner.post('/projects', { name: aName() }, { 'idempotency-key': 'a b' })).status).toBe(400);
   });
