@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { randomInt } from 'node:crypto';
 
-const command = new URL('../../cli/setpoint.ts', import.meta.url).pathname;
+const command = new URL('../../cli/setpoint', import.meta.url).pathname;
 
 /** A `setpoint` process of a test: it can be killed at any instant and started again with the same arguments. */
 export class Program {
@@ -30,7 +30,7 @@ export class Program {
   start(): void {
     if (this.isRunning) throw new Error(`Already running: ${this.#argv.join(' ')}`);
     const log = createWriteStream(this.#logPath, { flags: 'a' });
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', command, ...this.#argv], {
+    const child = spawn(command, this.#argv, {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
     });
