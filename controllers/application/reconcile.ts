@@ -24,6 +24,7 @@ export function applicationController(settings: ApplicationSettings): Controller
     reads: ['deployment', 'assignment', 'server'],
     children: ['assignment', 'deployment'],
     wakes: [wakeByApplication('deployment'), wakeByApplication('assignment'), wakeByServer],
+    begin: () => unreadySince.clear(),
     async reconcile(it, ctx) {
       const read = readWorld(it, ctx.view);
       const unready = unreadyFor(it, isUnready(read), ctx);

@@ -25,6 +25,7 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
     reads: ['application', 'assignment', 'server'],
     children: ['assignment'],
     wakes: [wakeByAssignment, wakeByApplication, wakeByServer],
+    begin: () => phaseSince.clear(),
     reconcile: (it, ctx) => step(it, ctx),
     async finalize(it, ctx) {
       const verdict = await step(it, ctx);

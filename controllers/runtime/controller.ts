@@ -50,6 +50,8 @@ export interface Controller<K extends KindName> {
   readonly wakes: readonly Wake<K>[];
   /** Objects of K to reconcile when a key that is no object changes, such as the live session of an agent. */
   keyWakes?(key: KeyMeaning): { tenant: string; id: string } | undefined;
+  /** A term begins: what was remembered of an earlier one may have been overtaken while another replica led. */
+  begin?(): void;
   reconcile(it: ReadonlyResource<K>, ctx: Context): Promise<Verdict<K>>;
   /** Called while deletion is requested and our finalizer is present. Only `released: true` removes it. */
   finalize?(it: ReadonlyResource<K>, ctx: Context): Promise<Verdict<K> & { released: boolean }>;

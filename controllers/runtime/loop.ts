@@ -104,6 +104,7 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
   /** Takes up work: what changes from now on, and, in the background, everything that is there. */
   start(): void {
     const { mirror, metrics } = this.#deps;
+    this.#controller.begin?.();
     this.#stop.push(
       metrics.observe(this.queue),
       mirror.subscribe((change) => this.#onChange(change)),

@@ -24,6 +24,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
         ids: ({ before, after }) => (after === undefined ? serverOf(before) : []),
       },
     ],
+    begin: () => awaySince.clear(),
     keyWakes: (key) => (key.area === 'agent' ? { tenant: key.tenant, id: key.server } : undefined),
     async reconcile(it, ctx) {
       const agent = ctx.view.agent(it.meta.id);

@@ -252,6 +252,17 @@ test('losing the leadership aborts the runs, and the next term begins with every
   expect((await rig.repo.get('project', id('one')))?.observed?.phase).toBe('active');
 });
 
+test('a controller hears of the beginning of each term', async () => {
+  let begun = 0;
+  await using rig = await openRig({ controllers: [{ ...projects(), begin: () => void begun++ }] });
+  await rig.rest();
+  expect(begun).toBe(1);
+  await rig.store.txn({ if: [], then: [{ delete: key }] });
+  await rig.rest();
+  await rig.clock.advance(limits.leader.retryMs);
+  expect(begun).toBe(2);
+});
+
 test('stopping drains the controllers, frees the key and leaves no timer behind', async () => {
   const controller = projects();
   const rig = await openRig({ controllers: [controller] });
