@@ -1,0 +1,123 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '../../agent-protocol/clock.ts';
+import { git } from '../../agent/tasks/git.ts';
+import { headReader } from '../../agent/tasks/read-head.ts';
+import { openWorkFolder } from '../../agent/tasks/work-folder.ts';
+import { operationController } from '../../controllers/operation/reconcile.ts';
+import type { Context } from '../../controllers/runtime/controller.ts';
+import { startApi } from '../harness/api.ts';
+import type { ApiWorld, Client } from '../harness/api.ts';
+import { gitHttpServer, testRepositories } from '../harness/git-server.ts';
+import type { TestRepository } from '../harness/git-server.ts';
+
+const running = new AsyncDisposableStack();
+let world: ApiWorld;
+let owner: Client;
+let shop: TestRepository;
+let app: string;
+let serves: string;
+
+beforeAll(async () => {
+  world = running.use(await startApi());
+  const repositories = running.use(await testRepositories());
+  const host = running.use(await gitHttpServer(repositories));
+  shop = await repositories.create('shop');
+  serves = await shop.commit({ 'src/main.ts': '1', 'docs/a.md': '1' });
+
+  // The agent's part, called by the controller's part, for each operation that the interface creates.
+  const readHead = headReader({
+    git: git({ clock: systemClock, protocols: ['http'], fileRoots: [], loopback: true }),
+    folder: await openWorkFolder(join(repositories.folder, 'work')),
+  });
+  const controller = operationController({
+    async call(_tenant, _server, params, { signal }) {
+      if (params.method !== 'git.head') throw new Error(`Not expected: ${params.method}`);
+      return readHead({ url: params.repository_url, branch: params.branch, since: params.since }, signal);
+    },
+  });
+  running.defer(
+    world.mirror.subscribe((change) => {
+      if (change.kind !== 'operation' || change.after === undefined || change.after.observed !== undefined) return;
+      const operation = change.after as Parameters<typeof controller.reconcile>[0]; // its kind was looked at
+      const view = world.mirror.tenant('default');
+      const signal = AbortSignal.timeout(60_000);
+      const ctx = { tenant: 'default', clock: world.clock, signal, view } as unknown as Context; // what it uses
+      void controller
+        .reconcile(operation, ctx)
+        .then(async ({ observed }) => observed && world.observe('operation', change.id, observed));
+    }),
+  );
+
+  owner = await world.owner();
+  const place = await world.place(owner);
+  const made = await owner.post('/applications', {
+    project_id: place.project,
+    server_id: place.server,
+    name: 'shop',
+    source_type: 'git',
+    repository_url: `${host.url}/shop.git`,
+    branch: 'main',
+    dockerfile_path: 'Dockerfile',
+    autodeploy: true,
+    watch_paths: 'src/**\n!**/*.md',
+  });
+  app = made.data.id;
+  const deployment = (await owner.post(`/applications/${app}/deploy`)).data.id;
+  await world.observe('deployment', deployment, { phase: 'succeeded', image: 'i', image_digest: 'd', commit: serves });
+  await world.observe('application', app, {
+    phase: 'running',
+    consecutive_failures: 0,
+    ready_replicas: 1,
+    crash_loop_counted: false,
+    current_deployment_id: deployment,
+    current_commit: serves,
+  });
+});
+afterAll(async () => {
+  await running.disposeAsync();
+  expect(world.faults).toEqual([]);
+});
+
+const sync = async () => (await owner.post(`/applications/${app}/deployments/sync`)).data;
+const deployments = async () => (await owner.get(`/applications/${app}/deployments`)).data.length;
+
+it('a push is deployed where it changes a watched file, and told in any case', async () => {
+  const told = { current_commit: serves, branch: 'main', changed_files_known: true };
+  expect(await sync()).toEqual({
+    ...told,
+    up_to_date: true,
+    latest_commit: serves,
+    changed_files: [],
+    matched: false,
+    deployment_id: null,
+  });
+
+  const documented = await shop.commit({ 'src/main.ts': '1', 'src/README.md': '1', 'docs/a.md': '2' });
+  expect(await sync()).toEqual({
+    ...told,
+    up_to_date: false,
+    latest_commit: documented,
+    changed_files: ['docs/a.md', 'src/README.md'],
+    matched: false,
+    deployment_id: null,
+  });
+  expect(await deployments()).toBe(1);
+
+  const changed = await shop.commit({ 'src/main.ts': '2', 'docs/a.md': '1' });
+  const answer = await sync();
+  expect(answer).toEqual({
+    ...told,
+    up_to_date: false,
+    latest_commit: changed,
+    changed_files: ['src/main.ts'],
+    matched: true,
+    deployment_id: expect.any(String),
+  });
+  expect((await owner.get(`/deployments/${answer.deployment_id}`)).data).toMatchObject({
+    trigger: 'webhook',
+    number: 2,
+  });
+  expect(await sync()).toMatchObject({ matched: true, deployment_id: null }); // that deployment is under way
+  expect(await deployments()).toBe(2);
+});
