@@ -37,15 +37,15 @@ export class Endpoints {
 
   /** For calls that may happen twice: tries every endpoint once, within one deadline. */
   async repeatable<T>(call: (attempt: Attempt) => Promise<T>): Promise<T> {
-    const until = Date.now() + callMs;
+    const until = performance.now() + callMs;
     for (let left = this.#clients.length; ; left--) {
       const endpoint = this.#current;
       try {
-        return await call(this.#attempt(endpoint, (until - Date.now()) / left));
+        return await call(this.#attempt(endpoint, (until - performance.now()) / left));
       } catch (error) {
         if (!isMembersFault(error)) throw error;
         this.#leave(endpoint);
-        if (left === 1 || Date.now() >= until) throw error;
+        if (left === 1 || performance.now() >= until) throw error;
       }
     }
   }
@@ -79,6 +79,7 @@ export class Endpoints {
     for (const client of this.#clients) client.close();
   }
 
+  /** Deadlines of gRPC are times of the wall clock, and compared with it at once. */
   #attempt(endpoint: number, timeoutMs: number): Attempt {
     return { client: this.#client(endpoint), options: { deadline: Date.now() + timeoutMs } };
   }
