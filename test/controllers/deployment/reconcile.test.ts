@@ -3,6 +3,7 @@ import { deploymentController } from '../../../controllers/deployment/reconcile.
 import type { AnyController } from '../../../controllers/runtime/graph.ts';
 import { serverController } from '../../../controllers/server/reconcile.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
+import { keys } from '../../../store/keys.ts';
 import { commit } from '../../../store/unit.ts';
 import { aDeployment, anApplication, aServer } from '../../harness/objects.ts';
 import { openRig, tenant } from '../runtime/rig.ts';
@@ -45,4 +46,32 @@ test('a deployment that waits for a server fails when the server is deleted, and
   expect(view.get('server', server.meta.id)).toBeUndefined();
   expect(view.get('deployment', id)?.observed).toMatchObject({ phase: 'failed', error: { code: 'server_gone' } });
   expect(view.by('assignment', 'deployment', id)).toEqual([]);
+});
+
+test('the deadline of a rollout starts afresh with the term of a leader, also if the same process leads again', async () => {
+  await using rig = await openRig({ controllers });
+  const server = aServer();
+  const app = anApplication({ server_id: server.meta.id });
+  const deployment = aDeployment(app);
+  const { id } = deployment.meta;
+  const made = rig.repo.begin();
+  made.create('server', server.meta.id, server.desired);
+  made.create('application', app.meta.id, { ...app.desired, deployment_id: id });
+  made.create('deployment', id, deployment.desired);
+  await commit(made);
+  await rig.rest();
+  const phase = () => rig.mirror.tenant(tenant).get('deployment', id)?.observed?.phase;
+  await rig.clock.advance(500_000);
+  await rig.rest();
+  expect(phase()).toBe('deploying');
+
+  await rig.store.txn({ if: [], then: [{ delete: keys.leader('controllers') }] });
+  await rig.clock.advance(60_000);
+  await rig.rest();
+  await rig.clock.advance(400_000);
+  await rig.rest();
+  expect(phase()).toBe('deploying');
+  await rig.clock.advance(200_000);
+  await rig.rest();
+  expect(phase()).toBe('failed');
 });
