@@ -47,10 +47,16 @@ const repository = openRepository(store, 'default', systemClock);
 
 const methods = {
   url: async () => `http://127.0.0.1:${port}`,
-  /** Changes an object; resolves with the instant of its commit, in milliseconds since 1970, and its revision. */
+  /** Changes an object; resolves with the instant before its commit, in milliseconds since 1970, and its revision. */
   describeProject: async (id: string, description: string) => {
-    await repository.change('project', id, (draft) => void (draft.description = description));
-    return { at: performance.timeOrigin + performance.now(), revision: await store.revision() };
+    const project = await repository.get('project', id);
+    if (project === undefined) throw new Error(`There is no project ${id}`);
+    const unit = repository.begin();
+    unit.change<'project'>(project, (draft) => void (draft.description = description));
+    // before the commit: after it the frames are written sooner than whoever waits for it goes on
+    const at = performance.timeOrigin + performance.now();
+    const { revision } = await unit.commit();
+    return { at, revision };
   },
 };
 export type ControlPlaneMethods = typeof methods;

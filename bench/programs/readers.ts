@@ -1,0 +1,54 @@
+/** Many readers of one WebSocket address. They note when frames came, by the marks that the frames carry. */
+import { once } from 'node:events';
+import { WebSocket } from 'ws';
+import { argument, serve } from '../parent.ts';
+
+export interface ReadersArgument {
+  url: string;
+  count: number;
+  /** A regular expression whose first group is the mark of a frame; frames without one are counted only. */
+  mark: string;
+}
+
+/** Of one mark: the instants at which it came, in milliseconds since 1970, one per reader. */
+export interface Arrivals {
+  mark: string;
+  at: number[];
+}
+
+const { url, count, mark } = await argument<ReadersArgument>();
+const form = new RegExp(mark);
+let arrivals = new Map<string, number[]>();
+let frames = 0;
+const now = (): number => performance.timeOrigin + performance.now();
+
+const sockets: WebSocket[] = [];
+for (let n = 0; n < count; n += 1) {
+  const socket = new WebSocket(url, { perMessageDeflate: false });
+  socket.on('message', (data: Buffer) => {
+    const at = now();
+    frames += 1;
+    const found = form.exec(data.toString('latin1', 0, Math.min(data.length, 400)))?.[1];
+    if (found === undefined) return;
+    const known = arrivals.get(found);
+    if (known === undefined) arrivals.set(found, [at]);
+    else known.push(at);
+  });
+  await once(socket, 'open');
+  sockets.push(socket);
+}
+
+const methods = {
+  /** Frames that came since the start. */
+  frames: async () => frames,
+  /** What came since the last call. */
+  take: async (): Promise<Arrivals[]> => {
+    const taken = [...arrivals].map(([key, at]) => ({ mark: key, at }));
+    arrivals = new Map();
+    return taken;
+  },
+};
+export type ReadersMethods = typeof methods;
+
+await serve(methods);
+for (const socket of sockets) socket.terminate();
