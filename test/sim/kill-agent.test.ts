@@ -1,3 +1,3 @@
 import { sweep } from './sweep.ts';
 
-sweep('kill-agent', { every: 3, from: 2 });
+sweep('kill-agent', { every: 4, from: 4 });

@@ -1,3 +1,3 @@
 import { sweep } from './sweep.ts';
 
-sweep('kill-leader', { every: 6, from: 2 });
+sweep('kill-leader', { every: 8, from: 5 });
