@@ -68,6 +68,11 @@ function isNarrowed(principal: Principal): boolean {
   return keyOf(principal)?.desired.project_id !== undefined;
 }
 
+/** For what concerns the account itself. @throws ApiError FORBIDDEN for a key that is narrowed to a project. */
+export function requireAccount(principal: Principal): void {
+  if (isNarrowed(principal)) throw forbidden('The service key is narrowed to one project');
+}
+
 function columnIn(principal: Principal, project: Project): Column {
   const role = projectRole(principal, project);
   if (role === undefined) return 'other';

@@ -3,6 +3,7 @@ import { conflictReason } from '../../store/errors.ts';
 import { keys, normalizeName } from '../../store/keys.ts';
 import { badField, conflicting, forbidden, unauthorized } from '../api-error.ts';
 import { endLateSessions, endOtherSessions, startSession } from '../auth/sessions.ts';
+import { requireAccount } from '../authorize.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { Email, PersonName, toUser, User } from '../resources/user.ts';
@@ -139,6 +140,7 @@ export const updateMe = defineEndpoint({
   readOnly: ['id', 'resource_version', 'created_at', 'updated_at', 'has_password'],
   response: User,
   handle: async (ctx, { body }) => {
+    requireAccount(ctx.principal);
     const unit = ctx.repo.begin();
     const user = unit.change(ctx.principal.user, (draft) => {
       if (body.first_name !== undefined) draft.first_name = body.first_name;
@@ -156,6 +158,7 @@ export const changePassword = defineEndpoint({
   body: z.strictObject({ current_password: GivenPassword, new_password: GivenPassword }),
   response: User,
   handle: async (ctx, { body }) => {
+    requireAccount(ctx.principal);
     const { user } = ctx.principal;
     const { email, password_hash } = user.desired;
     const proven = await ctx.throttle.attempt(accountOf(ctx, email), ctx.request.address, async () => {
@@ -181,6 +184,7 @@ export const setInitialPassword = defineEndpoint({
     }),
   response: User,
   handle: async (ctx, { body }) => {
+    requireAccount(ctx.principal);
     if (ctx.principal.user.desired.password_hash !== undefined) throw conflicting('The account has a password already');
     return setPassword(ctx, body.password ?? body.new_password ?? '', 'password');
   },

@@ -3,7 +3,7 @@ import { badField, forbidden, notFound } from '../api-error.ts';
 import { keyOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import { createServiceKey, hashServiceKey } from '../auth/service-key.ts';
-import { projectRole, scopeCovers } from '../authorize.ts';
+import { projectRole, requireAccount, scopeCovers } from '../authorize.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { PageQuery, pageOf } from '../paging.ts';
 import { NewServiceKey, ServiceKey, ServiceKeyCreate, toServiceKey } from '../resources/user.ts';
@@ -82,6 +82,7 @@ export const deleteKey = defineEndpoint({
   on: ['service_key', 'id'],
   handle: async (ctx, { it }) => {
     if (ctx.access.grant === 's' && it.desired.user_id !== ctx.principal.user.meta.id) throw notFound('Service key');
+    if (it.meta.id !== keyOf(ctx.principal)?.meta.id) requireAccount(ctx.principal);
     const unit = ctx.repo.begin();
     unit.requestDelete(it);
     return ctx.commit(unit, () => undefined);

@@ -265,6 +265,22 @@ describe('a service key', () => {
     expect((await byWide({ name: 'x', scopes: ['read'], expires_at: '2099-01-01T00:00:00Z' })).status).toBe(403);
   });
 
+  it('has no rights over the account when it is narrowed to a project', async () => {
+    const owner = await world.owner();
+    const place = await world.place(owner);
+    const make = async (name: string, project_id?: string) =>
+      (await owner.post('/settings/service-keys', { name, project_id })).data;
+    const [narrow, other] = [await make('narrow', place.project), await make('other')];
+    const headers = { 'x-service-key': narrow.key };
+    const by = world.client();
+    const passwords = { current_password: 'no matter', new_password: 'a long enough one 7' };
+    expect((await by.put('/auth/me', { first_name: 'Eve' }, headers)).status).toBe(403);
+    expect((await by.put('/auth/me/password', passwords, headers)).status).toBe(403);
+    expect((await by.post('/auth/me/set-initial-password', { password: 'x' }, headers)).status).toBe(403);
+    expect((await by.delete(`/settings/service-keys/${other.id}`, headers)).status).toBe(403);
+    expect((await by.delete(`/settings/service-keys/${narrow.id}`, headers)).status).toBe(204);
+  });
+
   it('is refused when it has expired or is mistyped, and cannot be made in the past', async () => {
     const owner = await world.owner();
     const past = await owner.post('/settings/service-keys', { name: 'x', expires_at: '2020-01-01T00:00:00Z' });
