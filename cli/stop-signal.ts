@@ -7,8 +7,10 @@ export function stopSignal(): AbortSignal {
   return controller.signal;
 }
 
-/** Resolves when the signal aborts. */
-export function stopped(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+/** Resolves when the signal aborts, and keeps the process until then: an agent that waits for its next try holds no socket. */
+export async function stopped(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  const held = setInterval(() => undefined, 2 ** 30);
+  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  clearInterval(held);
 }
