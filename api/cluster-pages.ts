@@ -49,7 +49,8 @@ export function createClusterPages({ store, mirror, clock, token }: ClusterPages
       next(error);
       return;
     }
-    response.status(known.status).json(errorBody(known, String(response.getHeader('x-request-id') ?? '')));
+    const body = errorBody(known, String(response.getHeader('x-request-id') ?? ''));
+    response.status(known.status).type('json').send(body);
   });
   return router;
 }
