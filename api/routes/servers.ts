@@ -99,7 +99,7 @@ function newJoin(ctx: RequestContext, serverId: string) {
     shown: {
       join_token: token,
       join_token_expires_at: expires,
-      install_command: `curl -fsSL ${publicUrl}/install.sh | sudo sh -s -- --url ${publicUrl}/${ctx.tenant} --token ${token}`,
+      install_command: `setpoint agent --server ${publicUrl}/${ctx.tenant} --token ${token}`,
     },
   };
 }

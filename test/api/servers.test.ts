@@ -41,7 +41,8 @@ describe('a server', () => {
       direct_ports_enabled: false,
     });
     expect(parseJoinToken(join_token)).toEqual({ serverId: id });
-    expect(install_command).toContain(join_token);
+    expect(install_command).toMatch(/^setpoint agent --server https?:\/\/[^ /]+\/default --token [^ ]+$/);
+    expect(install_command.endsWith(` ${join_token}`)).toBe(true);
     const stored = await world.repo.get('server', id);
     expect(stored?.desired.join_token_hash).toBe(hashJoinToken(join_token));
     expect(JSON.stringify((await owner.get(`/servers/${id}`)).data)).not.toContain(join_token);
