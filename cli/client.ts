@@ -74,6 +74,8 @@ export interface Client {
 const timeoutMs = 330_000;
 
 export function createClient(connection: Connection): Client {
+  if (!/^https?:\/\/./.test(connection.server) || !URL.canParse(connection.server))
+    throw new Error(`The server must be an address such as http://127.0.0.1:7070: got ${connection.server}`);
   const base = `${connection.server.replace(/\/$/, '')}/${connection.tenant}`;
 
   async function call(method: string, path: string, body?: unknown): Promise<z.infer<typeof Envelope> | undefined> {
@@ -86,16 +88,25 @@ export function createClient(connection: Connection): Client {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(timeoutMs),
     }).catch((error: unknown) => {
-      throw new Error(`Cannot reach ${connection.server}: ${reasonOf(error)}`, { cause: error });
+      throw new Error(`Cannot reach ${connection.server}: ${reasonOf(error)}. Does the control plane run there?`, {
+        cause: error,
+      });
     });
     if (response.status === 204) return undefined;
     const envelope = Envelope.safeParse(await response.json().catch(() => undefined));
     if (!envelope.success)
-      throw new Error(`${connection.server} answered ${response.status} in a form that is not Setpoint's`);
+      throw new Error(`${connection.server} answered ${response.status}, but not as a Setpoint control plane does`);
     if (envelope.data.success) return envelope.data;
     const { code, message, details } = envelope.data.error;
-    const fields = (details ?? []).map((it) => `\n  ${it.field ?? ''}: ${it.message}`).join('');
-    throw new Refused(response.status, code, `${message}${fields}`);
+    const fields = (details ?? [])
+      .filter((it) => !message.includes(it.message))
+      .map((it) => `\n  ${it.field ?? ''}: ${it.message}`)
+      .join('');
+    const advice =
+      response.status === 401 && path !== '/api/v1/auth/login'
+        ? `: run \`setpoint login --server ${connection.server} --tenant ${connection.tenant} --email ADDRESS\``
+        : '';
+    throw new Refused(response.status, code, `${message}${fields}${advice}`);
   }
 
   const request = async (method: string, path: string, body?: unknown): Promise<unknown> => {

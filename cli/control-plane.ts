@@ -59,7 +59,14 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
     }),
   );
   server.listen(config.listen.port, config.listen.host);
-  await once(server, 'listening');
+  await once(server, 'listening').catch((error: unknown) => {
+    const { host, port } = config.listen;
+    const reason =
+      error instanceof Error && 'code' in error && error.code === 'EADDRINUSE' ? 'another program does' : error;
+    throw new Error(`Cannot listen on ${host}:${port}: ${String(reason)}. Choose another with --listen`, {
+      cause: error,
+    });
+  });
   const address = server.address() as AddressInfo; // a TCP server has such an address
   const url = `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
   await writeAdminFile(config.data, { url, token });

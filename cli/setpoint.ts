@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import packageFile from '../package.json' with { type: 'json' };
 import { createClient } from './client.ts';
 import type { Client } from './client.ts';
@@ -72,7 +72,7 @@ program
 
 verb('get <kind> [name]', 'list projects, environments, servers, applications or deployments')
   .option('-w, --watch', 'go on and print changes')
-  .option('-o, --output <form>', 'table or json')
+  .addOption(new Option('-o, --output <form>', 'how it is printed').choices(['table', 'json']).default('table'))
   .action(async (kind: string, name: string | undefined, options: VerbOptions & { watch?: boolean; output?: string }) =>
     (await import('./verbs/get.ts')).get(await clientFor(options), kind, name, options, stopSignal()),
   );
@@ -90,12 +90,12 @@ verb('deploy <application>', 'deploy an application and follow it to its end')
 
 verb('logs <application>', 'print the output of an application')
   .option('-f, --follow', 'go on')
-  .option('--tail <n>', 'lines to begin with', '200')
+  .addOption(new Option('--tail <n>', 'lines to begin with').default('200').argParser(lineCount))
   .action(async (name: string, options: VerbOptions & { follow?: boolean; tail: string }) =>
     (await import('./verbs/logs.ts')).logs(await clientFor(options), name, options, stopSignal()),
   );
 
-verb('apply', 'create, change and deploy what a file declares')
+unscoped('apply', 'create, change and deploy what a file declares')
   .requiredOption('-f, --file <path>', 'YAML file, - for standard input')
   .option('--no-wait', 'return when the deployments are accepted')
   .action(async (options: VerbOptions & { file: string; wait?: boolean }) =>
@@ -122,6 +122,11 @@ interface VerbOptions {
 }
 
 function verb(name: string, text: string): Command {
+  return unscoped(name, text).addOption(flag('--project <name>', 'only within this project'));
+}
+
+/** A verb that is told the project in another way. */
+function unscoped(name: string, text: string): Command {
   return program
     .command(name)
     .description(text)
@@ -129,8 +134,12 @@ function verb(name: string, text: string): Command {
       new Option('--server <url>', 'address of the control plane (that of the last login)').env('SETPOINT_URL'),
     )
     .addOption(flag('--tenant <name>', 'tenant (that of the last login)'))
-    .addOption(flag('--token <token>', 'token or service key (that of the last login)'))
-    .addOption(flag('--project <name>', 'only within this project'));
+    .addOption(flag('--token <token>', 'token or service key (that of the last login)'));
+}
+
+function lineCount(text: string): string {
+  if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError('It must be a number of lines, such as 200.');
+  return text;
 }
 
 async function clientFor(options: VerbOptions): Promise<Client> {

@@ -23,7 +23,11 @@ export async function apply(
   options: { file: string; wait?: boolean },
   signal: AbortSignal,
 ): Promise<void> {
-  const text = await readFile(options.file === '-' ? '/dev/stdin' : options.file, 'utf8');
+  const text = await readFile(options.file === '-' ? '/dev/stdin' : options.file, 'utf8').catch((error: unknown) => {
+    throw new Error(`Cannot read ${options.file}: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  });
   for (const manifest of parseApplications(text)) await applyApplication(client, manifest, options, signal);
 }
 

@@ -29,7 +29,8 @@ export async function followDeployment(client: Client, deployment: ApiObject, si
   const ended = await client.object('GET', `/api/v1/deployments/${deployment.id}`);
   if (ended.status === 'succeeded') return;
   const error = ended['error'] as { message?: string } | null | undefined; // field of the deployment's REST form
+  const how = ended.status === 'failed' ? 'failed' : `is ${ended.status ?? 'unknown'}`;
   throw new Error(
-    `Deployment ${String(ended['number'])} is ${ended.status ?? 'unknown'}${error?.message === undefined ? '' : `: ${error.message}`}`,
+    `Deployment ${String(ended['number'])} ${how}${error?.message === undefined ? '' : `: ${error.message}`}`,
   );
 }

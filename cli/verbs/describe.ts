@@ -18,9 +18,10 @@ export async function describe(
   const found = await findObject(client, kind, name, options.project);
   const it = await client.object('GET', pathOf(kind, found));
   const now = new Date();
+  const width = Math.max(...Object.keys(it).map((field) => field.length)) + 3;
   for (const [field, value] of Object.entries(it)) {
     if (field === 'conditions' || value === null || value === undefined) continue;
-    console.log(`${field.padEnd(24)}${typeof value === 'string' ? value : JSON.stringify(value)}`);
+    console.log(`${field.padEnd(width)}${typeof value === 'string' ? value : JSON.stringify(value)}`);
   }
   const conditions = it.conditions ?? [];
   console.log('\nConditions');

@@ -95,7 +95,7 @@ async function announce(world: World, now: ObservedOf<'deployment'>, ctx: Contex
   const failed = now.phase === 'failed';
   const message = failed
     ? `Deployment ${number} failed: ${now.error?.message ?? 'no reason was recorded'}`
-    : `Deployment ${number} is ${now.phase}`;
+    : `Deployment ${number} ${now.phase === 'succeeded' ? 'succeeded' : `is ${now.phase}`}`;
   const reason = `Deployment${now.phase.charAt(0).toUpperCase()}${now.phase.slice(1)}`;
   const event = { type: failed ? ('warning' as const) : ('normal' as const), reason, message };
   ctx.event(deployment, event);
