@@ -60,7 +60,13 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   say(`Agent: server "${names.server}" (${agent.serverId}) on the Docker engine of this machine`);
 
   await ensureProject(client);
-  await deployExample(client, data, server, signal);
+  await deployExample(client, data, server, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    say(`\nThe example is not deployed: ${error instanceof Error ? error.message : String(error)}`);
+    say(
+      'Setpoint runs all the same: `setpoint describe application hello` tells more, `setpoint deploy hello` tries again',
+    );
+  });
   say('\nStop with Ctrl-C: the application goes on. `make dev` again finds everything as it was left.');
   await stopped(signal);
 }
