@@ -10,6 +10,7 @@ import {
 import { imageReference } from '../image-reference.ts';
 import type { Engine } from './engine.ts';
 import { fail, isStatus } from './failure.ts';
+import { EngineError } from './transport.ts';
 
 /** What every container gets beside its spec. */
 export interface ContainerLimits {
@@ -63,6 +64,14 @@ const Inspected = z.object({
 });
 
 const Created = z.object({ Id: z.string() });
+
+/** A process that keeps ending can do so during each of them. */
+const maxUpdates = 5;
+
+/** The process ended while the engine wrote the limits of what ran; it then takes the whole update back. */
+function endedMeanwhile(error: unknown): boolean {
+  return error instanceof EngineError && /cannot update a stopped container/i.test(error.reason);
+}
 
 type Verbs = Pick<
   ContainerRuntime,
@@ -155,8 +164,16 @@ export function containers(engine: Engine, limits: ContainerLimits): Verbs {
 
     async setRestart(id, restart, signal) {
       const body = { RestartPolicy: { Name: restart } };
+      const update = () => engine.call({ method: 'POST', path: ['containers', id, 'update'], body }, signal);
       try {
-        await engine.call({ method: 'POST', path: ['containers', id, 'update'], body }, signal);
+        for (let attempt = 1; ; attempt++) {
+          try {
+            await update();
+            return;
+          } catch (error) {
+            if (attempt === maxUpdates || !endedMeanwhile(error)) throw error;
+          }
+        }
       } catch (error) {
         fail(error, {
           code: 'create_failed',

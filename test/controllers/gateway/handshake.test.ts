@@ -171,7 +171,6 @@ describe('a connection', () => {
     const waits = ends.flatMap((end) => (end?.kind === 'refused' ? end.retryAfterMs : []));
     expect(waits.length).toBeGreaterThan(20);
     expect(new Set(waits).size).toBeGreaterThan(waits.length / 2);
-    expect(Math.max(...waits)).toBeGreaterThan(1000);
   });
 
   it('has its live key say who is there, under its epoch', async () => {
