@@ -52,7 +52,8 @@ export class Observer {
   #inspectAllAt = 0;
   #running: Promise<void> | undefined;
   #next: Promise<void> | undefined;
-  #reachable = false;
+  /** Undefined until the first list has been tried. */
+  #reachable: boolean | undefined;
   #loops: Promise<unknown> | undefined;
 
   constructor(deps: {
@@ -77,7 +78,7 @@ export class Observer {
 
   /** The last list succeeded. */
   get reachable(): boolean {
-    return this.#reachable;
+    return this.#reachable === true;
   }
 
   /** Resolves after the first list; afterwards the picture is kept up to date until disposal. */
@@ -174,12 +175,12 @@ export class Observer {
       using limit = deadline(this.#clock, callMs, 'Listing containers', this.#closing.signal);
       containers = await this.#runtime.list(this.#server, limit.signal);
     } catch (error) {
-      if (this.#reachable && !this.#closing.signal.aborted)
+      if (this.#reachable !== false && !this.#closing.signal.aborted)
         this.#log.warn({ err: error }, 'Container engine does not answer');
       this.#reachable = false;
       throw error;
     }
-    const returned = !this.#reachable;
+    const returned = this.#reachable !== true;
     this.#reachable = true;
     const now = this.#clock.monotonic();
     const all = now >= this.#inspectAllAt;
