@@ -9,6 +9,10 @@ const server = new WebSocketServer({ host: '127.0.0.1', port: 0, perMessageDefla
 await once(server, 'listening');
 const { port } = server.address() as AddressInfo; // a TCP server has such an address
 let sent = 0;
+/** Frames to each reader between two turns of the event loop. */
+const batch = 20;
+/** Bytes that may wait for a reader. */
+const most = 1024 * 1024;
 
 const methods = {
   url: async () => `ws://127.0.0.1:${port}`,
@@ -18,6 +22,15 @@ const methods = {
     const mark = String((sent += 1));
     for (const client of server.clients) client.send(`{"mark":"${mark}","text":"${text}"}`);
     return { at, mark };
+  },
+  /** Sends so many frames to everybody, as fast as they are taken. */
+  flood: async (frames: number) => {
+    for (let n = 1; n <= frames; n += 1) {
+      for (const client of server.clients) client.send(text);
+      if (n % batch > 0) continue;
+      do await new Promise((resolve) => void setImmediate(resolve));
+      while ([...server.clients].some((client) => client.bufferedAmount > most));
+    }
   },
 };
 export type BroadcastMethods = typeof methods;
