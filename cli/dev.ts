@@ -10,10 +10,10 @@ import { ensureBaseImage } from '../manifests/base-image.ts';
 import { ensureExampleRepository } from '../manifests/example-repository.ts';
 import { localRuntime, startLocalAgent } from './agent.ts';
 import { AgentConfig } from './agent-config.ts';
-import type { ApiObject, Client } from './client.ts';
+import type { ApiObject, Client, Connection } from './client.ts';
 import { createClient } from './client.ts';
 import { startControlPlane } from './control-plane.ts';
-import { saveCredentials } from './credentials.ts';
+import { loadConnection, saveCredentials } from './credentials.ts';
 import { findObject } from './objects.ts';
 import { parseConfig } from './parse-config.ts';
 import { ServerConfig } from './server-config.ts';
@@ -94,8 +94,18 @@ async function logIn(url: string, data: string): Promise<Client> {
   }
   const { token } = Login.parse(await visitor.request('POST', '/api/v1/auth/login', account));
   const connection = { server: url, tenant: 'default', token };
-  await saveCredentials(connection);
+  await keepForVerbs(connection, account.email);
   return createClient(connection);
+}
+
+/** The verbs use this session from now on, unless they are logged in to another installation: that one stays. */
+async function keepForVerbs(connection: Connection, email: string): Promise<void> {
+  const kept = await loadConnection({}).catch(() => undefined);
+  if (kept === undefined || kept.server === connection.server) await saveCredentials(connection);
+  else
+    say(
+      `The setpoint command stays logged in to ${kept.server}. For this one: setpoint login --server ${connection.server} --email ${email}`,
+    );
 }
 
 async function ensureServer(client: Client): Promise<{ server: ApiObject; joinToken?: string }> {
