@@ -7,17 +7,19 @@ const patienceMs = 2000;
 
 /**
  * Makes reads of the mirror linearizable: waits until it shows what was committed before the call. One read of the
- * store's revision serves every caller that came before that read began.
+ * store's revision serves every caller that came before that read began; it is the read alone that the next one waits
+ * for, not the mirror.
  */
 export function createFreshness(
   store: Pick<Store, 'revision'>,
   mirror: Pick<Mirror, 'applied' | 'reached'>,
   clock: Clock,
 ): () => Promise<void> {
-  let running: Promise<void> | undefined;
+  let reading: Promise<void> | undefined;
   let next: Promise<void> | undefined;
 
-  const catchUp = async (): Promise<void> => {
+  const start = async (): Promise<void> => {
+    next = undefined;
     const patience = new AbortController();
     const late = Promise.withResolvers<never>();
     const cancel = clock.timer(patienceMs, () => {
@@ -26,26 +28,23 @@ export function createFreshness(
       late.reject(error);
     });
     try {
-      const revision = await Promise.race([store.revision(), late.promise]);
+      const read = Promise.race([store.revision(), late.promise]);
+      const over = (): void => {
+        if (reading === current) reading = undefined;
+      };
+      const current: Promise<void> = read.then(over, over);
+      reading = current;
+      const revision = await read;
       if (mirror.applied < revision) await mirror.reached(revision, patience.signal);
     } finally {
       cancel();
     }
   };
 
-  const start = (): Promise<void> => {
-    next = undefined;
-    const current = catchUp().finally(() => {
-      if (running === current) running = undefined;
-    });
-    running = current;
-    return current;
-  };
-
   return () => {
-    if (running === undefined) return start();
+    if (reading === undefined) return start();
     // a read that is under way may have begun before this caller's own write: wait for the one after it
-    next ??= running.then(start, start);
+    next ??= reading.then(start);
     return next;
   };
 }
