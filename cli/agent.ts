@@ -53,7 +53,7 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
   await using starting = new AsyncDisposableStack();
   starting.use(await holdExclusively(config.data));
   const { serverId } = await openIdentity(config.data, config.token);
-  const { runtime, ports, prober } = engineOf(config, serverId);
+  const { runtime, ports, prober } = engineOf(config, serverId, log);
   const sources = git({
     clock: systemClock,
     protocols: config.gitProtocols,
@@ -86,11 +86,12 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
 function engineOf(
   config: AgentConfig,
   serverId: string,
+  log: Logger,
 ): { runtime: ContainerRuntime; ports: PortPublisher; prober: Prober } {
   if (config.runtime === 'docker')
     return {
       runtime: localRuntime(config.dockerSocket),
-      ports: new IptablesPublisher(serverId, systemClock),
+      ports: new IptablesPublisher(serverId, { clock: systemClock, log }),
       prober: httpProber(systemClock),
     };
   const engine = new MockEngine(systemClock);

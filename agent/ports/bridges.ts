@@ -33,11 +33,13 @@ export async function routeLoopback(name: string, routed: boolean): Promise<void
   await set(`/proc/sys/net/ipv4/conf/${name}/route_localnet`, routed ? '1' : '0');
 }
 
+/** The interface went away: before the file was opened, or while it was. */
+const gone: readonly unknown[] = ['ENOENT', 'ENODEV'];
+
 async function set(path: string, value: '0' | '1'): Promise<void> {
   try {
     await writeFile(path, value);
   } catch (error) {
-    // The interface went away.
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    if (!(error instanceof Error && 'code' in error && gone.includes(error.code))) throw error;
   }
 }

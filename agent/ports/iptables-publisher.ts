@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import type { Clock } from '../../agent-protocol/clock.ts';
 import type { PortBackend, PortPublisher } from '../publication.ts';
 import { bridgeOf, reflect, routeLoopback } from './bridges.ts';
@@ -18,13 +19,17 @@ export class IptablesPublisher implements PortPublisher {
   readonly #chains: Chains;
   readonly #firewall;
   readonly #holder = new PortHolder();
+  readonly #log: Logger;
+  /** Bridges of which it was told that they could not be opened. */
+  #shut = new Set<string>();
   #installed: { wanted: string; rules: string } | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
   /** @param owner id of the server: agents of one machine must differ in its first twelve letters and digits. */
-  constructor(owner: string, clock: Clock) {
+  constructor(owner: string, { clock, log }: { clock: Clock; log: Logger }) {
     this.#chains = chainsOf(owner);
     this.#firewall = iptables(clock);
+    this.#log = log;
   }
 
   apply(ports: Ports, signal: AbortSignal): Promise<Map<number, string>> {
@@ -75,12 +80,12 @@ export class IptablesPublisher implements PortPublisher {
       // second. And a bridge is open only when it is closed to what is not an answer.
       const closing = chains.filter(({ table }) => table === 'raw');
       if (!isSo(closing, present)) await this.#firewall.replace(closing, present, signal);
-      await open(used);
+      await this.#open(used);
       const rest = chains.filter(({ table }) => table !== 'raw');
       await this.#firewall.replace(rest, present, signal);
       const { rules } = standOf(chains, await this.#firewall.read(signal));
       this.#installed = { wanted, rules };
-    } else await open(used);
+    } else await this.#open(used);
   }
 
   async #remove(present: Present, signal: AbortSignal): Promise<void> {
@@ -97,6 +102,28 @@ export class IptablesPublisher implements PortPublisher {
       .flatMap((line) => / -i (\S+) /.exec(line)?.[1] ?? []);
   }
 
+  /**
+   * Lets connections from this machine, and from an instance to itself, find to the instances on these bridges. Where
+   * the machine does not let us, all others still find there.
+   */
+  async #open(bridges: readonly string[]): Promise<void> {
+    const shut = new Set<string>();
+    for (const name of new Set(bridges)) {
+      try {
+        await routeLoopback(name, true);
+        await reflect(name);
+      } catch (error) {
+        shut.add(name);
+        if (!this.#shut.has(name))
+          this.#log.warn(
+            { err: error, bridge: name },
+            'Published ports do not answer to this machine itself, nor to the instance behind them: the agent may not set up the bridge',
+          );
+      }
+    }
+    this.#shut = shut;
+  }
+
   #allChains(): Chain[] {
     return ruleSet(this.#chains, [], [], undefined);
   }
@@ -105,14 +132,6 @@ export class IptablesPublisher implements PortPublisher {
     const turn = this.#turn.then(work);
     this.#turn = turn.catch(() => undefined);
     return turn;
-  }
-}
-
-/** Lets connections from this machine, and from an instance to itself, find to the instances on these bridges. */
-async function open(bridges: readonly string[]): Promise<void> {
-  for (const name of new Set(bridges)) {
-    await routeLoopback(name, true);
-    await reflect(name);
   }
 }
 

@@ -19,6 +19,8 @@ ssh openssh-client
 "
 needs_test="$needs_run
 etcd etcd-server
+ip iproute2
+aiosmtpd python3-aiosmtpd
 "
 engine_log=/var/log/setpoint-dockerd.log
 

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { pino } from 'pino';
 import { systemClock } from '../../agent-protocol/clock.ts';
 import { IptablesPublisher } from '../../agent/ports/iptables-publisher.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
@@ -25,7 +26,10 @@ export function instancesOf(workloadId: string): Promise<string[]> {
 
 /** What an agent leaves behind by design when it stops: its ports, containers, networks and images. */
 export async function removeEverythingOf(serverId: string): Promise<void> {
-  await new IptablesPublisher(serverId, systemClock).close({ remove: true }, AbortSignal.timeout(30_000));
+  await new IptablesPublisher(serverId, { clock: systemClock, log: pino({ level: 'silent' }) }).close(
+    { remove: true },
+    AbortSignal.timeout(30_000),
+  );
   const containers = await containersWith(labels.server, serverId);
   if (containers.length > 0) await docker('rm', '--force', '--volumes', ...containers);
   const networks = await docker('network', 'ls', '--quiet', '--filter', `label=${labels.server}=${serverId}`);

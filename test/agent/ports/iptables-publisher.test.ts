@@ -6,9 +6,10 @@ import { Agent, request } from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { promisify } from 'node:util';
+import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../../agent-protocol/clock.ts';
-import { bridgeOf } from '../../../agent/ports/bridges.ts';
+import { bridgeOf, reflect } from '../../../agent/ports/bridges.ts';
 import { IptablesPublisher } from '../../../agent/ports/iptables-publisher.ts';
 import { chainsOf } from '../../../agent/ports/rules.ts';
 import type { PortBackend } from '../../../agent/publication.ts';
@@ -34,6 +35,7 @@ interface Instance extends PortBackend {
 
 const signal = (): AbortSignal => AbortSignal.timeout(60_000);
 const exec = promisify(execFile);
+const silent = pino({ level: 'silent' });
 const outside = Object.values(networkInterfaces())
   .flat()
   .find((one) => one?.family === 'IPv4' && !one.internal)!.address;
@@ -49,7 +51,7 @@ afterAll(async () => {
   await elsewhere[Symbol.asyncDispose]();
 });
 beforeEach(async () => {
-  publisher = new IptablesPublisher(docker.server, systemClock);
+  publisher = new IptablesPublisher(docker.server, { clock: systemClock, log: silent });
   port = await freePort();
 });
 afterEach(async () => {
@@ -196,7 +198,7 @@ test('a port that another program has is told by its number, and the others are 
 });
 
 test('two agents of one machine do not have the same port', async () => {
-  const other = new IptablesPublisher(elsewhere.server, systemClock);
+  const other = new IptablesPublisher(elsewhere.server, { clock: systemClock, log: silent });
   try {
     await publish(blue);
     expect(await other.apply(new Map([[port, [stranger]]]), signal())).toEqual(
@@ -215,7 +217,7 @@ test('ports stay published while the agent is away, and the next one takes them 
   await publish(blue);
   await publisher.close({ remove: false }, signal());
   expect(await hostAt('127.0.0.1')).toBe(blue.host);
-  publisher = new IptablesPublisher(docker.server, systemClock);
+  publisher = new IptablesPublisher(docker.server, { clock: systemClock, log: silent });
   await publish(blue);
   const before = await rulesOf(docker.server);
   await publish(blue);
@@ -298,3 +300,25 @@ async function listen(at: number): Promise<Server> {
   await once(server, 'listening');
   return server;
 }
+
+test('an interface that goes away while it is set up does not stop the others', async () => {
+  const bridge = `spt${docker.server.slice(0, 8)}`;
+  await exec('ip', ['link', 'add', bridge, 'type', 'bridge']);
+  try {
+    let busy = true;
+    const churn = (async () => {
+      for (let n = 0; n < 60; n++) {
+        await exec('ip', ['link', 'add', `${bridge}a`, 'type', 'veth', 'peer', 'name', `${bridge}b`]);
+        await exec('ip', ['link', 'set', `${bridge}a`, 'master', bridge]);
+        await exec('ip', ['link', 'del', `${bridge}a`]);
+      }
+    })().finally(() => (busy = false));
+    const reflecting = (async () => {
+      while (busy) await reflect(bridge);
+    })();
+    const [, reflected] = await Promise.allSettled([churn, reflecting]);
+    expect(reflected).toEqual({ status: 'fulfilled', value: undefined });
+  } finally {
+    await exec('ip', ['link', 'del', bridge]);
+  }
+});
