@@ -23,10 +23,10 @@ const checks = {
   lint: ['oxlint', '--type-aware', '--deny-warnings'],
   types: ['tsc', '--noEmit'],
 };
-const layers = ['unit', 'contract', 'api', 'sim', 'e2e', 'long'];
+const layers = ['unit', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'long'];
 /** Those that make containers. */
 const onEngine = ['contract', 'e2e', 'long'];
-const byDefault = ['check', 'unit', 'contract', 'api', 'sim', 'e2e'];
+const byDefault = ['check', 'unit', 'contract', 'api', 'api-etcd', 'sim', 'e2e'];
 
 interface Tally {
   passed: number;

@@ -3,6 +3,8 @@ import { defineConfig } from 'vitest/config';
 
 /** A folder is a layer; all that is in none of these is `unit`, so that no test file is left out. */
 const folders = ['contract', 'api', 'sim', 'e2e', 'long'];
+/** The layer `api` once more, on the other store. */
+const apiOnEtcd = 'api-etcd';
 
 const root = new URL('..', import.meta.url).pathname;
 const testsOf = (folder: string) => `test/${folder}/**/*.test.ts`;
@@ -11,14 +13,15 @@ const testsOf = (folder: string) => `test/${folder}/**/*.test.ts`;
 export default defineConfig({
   test: {
     root,
-    projects: ['unit', ...folders].map((name) => {
+    projects: ['unit', ...folders, apiOnEtcd].map((name) => {
       const onMachine = name === 'e2e' || name === 'long';
       return {
         test: {
           name,
           root,
-          include: name === 'unit' ? ['test/**/*.test.ts'] : [testsOf(name)],
+          include: name === 'unit' ? ['test/**/*.test.ts'] : [testsOf(name === apiOnEtcd ? 'api' : name)],
           exclude: name === 'unit' ? folders.map(testsOf) : [],
+          setupFiles: name === apiOnEtcd ? ['test/harness/on-etcd.ts'] : [],
           pool: 'forks',
           maxWorkers: name === 'long' ? 1 : Math.max(2, availableParallelism()),
           fileParallelism: name !== 'long',

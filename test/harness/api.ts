@@ -22,9 +22,9 @@ import type { Repository } from '../../store/repo.ts';
 import type { ConditionInput, Resource } from '../../store/resource.ts';
 import { openKeyring } from '../../store/seal.ts';
 import type { Sealer, Unsealer } from '../../store/seal.ts';
-import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
 import { commit } from '../../store/unit.ts';
+import { emptyStore } from './api-store.ts';
 
 /** An answer as it came: what a test looks at. */
 export interface Answer {
@@ -91,7 +91,7 @@ export interface ApiWorld extends AsyncDisposable {
 
 export const password = 'correct horse battery';
 
-/** The interface over a store in memory, reached by HTTP. */
+/** The interface over an empty store, reached by HTTP. */
 export async function startApi(
   options: { clock?: Clock; config?: Partial<ApiConfig>; freeze?: boolean } = {},
 ): Promise<ApiWorld> {
@@ -101,7 +101,7 @@ export async function startApi(
   starting.defer(() => rm(dir, { recursive: true, force: true }));
   const faults: string[] = [];
   const log = pino({ level: 'error' }, { write: (line: string) => void faults.push(line) });
-  const store = starting.use(await openSqlite({ path: ':memory:', clock }));
+  const store = starting.use(await emptyStore(clock));
   const keyring = await openKeyring({ path: join(dir, 'keys.json'), store });
   const mirror = starting.use(startMirror({ store, clock, log, freeze: options.freeze ?? true }));
   const repo = openRepository(store, 'default', clock);

@@ -130,6 +130,11 @@ export class EtcdServer implements AsyncDisposable {
     await this.ready();
   }
 
+  /** Removes all keys. */
+  async clear(): Promise<void> {
+    await this.#etcdctl('--endpoints', this.host, 'del', '', '--prefix');
+  }
+
   async #etcdctl(...args: string[]): Promise<void> {
     await run('etcdctl', args, { env: { ...process.env, ETCDCTL_API: '3' } });
   }
