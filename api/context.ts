@@ -16,6 +16,7 @@ import type { ApiConfig } from './config.ts';
 import type { Reply } from './endpoint.ts';
 import type { InTurn } from './in-turn.ts';
 import type { Keep } from './kept.ts';
+import type { Mailer } from './mailer.ts';
 import type { Random } from './random.ts';
 
 /** What the interface is given by whoever starts it. */
@@ -26,6 +27,7 @@ export interface ApiDependencies {
   sealer: Sealer;
   unsealer: Unsealer;
   agents: Agents;
+  mailer: Mailer;
   clock: Clock;
   random: Random;
   log: Logger;

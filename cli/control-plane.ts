@@ -52,6 +52,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
       replica: { id: randomUUID(), url: config.internalUrl, version: packageFile.version },
       publicUrl: config.publicUrl,
       trustedProxies: config.trustedProxies,
+      ...(config.mail !== undefined && { mail: config.mail }),
       buildDeadlineMs: config.buildDeadlineSeconds * 1000,
       rolloutDeadlineMs: config.rolloutDeadlineSeconds * 1000,
       pages: (seen) => createClusterPages({ store, mirror: seen, clock, token }),

@@ -13,6 +13,9 @@ import { garbage } from '../controllers/garbage/garbage.ts';
 import { clusterKey } from '../controllers/gateway/cluster-key.ts';
 import { Gateway } from '../controllers/gateway/gateway.ts';
 import type { Replica } from '../controllers/gateway/replica.ts';
+import { deliverToLog, Mailer } from '../controllers/mail/mailer.ts';
+import { deliverBySmtp } from '../controllers/mail/smtp.ts';
+import type { SmtpServer } from '../controllers/mail/smtp.ts';
 import { keyRotation } from '../controllers/key-rotation/key-rotation.ts';
 import type { AgentCalls } from '../controllers/operation/reconcile.ts';
 import { operationController } from '../controllers/operation/reconcile.ts';
@@ -43,6 +46,8 @@ export interface ReplicaOptions {
   /** Where users and agents reach this installation. */
   publicUrl: string;
   trustedProxies: string[];
+  /** Server and sender of mail; without one mail is only logged. */
+  mail?: { server: SmtpServer; from: string };
   buildDeadlineMs: number;
   rolloutDeadlineMs: number;
   /** Answers what is neither under a tenant nor the interface's own. */
@@ -70,6 +75,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
   const { store, keyring, clock, random, uniform, log, registry, replica, strict } = options;
   const mirror = starting.use(startMirror({ store, clock, random: uniform, log, registry, freeze: strict }));
   const repositoryFor = repositories(store, clock);
+  const mailer = starting.use(openMailer(options));
   const gateway = starting.use(
     new Gateway({
       store,
@@ -92,6 +98,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       sealer: keyring,
       unsealer: keyring,
       agents: gateway,
+      mailer,
       clock,
       random,
       log: log.child({ part: 'api' }),
@@ -128,6 +135,13 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
     controllers,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
+}
+
+function openMailer({ mail, clock, random, log, registry }: ReplicaOptions): Mailer {
+  const mailLog = log.child({ part: 'mail' });
+  if (mail === undefined) log.warn('No SMTP server is set: mail is only logged, codes to log in with among it');
+  const delivery = mail === undefined ? deliverToLog(mailLog) : deliverBySmtp(mail.server, mail.from);
+  return new Mailer({ delivery, clock, id: () => random.id(), log: mailLog, registry });
 }
 
 /** Repositories are made once per tenant: they hold no state but their place. */

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { z } from 'zod';
+import { parseSmtpUrl } from '../controllers/mail/smtp.ts';
 
 const HostPort = z.string().transform((text, ctx) => {
   const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:]+)):(\d{1,5})$/.exec(text);
@@ -10,6 +11,14 @@ const HostPort = z.string().transform((text, ctx) => {
     return z.NEVER;
   }
   return { host, port };
+});
+
+/** The value stays out of the message: it may hold a password. */
+const SmtpUrl = z.string().transform((text, ctx) => {
+  const server = parseSmtpUrl(text);
+  if (server !== undefined) return server;
+  ctx.addIssue('must be smtp://[USER:PASSWORD@]HOST[:PORT] or smtps://…, with special characters percent-encoded');
+  return z.NEVER;
 });
 
 const Seconds = z.coerce.number().int().min(1).max(86_400);
@@ -33,15 +42,24 @@ export const ServerConfig = z
       .string()
       .transform((text) => text.split(',').filter((it) => it !== ''))
       .default([]),
+    smtpUrl: SmtpUrl.optional(),
+    /** Sender of mail. */
+    mailFrom: z.email().optional(),
     buildDeadlineSeconds: Seconds.default(30 * 60),
     rolloutDeadlineSeconds: Seconds.default(10 * 60),
+  })
+  .refine((it) => it.smtpUrl === undefined || it.mailFrom !== undefined, {
+    path: ['mailFrom'],
+    message: 'is needed with --smtp-url',
   })
   .transform((it) => {
     const { host, port } = it.listen;
     const shown = host.includes(':') ? `[${host}]` : host;
     const address = `http://${shown === '0.0.0.0' || shown === '[::]' ? '127.0.0.1' : shown}:${port}`;
+    const { smtpUrl, mailFrom, ...rest } = it;
     return {
-      ...it,
+      ...rest,
+      ...(smtpUrl !== undefined && mailFrom !== undefined && { mail: { server: smtpUrl, from: mailFrom } }),
       store: it.store ?? `sqlite:${join(it.data, 'store.db')}`,
       publicUrl: it.publicUrl ?? address,
       internalUrl: it.internalUrl ?? address,

@@ -27,6 +27,10 @@ program
   .addOption(flag('--public-url <url>', 'address under which users and agents reach this installation'))
   .addOption(flag('--internal-url <url>', 'address under which the other replicas reach this one'))
   .addOption(flag('--trusted-proxies <list>', 'addresses or CIDR ranges whose X-Forwarded-For is believed'))
+  .addOption(
+    flag('--smtp-url <url>', 'mail server: smtp://[USER:PASSWORD@]HOST[:PORT], or smtps://… (mail is only logged)'),
+  )
+  .addOption(flag('--mail-from <address>', 'sender of mail'))
   .addOption(flag('--build-deadline-seconds <n>', 'longest build (1800)'))
   .addOption(flag('--rollout-deadline-seconds <n>', 'time in which new instances must become ready (600)'))
   .addOption(flag('--log-level <level>', 'fatal, error, warn, info, debug or trace (info)'))

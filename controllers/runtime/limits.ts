@@ -74,6 +74,19 @@ export const limits = {
     keepRevisions: 10_000,
     keepMs: 10 * minute,
   },
+  mail: {
+    /** Connections to the mail server. */
+    atOnce: 2,
+    /** Mails that wait; one more is dropped. */
+    waiting: 500,
+    /** Of one attempt. */
+    deadlineMs: 30 * second,
+    attempts: 3,
+    /** Before the second attempt; before the third it is twice as long. */
+    pauseMs: 5 * second,
+    /** For what still waits when the replica closes. */
+    drainMs: 5 * second,
+  },
   rotation: {
     everyMs: 10 * minute,
     pageSize: 200,

@@ -11,6 +11,7 @@ import type { CallParams, StreamParams } from '../../agent-protocol/messages.ts'
 import type { Agents } from '../../api/agents.ts';
 import { ApiConfig } from '../../api/config.ts';
 import { systemRandom } from '../../api/random.ts';
+import type { Mail, Mailer } from '../../api/mailer.ts';
 import { createApi } from '../../api/server.ts';
 import type { Clock } from '../../store/clock.ts';
 import { systemClock } from '../../store/clock.ts';
@@ -66,6 +67,8 @@ export interface ApiWorld extends AsyncDisposable {
   keyring: Sealer & Unsealer;
   clock: Clock;
   agents: ScriptedAgents;
+  /** What was sent, oldest first. */
+  mails: Mail[];
   /** Lines that were logged at error or above; a test that ends with one unlooked at has missed a bug. */
   faults: string[];
   /** Resolves when the mirror shows what is committed. */
@@ -93,7 +96,7 @@ export const password = 'correct horse battery';
 
 /** The interface over an empty store, reached by HTTP. */
 export async function startApi(
-  options: { clock?: Clock; config?: Partial<ApiConfig>; freeze?: boolean } = {},
+  options: { clock?: Clock; config?: Partial<ApiConfig>; freeze?: boolean; mailer?: Mailer } = {},
 ): Promise<ApiWorld> {
   const clock = options.clock ?? systemClock;
   await using starting = new AsyncDisposableStack();
@@ -107,6 +110,8 @@ export async function startApi(
   const repo = openRepository(store, 'default', clock);
   const registry = new Registry();
   const agents = scriptedAgents();
+  const mails: Mail[] = [];
+  const outbox: Mailer = { send: async (mail) => void mails.push(mail) };
   const api = starting.use(
     await createApi({
       store,
@@ -115,6 +120,7 @@ export async function startApi(
       sealer: keyring,
       unsealer: keyring,
       agents,
+      mailer: options.mailer ?? outbox,
       clock,
       random: systemRandom,
       log,
@@ -151,6 +157,7 @@ export async function startApi(
     keyring,
     clock,
     agents,
+    mails,
     faults,
     settled,
     client,

@@ -1,0 +1,147 @@
+import type { Logger } from 'pino';
+import PQueue from 'p-queue';
+import { Counter } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { wait } from '../../store/clock.ts';
+import type { Clock } from '../../store/clock.ts';
+import { limits } from '../runtime/limits.ts';
+
+/** A message of plain text to one address. */
+export interface Mail {
+  to: string;
+  subject: string;
+  text: string;
+}
+
+/** Hands one mail over, once. Its errors carry no credentials; {@link isRefused} tells which ones are final. */
+export type Delivery = (mail: Mail & { messageId: string }, signal: AbortSignal) => Promise<void>;
+
+/** Why a mail was not handed over. */
+export class DeliveryError extends Error {
+  readonly isFinal: boolean;
+
+  constructor(message: string, isFinal: boolean) {
+    super(message);
+    this.name = 'DeliveryError';
+    this.isFinal = isFinal;
+  }
+}
+
+/** Whether another attempt is useless: the server took a look at the mail, or at our credentials, and said no. */
+export function isRefused(error: unknown): boolean {
+  return error instanceof DeliveryError && error.isFinal;
+}
+
+type MailLimits = Record<keyof typeof limits.mail, number>;
+
+export interface MailerOptions {
+  delivery: Delivery;
+  clock: Clock;
+  /** Makes the ids of messages. */
+  id: () => string;
+  log: Logger;
+  registry: Registry;
+  /** Where they are not the usual ones. */
+  limits?: Partial<MailLimits>;
+}
+
+/**
+ * Sends mail one after another, each with a deadline and a few attempts. States: open → closing (takes nothing new, what
+ * waits is sent) → closed.
+ *
+ * Invariants: at most `limits.waiting` mails wait, one beyond them is dropped with a warning; a repeated attempt carries
+ * the id of the first, so that a receiver can tell that it is the same mail.
+ */
+export class Mailer implements AsyncDisposable {
+  readonly #options: MailerOptions;
+  readonly #limits: MailLimits;
+  readonly #queue: PQueue;
+  readonly #stop = new AbortController();
+  readonly #outcomes: Counter<'outcome'>;
+  #isOpen = true;
+
+  constructor(options: MailerOptions) {
+    this.#options = options;
+    this.#limits = { ...limits.mail, ...options.limits };
+    this.#queue = new PQueue({ concurrency: this.#limits.atOnce });
+    this.#outcomes = new Counter({
+      name: 'setpoint_mails_total',
+      help: 'Mails by what became of them',
+      labelNames: ['outcome'],
+      registers: [options.registry],
+    });
+  }
+
+  /** Resolves when the mail was taken over. @throws Error if it was given up; the reason of `signal` if that aborts. */
+  async send(mail: Mail, signal: AbortSignal): Promise<void> {
+    const { log, id } = this.#options;
+    signal.throwIfAborted();
+    if (!this.#isOpen || this.#queue.size >= this.#limits.waiting) {
+      const why = this.#isOpen ? `${this.#limits.waiting} wait already` : 'this replica is closing';
+      this.#outcomes.inc({ outcome: 'dropped' });
+      log.warn({ to: mail.to, subject: mail.subject, why }, 'Mail was dropped');
+      throw new Error(`Cannot send mail as ${why}`);
+    }
+    const either = AbortSignal.any([signal, this.#stop.signal]);
+    try {
+      await this.#queue.add(() => this.#deliver({ ...mail, messageId: id() }, either));
+      this.#outcomes.inc({ outcome: 'sent' });
+    } catch (error) {
+      this.#outcomes.inc({ outcome: 'failed' });
+      const why = error instanceof Error ? error.message : String(error);
+      log.warn({ to: mail.to, subject: mail.subject, why }, 'Mail was given up');
+      throw error;
+    }
+  }
+
+  /** What waits is sent first, for as long as `drainMs`; the rest is given up. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOpen = false;
+    const cancel = this.#options.clock.timer(this.#limits.drainMs, () => {
+      this.#stop.abort(new Error('Cannot send mail as this replica is closing'));
+    });
+    await this.#queue.onIdle();
+    cancel();
+  }
+
+  async #deliver(mail: Mail & { messageId: string }, signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#attempt(mail, signal);
+        return;
+      } catch (error) {
+        signal.throwIfAborted();
+        if (isRefused(error) || attempt === this.#limits.attempts) throw error;
+        const why = error instanceof Error ? error.message : String(error);
+        log.info({ to: mail.to, attempt, why }, 'Mail was not taken over; it is tried again');
+        await wait(clock, this.#limits.pauseMs * attempt, signal);
+      }
+    }
+  }
+
+  async #attempt(mail: Mail & { messageId: string }, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const deadline = new AbortController();
+    const { deadlineMs } = this.#limits;
+    const cancel = this.#options.clock.timer(deadlineMs, () => {
+      deadline.abort(new Error(`Cannot send mail as the server did not take it within ${deadlineMs} ms`));
+    });
+    try {
+      await this.#options.delivery(mail, AbortSignal.any([signal, deadline.signal]));
+    } catch (error) {
+      signal.throwIfAborted();
+      deadline.signal.throwIfAborted();
+      throw error;
+    } finally {
+      cancel();
+    }
+  }
+}
+
+/** For an installation without a mail server: the operator finds the mail in the log. */
+export function deliverToLog(log: Logger): Delivery {
+  return async ({ to, subject, text }) => {
+    log.warn({ to, subject, text }, 'Mail is only logged, as no SMTP server is set');
+  };
+}

@@ -1,0 +1,96 @@
+import { isIPv4 } from 'node:net';
+import { createTransport } from 'nodemailer';
+import { DeliveryError } from './mailer.ts';
+import type { Delivery } from './mailer.ts';
+
+/** A server that takes mail. */
+export interface SmtpServer {
+  host: string;
+  port: number;
+  /** TLS from the first byte; otherwise it is taken up where the server offers it. */
+  secure: boolean;
+  auth?: { user: string; pass: string };
+}
+
+/**
+ * The server that `smtp://[USER:PASSWORD@]HOST[:PORT]` names, `smtps://` for one that speaks TLS at once; `undefined` if
+ * the text is no such address.
+ */
+export function parseSmtpUrl(text: string): SmtpServer | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  const secure = url.protocol === 'smtps:';
+  if ((!secure && url.protocol !== 'smtp:') || url.hostname === '') return undefined;
+  if (!['', '/'].includes(url.pathname) || url.search !== '' || url.hash !== '') return undefined;
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const port = url.port === '' ? (secure ? 465 : 587) : Number(url.port);
+  if (url.username === '') return { host, port, secure };
+  try {
+    return {
+      host,
+      port,
+      secure,
+      auth: { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) },
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Delivers by SMTP, one connection per mail. Credentials are sent over TLS only, except to the machine itself, and show
+ * in no error.
+ */
+export function deliverBySmtp(server: SmtpServer, from: string): Delivery {
+  const { host, port, secure, auth } = server;
+  const domain = from.slice(from.lastIndexOf('@') + 1);
+  const transport = createTransport({
+    host,
+    port,
+    secure,
+    requireTLS: !secure && auth !== undefined && !isLoopback(host),
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    ...(auth !== undefined && { auth }),
+  });
+  return async ({ to, subject, text, messageId }, signal) => {
+    try {
+      await transport.sendMail({
+        from: { name: 'Setpoint', address: from },
+        // as an object, since a text would be taken for a list of addresses
+        to: { name: '', address: to },
+        subject,
+        text,
+        messageId: `<${messageId}@${domain}>`,
+        headers: { 'auto-submitted': 'auto-generated' },
+        signal,
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw failure(error, server);
+    }
+  };
+}
+
+/** Made anew: what the library throws may quote what was sent. */
+function failure(error: unknown, { host, port, auth }: SmtpServer): DeliveryError {
+  const text = error instanceof Error ? error.message : String(error);
+  const code = error instanceof Error && 'responseCode' in error ? Number(error.responseCode) : 0;
+  const isFinal = code >= 500 && code < 600;
+  return new DeliveryError(`Cannot send mail by ${host}:${port}: ${redacted(text, auth).slice(0, 300)}`, isFinal);
+}
+
+function redacted(text: string, auth: SmtpServer['auth']): string {
+  if (auth === undefined) return text;
+  const { user, pass } = auth;
+  const plain = [pass, encodeURIComponent(pass), base64(pass), base64(`\0${user}\0${pass}`), base64(user)];
+  return plain.filter((secret) => secret !== '').reduce((left, secret) => left.replaceAll(secret, '[redacted]'), text);
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
+}
