@@ -4,9 +4,11 @@ import { CallError } from './call-error.ts';
 import type { Clock } from './clock.ts';
 import { decodeAgentFrame, encodeMessage } from './codec.ts';
 import { desiredDigest } from './desired-digest.ts';
+import { desiredParts } from './desired-parts.ts';
 import { protocols } from './messages.ts';
 import type { AgentMessage, CallParams, ControlMessage, Load, Position, StreamParams } from './messages.ts';
 import { every } from './every.ts';
+import { OpenCalls } from './open-calls.ts';
 import { Outbox } from './outbox.ts';
 import { isProof } from './proof.ts';
 import { StreamReceivers } from './stream-receivers.ts';
@@ -53,8 +55,7 @@ export class ControlSession {
   #state: State = 'hello';
   #outbox: Outbox;
   #streams: StreamReceivers<StreamParams>;
-  #calls = new Map<number, { done: (result: Says<'result'>) => void; fail: (error: CallError) => void }>();
-  #nextCall = 1;
+  #calls: OpenCalls;
   #reporting: Promise<void> = Promise.resolve();
   #reportsWaiting = 0;
   #heardAt: number;
@@ -79,6 +80,7 @@ export class ControlSession {
       },
       clock,
     );
+    this.#calls = new OpenCalls((call) => this.#tell({ type: 'call', ...call }), clock);
     this.#cleanup.push(
       clock.timer(timing.handshakeMs, () => this.#state !== 'up' && this.close('Handshake took too long')),
     );
@@ -134,7 +136,7 @@ export class ControlSession {
     const { incarnation, revision } = position;
     const digest = desiredDigest(items);
     this.#tell({ type: 'snapshot.begin', incarnation, revision, count: items.length, digest, keep: [...keep] });
-    for (const part of batches(items)) this.#tell({ type: 'snapshot.part', items: part });
+    for (const part of desiredParts(items)) this.#tell({ type: 'snapshot.part', items: part });
     this.#tell({ type: 'snapshot.end', revision });
   }
 
@@ -147,32 +149,11 @@ export class ControlSession {
     this.#tell({ type: 'settings', log_retention_days: settings.logRetentionDays });
   }
 
-  /** @throws CallError of the agent, or `away`, `timeout`, `too_many`; the signal's reason when aborted. */
+  /** See {@link OpenCalls.call}. */
   async call(params: CallParams, timeoutMs: number, signal: AbortSignal): Promise<unknown> {
     signal.throwIfAborted();
     if (this.#state !== 'up') throw away();
-    if (this.#calls.size >= bounds.calls)
-      throw new CallError('too_many', `At most ${bounds.calls} calls to one server at once`);
-    const id = this.#nextCall++;
-    const cleanup: (() => void)[] = [() => this.#calls.delete(id)];
-    try {
-      return await new Promise<unknown>((resolve, reject) => {
-        const abort = (): void => reject(signal.reason as Error); // an AbortSignal's reason is an error by our habit
-        signal.addEventListener('abort', abort, { once: true });
-        cleanup.push(() => signal.removeEventListener('abort', abort));
-        cleanup.push(
-          this.#clock.timer(timeoutMs, () => reject(new CallError('timeout', 'The server did not answer in time'))),
-        );
-        this.#calls.set(id, {
-          done: ({ ok, error }) =>
-            error === undefined ? resolve(ok) : reject(new CallError(error.code, error.message)),
-          fail: reject,
-        });
-        this.#tell({ type: 'call', id, timeout_ms: timeoutMs, params });
-      });
-    } finally {
-      for (const undo of cleanup) undo();
-    }
+    return this.#calls.call(params, timeoutMs, signal);
   }
 
   /** See {@link StreamReceivers.open}. */
@@ -272,7 +253,7 @@ export class ControlSession {
         this.#host.needSnapshot(message.why);
         return;
       case 'result':
-        this.#calls.get(message.id)?.done(message);
+        this.#calls.answered(message);
         return;
       case 'stream.accept':
         this.#streams.accepted(message.stream);
@@ -353,27 +334,11 @@ export class ControlSession {
     for (const stop of this.#cleanup) stop();
     this.#outbox.close();
     this.#streams.close(away());
-    for (const call of this.#calls.values()) call.fail(away());
+    this.#calls.close(away());
     this.#host.ended(why);
   }
 }
 
 function away(): CallError {
   return new CallError('away', 'The agent of the server is not connected');
-}
-
-function* batches(items: readonly WireAssignment[]): Generator<WireAssignment[]> {
-  let batch: WireAssignment[] = [];
-  let bytes = 0;
-  for (const item of items) {
-    const size = JSON.stringify(item).length;
-    if (batch.length > 0 && bytes + size > bounds.batchBytes) {
-      yield batch;
-      batch = [];
-      bytes = 0;
-    }
-    batch.push(item);
-    bytes += size;
-  }
-  if (batch.length > 0) yield batch;
 }

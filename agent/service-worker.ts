@@ -1,58 +1,31 @@
-import type PQueue from 'p-queue';
-import type { Logger } from 'pino';
 import type { WirePhase, WireReport } from '../agent-protocol/assignment.ts';
-import type { Clock } from '../agent-protocol/clock.ts';
-import { wait } from '../agent-protocol/clock.ts';
-import { deadline } from './deadline.ts';
 import type { DesiredSet } from './desired.ts';
-import { containerSpec } from './container-spec.ts';
 import { condemn, imageKey } from './drift.ts';
 import { EventLog } from './event-log.ts';
-import type { ImageStore } from './image-store.ts';
-import type { Ledger } from './ledger.ts';
-import type { Capture } from './logs/capture.ts';
+import { LastOutput } from './last-output.ts';
 import type { Memory, Now, ServiceItem } from './memory.ts';
 import { blankMemory, remember } from './memory.ts';
-import type { Actual, Observer } from './observer.ts';
 import type { Action, World } from './plan.ts';
 import { keeper, plan } from './plan.ts';
 import type { Prober } from './probe.ts';
-import type { Publication } from './publication.ts';
-import type { Subject } from './readiness.ts';
 import { Readiness } from './readiness.ts';
-import type { ContainerRuntime } from './runtime/runtime.ts';
-import { labels } from './runtime/runtime.ts';
+import { readinessSubject } from './readiness-subject.ts';
 import { laterPhase, serviceReport } from './service-report.ts';
+import type { StepDeps, StepSubject } from './service-steps.ts';
+import { performStep } from './service-steps.ts';
 import { stepEvent } from './step-event.ts';
 import { stepFailure } from './step-failure.ts';
 
 /** What all service workers of an agent share. */
-export interface ServiceDeps {
-  runtime: ContainerRuntime;
-  server: string;
+export interface ServiceDeps extends StepDeps {
   desired: DesiredSet;
-  observer: Observer;
-  ledger: Ledger;
-  images: ImageStore;
-  publication: Publication;
-  capture: Capture;
   prober: Prober;
-  /** Bounds how many containers are made and started at a time: more at once makes each of them slower. */
-  starts: PQueue;
-  networks: Set<string>;
-  clock: Clock;
-  log: Logger;
   /** Tells the events of this process from those of another one. */
   eventSource: string;
   reported: (report: WireReport) => void;
 }
 
-const callMs = 60_000;
-const pullMs = 30 * 60_000;
-/** Between taking an instance out of the ports and asking it to stop: requests under way find their end. */
-const drainMs = 250;
 const faultMs = 5_000;
-const lastOutputLength = 1_000;
 
 /** Reconciles one service assignment: one step at a time, the newest desired state wins. */
 export class ServiceWorker {
@@ -64,9 +37,10 @@ export class ServiceWorker {
   #desired: ServiceItem | undefined;
   #phase: { generation: number; phase: WirePhase } | undefined;
   #report: WireReport | undefined;
-  #lastOutput: { series: string; text: string | undefined } | undefined;
   #step = new AbortController();
   readonly #events: EventLog;
+  readonly #lastOutput: LastOutput;
+  readonly #subject: StepSubject;
   /** Containers of which it was told that they are not as desired. */
   readonly #driftTold = new Set<string>();
   /** The container that stood for the assignment when it was last looked at. */
@@ -81,6 +55,15 @@ export class ServiceWorker {
     this.id = id;
     this.#deps = deps;
     this.#events = new EventLog(deps.eventSource);
+    this.#lastOutput = new LastOutput(id, deps.capture, () => this.wake());
+    this.#subject = {
+      id,
+      desired: () => this.#wanted(),
+      image: () => this.#memory.image,
+      learn: (change) => void (this.#memory = { ...this.#memory, ...change }),
+      withdrawn: (container) => void this.#withdrawn.add(container),
+      removed: (container) => this.#removed(container),
+    };
     this.#readiness = new Readiness({
       clock: deps.clock,
       prober: deps.prober,
@@ -136,6 +119,7 @@ export class ServiceWorker {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error('The agent is stopping'));
     this.#step.abort(this.#closing.signal.reason);
+    this.#lastOutput[Symbol.dispose]();
     this.wake();
     await this.#loop;
     this.#readiness[Symbol.dispose]();
@@ -159,7 +143,8 @@ export class ServiceWorker {
       }
       this.#step = new AbortController();
       try {
-        await this.#perform(action, this.#step.signal);
+        this.#deps.log.debug({ assignment: this.id, action }, 'Step');
+        await performStep(action, this.#subject, this.#deps, this.#step.signal);
         if (action.do !== 'inspect') this.#memory = { ...this.#memory, failure: undefined };
       } catch (error) {
         await this.#failed(action, error);
@@ -178,7 +163,7 @@ export class ServiceWorker {
     const seen = remember(this.#memory, keeper(before) ?? before.actual[0], now);
     this.#memory = condemn(seen, before.desired, before.actual);
     const world = this.#world(now);
-    this.#readiness.observe(subjectOf(world));
+    this.#readiness.observe(readinessSubject(world));
     const action = plan({ ...world, ready: this.#readiness.health.ready });
     if (action !== undefined) this.#tellEvent(world, action);
     // What failed is not needed any more.
@@ -198,7 +183,8 @@ export class ServiceWorker {
 
   #show(world: World): void {
     this.#publish(world);
-    if (this.#hasLastOutput(world)) this.#tell(world);
+    // The exit is told with the output before it, which takes a moment to be complete.
+    if (this.#lastOutput.isKnown(world.desired, world.memory.exit)) this.#tell(world);
   }
 
   #world(now: Now): World {
@@ -248,7 +234,7 @@ export class ServiceWorker {
       health: this.#readiness.health,
       published: world.desired?.spec.publish_port === undefined || publication.isPublished(this.id),
       portProblem: publication.problem(this.id),
-      lastLines: this.#lastOutput?.text ?? '',
+      lastLines: this.#lastOutput.text,
     });
     const events = this.#events.pending;
     if (events !== undefined) report.events = events;
@@ -268,134 +254,15 @@ export class ServiceWorker {
     if (event.drift && first !== undefined) this.#driftTold.add(first.container.id);
   }
 
-  /**
-   * Whether the output before the last exit is known, which takes a moment: the exit is told with it. Taken once per
-   * series of exits, so that the message does not change with every try.
-   */
-  #hasLastOutput({ desired, memory }: World): boolean {
-    const { exit } = memory;
-    if (desired === undefined || exit === undefined) return true;
-    const series = `${desired.generation} ${exit.container} ${exit.code}`;
-    if (this.#lastOutput?.series === series) return this.#lastOutput.text !== undefined;
-    const output: { series: string; text: string | undefined } = { series, text: undefined };
-    this.#lastOutput = output;
-    const { capture } = this.#deps;
-    void capture.finished(exit.container, this.#closing.signal).then(() => {
-      output.text = capture.lastLines(this.id).join('\n').slice(-lastOutputLength);
-      this.wake();
-    });
-    return false;
-  }
-
-  async #perform(action: Exclude<Action, { do: 'wait' }>, signal: AbortSignal): Promise<void> {
-    const { runtime, observer, ledger, capture, clock, log } = this.#deps;
-    log.debug({ assignment: this.id, action }, 'Step');
-    switch (action.do) {
-      case 'inspect':
-        return observer.refresh(action.id);
-      case 'resolveImage':
-        return this.#resolveImage(signal);
-      case 'ensureNetwork':
-        return this.#ensureNetwork(signal);
-      case 'create':
-        return this.#create(action.name, signal);
-      case 'start':
-        return this.#start(action.id, signal);
-      case 'withdraw': {
-        this.#withdrawn.add(action.id);
-        this.#memory = { ...this.#memory, stopping: action.id };
-        if (await this.#deps.publication.withdraw(this.id)) await wait(clock, drainMs, signal);
-        return;
-      }
-      case 'setRestart': {
-        using limit = deadline(clock, callMs, 'Setting the restart policy', signal);
-        await runtime.setRestart(action.id, action.restart, limit.signal);
-        this.#memory = { ...this.#memory, policy: { container: action.id, restart: action.restart } };
-        return;
-      }
-      case 'unpause': {
-        using limit = deadline(clock, callMs, 'Unpausing a container', signal);
-        await runtime.unpause(action.id, limit.signal);
-        await observer.refresh(action.id);
-        return;
-      }
-      case 'stop': {
-        using limit = deadline(clock, callMs + action.graceSeconds * 1000, 'Stopping a container', signal);
-        await runtime.stop(action.id, action.graceSeconds, limit.signal);
-        await observer.refresh(action.id);
-        return;
-      }
-      case 'remove': {
-        using limit = deadline(clock, callMs, 'Removing a container', signal);
-        await capture.finished(action.id, limit.signal);
-        await runtime.remove(action.id, limit.signal);
-        observer.noteRemoved(action.id);
-        this.#withdrawn.delete(action.id);
-        this.#driftTold.delete(action.id);
-        if (this.#kept === action.id) this.#kept = undefined;
-        await ledger.gone(action.id);
-        return;
-      }
-    }
-  }
-
-  async #resolveImage(signal: AbortSignal): Promise<void> {
-    const desired = this.#wanted();
-    using limit = deadline(this.#deps.clock, pullMs, 'Pulling an image', signal);
-    const image = await this.#deps.images.resolve(desired.spec.image, desired.spec.image_digest, limit.signal);
-    this.#memory = { ...this.#memory, image: { ...image, of: imageKey(desired) } };
-  }
-
-  async #ensureNetwork(signal: AbortSignal): Promise<void> {
-    const { runtime, server, networks, clock } = this.#deps;
-    const { spec } = this.#wanted();
-    using limit = deadline(clock, callMs, 'Making a network', signal);
-    await runtime.ensureNetwork(spec.network, { [labels.server]: server }, limit.signal);
-    networks.add(spec.network);
-  }
-
-  async #create(name: string, signal: AbortSignal): Promise<void> {
-    const { runtime, server, observer, ledger, clock, starts } = this.#deps;
-    const { image } = this.#memory;
-    if (image === undefined) throw new Error(`Cannot create container ${name} before its image is known`);
-    const spec = containerSpec(this.#wanted(), server, name, image.id);
-    await ledger.intend(name, this.id);
-    await starts.add(async () => {
-      signal.throwIfAborted();
-      using limit = deadline(clock, callMs, 'Creating a container', signal);
-      const id = await runtime.create(spec, limit.signal);
-      this.#memory = { ...this.#memory, created: id, policy: { container: id, restart: 'no' } };
-      observer.note({ id, name, labels: spec.labels, state: 'created', imageId: spec.image });
-      // Its intent is on disk, so a crash before this is recorded loses nothing: the record may be written meanwhile.
-      const recorded = ledger.made(id, name);
-      await Promise.all([recorded, this.#startNow(id, limit.signal)]);
-    });
-  }
-
-  async #start(id: string, signal: AbortSignal): Promise<void> {
-    await this.#deps.starts.add(() => {
-      signal.throwIfAborted();
-      return this.#startNow(id, signal);
-    });
-  }
-
-  async #startNow(id: string, signal: AbortSignal): Promise<void> {
-    const { runtime, observer, capture, clock } = this.#deps;
-    const desired = this.#wanted();
-    using limit = deadline(clock, callMs, 'Starting a container', signal);
-    await capture.attach(id, { workload: desired.workload_id, instance: this.id }, limit.signal);
-    try {
-      await runtime.start(id, limit.signal);
-    } catch (error) {
-      if (!signal.aborted) this.#memory = { ...this.#memory, unstartable: id };
-      throw error;
-    }
-    await observer.refresh(id);
-  }
-
   #wanted(): ServiceItem {
     if (this.#desired === undefined) throw new Error(`Assignment ${this.id} is not desired any more`);
     return this.#desired;
+  }
+
+  #removed(container: string): void {
+    this.#withdrawn.delete(container);
+    this.#driftTold.delete(container);
+    if (this.#kept === container) this.#kept = undefined;
   }
 
   /** An outcome that is not known is looked up; a failure is told and tried again later. */
@@ -447,17 +314,4 @@ function sameWork(a: ServiceItem, b: ServiceItem, image: Memory['image']): boole
     a.spec.restart_token === b.spec.restart_token &&
     (a.spec.image_digest === b.spec.image_digest || found === b.spec.image_digest)
   );
-}
-
-function subjectOf(world: World): Subject | undefined {
-  const { desired, memory, actual } = world;
-  const running: Actual | undefined = actual.find((it) => it.container.id === memory.run?.container);
-  if (desired === undefined || desired.run === 'stopped' || memory.run === undefined || running === undefined)
-    return undefined;
-  if (running.container.state !== 'running') return undefined;
-  const { health, port } = desired.spec;
-  const address = running.detail?.addresses[desired.spec.network] ?? '';
-  const target = health === undefined || port === undefined ? undefined : { address, port, path: health.path };
-  if (target !== undefined && address === '') return undefined;
-  return { key: `${memory.run.container} ${memory.run.startedAt}`, since: memory.run.since, health: target };
 }

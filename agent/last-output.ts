@@ -1,0 +1,46 @@
+import type { Capture } from './logs/capture.ts';
+import type { Exit, ServiceItem } from './memory.ts';
+
+const mostChars = 1_000;
+
+/**
+ * What a service wrote before its last exit. Taken once per series of exits, so that what is told of them does not
+ * change with every try.
+ */
+export class LastOutput {
+  readonly #id: string;
+  readonly #capture: Pick<Capture, 'finished' | 'lastLines'>;
+  readonly #known: () => void;
+  readonly #closing = new AbortController();
+  #taken: { series: string; text: string | undefined } | undefined;
+
+  /** `known` is called when the text is there. */
+  constructor(id: string, capture: Pick<Capture, 'finished' | 'lastLines'>, known: () => void) {
+    this.#id = id;
+    this.#capture = capture;
+    this.#known = known;
+  }
+
+  /** Empty while it is not known. */
+  get text(): string {
+    return this.#taken?.text ?? '';
+  }
+
+  /** Whether all is known that was written before the exit; if not, it is fetched. */
+  isKnown(desired: ServiceItem | undefined, exit: Exit | undefined): boolean {
+    if (desired === undefined || exit === undefined) return true;
+    const series = `${desired.generation} ${exit.container} ${exit.code}`;
+    if (this.#taken?.series === series) return this.#taken.text !== undefined;
+    const taken: { series: string; text: string | undefined } = { series, text: undefined };
+    this.#taken = taken;
+    void this.#capture.finished(exit.container, this.#closing.signal).then(() => {
+      taken.text = this.#capture.lastLines(this.#id).join('\n').slice(-mostChars);
+      this.#known();
+    });
+    return false;
+  }
+
+  [Symbol.dispose](): void {
+    this.#closing.abort(new Error('The agent is stopping'));
+  }
+}

@@ -1,0 +1,17 @@
+import type { Actual } from './observer.ts';
+import type { World } from './plan.ts';
+import type { Subject } from './readiness.ts';
+
+/** The process whose readiness is the service's; `undefined`: none runs that is wanted. Pure. */
+export function readinessSubject(world: World): Subject | undefined {
+  const { desired, memory, actual } = world;
+  const running: Actual | undefined = actual.find((it) => it.container.id === memory.run?.container);
+  if (desired === undefined || desired.run === 'stopped' || memory.run === undefined || running === undefined)
+    return undefined;
+  if (running.container.state !== 'running') return undefined;
+  const { health, port } = desired.spec;
+  const address = running.detail?.addresses[desired.spec.network] ?? '';
+  const target = health === undefined || port === undefined ? undefined : { address, port, path: health.path };
+  if (target !== undefined && address === '') return undefined;
+  return { key: `${memory.run.container} ${memory.run.startedAt}`, since: memory.run.since, health: target };
+}

@@ -1,0 +1,153 @@
+import type PQueue from 'p-queue';
+import type { Logger } from 'pino';
+import type { Clock } from '../agent-protocol/clock.ts';
+import { wait } from '../agent-protocol/clock.ts';
+import { containerSpec } from './container-spec.ts';
+import { deadline } from './deadline.ts';
+import { imageKey } from './drift.ts';
+import type { ImageStore } from './image-store.ts';
+import type { Ledger } from './ledger.ts';
+import type { Capture } from './logs/capture.ts';
+import type { Memory, ServiceItem } from './memory.ts';
+import type { Observer } from './observer.ts';
+import type { Action } from './plan.ts';
+import type { Publication } from './publication.ts';
+import type { ContainerRuntime } from './runtime/runtime.ts';
+import { labels } from './runtime/runtime.ts';
+
+/** What steps are carried out with. */
+export interface StepDeps {
+  runtime: ContainerRuntime;
+  server: string;
+  observer: Observer;
+  ledger: Ledger;
+  images: ImageStore;
+  publication: Publication;
+  capture: Capture;
+  /** Bounds how many containers are made and started at a time: more at once makes each of them slower. */
+  starts: PQueue;
+  /** Networks that are known to exist. */
+  networks: Set<string>;
+  clock: Clock;
+  log: Logger;
+}
+
+/** The service of a step, as its worker knows it at every moment: it may change while the step is under way. */
+export interface StepSubject {
+  readonly id: string;
+  /** @throws Error if it is not desired any more */
+  desired(): ServiceItem;
+  image(): Memory['image'];
+  learn(change: Partial<Memory>): void;
+  /** No published port leads to that container any more. */
+  withdrawn(container: string): void;
+  /** That container is gone. */
+  removed(container: string): void;
+}
+
+export type Step = Exclude<Action, { do: 'wait' }>;
+
+const callMs = 60_000;
+const pullMs = 30 * 60_000;
+/** Between taking an instance out of the ports and asking it to stop: requests under way find their end. */
+const drainMs = 250;
+
+/** Carries out one step of a plan. What it did shows in the observer and in what its subject learned. @throws Error */
+export async function performStep(step: Step, it: StepSubject, deps: StepDeps, signal: AbortSignal): Promise<void> {
+  const { runtime, observer, ledger, publication, capture, clock } = deps;
+  switch (step.do) {
+    case 'inspect':
+      await observer.refresh(step.id);
+      return;
+    case 'resolveImage':
+      return resolveImage(it, deps, signal);
+    case 'ensureNetwork':
+      return ensureNetwork(it, deps, signal);
+    case 'create':
+      return create(step.name, it, deps, signal);
+    case 'start':
+      return deps.starts.add(() => {
+        signal.throwIfAborted();
+        return startNow(step.id, it, deps, signal);
+      });
+    case 'withdraw': {
+      it.withdrawn(step.id);
+      it.learn({ stopping: step.id });
+      if (await publication.withdraw(it.id)) await wait(clock, drainMs, signal);
+      return;
+    }
+    case 'setRestart': {
+      using limit = deadline(clock, callMs, 'Setting the restart policy', signal);
+      await runtime.setRestart(step.id, step.restart, limit.signal);
+      it.learn({ policy: { container: step.id, restart: step.restart } });
+      return;
+    }
+    case 'unpause': {
+      using limit = deadline(clock, callMs, 'Unpausing a container', signal);
+      await runtime.unpause(step.id, limit.signal);
+      await observer.refresh(step.id);
+      return;
+    }
+    case 'stop': {
+      using limit = deadline(clock, callMs + step.graceSeconds * 1000, 'Stopping a container', signal);
+      await runtime.stop(step.id, step.graceSeconds, limit.signal);
+      await observer.refresh(step.id);
+      return;
+    }
+    case 'remove': {
+      using limit = deadline(clock, callMs, 'Removing a container', signal);
+      await capture.finished(step.id, limit.signal);
+      await runtime.remove(step.id, limit.signal);
+      observer.noteRemoved(step.id);
+      it.removed(step.id);
+      await ledger.gone(step.id);
+      return;
+    }
+  }
+}
+
+async function resolveImage(it: StepSubject, { images, clock }: StepDeps, signal: AbortSignal): Promise<void> {
+  const desired = it.desired();
+  using limit = deadline(clock, pullMs, 'Pulling an image', signal);
+  const image = await images.resolve(desired.spec.image, desired.spec.image_digest, limit.signal);
+  it.learn({ image: { ...image, of: imageKey(desired) } });
+}
+
+async function ensureNetwork(it: StepSubject, deps: StepDeps, signal: AbortSignal): Promise<void> {
+  const { runtime, server, networks, clock } = deps;
+  const { network } = it.desired().spec;
+  using limit = deadline(clock, callMs, 'Making a network', signal);
+  await runtime.ensureNetwork(network, { [labels.server]: server }, limit.signal);
+  networks.add(network);
+}
+
+async function create(name: string, it: StepSubject, deps: StepDeps, signal: AbortSignal): Promise<void> {
+  const { runtime, server, observer, ledger, clock, starts } = deps;
+  const image = it.image();
+  if (image === undefined) throw new Error(`Cannot create container ${name} before its image is known`);
+  const spec = containerSpec(it.desired(), server, name, image.id);
+  await ledger.intend(name, it.id);
+  await starts.add(async () => {
+    signal.throwIfAborted();
+    using limit = deadline(clock, callMs, 'Creating a container', signal);
+    const id = await runtime.create(spec, limit.signal);
+    it.learn({ created: id, policy: { container: id, restart: 'no' } });
+    observer.note({ id, name, labels: spec.labels, state: 'created', imageId: spec.image });
+    // Its intent is on disk, so a crash before this is recorded loses nothing: the record may be written meanwhile.
+    await Promise.all([ledger.made(id, name), startNow(id, it, deps, limit.signal)]);
+  });
+}
+
+async function startNow(id: string, it: StepSubject, deps: StepDeps, signal: AbortSignal): Promise<void> {
+  const { runtime, observer, capture, clock } = deps;
+  const desired = it.desired();
+  using limit = deadline(clock, callMs, 'Starting a container', signal);
+  await capture.attach(id, { workload: desired.workload_id, instance: it.id }, limit.signal);
+  try {
+    await runtime.start(id, limit.signal);
+  } catch (error) {
+    if (!signal.aborted) it.learn({ unstartable: id });
+    throw error;
+  }
+  await observer.refresh(id);
+}
