@@ -288,6 +288,7 @@ export class Observer {
 
   #hint(event: RuntimeEvent): void {
     const seen = this.#seen.get(event.containerId);
+    if (seen === undefined && event.labels[labels.server] !== this.#server) return; // a network's, of somebody else's container
     if (seen !== undefined) seen.suspectedAt = ++this.#counter;
     this.relist().catch(() => undefined);
   }

@@ -78,7 +78,9 @@ export interface BuildOptions {
 /** A hint that something changed; the truth is the next list. */
 export interface RuntimeEvent {
   containerId: string;
+  /** In the engine's words: `start`, `die`, `disconnect`… */
   action: string;
+  /** Of the container; empty where only its id is known, as of one that left a network: it may be anybody's. */
   labels: Readonly<Record<string, string>>;
 }
 

@@ -261,6 +261,21 @@ describe('what is done to a container from outside', () => {
     expect(world.report(item)?.events?.items).toMatchObject([{ reason: 'ContainerChanged', drift: true }]);
   });
 
+  test('one that was taken off its network is replaced, and no port leads to where it was', async () => {
+    const { item, id } = await running({ publish_port: 8081 });
+    const address = world.container(item)!.address;
+    expect(world.ports.machine.backends(8081)).toMatchObject([{ address }]);
+    world.engine.disconnectByHand(id);
+    await world.until('withdrawn', () => world.ports.machine.backends(8081)?.length === 0, 500, 10);
+    await world.until(
+      'replaced',
+      () => world.report(item)?.ready === true && world.report(item)?.container_id !== id,
+      2_000,
+    );
+    expect(world.ports.machine.backends(8081)).toMatchObject([{ address: world.container(item)!.address }]);
+    expect(world.report(item)?.events?.items).toMatchObject([{ reason: 'ContainerChanged', drift: true }]);
+  });
+
   test('one made anew under the same name is replaced, whatever its labels say', async () => {
     const { item, id } = await running();
     const copy = world.container(item)!.mutable;

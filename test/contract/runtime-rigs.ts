@@ -31,6 +31,8 @@ export interface RuntimeRig extends AsyncDisposable {
   /** Of a build that writes `line` and then succeeds or not. */
   build(line: string, succeeds: boolean): BuildOptions;
   pauseByHand(id: string): Promise<void>;
+  /** From the rig's network. */
+  disconnectByHand(id: string): Promise<void>;
   removeNetworkByHand(name: string): Promise<void>;
   makeNetworkByHand(name: string, labels: Record<string, string>): Promise<void>;
   /** Makes a container without our labels and answers with its id. */
@@ -65,6 +67,8 @@ export async function dockerRig(): Promise<RuntimeRig> {
       labels: { [labels.server]: server, 'setpoint.test-line': line },
     }),
     pauseByHand: async (id) => void (await engineCall('POST', `/containers/${id}/pause`)),
+    disconnectByHand: async (Container) =>
+      void (await engineCall('POST', `/networks/${network}/disconnect`, { Container, Force: true })),
     removeNetworkByHand: async (name) => void (await engineCall('DELETE', `/networks/${name}`)),
     makeNetworkByHand: async (Name, Labels) => void (await engineCall('POST', '/networks/create', { Name, Labels })),
     async foreign() {
@@ -155,6 +159,9 @@ export async function mockRig(): Promise<RuntimeRig> {
     }),
     async pauseByHand(id) {
       engine.pauseByHand(id);
+    },
+    async disconnectByHand(id) {
+      engine.disconnectByHand(id);
     },
     async removeNetworkByHand(name) {
       engine.removeNetwork(name);

@@ -237,11 +237,22 @@ describe.each([
       await rig.runtime.remove(id, signal());
       const seen: RuntimeEvent[] = [];
       for await (const event of events) {
-        expect(event.labels[labels.server]).toBe(rig.server);
+        if (event.action !== 'disconnect') expect(event.labels[labels.server]).toBe(rig.server);
         if (event.containerId === id) seen.push(event);
         if (event.containerId === id && event.action === 'destroy') break;
       }
       expect(seen.map(({ action }) => action)).toEqual(expect.arrayContaining(['create', 'start', 'die', 'destroy']));
+    });
+
+    test('tell that a container left its network, which shows in its details only', async () => {
+      const id = await start({});
+      const enough = new AbortController();
+      const events = rig.runtime.events(rig.server, AbortSignal.any([enough.signal, signal()]));
+      expect((await inspect(id)).addresses).toHaveProperty([rig.network]);
+      await rig.disconnectByHand(id);
+      for await (const event of events) if (event.containerId === id && event.action === 'disconnect') break;
+      expect(await inspect(id)).toMatchObject({ state: 'running', addresses: {} });
+      await rig.runtime.remove(id, signal());
     });
 
     test('end by the signal only', async () => {

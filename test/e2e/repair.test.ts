@@ -43,6 +43,8 @@ describe.each(['sqlite', 'etcd'] as const)('drift on %s', (store) => {
       10_000,
     );
   const instance = async (): Promise<string> => (await instancesOf(app.id))[0]!;
+  const networkOf = (id: string): Promise<string> =>
+    docker('inspect', '--format', '{{range $name, $_ := .NetworkSettings.Networks}}{{$name}}{{end}}', id);
 
   it('brings back a container that somebody removed, and says so', async () => {
     const before = await instance();
@@ -61,6 +63,10 @@ describe.each(['sqlite', 'etcd'] as const)('drift on %s', (store) => {
     ['killed', (id: string) => docker('kill', id)],
     ['paused', (id: string) => docker('pause', id)],
     ['renamed', (id: string) => docker('rename', id, `other-${randomBytes(3).toString('hex')}`)],
+    [
+      'taken off its network',
+      async (id: string) => docker('network', 'disconnect', '--force', await networkOf(id), id),
+    ],
     ['given other limits', (id: string) => docker('update', '--memory', '64m', '--memory-swap', '64m', id)],
   ])('corrects a container that was %s', async (_how, change) => {
     await change(await instance());
@@ -73,9 +79,15 @@ describe.each(['sqlite', 'etcd'] as const)('drift on %s', (store) => {
           Name: string;
           State: { Status: string };
           HostConfig: { Memory: number };
+          NetworkSettings: { Networks: Record<string, unknown> };
         }[];
         const [it] = detail;
-        return it?.State.Status === 'running' && it.Name.startsWith('/sp-') && it.HostConfig.Memory === 0;
+        return (
+          it?.State.Status === 'running' &&
+          it.Name.startsWith('/sp-') &&
+          it.HostConfig.Memory === 0 &&
+          Object.keys(it.NetworkSettings.Networks).length === 1
+        );
       },
       30_000,
     );

@@ -5,29 +5,55 @@ import type { Engine } from './engine.ts';
 import { jsonLines } from './json-lines.ts';
 import { unavailable } from './transport.ts';
 
+/** Of containers, what a list or an inspection shows; of networks, what cuts a container off: starting joins one too. */
+const containerActions = [
+  'create',
+  'destroy',
+  'die',
+  'kill',
+  'oom',
+  'pause',
+  'rename',
+  'restart',
+  'start',
+  'stop',
+  'unpause',
+  'update',
+];
+const networkActions = ['disconnect'];
+
 const Event = z.object({
+  Type: z.enum(['container', 'network']),
   Action: z.string(),
   Actor: z.object({ ID: z.string(), Attributes: z.record(z.string(), z.string()) }),
 });
 
-/** Events of this server's containers from the moment of the call. Ends only by its signal or by throwing. */
+/**
+ * Events of this server's containers, and of the networks that any container leaves, from the moment of the call. Ends
+ * only by its signal or by throwing.
+ */
 export function events(engine: Engine, clock: Clock, server: string, signal: AbortSignal): AsyncIterable<RuntimeEvent> {
-  const filters = JSON.stringify({ type: ['container'], label: [`${labels.server}=${server}`] });
+  // By label the engine would filter out what happens to networks: it tells none of their labels, nor the containers'.
+  const filters = JSON.stringify({ type: ['container', 'network'], event: [...containerActions, ...networkActions] });
   // The engine subscribes after it answered: it replays what fell between from its buffer.
   const since = (clock.now().getTime() - 1000) / 1000;
-  return read(engine, { filters, since }, signal);
+  return read(engine, server, { filters, since }, signal);
 }
 
 async function* read(
   engine: Engine,
+  server: string,
   query: { filters: string; since: number },
   signal: AbortSignal,
 ): AsyncGenerator<RuntimeEvent> {
   const answer = await engine.open({ method: 'GET', path: ['events'], query }, signal);
   for await (const line of jsonLines(answer)) {
-    const { Action, Actor } = Event.parse(line);
-    if (Action.startsWith('exec_')) continue;
-    yield { containerId: Actor.ID, action: Action, labels: Actor.Attributes };
+    const { Type, Action, Actor } = Event.parse(line);
+    const container = Actor.Attributes['container'];
+    if (Type === 'network') {
+      if (container !== undefined) yield { containerId: container, action: Action, labels: {} };
+    } else if (Actor.Attributes[labels.server] === server)
+      yield { containerId: Actor.ID, action: Action, labels: Actor.Attributes };
   }
   throw unavailable('The container engine ended its stream of events');
 }

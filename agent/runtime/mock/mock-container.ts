@@ -43,6 +43,7 @@ export class MockContainer {
   #finishedAt = '';
   #since = 0;
   #address: string | undefined;
+  #connected = true;
   #stopped = Promise.withResolvers<void>();
 
   constructor(what: {
@@ -80,6 +81,17 @@ export class MockContainer {
     return this.#address;
   }
 
+  /** It is attached to its network. */
+  get connected(): boolean {
+    return this.#connected;
+  }
+
+  /** It loses its network, for good: a start does not bring it back. */
+  disconnect(): void {
+    this.#connected = false;
+    this.#changed('disconnect');
+  }
+
   /** What its next start does. */
   get next(): RunScript {
     return typeof this.#script === 'function' ? this.#script(this.#starts + 1) : this.#script;
@@ -101,7 +113,7 @@ export class MockContainer {
       restartCount: this.#restarts,
       startedAt: this.#startedAt,
       finishedAt: this.#finishedAt,
-      addresses: this.#address === undefined ? {} : { [this.network]: this.#address },
+      addresses: this.#address === undefined || !this.#connected ? {} : { [this.network]: this.#address },
       pid: this.#address === undefined ? 0 : 1000 + this.#starts,
       memoryBytes: mutable.memoryBytes,
       nanoCpus: mutable.nanoCpus,

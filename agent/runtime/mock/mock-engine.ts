@@ -130,6 +130,11 @@ export class MockEngine {
     this.#must(id).pause(true);
   }
 
+  /** As `docker network disconnect`. */
+  disconnectByHand(id: string): void {
+    this.#must(id).disconnect();
+  }
+
   /** A running container that somebody else made. */
   async foreign(spec: ContainerSpec, script: Script = {}): Promise<MockContainer> {
     const { id: imageId } = this.addImage(spec.image, { local: true, runs: script });
@@ -265,9 +270,9 @@ export class MockEngine {
     return this.#events.subscribe(signal);
   }
 
-  /** The container that has this address now. */
+  /** The container that answers at this address now. */
   at(address: string): MockContainer | undefined {
-    return this.containers.find((one) => one.address === address);
+    return this.containers.find((one) => one.address === address && one.connected);
   }
 
   async #start(one: MockContainer): Promise<void> {
@@ -312,7 +317,8 @@ export class MockEngine {
   }
 
   #event(one: MockContainer, action: string): void {
-    this.#events.push({ containerId: one.id, action, labels: { ...one.mutable.labels } });
+    const labels = action === 'disconnect' ? {} : { ...one.mutable.labels }; // it is the network's event
+    this.#events.push({ containerId: one.id, action, labels });
   }
 
   #freeAddress(): string {

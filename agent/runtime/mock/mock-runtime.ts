@@ -89,7 +89,8 @@ async function abortable<T>(work: T | Promise<T>, signal: AbortSignal): Promise<
 }
 
 async function* only(events: AsyncIterable<RuntimeEvent>, server: string): AsyncGenerator<RuntimeEvent> {
-  for await (const event of events) if (event.labels[labels.server] === server) yield event;
+  for await (const event of events)
+    if (event.action === 'disconnect' || event.labels[labels.server] === server) yield event;
 }
 
 async function* guarded<T>(source: AsyncIterable<T>, enter: () => void, signal: AbortSignal): AsyncGenerator<T> {
