@@ -1,5 +1,6 @@
 import type { TenantView } from '../store/mirror.ts';
 import type { KeyScope } from '../store/kinds/identity.ts';
+import { placeOf } from '../store/kinds/membership.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { forbidden } from './api-error.ts';
 import { keyOf } from './auth/principal.ts';
@@ -16,7 +17,10 @@ export interface Access {
 }
 
 /** Where a row is judged: in a project, or in the tenant, where the best role in any of its projects counts. */
-export type Place = { project: Project } | { tenant: TenantView };
+export interface Place {
+  tenant: TenantView;
+  project?: Project;
+}
 
 const scopeRank: Readonly<Record<KeyScope, number>> = { read: 1, deploy: 2, write: 3, admin: 4 };
 const roleRank: Readonly<Record<ProjectRole, number>> = { viewer: 1, member: 2, admin: 3, owner: 4 };
@@ -29,28 +33,46 @@ export function authorize(principal: Principal, permission: Permission, place: P
   const key = keyOf(principal);
   if (key !== undefined && !scopeCovers(key.desired.scopes, permission.scope))
     throw forbidden(`The scopes of the service key do not cover this: it needs ${permission.scope}`);
-  const column = 'project' in place ? columnIn(principal, place.project) : columnInTenant(principal, place.tenant);
+  const { tenant, project } = place;
+  const column = project === undefined ? columnInTenant(principal, tenant) : columnIn(principal, project, tenant);
   const grant = permission.grants[column];
   if (grant === '-') throw forbidden();
-  if ('tenant' in place && key?.desired.project_id !== undefined && grant === '+' && permission.scope !== 'read')
+  if (project === undefined && key?.desired.project_id !== undefined && grant === '+' && permission.scope !== 'read')
     throw forbidden('The service key is narrowed to one project');
   return { column, grant };
 }
 
-/** The role of a principal in a project: its owner, or the rights that admins of the tenant have everywhere. */
-export function projectRole(principal: Principal, project: Project): ProjectRole | undefined {
+/** The role of a principal in a project: as its owner or a member, or what admins of the tenant have everywhere. */
+export function projectRole(principal: Principal, project: Project, view: TenantView): ProjectRole | undefined {
   const narrowed = keyOf(principal)?.desired.project_id;
   if (narrowed !== undefined && narrowed !== project.meta.id) return undefined;
   if (isTenantAdmin(principal)) return 'owner';
-  return project.desired.owner_id === principal.user.meta.id ? 'owner' : undefined;
+  const user = principal.user.meta.id;
+  if (project.desired.owner_id === user) return 'owner';
+  const [place] = view.by('member', 'place', placeOf(project.meta.id, user));
+  return place?.desired.role;
 }
 
 /** Projects whose objects the principal may see; `all` for admins of the tenant. */
 export function visibleProjects(principal: Principal, view: TenantView): 'all' | ReadonlySet<string> {
   const narrowed = keyOf(principal)?.desired.project_id;
   if (narrowed === undefined && isTenantAdmin(principal)) return 'all';
-  const candidates = view.list('project').filter((project) => projectRole(principal, project) !== undefined);
-  return new Set(candidates.map((project) => project.meta.id));
+  const visible = ownProjects(principal, view).filter((it) => projectRole(principal, it, view) !== undefined);
+  return new Set(visible.map((project) => project.meta.id));
+}
+
+/** Whether the principal has a role in any project: whoever has one sees the servers by name and status. */
+export function hasProject(principal: Principal, view: TenantView): boolean {
+  return ownProjects(principal, view).some((it) => projectRole(principal, it, view) !== undefined);
+}
+
+/** The projects in which the principal may have a role, found without a look at all the others. */
+function ownProjects(principal: Principal, view: TenantView): readonly Project[] {
+  const narrowed = keyOf(principal)?.desired.project_id;
+  const user = principal.user.meta.id;
+  const ids = narrowed === undefined ? view.by('member', 'user', user).map((it) => it.desired.project_id) : [narrowed];
+  const found = ids.map((id) => view.get('project', id)).filter((it) => it !== undefined);
+  return narrowed === undefined ? [...view.by('project', 'owner', user), ...found] : found;
 }
 
 /** Whether the scopes of a key cover what a route needs; each covers the ones below it, none given covers all. */
@@ -73,8 +95,8 @@ export function requireAccount(principal: Principal): void {
   if (isNarrowed(principal)) throw forbidden('The service key is narrowed to one project');
 }
 
-function columnIn(principal: Principal, project: Project): Column {
-  const role = projectRole(principal, project);
+function columnIn(principal: Principal, project: Project, view: TenantView): Column {
+  const role = projectRole(principal, project, view);
   if (role === undefined) return 'other';
   return tenantColumn(principal) ?? roleColumn[role];
 }
@@ -83,8 +105,8 @@ function columnInTenant(principal: Principal, view: TenantView): Column {
   const tenantWide = tenantColumn(principal);
   if (tenantWide !== undefined) return tenantWide;
   let best: ProjectRole | undefined;
-  for (const project of view.list('project')) {
-    const role = projectRole(principal, project);
+  for (const project of ownProjects(principal, view)) {
+    const role = projectRole(principal, project, view);
     if (role !== undefined && (best === undefined || roleRank[role] > roleRank[best])) best = role;
     if (best === 'owner') break;
   }

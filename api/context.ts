@@ -65,6 +65,8 @@ export interface RequestContext extends Services {
   repo: Repository;
   view: TenantView;
   request: RequestInfo;
+  /** Parameters of the path, as they were sent. */
+  params: ReadonlyMap<string, string>;
   access: Access;
   /** Aborts when the client goes away. */
   signal: () => AbortSignal;

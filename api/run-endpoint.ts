@@ -5,6 +5,7 @@ import type { TenantView } from '../store/mirror.ts';
 import type { Repository } from '../store/repo.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { badField, conflicting, forbidden, notFound, unauthorized } from './api-error.ts';
+import { asOfNow, isStillGood } from './auth/authenticate.ts';
 import { keyOf, principalId } from './auth/principal.ts';
 import type { Principal } from './auth/principal.ts';
 import { authorize, isTenantAdmin } from './authorize.ts';
@@ -101,17 +102,17 @@ async function runOnce(
   endpoint: Endpoint,
   search: Record<string, string>,
 ): Promise<Kept<unknown> | undefined> {
-  const { it, access } = admit(call, endpoint, search);
+  const { it, ...admitted } = admit(services, call, endpoint, search);
+  const { caller } = admitted;
   checkState(call, endpoint, it);
   const body = parseBody(endpoint, call.body);
   const query = endpoint.query === undefined ? undefined : parseInput(endpoint.query, search, 'query');
   const key = endpoint.method === 'POST' ? call.headers['idempotency-key'] : undefined;
   let idempotent: IdempotentRequest | undefined;
-  if (typeof key === 'string' && call.caller !== undefined) {
-    const caller = principalId(call.caller);
+  if (typeof key === 'string' && caller !== undefined) {
     const recalled = await recallAnswer(services, {
       tenant: call.tenant,
-      caller,
+      caller: principalId(caller),
       path: call.path,
       key,
       body: call.body,
@@ -119,7 +120,7 @@ async function runOnce(
     if ('answer' in recalled) return serialise(JSON.parse(recalled.answer));
     idempotent = recalled.begin;
   }
-  const ctx = contextOf(services, call, access, async (unit, answer) => {
+  const ctx = contextOf(services, call, admitted, async (unit, answer) => {
     if (idempotent !== undefined) {
       const kept = toKept(answer());
       if (kept !== undefined) recordAnswer(services, unit, idempotent, kept.json, changes(it, kept.json));
@@ -137,14 +138,15 @@ async function runList(
   endpoint: ListEndpoint,
   search: Record<string, string>,
 ): Promise<Outcome> {
-  const { it, access } = admit(call, endpoint, search);
-  const reader = call.caller === undefined ? '' : readerOf(call.caller, endpoint);
+  const { it, ...admitted } = admit(services, call, endpoint, search);
+  const { caller } = admitted;
+  const reader = caller === undefined ? '' : readerOf(caller, endpoint);
   const cached = `${call.tenant} ${reader} ${call.path}?${call.search}`;
   const { applied } = services.mirror;
   const known = services.pageCache.get(cached, applied);
   if (known !== undefined) return { status: 200, body: known };
   const query = parseInput(endpoint.query, search, 'query');
-  const ctx = contextOf(services, call, access, readOnly);
+  const ctx = contextOf(services, call, admitted, readOnly);
   // as in `runOnce`
   const page = await endpoint.handle(ctx, { it, query, body: undefined } as Input<SubjectKind, unknown, undefined>);
   const body = Buffer.from(pageBody(page.items, page.meta));
@@ -161,15 +163,24 @@ function readerOf(caller: Principal, { ownOnly }: ListEndpoint): string {
 interface Admitted {
   it: ReadonlyResource<SubjectKind> | undefined;
   access: Access;
+  /** With the rights of now: a try may come long after the request did. */
+  caller: Principal | undefined;
 }
 
 /** @throws ApiError for what does not exist or is not allowed. */
-function admit(call: Call, endpoint: Endpoint | ListEndpoint, search: Record<string, string>): Admitted {
-  const { permission } = call.route;
-  const it = endpoint.on === undefined ? undefined : loadSubject(endpoint.on, call.params, call.view);
-  if (isPublic(permission)) return { it, access: { column: 'other', grant: 'P' } };
-  if (call.caller === undefined) throw unauthorized();
-  return { it, access: authorize(call.caller, permission, placeOf(call, endpoint, it, search)) };
+function admit(
+  { clock }: Services,
+  call: Call,
+  endpoint: Endpoint | ListEndpoint,
+  search: Record<string, string>,
+): Admitted {
+  const { route, params, view } = call;
+  const it = endpoint.on === undefined ? undefined : loadSubject(endpoint.on, params, view);
+  const { caller: asked } = call;
+  const caller = asked !== undefined && isStillGood(asked, view, clock) ? asOfNow(asked, view) : undefined;
+  if (isPublic(route.permission)) return { it, access: { column: 'other', grant: 'P' }, caller };
+  if (caller === undefined) throw unauthorized();
+  return { it, access: authorize(caller, route.permission, placeOf(call, endpoint, it, search)), caller };
 }
 
 function placeOf(
@@ -183,7 +194,7 @@ function placeOf(
     if (id === undefined) return { tenant: view };
     const project = view.get('project', id);
     if (project === undefined) throw notFound(kindWords[it.meta.kind]);
-    return { project };
+    return { tenant: view, project };
   }
   const from = endpoint.list ? undefined : endpoint.projectFrom;
   if (from === undefined) return { tenant: view };
@@ -191,7 +202,7 @@ function placeOf(
   if (typeof value !== 'string') return { tenant: view };
   const project = view.get('project', parseId(field, value));
   if (project === undefined) throw notFound(kindWords.project, field);
-  return { project };
+  return { tenant: view, project };
 }
 
 function named(body: unknown): unknown {
@@ -233,11 +244,16 @@ function withoutReadOnly(body: unknown, readOnly: readonly string[] | undefined)
 }
 
 /** Plain fields, no accessors: an object literal with accessors has a hidden class of its own each time it is made. */
-function contextOf(services: Services, call: Call, access: Access, commit: RequestContext['commit']): RequestContext {
-  const { tenant, view, repo, request, caller, signal } = call;
+function contextOf(
+  services: Services,
+  call: Call,
+  { access, caller }: Pick<Admitted, 'access' | 'caller'>,
+  commit: RequestContext['commit'],
+): RequestContext {
+  const { tenant, view, repo, request, signal, params } = call;
   // the rows of public routes let everybody in; their handlers look at `caller`
   const principal = caller as Principal;
-  return { ...services, tenant, view, repo, request, access, caller, principal, signal, commit };
+  return { ...services, tenant, view, repo, request, params, access, caller, principal, signal, commit };
 }
 
 async function readOnly(): Promise<never> {

@@ -1,6 +1,6 @@
 import { definitionOf } from './definition.ts';
 import type { Definition } from './definition.ts';
-import type { DesiredOf, KindName } from './kinds/kinds.ts';
+import type { DesiredOf, KindName, ObservedOf } from './kinds/kinds.ts';
 import { Ordered, compareText } from './ordered.ts';
 import type { ReadonlyResource } from './resource.ts';
 
@@ -60,8 +60,12 @@ export class ObjectTable<K extends KindName = KindName> {
   }
 
   /** Each value once: an object stands once under each. */
-  #values(index: string, { meta, desired }: ReadonlyResource<K>): readonly string[] {
-    const declared = this.#definition.indexes?.[index]?.(desired as DesiredOf<K>); // an index only reads
+  #values(index: string, { meta, desired, observed }: ReadonlyResource<K>): readonly string[] {
+    // an index only reads
+    const declared = this.#definition.indexes?.[index]?.(
+      desired as DesiredOf<K>,
+      observed as ObservedOf<K> | undefined,
+    );
     const values = declared === undefined ? [] : typeof declared === 'string' ? [declared] : [...declared];
     if (index === 'owner') values.push(...meta.owners.map((owner) => owner.id));
     if (index === 'label') values.push(...Object.entries(meta.labels).map(([key, value]) => `${key}=${value}`));

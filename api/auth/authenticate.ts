@@ -53,6 +53,12 @@ export function isStillGood(it: Principal, view: TenantView, clock: Clock): bool
   return proof !== undefined && user !== undefined && isLive(proof, clock) && isEnabled(user);
 }
 
+/** The principal with the rights that its user has now. */
+export function asOfNow(it: Principal, view: TenantView): Principal {
+  const user = view.get('user', it.user.meta.id);
+  return user === undefined || user === it.user ? it : { ...it, user };
+}
+
 function principal(by: Principal['by'], userId: string, { view, clock }: Dependencies): Principal | undefined {
   if (!isLive(by.type === 'session' ? by.session : by.key, clock)) return undefined;
   const user = view.get('user', userId);

@@ -39,7 +39,7 @@ export const createKey = defineEndpoint({
       throw badField('expires_at', 'past', 'expires_at must be in the future');
     const project = limits.project === undefined ? undefined : view.get('project', limits.project);
     if (limits.project !== undefined && project === undefined) throw notFound('Project', 'project_id');
-    if (project !== undefined && projectRole(principal, project) === undefined) throw forbidden();
+    if (project !== undefined && projectRole(principal, project, view) === undefined) throw forbidden();
     requireWithin(principal, limits);
     const key = createServiceKey(ctx.random);
     const unit = ctx.repo.begin();

@@ -1,7 +1,8 @@
 import type { Clock } from '../../store/clock.ts';
 import type { Mirror, ObjectChange, TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 import { ApiError } from '../api-error.ts';
-import { isStillGood } from '../auth/authenticate.ts';
+import { asOfNow, isStillGood } from '../auth/authenticate.ts';
 import { keyOf, principalId } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import { authorize, isTenantAdmin } from '../authorize.ts';
@@ -27,7 +28,16 @@ export interface Seat {
 const checkEveryMs = 60_000;
 
 /** Kinds on which rights rest, and ones that can be streamed. */
-const decisiveKinds = new Set(['session', 'user', 'service_key', 'project', 'application', 'deployment', 'server']);
+const decisiveKinds = new Set([
+  'session',
+  'user',
+  'service_key',
+  'project',
+  'member',
+  'application',
+  'deployment',
+  'server',
+]);
 
 /**
  * Everybody who reads a stream. Their rights are asked again every minute and whenever something that they rest on
@@ -88,9 +98,9 @@ export class Audience implements Disposable {
     });
   }
 
-  #changed({ tenant, kind, id, part }: ObjectChange): void {
-    if (part !== 'desired' || !decisiveKinds.has(kind)) return;
-    for (const seat of this.#seats) if (seat.tenant === tenant && restsOn(seat, kind, id)) this.#check(seat);
+  #changed(change: ObjectChange): void {
+    if (change.part !== 'desired' || !decisiveKinds.has(change.kind)) return;
+    for (const seat of this.#seats) if (seat.tenant === change.tenant && restsOn(seat, change)) this.#check(seat);
   }
 
   #check(seat: Seat): void {
@@ -104,19 +114,18 @@ export function isTenantWide(principal: Principal): boolean {
   return isTenantAdmin(principal) && keyOf(principal)?.desired.project_id === undefined;
 }
 
-/** The principal with the rights that its user has now. */
-export function asOfNow(principal: Principal, view: TenantView): Principal {
-  return { ...principal, user: view.get('user', principal.user.meta.id) ?? principal.user };
-}
-
 function nameOf(tenant: string, principal: Principal): string {
   return `${tenant} ${principalId(principal)}`;
 }
 
-function restsOn({ about, principal: { user, by } }: Seat, kind: string, id: string): boolean {
+function restsOn({ about, principal: { user, by } }: Seat, { kind, id, before, after }: ObjectChange): boolean {
   switch (kind) {
     case 'user':
       return user.meta.id === id;
+    case 'member':
+      return userOf(after ?? before) === user.meta.id;
+    case 'project':
+      return about.has(id) || ownerOf(before) === user.meta.id;
     case 'session':
       return by.type === 'session' && by.session.meta.id === id;
     case 'service_key':
@@ -124,6 +133,16 @@ function restsOn({ about, principal: { user, by } }: Seat, kind: string, id: str
     default:
       return about.has(id);
   }
+}
+
+/** Neither user nor project of a member ever change. */
+function userOf(member: ReadonlyResource | undefined): string | undefined {
+  return (member as ReadonlyResource<'member'> | undefined)?.desired.user_id; // of that kind, as the change says
+}
+
+/** Whoever had a project and gives it away may lose what only people with a project may see. */
+function ownerOf(project: ReadonlyResource | undefined): string | undefined {
+  return (project as ReadonlyResource<'project'> | undefined)?.desired.owner_id; // as above
 }
 
 function faultOf(seat: Seat, clock: Clock): [CloseCode, string] | undefined {

@@ -191,5 +191,5 @@ function placeOf(view: StreamContext['view'], it: ReadonlyResource<SubjectKind> 
   const projectId = projectIdOf(it);
   if (projectId === undefined) return { tenant: view };
   const project = view.get('project', projectId);
-  return project && { project };
+  return project && { tenant: view, project };
 }

@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { revision } from '../../store/revision.ts';
 import type { Revision } from '../../store/revision.ts';
 import { badField } from '../api-error.ts';
-import { projectRole } from '../authorize.ts';
+import { asOfNow } from '../auth/authenticate.ts';
+import { hasProject, projectRole } from '../authorize.ts';
 import { Reference } from '../resources/object-fields.ts';
-import { asOfNow, isTenantWide } from './audience.ts';
+import { isTenantWide } from './audience.ts';
 import { watchedKinds } from './change-feed.ts';
 import type { FeedChange, WatchedKind } from './change-feed.ts';
 import { defineStream } from './stream.ts';
@@ -68,7 +69,7 @@ function selection({ principal, view }: StreamContext, query: WatchQuery): (chan
     if (projectId !== undefined && project?.meta.id !== projectId) return false;
     const now = asOfNow(principal, view);
     if (isTenantWide(now)) return true;
-    if (project !== undefined) return projectRole(now, project) !== undefined;
-    return kind === 'server' && view.list('project').some((one) => projectRole(now, one) !== undefined);
+    if (project !== undefined) return projectRole(now, project, view) !== undefined;
+    return kind === 'server' && hasProject(now, view);
   };
 }

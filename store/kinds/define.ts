@@ -13,6 +13,9 @@ export interface UniqueName {
   name: string;
 }
 
+/** Reads the values of one index; what is observed is absent until it was. */
+export type IndexOf<D, O> = (desired: D, observed: O | undefined) => string | readonly string[] | undefined;
+
 export interface KindDefinition<K extends string, D extends z.ZodType, O extends z.ZodType> {
   kind: K;
   /** Version of the record's form; older records pass through `upgrade` when they are read. */
@@ -25,7 +28,7 @@ export interface KindDefinition<K extends string, D extends z.ZodType, O extends
   /** Owners that follow from the desired state. A blocking owner takes the object with it. */
   owners?: (desired: z.output<D>) => { kind: string; id: string; blocks: boolean }[];
   /** In-memory indexes of the mirror: index name → values under which the object is found. */
-  indexes?: Readonly<Record<string, (desired: z.output<D>) => string | readonly string[] | undefined>>;
+  indexes?: Readonly<Record<string, IndexOf<z.output<D>, z.output<O>>>>;
   /** Version n → form of version n + 1. Total and pure. */
   upgrade?: Readonly<Record<number, (old: Record<string, unknown>) => Record<string, unknown>>>;
   /** Finalizers that the object carries from its creation: names of registered controllers, or `agent`. */

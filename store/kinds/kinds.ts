@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { application, deployment } from './application.ts';
 import { assignment } from './assignment.ts';
 import { serviceKey, session, user } from './identity.ts';
+import { invite, member } from './membership.ts';
 import { notification, operation } from './operation.ts';
 import { environment, project } from './project.ts';
 import { server } from './server.ts';
@@ -19,6 +20,8 @@ export const kinds = {
   assignment,
   operation,
   notification,
+  member,
+  invite,
 } as const;
 
 export type KindName = keyof typeof kinds;

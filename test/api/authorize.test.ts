@@ -5,11 +5,12 @@ import type { Principal } from '../../api/auth/principal.ts';
 import { permissions } from '../../api/permissions.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { KeyScope } from '../../store/kinds/identity.ts';
+import { ObjectTable } from '../../store/object-table.ts';
 import { object } from '../harness/objects.ts';
 
-type Role = 'superadmin' | 'admin' | 'user';
+type GlobalRole = 'superadmin' | 'admin' | 'user';
 
-function aPrincipal(role: Role, key?: { scopes?: KeyScope[]; project_id?: string }): Principal {
+function aPrincipal(role: GlobalRole, key?: { scopes?: KeyScope[]; project_id?: string }): Principal {
   const user = object('user', { email: 'a@b.c', role });
   if (key === undefined) {
     const expires_at = '2030-01-01T00:00:00Z';
@@ -23,9 +24,21 @@ function aProject(owner: string) {
   return object('project', { name: 'p', owner_id: owner, default_environment_id: randomUUID() });
 }
 
-/** A view that knows projects alone. */
-function viewOf(...projects: ReturnType<typeof aProject>[]): TenantView {
-  return { list: () => projects } as unknown as TenantView;
+type Role = 'admin' | 'member' | 'viewer';
+
+function aMember(of: ReturnType<typeof aProject>, { user }: Principal, role: Role) {
+  return object('member', { project_id: of.meta.id, user_id: user.meta.id, role });
+}
+
+/** A view that knows these projects and members. */
+function viewOf(...known: (ReturnType<typeof aProject> | ReturnType<typeof aMember>)[]): TenantView {
+  const tables = { project: new ObjectTable('project'), member: new ObjectTable('member') };
+  for (const it of known) tables[it.meta.kind].set(it.meta.id, it as never);
+  return {
+    get: (kind: keyof typeof tables, id: string) => tables[kind].get(id),
+    list: (kind: keyof typeof tables) => tables[kind].list(),
+    by: (kind: keyof typeof tables, index: string, value: string) => tables[kind].by(index, value),
+  } as unknown as TenantView; // what authorize asks of it
 }
 
 const row = (name: string) => permissions.get(name)!;
@@ -38,12 +51,21 @@ describe('authorize', () => {
       superadmin: aPrincipal('superadmin'),
       admin: aPrincipal('admin'),
       owner,
+      project_admin: aPrincipal('user'),
+      member: aPrincipal('user'),
+      viewer: aPrincipal('user'),
       other: aPrincipal('user'),
     };
+    const tenant = viewOf(
+      project,
+      aMember(project, people.project_admin, 'admin'),
+      aMember(project, people.member, 'member'),
+      aMember(project, people.viewer, 'viewer'),
+    );
     for (const [name, permission] of permissions) {
       for (const [column, principal] of Object.entries(people)) {
         const grant = permission.grants[column as keyof typeof people];
-        const ask = () => authorize(principal, permission, { project });
+        const ask = () => authorize(principal, permission, { tenant, project });
         if (grant === '-') expect(ask, `${name} ${column}`).toThrow('Not allowed');
         else expect(ask(), `${name} ${column}`).toEqual({ column, grant });
       }
@@ -55,13 +77,23 @@ describe('authorize', () => {
     const project = aProject(owner.user.meta.id);
     expect(authorize(owner, row('GET /servers'), { tenant: viewOf(project) }).grant).toBe('m');
     expect(authorize(aPrincipal('user'), row('GET /servers'), { tenant: viewOf(project) }).grant).toBe('f');
+    const other = aProject(randomUUID());
+    const user = aPrincipal('user');
+    const columnWith = (...known: Parameters<typeof viewOf>) =>
+      authorize(user, row('GET /servers'), { tenant: viewOf(...known) }).column;
+    expect(columnWith(project, aMember(project, user, 'viewer'))).toBe('viewer');
+    expect(columnWith(project, aMember(project, user, 'viewer'), other, aMember(other, user, 'admin'))).toBe(
+      'project_admin',
+    );
+    // of a project that is gone nothing is left
+    expect(columnWith(aMember(project, user, 'admin'))).toBe('other');
   });
 
   it('lets a key do what its scopes cover and nothing above them', () => {
     const project = aProject(randomUUID());
     const may = (scopes: KeyScope[], name: string): boolean => {
       try {
-        authorize(aPrincipal('admin', { scopes }), row(name), { project });
+        authorize(aPrincipal('admin', { scopes }), row(name), { tenant: viewOf(project), project });
         return true;
       } catch {
         return false;
@@ -83,8 +115,10 @@ describe('authorize', () => {
     const mine = aProject(randomUUID());
     const other = aProject(randomUUID());
     const key = aPrincipal('superadmin', { project_id: mine.meta.id });
-    expect(authorize(key, row('PUT /projects/:id'), { project: mine }).column).toBe('owner');
-    expect(() => authorize(key, row('GET /projects/:id'), { project: other })).toThrow('Not allowed');
+    expect(authorize(key, row('PUT /projects/:id'), { tenant: viewOf(mine), project: mine }).column).toBe('owner');
+    expect(() => authorize(key, row('GET /projects/:id'), { tenant: viewOf(other), project: other })).toThrow(
+      'Not allowed',
+    );
     expect(() => authorize(key, row('POST /servers'), { tenant: viewOf(mine, other) })).toThrow('Not allowed');
     expect(() => authorize(key, row('POST /projects'), { tenant: viewOf(mine, other) })).toThrow('narrowed');
     expect(visibleProjects(key, viewOf(mine, other))).toEqual(new Set([mine.meta.id]));
@@ -93,10 +127,22 @@ describe('authorize', () => {
   it('gives admins the rights of owners, and users the ones of their own projects', () => {
     const owner = aPrincipal('user');
     const project = aProject(owner.user.meta.id);
-    expect(projectRole(aPrincipal('admin'), project)).toBe('owner');
-    expect(projectRole(owner, project)).toBe('owner');
-    expect(projectRole(aPrincipal('user'), project)).toBeUndefined();
+    const view = viewOf(project);
+    expect(projectRole(aPrincipal('admin'), project, view)).toBe('owner');
+    expect(projectRole(owner, project, view)).toBe('owner');
+    expect(projectRole(aPrincipal('user'), project, view)).toBeUndefined();
     expect(visibleProjects(aPrincipal('admin'), viewOf(project))).toBe('all');
     expect(visibleProjects(aPrincipal('user'), viewOf(project))).toEqual(new Set());
+  });
+
+  it('gives members the role that they have in a project, and no other', () => {
+    const [one, two] = [aProject(randomUUID()), aProject(randomUUID())];
+    const user = aPrincipal('user');
+    for (const role of ['admin', 'member', 'viewer'] as const) {
+      const view = viewOf(one, two, aMember(one, user, role), aMember(two, aPrincipal('user'), 'admin'));
+      expect(projectRole(user, one, view)).toBe(role);
+      expect(projectRole(user, two, view)).toBeUndefined();
+      expect(visibleProjects(user, view)).toEqual(new Set([one.meta.id]));
+    }
   });
 });

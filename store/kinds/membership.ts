@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { normalizeName } from '../keys.ts';
+import { defineKind } from './define.ts';
+import { Id, Timestamp } from './fields.ts';
+
+/** What a member may do in a project; its owner is named by the project itself and is never a member. */
+export const MemberRole = z.enum(['admin', 'member', 'viewer']);
+export type MemberRole = z.infer<typeof MemberRole>;
+
+/** The place of one user in one project. */
+export const member = defineKind({
+  kind: 'member',
+  version: 1,
+  desired: z.object({ project_id: Id, user_id: Id, role: MemberRole }),
+  observed: z.object({}),
+  unique: (d) => [{ scope: d.project_id, name: d.user_id }],
+  owners: (d) => [
+    { kind: 'project', id: d.project_id, blocks: true },
+    { kind: 'user', id: d.user_id, blocks: true },
+  ],
+  indexes: {
+    project: (d) => d.project_id,
+    user: (d) => d.user_id,
+    place: (d) => placeOf(d.project_id, d.user_id),
+  },
+});
+
+/** Value of the index `place`: at most one member has it. */
+export function placeOf(projectId: string, userId: string): string {
+  return `${projectId}/${userId}`;
+}
+
+export const InviteState = z.enum(['pending', 'accepted']);
+
+/**
+ * An offer to whoever owns an address: a place in a project, or without a project an account of the tenant. A cancelled
+ * one is deleted; whether a pending one has expired follows from the time.
+ */
+export const invite = defineKind({
+  kind: 'invite',
+  version: 1,
+  desired: z.object({
+    project_id: Id.optional(),
+    email: z.string(),
+    /** In the project; of an invite to the tenant the global role. */
+    role: z.enum([...MemberRole.options, 'user']),
+    invited_by: Id,
+    expires_at: Timestamp,
+    state: InviteState.default('pending'),
+    accepted_by: Id.optional(),
+    accepted_at: Timestamp.optional(),
+  }),
+  observed: z.object({
+    /** SHA-256 (hex) of the tokens that were mailed, the newest last. */
+    token_hashes: z.array(z.string()).max(3).default([]),
+  }),
+  unique: (d) => (d.state === 'pending' ? [{ scope: d.project_id ?? 'tenant', name: d.email }] : []),
+  owners: (d) => (d.project_id === undefined ? [] : [{ kind: 'project', id: d.project_id, blocks: true }]),
+  indexes: {
+    project: (d) => d.project_id ?? 'tenant',
+    /** By {@link addressOf}. */
+    email: (d) => addressOf(d.email),
+    token: (_, o) => o?.token_hashes,
+  },
+});
+
+/** Value of the index `email`: the same for all ways to write one address. */
+export function addressOf(email: string): string {
+  return normalizeName(email);
+}
