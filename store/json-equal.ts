@@ -8,7 +8,7 @@ function definedKeys(value: Record<string, unknown>): string[] {
 
 /** Whether two values have the same JSON: the order of keys does not count, `undefined` is as good as absent. */
 export function jsonEqual(a: unknown, b: unknown): boolean {
-  if (Object.is(a, b)) return true;
+  if (a === b || Object.is(a, b)) return true; // the first takes -0 for 0, as JSON does, the second NaN for itself
   if (Array.isArray(a))
     return Array.isArray(b) && a.length === b.length && a.every((item, index) => jsonEqual(item, b[index]));
   if (!isObject(a) || !isObject(b)) return false;
