@@ -14,7 +14,7 @@ export type CommitFailure =
   | { why: 'gone'; ref: Ref }
   /** Another object holds the name, which is given normalised; `holder` is its id. */
   | { why: 'name-taken'; kind: KindName; scope: string; name: string; holder: string | undefined }
-  /** An object was written since it was read: read again and decide again. */
+  /** An object was written since it was read, or something came into it: read again and decide again. */
   | { why: 'changed'; ref: Ref }
   /** A guard on a key that is no object: a lease that was lost, an idempotency record. */
   | { why: 'key'; key: string };
@@ -53,6 +53,8 @@ function describe(guard: Guard, current: Entry | undefined): CommitFailure {
     if (meaning.area === 'observed') return { why: 'changed', ref };
     return { why: guard.is === 'absent' ? 'exists' : current ? 'changed' : 'gone', ref };
   }
+  if (meaning?.area === 'population' && isKindName(meaning.kind))
+    return { why: 'changed', ref: { kind: meaning.kind, id: meaning.id } };
   return { why: 'key', key: guard.key };
 }
 

@@ -6,6 +6,7 @@ const root = '/setpoint/1/';
 /** What a key of the layout means. */
 export type KeyMeaning =
   | { area: 'desired' | 'observed' | 'events'; tenant: string; kind: string; id: string }
+  | { area: 'population'; tenant: string; kind: string; id: string }
   | { area: 'unique'; tenant: string; kind: string; scope: string; name: string }
   | { area: 'agent'; tenant: string; server: string }
   | { area: 'idempotency'; tenant: string; hash: string }
@@ -21,6 +22,8 @@ export const keys = {
   observed: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/o/${kind}/${id}`,
   /** Capped ring of events of one object. */
   events: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/e/${kind}/${id}`,
+  /** Written whenever something comes into the object: its revision tells whether anything came. */
+  population: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/m/${kind}/${id}`,
   unique: (tenant: string, kind: string, scope: string, name: string): string =>
     `${root}t/${tenant}/u/${kind}/${encodeURIComponent(scope)}/${encodeURIComponent(normalizeName(name))}`,
   /** Leased by the replica that holds the agent's session. */
@@ -39,7 +42,7 @@ export function normalizeName(name: string): string {
   return name.normalize('NFKC').toLowerCase();
 }
 
-const areas = { d: 'desired', o: 'observed', e: 'events' } as const;
+const areas = { d: 'desired', o: 'observed', e: 'events', m: 'population' } as const;
 
 /** The meaning of a key; `undefined` for one that this version does not know. */
 export function parseKey(key: string): KeyMeaning | undefined {
@@ -49,7 +52,7 @@ export function parseKey(key: string): KeyMeaning | undefined {
   if (space !== 't') return undefined;
   const [tenant, area, a, b, c] = rest;
   if (tenant === undefined || a === undefined) return undefined;
-  if (area === 'd' || area === 'o' || area === 'e')
+  if (area === 'd' || area === 'o' || area === 'e' || area === 'm')
     return b === undefined ? undefined : { area: areas[area], tenant, kind: a, id: b };
   if (area === 'u' && b !== undefined && c !== undefined)
     return { area: 'unique', tenant, kind: a, scope: decodeURIComponent(b), name: decodeURIComponent(c) };

@@ -175,6 +175,7 @@ export class MirrorContent {
       const meaning = meaningOf(change.key);
       if (!meaning) continue;
       const { area } = meaning;
+      if (area === 'population') continue; // says nothing but its revision, which a transaction asks the store for
       if (area === 'desired' || area === 'observed') {
         const { kind } = meaning;
         if (!isKindName(kind)) continue;

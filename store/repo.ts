@@ -45,6 +45,11 @@ export interface Unit {
   ): void;
   /** Guards that the object is as it was read (a parent that must not start deleting meanwhile). */
   require(it: ReadonlyResource): void;
+  /**
+   * Guards that nothing comes into the object from this call on. A mirror that is made fresh afterwards shows all that
+   * will be in it at the commit. What comes in (see `populates` of its kind) requires the object in turn.
+   */
+  holdPopulation(it: ReadonlyResource): Promise<void>;
   guard(guard: Guard): void;
   write(write: Write): void;
   /** Nothing to write: no transaction, `committed` with the highest revision that was read. */

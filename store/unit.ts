@@ -7,6 +7,7 @@ import { keys, parseKey } from './keys.ts';
 import type { DesiredOf, KindName } from './kinds/kinds.ts';
 import { expectTenant, observation } from './observation.ts';
 import type { Observation } from './observation.ts';
+import { enteredBy, isPopulated } from './population.ts';
 import { cloneResource, encodeDesired, succeed } from './record.ts';
 import type { CreateOptions, Unit } from './repo.ts';
 import type { OwnerRef, ReadonlyResource, Resource } from './resource.ts';
@@ -116,12 +117,16 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
   function transaction(): Txn {
     const all = [...guards];
     const changes = [...writes];
+    const markers = new Map<string, string>();
     for (const [key, plan] of plans) {
       const { base, next } = plan;
       if (!base && plan.removed) continue;
       all.push(base ? { key, is: 'at', revision: base.meta.desiredRevision } : { key, is: 'absent' });
       if (plan.removed) changes.push(...removal(next));
-      else if (isWritten(plan)) changes.push({ put: key, value: encodeDesired(definitionOf(next.meta.kind), next) });
+      else if (isWritten(plan)) {
+        changes.push({ put: key, value: encodeDesired(definitionOf(next.meta.kind), next) });
+        for (const marker of enteredBy(base, next)) markers.set(marker, next.meta.id);
+      }
     }
     for (const [key, change] of observations) {
       const plan = plans.get(key);
@@ -130,6 +135,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
       all.push(change.guard);
       changes.push(change.write);
     }
+    for (const [put, id] of markers) changes.push({ put, value: JSON.stringify({ id }) });
     const names = nameChanges(plans.values());
     return { if: distinct([...all, ...names.guards]), then: [...changes, ...names.writes] };
   }
@@ -166,6 +172,12 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
     require(it) {
       planOf(it);
     },
+    async holdPopulation(it) {
+      planOf(it);
+      const key = keys.population(tenant, it.meta.kind, it.meta.id);
+      const marker = await store.get(key);
+      guards.push(marker ? { key, is: 'at', revision: marker.modRevision } : { key, is: 'absent' });
+    },
     guard: (guard) => void guards.push(guard),
     write: (write) => void writes.push(write),
     async commit() {
@@ -200,7 +212,8 @@ function isWritten({ base, next }: Plan): boolean {
 }
 
 function removal({ meta: { tenant, kind, id } }: Resource): Write[] {
-  return [keys.desired, keys.observed, keys.events].map((key) => ({ delete: key(tenant, kind, id) }));
+  const areas = [keys.desired, keys.observed, keys.events, ...(isPopulated(kind) ? [keys.population] : [])];
+  return areas.map((key) => ({ delete: key(tenant, kind, id) }));
 }
 
 /** Names follow their objects. One that moves between two of them needs no guard: its old holder is guarded itself. */

@@ -4,6 +4,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import { conflicting, forbidden } from '../api-error.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { PageQuery, pageOf } from '../paging.ts';
+import { holdPopulation } from '../population.ts';
 import { referred } from '../references.ts';
 import {
   Environment,
@@ -112,12 +113,15 @@ export const deleteEnvironment = defineEndpoint({
     if (isDefaultEnvironment(it, view)) throw conflicting('Cannot delete the default environment of a project');
     if (view.by('environment', 'project', project.meta.id).length === 1)
       throw conflicting('Cannot delete the last environment of a project');
-    if (hasResources(it, view)) {
-      if (query.force !== 'true') throw conflicting('The environment has resources: delete them or send force=true');
-      if (!['superadmin', 'admin', 'owner'].includes(ctx.access.column))
-        throw forbidden('Only the owner of the project may delete an environment with resources');
-    }
     const unit = ctx.repo.begin();
+    const isForced = query.force === 'true';
+    if (!isForced || !['superadmin', 'admin', 'owner'].includes(ctx.access.column)) {
+      await holdPopulation(ctx, unit, it);
+      if (hasResources(it, view))
+        throw isForced
+          ? forbidden('Only the owner of the project may delete an environment with resources')
+          : conflicting('The environment has resources: delete them or send force=true');
+    }
     unit.require(project);
     const deleted = unit.change(it, () => undefined);
     unit.requestDelete(it);

@@ -7,6 +7,7 @@ import type { RequestContext } from '../context.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { eventsOf, ObjectEvents } from '../resources/event.ts';
 import { PageQuery, pageOf } from '../paging.ts';
+import { holdPopulation } from '../population.ts';
 import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
 import {
   AgentStatusField,
@@ -161,10 +162,12 @@ export const deleteServer = defineEndpoint({
   response: Server,
   settle: serverSettle,
   handle: async (ctx, { it, query }) => {
-    const workloads = ctx.view.by('application', 'server', it.meta.id).length;
-    if (workloads > 0 && query.force !== 'true')
-      throw conflicting(`The server has workloads (${workloads}): delete them or send force=true`);
     const unit = ctx.repo.begin();
+    if (query.force !== 'true') {
+      await holdPopulation(ctx, unit, it);
+      const workloads = ctx.view.by('application', 'server', it.meta.id).length;
+      if (workloads > 0) throw conflicting(`The server has workloads (${workloads}): delete them or send force=true`);
+    }
     const deleted = unit.change(it, () => undefined);
     unit.requestDelete(it);
     return ctx.commit(unit, () => toServer(deleted, agentStatus(deleted, ctx.view)));

@@ -16,14 +16,14 @@ type Deps = Pick<BackgroundDeps, 'store' | 'mirror' | 'clock' | 'log' | 'metrics
 
 /** The object that a key belongs to. */
 interface Subject {
-  area: 'observed' | 'events' | 'unique';
+  area: 'observed' | 'events' | 'population' | 'unique';
   tenant: string;
   kind: KindName;
   id: string;
 }
 
 /**
- * Looks for names, observed records and events without their object, and removes those that were orphans an hour ago
+ * Looks for names, markers, observed records and events without their object, and removes those that were orphans an hour ago
  * already. There should be none: every transaction writes an object with all of its keys, so each one found is a bug
  * and counted as one. A key of a kind that this version does not know is left alone.
  */
@@ -61,6 +61,7 @@ function subjectOf({ key, value }: Entry): Subject | undefined {
     switch (meaning?.area) {
       case 'observed':
       case 'events':
+      case 'population':
         return isKindName(meaning.kind) ? { ...meaning, area: meaning.area, kind: meaning.kind } : undefined;
       case 'unique': {
         const id = holderOf(value);

@@ -27,6 +27,11 @@ export interface KindDefinition<K extends string, D extends z.ZodType, O extends
   unique?: (desired: z.output<D>) => UniqueName[];
   /** Owners that follow from the desired state. A blocking owner takes the object with it. */
   owners?: (desired: z.output<D>) => { kind: string; id: string; blocks: boolean }[];
+  /**
+   * What the object lies in: kind → id. Each creation there moves a marker, so that whoever must find a place empty can
+   * guard that it stays so. See `Unit.holdPopulation`.
+   */
+  populates?: Readonly<Record<string, (desired: z.output<D>) => string | undefined>>;
   /** In-memory indexes of the mirror: index name → values under which the object is found. */
   indexes?: Readonly<Record<string, IndexOf<z.output<D>, z.output<O>>>>;
   /** Version n → form of version n + 1. Total and pure. */

@@ -96,7 +96,13 @@ export const password = 'correct horse battery';
 
 /** The interface over an empty store, reached by HTTP. */
 export async function startApi(
-  options: { clock?: Clock; config?: Partial<ApiConfig>; freeze?: boolean; mailer?: Mailer } = {},
+  options: {
+    clock?: Clock;
+    config?: Partial<ApiConfig>;
+    freeze?: boolean;
+    mailer?: Mailer;
+    wrap?: (store: Store) => Store;
+  } = {},
 ): Promise<ApiWorld> {
   const clock = options.clock ?? systemClock;
   await using starting = new AsyncDisposableStack();
@@ -104,7 +110,8 @@ export async function startApi(
   starting.defer(() => rm(dir, { recursive: true, force: true }));
   const faults: string[] = [];
   const log = pino({ level: 'error' }, { write: (line: string) => void faults.push(line) });
-  const store = starting.use(await emptyStore(clock));
+  const inner = starting.use(await emptyStore(clock));
+  const store = options.wrap?.(inner) ?? inner;
   const keyring = await openKeyring({ path: join(dir, 'keys.json'), store });
   const mirror = starting.use(startMirror({ store, clock, log, freeze: options.freeze ?? true }));
   const repo = openRepository(store, 'default', clock);

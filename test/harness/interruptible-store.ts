@@ -13,10 +13,15 @@ import type {
   TxnResult,
 } from '../../store/store.ts';
 
-/** A store whose watches can be cut, whose calls can be made to fail, and whose history can be replaced by another. */
+/**
+ * A store whose watches can be cut, whose transactions can be overtaken, whose calls can be made to fail, and whose
+ * history can be replaced by another.
+ */
 export class InterruptibleStore implements Store {
   /** What every call throws while it is set. */
   failure: Error | undefined;
+  /** Runs before each transaction is sent, while it is set. */
+  beforeTxn: ((txn: Txn) => Promise<void>) | undefined;
   /** Number of watches that were started. */
   watches = 0;
   #inner: Store;
@@ -53,6 +58,7 @@ export class InterruptibleStore implements Store {
 
   async txn(txn: Txn): Promise<TxnResult> {
     this.#check();
+    await this.beforeTxn?.(txn);
     return this.#inner.txn(txn);
   }
 

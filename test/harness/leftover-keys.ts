@@ -33,6 +33,7 @@ function belongs({ key, value }: Entry, has: (kind: string, id: string) => boole
     case 'desired':
     case 'observed':
     case 'events':
+    case 'population':
       return has(meaning.kind, meaning.id);
     case 'unique':
       return has(meaning.kind, JSON.parse(value).id);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { conflictReason, isConflict } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
-import { describeFailure } from '../../store/commit-failure.ts';
+import { describeFailure, holderOf } from '../../store/commit-failure.ts';
 import type { CommitFailure } from '../../store/commit-failure.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Repository, Unit } from '../../store/repo.ts';
@@ -723,3 +723,68 @@ function wrap(inner: Store): Store {
     close: () => inner.close(),
   };
 }
+
+describe('what comes into an object', () => {
+  const marker = (environment: string): string => keys.population('acme', 'environment', environment);
+
+  async function place() {
+    const unit = repo.begin();
+    const environment = unit.create('environment', randomId(), environmentState());
+    await expectCommitted(unit);
+    return environment as ReadonlyResource<'environment'>;
+  }
+
+  function enter(environment: ReadonlyResource<'environment'>, name: string): Unit {
+    const unit = repo.begin();
+    unit.require(environment);
+    unit.create('application', randomId(), { ...applicationState(), name, environment_id: environment.meta.id });
+    return unit;
+  }
+
+  it('makes a transaction fail that had found the object empty', async () => {
+    const it = await place();
+    await expectCommitted(enter(it, 'first'));
+    const unit = repo.begin();
+    unit.requestDelete(it);
+    await unit.holdPopulation(it);
+    await expectCommitted(enter(it, 'second'));
+    expect(await failureOf(unit)).toEqual({ why: 'changed', ref: { kind: 'environment', id: it.meta.id } });
+  });
+
+  it('does so too where nothing ever was', async () => {
+    const it = await place();
+    const unit = repo.begin();
+    unit.requestDelete(it);
+    await unit.holdPopulation(it);
+    await expectCommitted(enter(it, 'first'));
+    expect(await failureOf(unit)).toMatchObject({ why: 'changed' });
+  });
+
+  it('never meets what comes in at the same time', async () => {
+    const it = await place();
+    const units = ['one', 'two', 'three'].map((name) => enter(it, name));
+    for (const unit of units) await expectCommitted(unit);
+  });
+
+  it('is noticed where it moves to, and nowhere when another field changes', async () => {
+    const [from, to] = [await place(), await place()];
+    const unit = enter(from, 'mover');
+    await expectCommitted(unit);
+    const id = holderOf((await store.get(marker(from.meta.id)))?.value ?? '{}') ?? '';
+    const before = await store.get(marker(from.meta.id));
+    await repo.change('application', id, (draft) => void (draft.replicas = 3));
+    await repo.change('application', id, (draft) => void (draft.environment_id = to.meta.id));
+    expect(await store.get(marker(from.meta.id))).toEqual(before);
+    expect(holderOf((await store.get(marker(to.meta.id)))?.value ?? '{}')).toBe(id);
+  });
+
+  it('leaves no marker behind when the object goes', async () => {
+    const it = await place();
+    await expectCommitted(enter(it, 'first'));
+    const unit = repo.begin();
+    unit.requestDelete(it);
+    unit.release(it, 'environment');
+    await expectCommitted(unit);
+    expect(await store.get(marker(it.meta.id))).toBeUndefined();
+  });
+});

@@ -1,0 +1,136 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keys } from '../../store/keys.ts';
+import { startApi } from '../harness/api.ts';
+import type { Answer, ApiWorld, Client } from '../harness/api.ts';
+import { InterruptibleStore } from '../harness/interruptible-store.ts';
+import { seeded } from '../harness/seeded.ts';
+
+const unlimited = { perMinute: 0, burst: 1 };
+
+let store: InterruptibleStore;
+let world: ApiWorld;
+let owner: Client;
+
+beforeAll(async () => {
+  world = await startApi({
+    config: { rateLimit: unlimited, heavyRateLimit: unlimited },
+    wrap: (inner) => (store = new InterruptibleStore(inner)),
+  });
+  owner = await world.owner();
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+interface Place {
+  project: string;
+  environment: string;
+  server: string;
+}
+
+/** What may be deleted without force only while no application is in it. */
+const parents = {
+  environment: ({ project, environment }: Place) => `/projects/${project}/environments/${environment}`,
+  server: ({ server }: Place) => `/servers/${server}`,
+} as const;
+const kinds = ['environment', 'server'] as const;
+
+let count = 0;
+
+/** A project with an environment that is not its default, and a server. */
+async function place(): Promise<Place> {
+  const { project, server } = await world.place(owner);
+  const made = await owner.post(`/projects/${project}/environments`, { name: `stage-${(count += 1)}` });
+  return { project, environment: made.data.id, server };
+}
+
+function createIn({ project, environment, server }: Place): Promise<Answer> {
+  return owner.post('/applications', {
+    project_id: project,
+    environment_id: environment,
+    server_id: server,
+    name: `app-${(count += 1)}`,
+    source_type: 'image',
+    image_url: 'registry.example/web:1',
+  });
+}
+
+async function isDeleting(kind: (typeof kinds)[number], at: Place): Promise<boolean> {
+  const it = await world.repo.get(kind, at[kind]);
+  return it?.meta.deletionRequestedAt !== undefined;
+}
+
+/** Runs once, before the next transaction that writes the key. */
+function beforeWriteOf(key: string, run: () => Promise<void>): void {
+  store.beforeTxn = async (txn) => {
+    if (!txn.then.some((write) => 'put' in write && write.put === key)) return;
+    store.beforeTxn = undefined;
+    await run();
+  };
+}
+
+describe.each(kinds)('a deletion without force, of the kind %s', (kind) => {
+  it('is refused when an application comes into it between the look and the commit', async () => {
+    const at = await place();
+    let created: Answer | undefined;
+    beforeWriteOf(keys.desired('default', kind, at[kind]), async () => {
+      created = await createIn(at);
+    });
+    const deleted = await owner.delete(parents[kind](at));
+    expect(created?.status).toBe(201);
+    expect(deleted.status).toBe(409);
+    expect(deleted.body.error?.message).toMatch(/resources|workloads/);
+    expect(await isDeleting(kind, at)).toBe(false);
+  });
+
+  it('lets no application in that had looked before', async () => {
+    const at = await place();
+    let deleted: Answer | undefined;
+    beforeWriteOf(keys.population('default', kind, at[kind]), async () => {
+      deleted = await owner.delete(parents[kind](at));
+    });
+    const created = await createIn(at);
+    expect(deleted?.status).toBe(200);
+    expect(created.status).toBe(409);
+    expect(await isDeleting(kind, at)).toBe(true);
+  });
+
+  it('takes no application along that was answered with 201, however they race', async () => {
+    const { uniform } = seeded(7);
+    // each transaction is held for some turns, so that either may be decided long before it is sent
+    store.beforeTxn = async () => {
+      for (let turns = Math.floor(uniform() * 12); turns > 0; turns -= 1) await nextTurn();
+    };
+    for (let round = 0; round < 200; round += 1) {
+      const at = await place();
+      const both: [() => Promise<Answer>, () => Promise<Answer>] = [
+        () => createIn(at),
+        () => owner.delete(parents[kind](at)),
+      ];
+      // whichever is sent first
+      const [first, second] = round % 2 === 0 ? both : both.toReversed();
+      const answers = await Promise.all([first?.(), second?.()]);
+      const [created, deleted] = round % 2 === 0 ? answers : answers.toReversed();
+      expect([
+        [201, 409],
+        [409, 200],
+      ]).toContainEqual([created?.status, deleted?.status]);
+      expect(await isDeleting(kind, at)).toBe(deleted?.status === 200);
+    }
+    store.beforeTxn = undefined;
+  });
+
+  it('succeeds once the applications are gone', async () => {
+    const at = await place();
+    const { data } = await createIn(at);
+    expect((await owner.delete(parents[kind](at))).status).toBe(409);
+    const application = await world.repo.get('application', data.id);
+    const unit = world.repo.begin();
+    unit.requestDelete(application as never);
+    unit.release(application as never, 'application');
+    expect(await unit.commit()).toMatchObject({ committed: true });
+    expect((await owner.delete(parents[kind](at))).status).toBe(200);
+  });
+});
