@@ -6,6 +6,7 @@ import { createServiceKey, hashServiceKey } from '../auth/service-key.ts';
 import { projectRole, requireAccount, scopeCovers } from '../authorize.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { PageQuery, pageOf } from '../paging.ts';
+import { referred } from '../references.ts';
 import { NewServiceKey, ServiceKey, ServiceKeyCreate, toServiceKey } from '../resources/user.ts';
 
 export const listServiceKeys = defineList({
@@ -37,8 +38,7 @@ export const createKey = defineEndpoint({
     };
     if (limits.expires_at !== undefined && Date.parse(limits.expires_at) <= ctx.clock.now().getTime())
       throw badField('expires_at', 'past', 'expires_at must be in the future');
-    const project = limits.project === undefined ? undefined : view.get('project', limits.project);
-    if (limits.project !== undefined && project === undefined) throw notFound('Project', 'project_id');
+    const project = limits.project === undefined ? undefined : referred(view, 'project', limits.project, 'project_id');
     if (project !== undefined && projectRole(principal, project, view) === undefined) throw forbidden();
     requireWithin(principal, limits);
     const key = createServiceKey(ctx.random);

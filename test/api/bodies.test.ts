@@ -1,0 +1,186 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { createPasswords } from '../../api/auth/passwords.ts';
+import type { AnyEndpoint } from '../../api/endpoint.ts';
+import { endpoints } from '../../api/endpoints.ts';
+import { permissions } from '../../api/permissions.ts';
+import { password, startApi } from '../harness/api.ts';
+import type { Answer, ApiWorld } from '../harness/api.ts';
+import { ask, setStage } from '../harness/stage.ts';
+import type { Stage } from '../harness/stage.ts';
+import { exampleOf, named } from './examples.ts';
+
+/** Whatever is sent to a route that writes: what is wrong is refused as such, and nothing is written. */
+let world: ApiWorld;
+let passwordHash: string;
+
+const unlimited = { perMinute: 0, burst: 1 };
+
+beforeAll(async () => {
+  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
+  passwordHash = await createPasswords().hash(password);
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+interface Property {
+  name: string;
+  schema: z.core.JSONSchema.BaseSchema;
+}
+
+/** The fields that a body may have, over all its forms. */
+function propertiesOf(endpoint: AnyEndpoint): Property[] {
+  const body = 'body' in endpoint ? endpoint.body : undefined;
+  if (body === undefined) return [];
+  const json = z.toJSONSchema(body, { io: 'input', unrepresentable: 'any', reused: 'inline' });
+  const forms = [json, ...(json.anyOf ?? []), ...(json.oneOf ?? []), ...(json.allOf ?? [])];
+  const found = new Map<string, z.core.JSONSchema.BaseSchema>();
+  for (const form of forms)
+    for (const [name, schema] of Object.entries(form.properties ?? {})) found.set(name, schema as Property['schema']);
+  return [...found].map(([name, schema]) => ({ name, schema }));
+}
+
+function typesOf(schema: Property['schema']): ReadonlySet<string> {
+  const forms = [schema, ...(schema.anyOf ?? []), ...(schema.oneOf ?? [])];
+  const types = forms.flatMap((form) => form.type ?? (form.const !== undefined ? typeof form.const : []));
+  // a whole number is a number
+  return new Set(types.flatMap((type) => (type === 'number' ? ['number', 'integer'] : [type])));
+}
+
+const ofType = {
+  string: 'text',
+  integer: 7,
+  number: 7.5,
+  boolean: true,
+  array: [{ a: [1] }],
+  object: { a: { b: 1 } },
+} as const;
+
+const everyField = new Set(endpoints.flatMap((endpoint) => propertiesOf(endpoint).map(({ name }) => name)));
+/** What only the server writes, beside the fields that some route takes. */
+const serverOwned = [
+  'id',
+  'tenant',
+  'status',
+  'role',
+  'owner_id',
+  'created_at',
+  'generation',
+  'resource_version',
+  'conditions',
+  'agent_id',
+  'internal_id',
+  'icon_path',
+  'password_hash',
+  'two_factor_enabled',
+  'consecutive_failures',
+  'current_deployment_id',
+  'constructor',
+  'prototype',
+];
+const foreignFields = [...new Set([...everyField, ...serverOwned])];
+
+/** Fields whose text may also be sent as the number that it says. */
+const alsoNumbers: ReadonlySet<string> = new Set(['cpu_limit']);
+
+const writes = named.filter(
+  ([, endpoint]) => !['GET', 'DELETE'].includes(endpoint.method) && exampleOf(endpoint).upload !== true,
+);
+const withBody = writes.filter(([, endpoint]) => propertiesOf(endpoint).length > 0);
+
+async function stageOf(name: string, endpoint: AnyEndpoint): Promise<Stage> {
+  const example = exampleOf(endpoint);
+  const row = permissions.get(name)!;
+  const stage = await setStage(world, row.grants.owner === '-' ? 'superadmin' : 'owner', {
+    ...(example.withPassword && { passwordHash }),
+  });
+  await example.before?.(stage);
+  return stage;
+}
+
+function send(endpoint: AnyEndpoint, stage: Stage, body: unknown): Promise<Answer> {
+  const path = exampleOf(endpoint).path(stage);
+  return ask(world, { method: endpoint.method, path, body }, stage.actor.by.token);
+}
+
+function good(endpoint: AnyEndpoint, stage: Stage): Record<string, unknown> {
+  const body = exampleOf(endpoint).body?.(stage) ?? {};
+  return body as Record<string, unknown>;
+}
+
+async function expectRefused(endpoint: AnyEndpoint, stage: Stage, body: unknown, field?: string): Promise<void> {
+  const before = await world.store.revision();
+  const answer = await send(endpoint, stage, body);
+  const sent = (typeof body === 'string' ? body : JSON.stringify(body)).slice(0, 200);
+  expect([answer.status, answer.body.error?.code, sent]).toEqual([400, 'BAD_REQUEST', sent]);
+  expect(await world.store.revision()).toBe(before);
+  if (field === undefined) return;
+  expect(
+    answer.body.error?.details?.some((one) => one.field.split('.')[0] === field),
+    `${field} in ${JSON.stringify(answer.body.error)}`,
+  ).toBe(true);
+}
+
+describe.each(writes)('the body of %s', (name, endpoint) => {
+  it('is an object, in JSON, not deep, not long, and without __proto__', async () => {
+    const stage = await stageOf(name, endpoint);
+    const deep = `${'{"a":'.repeat(40)}1${'}'.repeat(40)}`;
+    const long = JSON.stringify({ a: 'x'.repeat(1024 * 1024) });
+    for (const text of [
+      '[]',
+      '"text"',
+      '1',
+      'true',
+      '{',
+      '{"a":1',
+      'nonsense',
+      '{"__proto__":{"role":"admin"}}',
+      deep,
+      long,
+    ])
+      await expectRefused(endpoint, stage, text);
+  });
+
+  it('has no field that its schema does not know', async () => {
+    const known = new Set(propertiesOf(endpoint).map(({ name: one }) => one));
+    const body = 'body' in endpoint ? endpoint.body : undefined;
+    const isMap = body !== undefined && known.size === 0;
+    if (isMap) return;
+    const readOnly = ('readOnly' in endpoint && endpoint.readOnly) || [];
+    const stage = await stageOf(name, endpoint);
+    for (const field of foreignFields) {
+      if (known.has(field) || readOnly.includes(field)) continue;
+      await expectRefused(endpoint, stage, { ...good(endpoint, stage), [field]: 'text' }, field);
+    }
+  });
+});
+
+describe.each(withBody)('a field of the body of %s', (name, endpoint) => {
+  it('is of its type', async () => {
+    const stage = await stageOf(name, endpoint);
+    for (const { name: field, schema } of propertiesOf(endpoint)) {
+      const types = typesOf(schema);
+      if (types.size === 0) continue;
+      for (const [type, value] of Object.entries(ofType)) {
+        if (types.has(type) || (typeof value === 'number' && alsoNumbers.has(field))) continue;
+        // an empty object is no record of text either
+        await expectRefused(endpoint, stage, { ...good(endpoint, stage), [field]: value }, field);
+      }
+    }
+  });
+
+  it('is not longer than it may be', async () => {
+    const stage = await stageOf(name, endpoint);
+    for (const { name: field, schema } of propertiesOf(endpoint)) {
+      const types = typesOf(schema);
+      if (types.has('string')) {
+        const answer = await send(endpoint, stage, { ...good(endpoint, stage), [field]: 'x'.repeat(300_000) });
+        expect([field, answer.status]).toEqual([field, exampleOf(endpoint).wrongValue ?? 400]);
+      }
+      if (types.has('array'))
+        await expectRefused(endpoint, stage, { ...good(endpoint, stage), [field]: Array(20_000).fill('x') }, field);
+    }
+  });
+});

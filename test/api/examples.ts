@@ -1,0 +1,175 @@
+import type { AnyEndpoint } from '../../api/endpoint.ts';
+import { endpoints } from '../../api/endpoints.ts';
+import { routeName } from '../../api/endpoint.ts';
+import { password } from '../harness/api.ts';
+import type { Stage } from '../harness/stage.ts';
+
+/** One request that its route grants: to the owner of the project, or to whom the table lets. */
+export interface Example {
+  /** Below `/api/v1`. */
+  path: (stage: Stage) => string;
+  body?: (stage: Stage) => unknown;
+  /** What only this route needs beside the stage. */
+  before?: (stage: Stage) => Promise<void> | void;
+  /** The account of the actor has a password. */
+  withPassword?: true;
+  /** Of a list: the items that belong to the stage. */
+  item?: (stage: Stage) => string;
+  /** What a masked answer must not show. */
+  masked?: RegExp;
+  /** The body is a form with a file, not JSON. */
+  upload?: true;
+  /** What a text of a field answers that is too long, where it is not 400. */
+  wrongValue?: number;
+  /** Why the answer is not the usual one, and which it is. */
+  status?: number;
+}
+
+const at =
+  (path: string): Example['path'] =>
+  (stage) =>
+    path.replaceAll(/:(\w+)/g, (_, name: keyof typeof places) => places[name](stage));
+
+const places = {
+  project: (it: Stage) => it.project,
+  environment: (it: Stage) => it.environment,
+  empty: (it: Stage) => it.emptyEnvironment,
+  server: (it: Stage) => it.server,
+  emptyServer: (it: Stage) => it.emptyServer,
+  application: (it: Stage) => it.application,
+  current: (it: Stage) => it.deployments.current,
+  queued: (it: Stage) => it.deployments.queued,
+  key: (it: Stage) => it.actor.keyId,
+};
+
+const noLogs = ({ world }: Stage): void => {
+  world.agents.answer = () => ({ lines: [], truncated: false });
+};
+
+/** One for every endpoint, by its name in the table of permissions. */
+export const examples: Readonly<Record<string, Example>> = {
+  'GET /auth/setup-status': { path: at('/auth/setup-status') },
+  'POST /auth/register': {
+    path: at('/auth/register'),
+    body: () => ({ email: 'first@example.test', password }),
+    status: 403, // there are users
+  },
+  'POST /auth/login': {
+    path: at('/auth/login'),
+    withPassword: true,
+    body: ({ actor }) => ({ email: actor.email, password }),
+  },
+  'POST /auth/logout': { path: at('/auth/logout') },
+  'GET /auth/me': { path: at('/auth/me') },
+  'PUT /auth/me': { path: at('/auth/me'), body: () => ({ first_name: 'New' }) },
+  'PUT /auth/me/password': {
+    path: at('/auth/me/password'),
+    withPassword: true,
+    body: () => ({ current_password: password, new_password: 'another correct horse' }),
+  },
+  'POST /auth/me/set-initial-password': {
+    path: at('/auth/me/set-initial-password'),
+    body: () => ({ new_password: 'another correct horse' }),
+  },
+  'GET /settings/service-keys': { path: at('/settings/service-keys'), item: ({ actor }) => actor.keyId },
+  'POST /settings/service-keys': { path: at('/settings/service-keys'), body: () => ({ name: 'ci', scopes: ['read'] }) },
+  'DELETE /settings/service-keys/:id': { path: at('/settings/service-keys/:key') },
+
+  'GET /projects': { path: at('/projects'), item: ({ project }) => project },
+  'POST /projects': { path: at('/projects'), body: ({ project }) => ({ name: `more of ${project}` }) },
+  'GET /projects/:id': { path: at('/projects/:project') },
+  'PUT /projects/:id': {
+    path: at('/projects/:project'),
+    body: ({ server }) => ({ description: 'changed', default_server_id: server }),
+  },
+  'DELETE /projects/:id': { path: at('/projects/:project') },
+
+  'GET /projects/:projectId/environments': {
+    path: at('/projects/:project/environments'),
+    item: ({ environment }) => environment,
+  },
+  'POST /projects/:projectId/environments': {
+    path: at('/projects/:project/environments'),
+    body: () => ({ name: 'preview', type: 'staging' }),
+  },
+  'GET /projects/:projectId/environments/:envId': { path: at('/projects/:project/environments/:environment') },
+  'PUT /projects/:projectId/environments/:envId': {
+    path: at('/projects/:project/environments/:environment'),
+    body: () => ({ description: 'changed' }),
+  },
+  'DELETE /projects/:projectId/environments/:envId': { path: at('/projects/:project/environments/:empty') },
+  'POST /projects/:projectId/environments/:envId/set-default': {
+    path: at('/projects/:project/environments/:empty/set-default'),
+  },
+
+  'GET /servers': { path: at('/servers'), item: ({ server }) => server, masked: /192\.0\.2\.7|root/ },
+  'POST /servers': { path: at('/servers'), body: ({ project }) => ({ name: `host of ${project}` }) },
+  'GET /servers/:id': { path: at('/servers/:server'), masked: /192\.0\.2\.7|root/ },
+  'PUT /servers/:id': { path: at('/servers/:server'), body: () => ({ log_retention_days: 9 }) },
+  'DELETE /servers/:id': { path: at('/servers/:emptyServer') },
+  'POST /servers/:id/join-token': { path: at('/servers/:server/join-token') },
+  'POST /servers/:id/ping': {
+    path: at('/servers/:server/ping'),
+    before: ({ world }) => void (world.agents.answer = () => ({})),
+  },
+  'GET /servers/:id/agent-status': { path: at('/servers/:server/agent-status') },
+  'GET /servers/:id/events': { path: at('/servers/:server/events') },
+
+  'GET /applications': { path: at('/applications'), item: ({ application }) => application },
+  'GET /applications/check-name': { path: at('/applications/check-name?name=api&projectId=:project') },
+  'POST /applications': {
+    path: at('/applications'),
+    body: ({ project, environment, server }) => ({
+      project_id: project,
+      environment_id: environment,
+      server_id: server,
+      name: 'api',
+      source_type: 'image',
+      image_url: 'example/api:1',
+    }),
+  },
+  'GET /applications/:id': { path: at('/applications/:application') },
+  'PUT /applications/:id': { path: at('/applications/:application'), body: () => ({ name: 'other name' }) },
+  'DELETE /applications/:id': { path: at('/applications/:application') },
+  'POST /applications/:id/deploy': { path: at('/applications/:application/deploy') },
+  'POST /applications/:id/start': { path: at('/applications/:application/start') },
+  'POST /applications/:id/stop': { path: at('/applications/:application/stop') },
+  'POST /applications/:id/restart': { path: at('/applications/:application/restart') },
+  'POST /applications/:id/rollback': { path: at('/applications/:application/rollback') },
+  'POST /applications/:id/scale': { path: at('/applications/:application/scale'), body: () => ({ replicas: 2 }) },
+  'GET /applications/:id/instances': { path: at('/applications/:application/instances') },
+  'GET /applications/:id/dependencies': { path: at('/applications/:application/dependencies') },
+  'GET /applications/:id/events': { path: at('/applications/:application/events') },
+  'GET /applications/:id/env': { path: at('/applications/:application/env'), masked: /sesame/ },
+  'PUT /applications/:id/env': { path: at('/applications/:application/env'), body: () => ({ COLOUR: 'green' }) },
+  'PATCH /applications/:id/env': { path: at('/applications/:application/env'), body: () => ({ COLOUR: 'green' }) },
+  'GET /applications/:id/runtime-logs': { path: at('/applications/:application/runtime-logs'), before: noLogs },
+  'GET /applications/:id/build-logs': { path: at('/applications/:application/build-logs'), before: noLogs },
+  'GET /applications/:appId/deployments': {
+    path: at('/applications/:application/deployments'),
+    item: ({ deployments }) => deployments.current,
+  },
+  'POST /applications/:appId/deployments/sync': {
+    path: at('/applications/:application/deployments/sync'),
+    status: 409, // it has an image and no repository
+  },
+  'GET /deployments/:id': { path: at('/deployments/:current') },
+  'GET /deployments/:id/events': { path: at('/deployments/:current/events') },
+  'POST /deployments/:id/cancel': { path: at('/deployments/:queued/cancel') },
+  'GET /deployments/:id/logs': { path: at('/deployments/:current/logs'), before: noLogs },
+  'GET /deployments/:id/runtime-logs': { path: at('/deployments/:current/runtime-logs'), before: noLogs },
+  'GET /deployments/:id/build-logs': { path: at('/deployments/:current/build-logs'), before: noLogs },
+
+  'GET /notifications': { path: at('/notifications') },
+  'POST /notifications/read': { path: at('/notifications/read'), body: () => ({}) },
+};
+
+/** The example of an endpoint. @throws Error for an endpoint that has none: every route is to be swept. */
+export function exampleOf(endpoint: AnyEndpoint): Example {
+  const it = examples[routeName(endpoint)];
+  if (it === undefined) throw new Error(`Add an example of ${routeName(endpoint)} to test/api/examples.ts`);
+  return it;
+}
+
+/** Endpoints with their names, for `it.each`. */
+export const named = endpoints.map((endpoint) => [routeName(endpoint), endpoint] as const);

@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createPasswords } from '../../api/auth/passwords.ts';
+import type { AnyEndpoint } from '../../api/endpoint.ts';
+import { columns, permissions } from '../../api/permissions.ts';
+import type { Column } from '../../api/permissions.ts';
+import type { KeyScope } from '../../store/kinds/identity.ts';
+import { createTenant } from '../../store/tenants.ts';
+import { password, startApi } from '../harness/api.ts';
+import type { Answer, ApiWorld } from '../harness/api.ts';
+import { ask, setStage } from '../harness/stage.ts';
+import type { Credential, Stage } from '../harness/stage.ts';
+import { exampleOf, named } from './examples.ts';
+
+/** Every route, asked by every kind of caller, answers as its row says: each cell of the table. */
+let world: ApiWorld;
+let passwordHash: string;
+
+beforeAll(async () => {
+  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
+  await createTenant(world.store, 'elsewhere', world.clock);
+  passwordHash = await createPasswords().hash(password);
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+const unlimited = { perMinute: 0, burst: 1 };
+const scopes = ['read', 'deploy', 'write', 'admin'] as const;
+
+async function stageFor(endpoint: AnyEndpoint, column: Column, options: { scopes?: KeyScope[]; tenant?: string } = {}) {
+  const example = exampleOf(endpoint);
+  const stage = await setStage(world, column, { ...options, ...(example.withPassword && { passwordHash }) });
+  await example.before?.(stage);
+  return stage;
+}
+
+function requestOf(endpoint: AnyEndpoint, stage: Stage) {
+  const { path, body } = exampleOf(endpoint);
+  return { method: endpoint.method, path: path(stage), ...(body !== undefined && { body: body(stage) }) };
+}
+
+/** What the route answers to whom it lets. */
+function granted(endpoint: AnyEndpoint): number {
+  const { status } = exampleOf(endpoint);
+  if (status !== undefined) return status;
+  if (endpoint.list) return 200;
+  return endpoint.response === undefined ? 204 : (endpoint.status ?? 200);
+}
+
+/** Versions of all that is on the stage. */
+function versions({ tenant, project, server, emptyServer, actor }: Stage): unknown {
+  const view = world.mirror.tenant(tenant);
+  const objects = [
+    view.get('project', project),
+    view.get('server', server),
+    view.get('server', emptyServer),
+    view.get('user', actor.id),
+    view.get('session', actor.session),
+    view.get('service_key', actor.keyId),
+    ...view.by('environment', 'project', project),
+    ...view.by('application', 'project', project),
+    ...view.by('deployment', 'project', project),
+    ...view.by('operation', 'project', project),
+  ];
+  return objects.map((one) => one && [one.meta.kind, one.meta.id, one.meta.desiredRevision]);
+}
+
+function ids(answer: Answer): string[] {
+  return (answer.data as { id: string }[]).map(({ id }) => id);
+}
+
+async function expectRefusal(stage: Stage, ask: () => Promise<Answer>, status: number): Promise<void> {
+  const before = versions(stage);
+  const answer = await ask();
+  const codes: Record<number, string> = { 401: 'UNAUTHORIZED', 403: 'FORBIDDEN', 404: 'NOT_FOUND' };
+  expect([answer.status, answer.body.error?.code]).toEqual([status, codes[status]]);
+  await world.settled();
+  expect(versions(stage)).toEqual(before);
+}
+
+function expectGrant(endpoint: AnyEndpoint, stage: Stage, column: Column, answer: Answer): void {
+  const grant = permissions.get(`${endpoint.method} ${endpoint.path}`)!.grants[column];
+  const { item, masked } = exampleOf(endpoint);
+  expect([answer.status, answer.body?.error?.message]).toEqual([granted(endpoint), answer.body?.error?.message]);
+  const text = JSON.stringify(answer.body ?? null);
+  if (masked !== undefined) {
+    if (grant === 'm') expect(text).not.toMatch(masked);
+    if (grant === '+') expect(text).toMatch(masked);
+  }
+  // a filtered list shows what its reader may see: nothing to one who has no part in the project
+  if (item !== undefined) expect(ids(answer).includes(item(stage))).toBe(grant !== 'f' || column !== 'other');
+}
+
+describe.each(named)('%s', (name, endpoint) => {
+  const row = permissions.get(name)!;
+  const isPublic = row.grants.other === 'P';
+
+  it.each(columns)('answers the %s as its row says, by token and by service key', async (column) => {
+    for (const by of ['token', 'key'] as const) {
+      const stage = await stageFor(endpoint, column);
+      const send = () => ask(world, requestOf(endpoint, stage), stage.actor.by[by]);
+      if (row.grants[column] === '-') await expectRefusal(stage, send, 403);
+      else expectGrant(endpoint, stage, column, await send());
+    }
+  });
+
+  it('asks for a credential that is good', async () => {
+    const stage = await stageFor(endpoint, 'superadmin');
+    const stranger = await stageFor(endpoint, 'superadmin', { tenant: 'elsewhere' });
+    const { by } = stage.actor;
+    const bad: Credential[] = [
+      {},
+      stranger.actor.by.token,
+      stranger.actor.by.key,
+      { authorization: 'Bearer x' },
+      { authorization: by.token['authorization']!.slice(0, -3) },
+      { 'x-service-key': `${by.key['x-service-key']!.slice(0, -1)}!` },
+    ];
+    const request = requestOf(endpoint, stage);
+    for (const credential of bad) {
+      if (isPublic) expect((await ask(world, request, credential)).status).toBe(granted(endpoint));
+      else await expectRefusal(stage, () => ask(world, request, credential), 401);
+    }
+  });
+
+  it('finds no object of another tenant', async () => {
+    if (endpoint.on === undefined) return;
+    const stage = await stageFor(endpoint, 'superadmin');
+    const stranger = await stageFor(endpoint, 'superadmin', { tenant: 'elsewhere' });
+    const request = { ...requestOf(endpoint, stage), tenant: 'elsewhere' };
+    await expectRefusal(stage, () => ask(world, request, stranger.actor.by.token), 404);
+  });
+
+  it('asks a service key for its scope', async () => {
+    if (isPublic) return;
+    const column = columns.find((one) => row.grants[one] !== '-')!;
+    for (const scope of scopes) {
+      const stage = await stageFor(endpoint, column, { scopes: [scope] });
+      const send = () => ask(world, requestOf(endpoint, stage), stage.actor.by.key);
+      if (scopes.indexOf(scope) < scopes.indexOf(row.scope)) await expectRefusal(stage, send, 403);
+      else expect([403, 401]).not.toContain((await send()).status);
+    }
+  });
+});

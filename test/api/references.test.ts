@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { endpoints } from '../../api/endpoints.ts';
+import { routeName } from '../../api/endpoint.ts';
+import type { AnyEndpoint } from '../../api/endpoint.ts';
+import { permissions } from '../../api/permissions.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
+import { openRepository } from '../../store/repo.ts';
+import { createTenant } from '../../store/tenants.ts';
+import { commit } from '../../store/unit.ts';
+import { startApi } from '../harness/api.ts';
+import type { ApiWorld } from '../harness/api.ts';
+import { ask, setStage } from '../harness/stage.ts';
+import type { Stage } from '../harness/stage.ts';
+import { exampleOf } from './examples.ts';
+
+/** SEC-28: an id in a body or a query points at what its sender may use, and at nothing else. */
+let world: ApiWorld;
+const unlimited = { perMinute: 0, burst: 1 };
+
+beforeAll(async () => {
+  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
+  await createTenant(world.store, 'elsewhere', world.clock);
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+/** What a field points at. A field of an id that is not here fails: say here what it points at. */
+const kindOf: Readonly<Record<string, { kind: KindName; of: (stage: Stage) => string }>> = {
+  project_id: { kind: 'project', of: ({ project }) => project },
+  projectId: { kind: 'project', of: ({ project }) => project },
+  environment_id: { kind: 'environment', of: ({ environment }) => environment },
+  environmentId: { kind: 'environment', of: ({ environment }) => environment },
+  server_id: { kind: 'server', of: ({ server }) => server },
+  serverId: { kind: 'server', of: ({ server }) => server },
+  default_server_id: { kind: 'server', of: ({ server }) => server },
+};
+/** Fields of kinds that are not served: a registry is refused, the id of an SSH key is kept and shown, nothing more. */
+const unserved: ReadonlySet<string> = new Set(['registry_id', 'ssh_key_id', 'sshKeyId']);
+
+type Reference = readonly [name: string, field: string, endpoint: AnyEndpoint];
+
+const references: Reference[] = endpoints.flatMap((endpoint) => {
+  const body = 'body' in endpoint ? endpoint.body : undefined;
+  if (body === undefined) return [];
+  const json = z.toJSONSchema(body, { io: 'input', unrepresentable: 'any', reused: 'inline' });
+  const forms = [json, ...(json.anyOf ?? []), ...(json.oneOf ?? []), ...(json.allOf ?? [])];
+  const fields = new Set(forms.flatMap((form) => Object.keys(form.properties ?? {})));
+  return [...fields]
+    .filter((field) => /_id$|[a-z]Id$/.test(field) && !unserved.has(field))
+    .map((field) => [routeName(endpoint), field, endpoint] as const);
+});
+
+function targetOf(field: string) {
+  const target = kindOf[field];
+  if (target === undefined) throw new Error(`Say in this file what ${field} points at`);
+  return target;
+}
+
+async function stageOf(name: string, tenant = 'default'): Promise<Stage> {
+  return setStage(world, permissions.get(name)!.grants.owner === '-' ? 'superadmin' : 'owner', { tenant });
+}
+
+describe.each(references)('%s: %s', (name, field, endpoint) => {
+  const send = async (stage: Stage, value: string) => {
+    const { path, body, before } = exampleOf(endpoint);
+    await before?.(stage);
+    const request = {
+      method: endpoint.method,
+      path: path(stage),
+      body: { ...(body?.(stage) as object), [field]: value },
+    };
+    const revision = await world.store.revision();
+    const answer = await ask(world, request, stage.actor.by.token);
+    if (answer.status >= 400) expect(await world.store.revision()).toBe(revision);
+    return answer;
+  };
+
+  it('is an id', async () => {
+    for (const value of ['x', '../x', '00000000-0000-0000-0000-00000000000g', '']) {
+      const answer = await send(await stageOf(name), value);
+      expect([value, answer.status, answer.body.error?.code]).toEqual([value, 400, 'BAD_REQUEST']);
+    }
+  });
+
+  it('is known in this tenant, and of its kind', async () => {
+    const stage = await stageOf(name);
+    const stranger = await stageOf(name, 'elsewhere');
+    const target = targetOf(field);
+    const others = Object.values(kindOf).filter(({ kind }) => kind !== target.kind);
+    const wrong = [randomUUID(), ...others.map(({ of }) => of(stage)), stage.application, target.of(stranger)];
+    for (const value of wrong) {
+      const answer = await send(stage, value);
+      expect([answer.status, answer.body.error?.code]).toEqual([404, 'NOT_FOUND']);
+    }
+  });
+
+  it('is staying', async () => {
+    const target = targetOf(field);
+    const stage = await stageOf(name);
+    const repo = openRepository(world.store, 'default', world.clock);
+    const it = await repo.get(target.kind, target.of(stage));
+    const unit = repo.begin();
+    unit.requestDelete(it as never);
+    await commit(unit);
+    await world.settled();
+    const answer = await send(stage, target.of(stage));
+    expect([404, 409]).toContain(answer.status);
+  });
+
+  it('is of the sender’s own projects', async () => {
+    const target = targetOf(field);
+    if (target.kind === 'server') return; // those of the tenant are everybody's to use
+    const stage = await setStage(world, 'owner');
+    const foreign = await setStage(world, 'owner');
+    const answer = await send(stage, target.of(foreign));
+    expect([403, 404]).toContain(answer.status);
+  });
+});

@@ -1,0 +1,255 @@
+import { randomUUID } from 'node:crypto';
+import { createServiceKey, hashServiceKey } from '../../api/auth/service-key.ts';
+import { createTokens } from '../../api/auth/tokens.ts';
+import type { Tokens } from '../../api/auth/tokens.ts';
+import type { Column } from '../../api/permissions.ts';
+import { systemRandom } from '../../api/random.ts';
+import type { KeyScope } from '../../store/kinds/identity.ts';
+import { openRepository } from '../../store/repo.ts';
+import type { Unit } from '../../store/repo.ts';
+import { commit } from '../../store/unit.ts';
+import type { Answer, ApiWorld } from './api.ts';
+
+/** How a caller proves who it is. */
+export type Credential = Readonly<Record<string, string>>;
+
+/** A user with a session and a service key. */
+export interface Actor {
+  id: string;
+  email: string;
+  session: string;
+  /** By its token, and by its service key. */
+  by: { token: Credential; key: Credential };
+  keyId: string;
+}
+
+/** A project of its own with all that a route can point at, one of its people, and its owner. */
+export interface Stage {
+  world: ApiWorld;
+  tenant: string;
+  project: string;
+  /** The default one, with everything in it. */
+  environment: string;
+  /** Nothing is in it. */
+  emptyEnvironment: string;
+  server: string;
+  emptyServer: string;
+  application: string;
+  applicationName: string;
+  /** The one that serves, the one before it, and one under way. */
+  deployments: { current: string; earlier: string; queued: string };
+  owner: Actor;
+  /** Who asks. */
+  actor: Actor;
+}
+
+/** What the columns of members are called in the record. */
+const memberRoles: Partial<Record<Column, 'admin' | 'member' | 'viewer'>> = {
+  project_admin: 'admin',
+  member: 'member',
+  viewer: 'viewer',
+};
+
+const tokensOf = new WeakMap<ApiWorld, Promise<Tokens>>();
+
+async function tokens(world: ApiWorld): Promise<Tokens> {
+  const { store, mirror, keyring, clock } = world;
+  let known = tokensOf.get(world);
+  known ??= createTokens({ store, mirror, sealer: keyring, unsealer: keyring, clock, random: systemRandom });
+  tokensOf.set(world, known);
+  return known;
+}
+
+export interface ActorOptions {
+  role?: 'superadmin' | 'admin' | 'user';
+  passwordHash?: string;
+  disabled?: boolean;
+  scopes?: KeyScope[];
+  keyProject?: string;
+}
+
+/** Adds a user with a session and a service key to the unit. */
+export async function addActor(
+  world: ApiWorld,
+  unit: Unit,
+  tenant: string,
+  { role = 'user', passwordHash, disabled = false, scopes, keyProject }: ActorOptions = {},
+): Promise<Actor> {
+  const [id, session, keyId] = [randomUUID(), randomUUID(), randomUUID()];
+  const email = `${id}@example.test`;
+  unit.create('user', id, {
+    email,
+    first_name: 'Given',
+    last_name: 'Family',
+    role,
+    must_reset_password: false,
+    two_factor_enabled: false,
+    disabled,
+    ...(passwordHash !== undefined && { password_hash: passwordHash }),
+  });
+  const expiresAt = world.clock.now().getTime() + 3_600_000;
+  unit.create('session', session, {
+    user_id: id,
+    expires_at: new Date(expiresAt).toISOString(),
+    source: '',
+    user_agent: '',
+  });
+  const key = createServiceKey(systemRandom);
+  unit.create('service_key', keyId, {
+    user_id: id,
+    name: 'key',
+    prefix: key.slice(0, 10),
+    hash: hashServiceKey(key),
+    ...(scopes !== undefined && { scopes }),
+    ...(keyProject !== undefined && { project_id: keyProject }),
+  });
+  const token = await (await tokens(world)).sign({ tenant, userId: id, sessionId: session, expiresAt });
+  return {
+    id,
+    email,
+    session,
+    keyId,
+    by: { token: { authorization: `Bearer ${token}` }, key: { 'x-service-key': key } },
+  };
+}
+
+/** Sets the stage: what stands on it is in the store as the controllers would leave it. */
+export async function setStage(
+  world: ApiWorld,
+  column: Column = 'owner',
+  options: Omit<ActorOptions, 'role'> & { tenant?: string } = {},
+): Promise<Stage> {
+  const { tenant = 'default', ...ofActor } = options;
+  const repo = openRepository(world.store, tenant, world.clock);
+  const unit = repo.begin();
+  const ids = Array.from({ length: 9 }, () => randomUUID()) as [string, ...string[]];
+  const [project, environment = '', emptyEnvironment = '', server = '', emptyServer = '', application = ''] = ids;
+  const [current = '', earlier = '', queued = ''] = ids.slice(6);
+  const owner = await addActor(world, unit, tenant, column === 'owner' ? ofActor : {});
+  const role = column === 'superadmin' || column === 'admin' ? column : 'user';
+  const actor = column === 'owner' ? owner : await addActor(world, unit, tenant, { ...ofActor, role });
+  unit.create('project', project, {
+    name: `project ${project}`,
+    single_server_mode: false,
+    auto_error_tracking_enabled: false,
+    owner_id: owner.id,
+    default_environment_id: environment,
+  });
+  const memberRole = memberRoles[column];
+  if (memberRole !== undefined)
+    unit.create('member', randomUUID(), { project_id: project, user_id: actor.id, role: memberRole });
+  for (const [id, name] of [
+    [environment, 'production'],
+    [emptyEnvironment, 'staging'],
+  ] as const)
+    unit.create('environment', id, { project_id: project, name, type: 'production' });
+  for (const id of [server, emptyServer])
+    unit.create('server', id, {
+      name: `server ${id}`,
+      ip_address: '192.0.2.7',
+      port: 22,
+      username: 'root',
+      log_retention_days: 7,
+      direct_ports_enabled: false,
+    });
+  const applicationName = `web ${application}`;
+  const source = { type: 'image' as const, image_url: 'example/web:1' };
+  const env = {
+    PASSWORD: world.keyring.seal('sesame', {
+      tenant,
+      kind: 'application',
+      id: application,
+      path: 'config.env.PASSWORD',
+    }),
+  };
+  const config = { env, restart_policy: 'always' as const };
+  unit.create('application', application, {
+    project_id: project,
+    environment_id: environment,
+    server_id: server,
+    name: applicationName,
+    internal_id: `web-${application.slice(0, 6)}`,
+    app_type: 'web',
+    source,
+    config,
+    autodeploy: false,
+    replicas: 1,
+    run: 'running',
+    deployment_id: queued,
+    next_deployment_number: 4,
+  });
+  for (const [at, id] of [earlier, current, queued].entries())
+    unit.create('deployment', id, {
+      application_id: application,
+      project_id: project,
+      environment_id: environment,
+      server_id: server,
+      number: at + 1,
+      trigger: 'manual',
+      source,
+      config,
+      queued_at: world.clock.now().toISOString(),
+      cancel_requested: false,
+    });
+  await commit(unit);
+  const stage: Stage = {
+    world,
+    tenant,
+    project,
+    environment,
+    emptyEnvironment,
+    server,
+    emptyServer,
+    application,
+    applicationName,
+    deployments: { current, earlier, queued },
+    owner,
+    actor,
+  };
+  await observeStage(stage);
+  return stage;
+}
+
+async function observeStage({ world, tenant, application, deployments, server }: Stage): Promise<void> {
+  const repo = openRepository(world.store, tenant, world.clock);
+  const finished = { image: 'example/web:1', image_digest: `sha256:${'0'.repeat(64)}` };
+  const states = [
+    ['deployment', deployments.earlier, { phase: 'succeeded', ...finished }],
+    ['deployment', deployments.current, { phase: 'succeeded', ...finished }],
+    ['deployment', deployments.queued, { phase: 'queued' }],
+    [
+      'application',
+      application,
+      {
+        phase: 'running',
+        current_deployment_id: deployments.current,
+        consecutive_failures: 0,
+        ready_replicas: 1,
+        crash_loop_counted: false,
+      },
+    ],
+    ['server', server, { phase: 'active' }],
+  ] as const;
+  const unit = repo.begin();
+  for (const [kind, id, observed] of states) {
+    const it = await repo.get(kind, id);
+    if (it === undefined) throw new Error(`Not on the stage: ${kind} ${id}`);
+    unit.observe(it as never, { ...observed, observedGeneration: it.meta.generation, conditions: [] } as never);
+  }
+  await commit(unit);
+  await world.settled();
+}
+
+/** Sends one request below `/<tenant>/api/v1`. */
+export async function ask(
+  world: ApiWorld,
+  request: { method: string; path: string; body?: unknown; tenant?: string },
+  credential: Credential = {},
+): Promise<Answer> {
+  const { method, path, body, tenant = 'default' } = request;
+  if (!(body instanceof FormData)) return world.client(undefined, tenant).request(method, path, body, credential);
+  const response = await fetch(`${world.url}/${tenant}/api/v1${path}`, { method, headers: { ...credential }, body });
+  const text = await response.text();
+  const parsed = text === '' ? undefined : JSON.parse(text);
+  return { status: response.status, headers: response.headers, body: parsed, data: parsed?.data };
+}
