@@ -7,6 +7,7 @@ import type { SealPlace } from '../store/seal.ts';
 import type { Guard } from '../store/store.ts';
 import { badRequest, conflicting } from './api-error.ts';
 import { canonicalJson } from './canonical-json.ts';
+import { caps, requireRoom } from './caps.ts';
 import type { ApiDependencies } from './context.ts';
 
 const lifeMs = 24 * 3_600_000;
@@ -22,12 +23,12 @@ const Recorded = z.object({
   wrote: z.boolean(),
 });
 
-type Dependencies = Pick<ApiDependencies, 'store' | 'sealer' | 'unsealer' | 'clock'>;
+type Dependencies = Pick<ApiDependencies, 'store' | 'mirror' | 'sealer' | 'unsealer' | 'clock'>;
 
 /** A request that may be sent again: the same key and body get the first answer again. */
 export interface IdempotentRequest {
   tenant: string;
-  /** Names the record: tenant, caller, route and key. */
+  /** Names the record: the caller, so that theirs can be counted, then tenant, caller, route and key. */
   hash: string;
   /** SHA-256 of the body. */
   request: string;
@@ -49,11 +50,19 @@ export async function recallAnswer(
 ): Promise<Recalled> {
   if (!/^[\x21-\x7e]{1,255}$/.test(key))
     throw badRequest('Idempotency-Key must have 1 to 255 visible ASCII characters');
-  const hash = sha256([tenant, caller, path, key].join('\0'));
+  const own = sha256(caller).slice(0, 16);
+  const hash = `${own}${sha256([tenant, caller, path, key].join('\0')).slice(0, 48)}`;
   const request = sha256(canonicalJson(body));
   const record = keys.idempotency(tenant, hash);
   const entry = await deps.store.get(record);
-  if (entry === undefined) return { begin: { tenant, hash, request, guard: { key: record, is: 'absent' } } };
+  if (entry === undefined) {
+    requireRoom(deps.mirror.keysUnder(keys.idempotency(tenant, own)).length, caps.answersPerCaller, {
+      where: 'The caller',
+      what: 'answers kept for repeated requests',
+      remedy: 'send the request without Idempotency-Key, or after the oldest of them was forgotten (24 h)',
+    });
+    return { begin: { tenant, hash, request, guard: { key: record, is: 'absent' } } };
+  }
   const recorded = Recorded.parse(JSON.parse(entry.value));
   if (Date.parse(recorded.expires_at) <= deps.clock.now().getTime())
     return { begin: { tenant, hash, request, guard: { key: record, is: 'at', revision: entry.modRevision } } };

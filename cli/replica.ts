@@ -83,6 +83,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       repositoryFor,
       unsealer: keyring,
       clock,
+      random: uniform,
       log: log.child({ part: 'gateway' }),
       registry,
       driftCorrected: (kind) => controllers.metrics.driftCorrected.inc({ kind }),

@@ -285,7 +285,11 @@ async function allowedAddress(source: ParsedGitUrl, options: GitOptions): Promis
     if (path === undefined) throw unreachable(`There is no repository at ${source.url}`);
     if (options.fileRoots.some((root) => root === '/' || path === root || path.startsWith(`${root}/`)))
       return undefined;
-    throw invalid(`Repositories of this server are below ${options.fileRoots.join(', ')}: ${source.url}`);
+    throw invalid(
+      options.fileRoots.length === 0
+        ? `Sources by file need a folder that this server's agent was given with --git-file-roots: ${source.url}`
+        : `Repositories of this server are below ${options.fileRoots.join(', ')}: ${source.url}`,
+    );
   }
   if (options.loopback) return undefined;
   const addresses = await gitHostAddresses(source.host);

@@ -3,6 +3,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { commit } from '../../store/unit.ts';
 import { conflicting, serviceUnavailable } from '../api-error.ts';
+import { caps, requireRoom } from '../caps.ts';
 import { activeOf, addDeployment, servingOf, successesOf } from '../deploying.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { serviceInstancesOf } from '../instance-ids.ts';
@@ -183,6 +184,14 @@ export const syncDeployments = defineEndpoint({
     const { source } = it.desired;
     if (source.type !== 'git') throw conflicting('Only an application with a git source can be compared');
     const { view, tenant } = ctx;
+    const underWay = view
+      .by('operation', 'application', it.meta.id)
+      .filter(({ observed }) => observed?.finished_at === undefined);
+    requireRoom(underWay.length, caps.comparisonsPerApplication, {
+      where: 'The application',
+      what: 'comparisons under way',
+      remedy: 'wait for one of them to end',
+    });
     const id = ctx.random.id();
     const asking = ctx.repo.begin();
     asking.require(it);

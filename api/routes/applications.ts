@@ -5,6 +5,7 @@ import { badField, badRequest, notFound } from '../api-error.ts';
 import { maskEnv, sealEnv, unsealEnv } from '../application-env.ts';
 import { sourceFrom } from '../application-source.ts';
 import { visibleProjects } from '../authorize.ts';
+import { caps, requireRoom } from '../caps.ts';
 import type { RequestContext } from '../context.ts';
 import { addConfigDeployment, cancelActive } from '../deploying.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
@@ -112,6 +113,11 @@ export const createApplication = defineEndpoint({
     if (serverId === undefined)
       throw badField('server_id', 'required', 'server_id is required as the project has no default server');
     const server = referred(view, 'server', serverId, 'server_id');
+    requireRoom(view.by('application', 'environment', environment.meta.id).length, caps.applicationsPerEnvironment, {
+      where: 'The environment',
+      what: 'applications',
+      remedy: 'delete one that is not needed, or use another environment',
+    });
     const id = ctx.random.id();
     const desired: Desired = {
       project_id: project.meta.id,

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { conflicting, forbidden } from '../api-error.ts';
+import { caps, requireRoom } from '../caps.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { PageQuery, pageOf } from '../paging.ts';
 import { holdPopulation } from '../population.ts';
@@ -53,6 +54,11 @@ export const createEnvironment = defineEndpoint({
   settle: environmentSettle,
   handle: async (ctx, { it, body }) => {
     const { labels, ...fields } = body;
+    requireRoom(ctx.view.by('environment', 'project', it.meta.id).length, caps.environmentsPerProject, {
+      where: 'The project',
+      what: 'environments',
+      remedy: 'delete one that is not needed',
+    });
     const unit = ctx.repo.begin();
     unit.require(it);
     const environment = unit.create(

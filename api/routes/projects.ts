@@ -1,4 +1,5 @@
 import { visibleProjects } from '../authorize.ts';
+import { caps, requireRoom } from '../caps.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { PageQuery, pageOf } from '../paging.ts';
 import { referred } from '../references.ts';
@@ -39,6 +40,11 @@ export const createProject = defineEndpoint({
   settle: projectSettle,
   handle: async (ctx, { body }) => {
     const { labels, ...fields } = body;
+    requireRoom(ctx.view.list('project').length, caps.projectsPerTenant, {
+      where: 'The tenant',
+      what: 'projects',
+      remedy: 'delete one that is not needed',
+    });
     const unit = ctx.repo.begin();
     unit.require(ctx.principal.user);
     if (typeof fields.default_server_id === 'string')

@@ -3,6 +3,7 @@ import { defined } from '../../store/defined.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { hashJoinToken, makeJoinToken } from '../../agent-protocol/join-token.ts';
 import { conflicting } from '../api-error.ts';
+import { caps, requireRoom } from '../caps.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { eventsOf, ObjectEvents } from '../resources/event.ts';
@@ -55,6 +56,11 @@ export const createServer = defineEndpoint({
   response: ServerWithJoin,
   status: 201,
   handle: async (ctx, { body }) => {
+    requireRoom(ctx.view.list('server').length, caps.serversPerTenant, {
+      where: 'The tenant',
+      what: 'servers',
+      remedy: 'delete one that is not needed',
+    });
     const id = ctx.random.id();
     const join = newJoin(ctx, id);
     const unit = ctx.repo.begin();

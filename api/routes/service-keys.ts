@@ -4,6 +4,7 @@ import { keyOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import { createServiceKey, hashServiceKey } from '../auth/service-key.ts';
 import { projectRole, requireAccount, scopeCovers } from '../authorize.ts';
+import { caps, requireRoom } from '../caps.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { PageQuery, pageOf } from '../paging.ts';
 import { referred } from '../references.ts';
@@ -41,6 +42,11 @@ export const createKey = defineEndpoint({
     const project = limits.project === undefined ? undefined : referred(view, 'project', limits.project, 'project_id');
     if (project !== undefined && projectRole(principal, project, view) === undefined) throw forbidden();
     requireWithin(principal, limits);
+    requireRoom(view.by('service_key', 'user', principal.user.meta.id).length, caps.serviceKeysPerUser, {
+      where: 'The user',
+      what: 'service keys',
+      remedy: 'revoke one that is not used',
+    });
     const key = createServiceKey(ctx.random);
     const unit = ctx.repo.begin();
     unit.require(principal.user);

@@ -133,7 +133,7 @@ async function isConfirmed(
       return owner?.meta.deletionRequestedAt !== undefined || owner === undefined;
     }
     case 'surplus': {
-      if (verdict.holder.kind !== 'application') return true;
+      if (it.meta.kind !== 'deployment') return true;
       const application = await repository.get('application', verdict.holder.id);
       if (application === undefined) return false;
       unit.require(application as ReadonlyResource); // of any kind

@@ -21,6 +21,7 @@ export function judge(it: ReadonlyResource, view: TenantView, now: number): Verd
   if (owner !== undefined) return { cause: 'owner', owner: { ...owner } };
   if (isExpired(it, now)) return { cause: 'expired' };
   if (isKind(it, 'deployment')) return judgeDeployment(it, view);
+  if (isKind(it, 'operation')) return judgeOperation(it, view);
   if (isKind(it, 'notification')) {
     const all = view.by('notification', 'user', it.desired.user_id);
     const isSurplus = all.indexOf(it) < all.length - limits.notifications.perUser;
@@ -35,6 +36,10 @@ function lives(owner: ReadonlyResource | undefined): boolean {
 
 function isExpired(it: ReadonlyResource, now: number): boolean {
   if (isKind(it, 'session')) return Date.parse(it.desired.expires_at) <= now;
+  if (isKind(it, 'service_key')) {
+    const { expires_at } = it.desired;
+    return expires_at !== undefined && Date.parse(expires_at) + limits.garbage.expiredKeysKeepMs <= now;
+  }
   if (isKind(it, 'notification')) return Date.parse(it.meta.createdAt) + limits.notifications.keepMs <= now;
   if (!isKind(it, 'operation') || it.observed?.finished_at === undefined) return false;
   return Date.parse(it.observed.finished_at) + limits.garbage.operationsKeepMs <= now;
@@ -47,6 +52,15 @@ function judgeDeployment(it: ReadonlyResource<'deployment'>, view: TenantView): 
   return surplusDeployments(application, all).includes(it)
     ? { cause: 'surplus', holder: { kind: 'application', id: application.meta.id } }
     : undefined;
+}
+
+/** Of an application the newest operations are kept after their end, since whoever asked wants to look. */
+function judgeOperation(it: ReadonlyResource<'operation'>, view: TenantView): Verdict | undefined {
+  const { application_id: id } = it.desired;
+  if (id === undefined || it.observed?.finished_at === undefined) return undefined;
+  const all = view.by('operation', 'application', id);
+  const isSurplus = all.indexOf(it) < all.length - limits.garbage.operationsPerApplication;
+  return isSurplus ? { cause: 'surplus', holder: { kind: 'application', id } } : undefined;
 }
 
 /**
@@ -99,5 +113,11 @@ export function suspects(
     found.push(...(view.by('deployment', 'application', it.desired.application_id) as readonly ReadonlyResource[])); // as above
   if (isKind(it, 'notification') && before === undefined)
     found.push(...(view.by('notification', 'user', it.desired.user_id).slice(0, 1) as readonly ReadonlyResource[])); // as above
+  if (isKind(it, 'operation')) {
+    const { application_id: application } = it.desired;
+    const all = application === undefined ? [] : view.by('operation', 'application', application);
+    const oldest = all.find(({ observed }) => observed?.finished_at !== undefined);
+    if (oldest !== undefined) found.push(oldest as ReadonlyResource); // as above
+  }
   return found;
 }

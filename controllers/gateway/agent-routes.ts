@@ -16,6 +16,8 @@ import { replicaUrl } from './replica.ts';
 export interface AgentRoutesOptions {
   mirror: Pick<Mirror, 'key' | 'tenant'>;
   clock: Clock;
+  /** Uniform in [0, 1). */
+  random: () => number;
   metrics: GatewayMetrics;
   /** Id of this replica. */
   replica: string;
@@ -84,7 +86,7 @@ export class AgentRoutes {
     signal: AbortSignal,
     ask: (target: RelayTarget) => Promise<T>,
   ): Promise<T> {
-    const { mirror, clock, clusterKey, metrics, replica } = this.#o;
+    const { mirror, clock, random, clusterKey, metrics, replica } = this.#o;
     for (let hop = 1; ; hop++) {
       const holder = mirror.tenant(tenant).agent(server)?.replica;
       const url = holder === undefined || holder === replica ? undefined : replicaUrl(mirror, holder);
@@ -102,7 +104,7 @@ export class AgentRoutes {
           throw new CallError('away', 'The agent moves between replicas', { cause: error });
       }
       // oxlint-disable-next-line no-await-in-loop -- as above
-      await wait(clock, limits.relay.jitterMs * Math.random(), signal);
+      await wait(clock, limits.relay.jitterMs * random(), signal);
     }
   }
 }

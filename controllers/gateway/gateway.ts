@@ -33,6 +33,8 @@ export interface GatewayOptions {
   repositoryFor: (tenant: string) => Repository;
   unsealer: Unsealer;
   clock: Clock;
+  /** Uniform in [0, 1). */
+  random: () => number;
   log: Logger;
   registry: Registry;
   /** A deviation that an agent put back, by the kind of its workload. */
@@ -67,13 +69,13 @@ export class Gateway implements AsyncDisposable, SessionOwner {
   #unsubscribe: (() => void)[];
 
   constructor(options: GatewayOptions) {
-    const { store, mirror, clock, log, registry, replica, clusterKey } = options;
+    const { store, mirror, clock, random, log, registry, replica, clusterKey } = options;
     this.#o = options;
     const metrics = gatewayMetrics(registry, () => this.#sessions.size);
     this.#deps = { ...options, metrics, replica: replica.id };
     this.#admit = admission(clock);
     const local = { sessionOf: (tenant: string, server: string) => this.#sessions.get(keyOf(tenant, server))?.control };
-    this.#routes = new AgentRoutes({ mirror, clock, metrics, replica: replica.id, clusterKey, local });
+    this.#routes = new AgentRoutes({ mirror, clock, random, metrics, replica: replica.id, clusterKey, local });
     this.#relay = new RelayServer({ clock, log, clusterKey, local });
     this.#announcing = announceReplica(store, clock, log, replica, this.#stop.signal);
     this.#unsubscribe = [

@@ -1,5 +1,6 @@
 import { wait } from '../../store/clock.ts';
 import { keys, parseKey } from '../../store/keys.ts';
+import type { KeyMeaning } from '../../store/keys.ts';
 import type { Resealer } from '../../store/seal.ts';
 import type { Entry } from '../../store/store.ts';
 import { limits } from '../runtime/limits.ts';
@@ -39,7 +40,7 @@ export function keyRotation(resealer: Pick<Resealer, 'resealRecord'>): Backgroun
   };
 }
 
-/** One pass over all desired and observed records. */
+/** One pass over everything that may hold a sealed value. */
 export async function rotate(
   resealer: Pick<Resealer, 'resealRecord'>,
   term: Term,
@@ -69,16 +70,37 @@ export async function rotate(
   return pass;
 
   function renewed({ key, value }: Entry): string | undefined {
-    const meaning = parseKey(key);
-    if (meaning?.area !== 'desired' && meaning?.area !== 'observed') return undefined;
     // Most records hold no secret: they need not be parsed to know it.
     if (!value.includes('"$sealed"')) return undefined;
+    const meaning = parseKey(key);
+    const tenant = meaning && sealedFor(meaning);
+    if (tenant === undefined) return undefined;
     try {
-      return resealer.resealRecord(meaning.tenant, value);
+      return resealer.resealRecord(tenant, value);
     } catch (error) {
       pass.unreadable++;
-      log.error({ kind: meaning.kind, id: meaning.id, err: error }, 'Secret does not open with any known key');
+      log.error({ ...meaning, err: error }, 'Secret does not open with any known key');
       return undefined;
     }
   }
 }
+
+/**
+ * The tenant that the secrets of a key are bound to: its own, or of the installation's keys the name that they were
+ * sealed under. `undefined` for what holds none.
+ */
+function sealedFor(meaning: KeyMeaning): string | undefined {
+  switch (meaning.area) {
+    case 'desired':
+    case 'observed':
+    case 'idempotency':
+      return meaning.tenant;
+    case 'meta':
+      return Object.hasOwn(installation, meaning.name) ? installation[meaning.name] : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Keys of the installation, and the name in the place of a tenant that they were sealed under. */
+const installation: Readonly<Record<string, string>> = { 'relay-key': '', 'seal-canary': '', 'signing-keys': '*' };

@@ -61,6 +61,10 @@ export const limits = {
     sweepMs: 10 * minute,
     deploymentsPerApplication: 20,
     operationsKeepMs: 24 * 60 * minute,
+    /** Ended ones of one application. */
+    operationsPerApplication: 20,
+    /** After its expiry a service key is still listed, so that its owner sees what stopped working. */
+    expiredKeysKeepMs: 7 * 24 * 60 * minute,
     /** Between two searches for orphaned keys. */
     orphanSweepMs: 60 * minute,
     /** A key must have been an orphan for so long. */

@@ -104,6 +104,7 @@ export class GatewayWorld implements AsyncDisposable {
         repositoryFor: (name) => openRepository(store, name, this.#clock),
         unsealer: options.unsealer ?? this.keyring,
         clock: this.#clock,
+        random: Math.random,
         log,
         registry: new Registry(),
         driftCorrected: (kind) => drift.push(kind),

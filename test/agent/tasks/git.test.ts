@@ -333,6 +333,11 @@ describe('SEC-02 an address of a repository', () => {
     });
     const elsewhere = open({ fileRoots: ['/srv/git'] });
     expect(await fails(elsewhere.head(shop.fileUrl, 'main', signal()))).toMatchObject({ code: 'invalid_source' });
+    const nowhere = open({ fileRoots: [] });
+    expect(await fails(nowhere.head(shop.fileUrl, 'main', signal()))).toMatchObject({
+      code: 'invalid_source',
+      message: `Sources by file need a folder that this server's agent was given with --git-file-roots: ${shop.fileUrl}`,
+    });
   });
 
   test('SEC-10 does not lead to this machine or to the metadata of its cloud', async () => {

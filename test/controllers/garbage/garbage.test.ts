@@ -199,6 +199,56 @@ test('a user keeps the newest 200 notifications', async () => {
   expect(Math.min(...titles)).toBe(5);
 });
 
+test('a service key goes a week after it expired, and one without an end stays', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  const expires = new Date(rig.clock.now().getTime() + day / 2);
+  const key = { user_id: id('ann'), name: 'ci', prefix: 'sp_1' };
+  await create(rig, (unit) => {
+    user(unit, 'ann');
+    unit.create('service_key', id('short'), { ...key, hash: 'a', expires_at: expires.toISOString() });
+    unit.create('service_key', id('endless'), { ...key, hash: 'b' });
+  });
+  const left = () =>
+    rig.mirror
+      .tenant(tenant)
+      .list('service_key')
+      .map(({ meta }) => meta.id);
+  await rig.clock.advance(7 * day);
+  await rig.rest();
+  expect(left()).toHaveLength(2);
+  await rig.clock.advance(day / 2 + limits.garbage.sweepMs);
+  await rig.rest();
+  expect(left()).toEqual([id('endless')]);
+});
+
+test('of an application the newest ended operations stay, and those under way', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  const project = await createProject(rig.repo, 'one');
+  const app = anApplication({ project_id: project, environment_id: id('env') });
+  const requested_at = rig.clock.now().toISOString();
+  const operation = { type: 'sync' as const, application_id: app.meta.id, requested_at, deadline_seconds: 60 };
+  await create(rig, (unit) => {
+    unit.create('environment', id('env'), environmentOf(project));
+    unit.create('application', app.meta.id, app.desired);
+    unit.create('operation', id('open'), operation);
+  });
+  for (let n = 0; n < limits.garbage.operationsPerApplication + 3; n++) {
+    await rig.clock.advance(1);
+    await create(rig, (unit) => unit.create('operation', id(`o${n}`), operation));
+    const made = (await rig.repo.get('operation', id(`o${n}`)))!;
+    await rig.repo.observe(
+      made,
+      { phase: 'succeeded', finished_at: requested_at, observedGeneration: 1, conditions: [] },
+      [],
+    );
+    await rig.rest();
+  }
+  const left = rig.mirror.tenant(tenant).list('operation');
+  expect(left.length).toBeLessThanOrEqual(limits.garbage.operationsPerApplication + 1);
+  expect(left.map(({ meta }) => meta.id)).toContain(id('open'));
+  expect(left.at(-1)?.meta.id).toBe(id(`o${limits.garbage.operationsPerApplication + 2}`));
+});
+
 function history(phases: ObservedOf<'deployment'>['phase'][]): {
   app: Resource<'application'>;
   deployments: Resource<'deployment'>[];

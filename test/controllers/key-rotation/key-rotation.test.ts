@@ -4,6 +4,9 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
+import { ensureSigningKeys, openSigningKeys } from '../../../api/auth/signing-keys.ts';
+import { systemRandom } from '../../../api/random.ts';
+import { clusterKey } from '../../../controllers/gateway/cluster-key.ts';
 import { keyRotation, rotate } from '../../../controllers/key-rotation/key-rotation.ts';
 import type { Term } from '../../../controllers/runtime/leader.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
@@ -52,7 +55,7 @@ test('values of an older key are sealed anew in place, and no generation grows',
   const before = (await rig.repo.get('application', id('app')))!;
   await ring.addKey();
   expect(ring.needsReseal(await token(rig))).toBe(true);
-  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 1, contended: 0, unreadable: 0 });
+  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 2, contended: 0, unreadable: 0 });
   const after = (await rig.repo.get('application', id('app')))!;
   expect(ring.needsReseal(await token(rig))).toBe(false);
   expect(ring.unseal(await token(rig), place)).toBe('hunter2');
@@ -60,6 +63,31 @@ test('values of an older key are sealed anew in place, and no generation grows',
   rig.store.reset();
   expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 0, contended: 0, unreadable: 0 });
   expect(rig.store.committed).toBe(0);
+  await remove();
+});
+
+test('the keys of the installation and answers that are kept are sealed anew, too', async () => {
+  const { rig, ring, remove } = await withSecret();
+  await using _ = rig;
+  const cluster = await clusterKey(rig.store, ring, ring);
+  const signing = { store: rig.store, sealer: ring, clock: rig.clock, random: systemRandom };
+  const before = openSigningKeys(await ensureSigningKeys(signing), ring);
+  const answer = { tenant, kind: 'idempotency', id: 'abc', path: 'answer' };
+  const kept = keys.idempotency(tenant, 'abc');
+  await rig.store.txn({ if: [], then: [{ put: kept, value: JSON.stringify({ answer: ring.seal('{}', answer) }) }] });
+  await ring.addKey();
+  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 5, contended: 0, unreadable: 0 });
+  const sealed = (await rig.store.list(keys.all)).entries.filter(({ value }) => value.includes('"$sealed"'));
+  const stale = sealed.filter(({ value }) => {
+    let old = false;
+    JSON.parse(value, (_name, it) => ((old ||= it?.$sealed !== undefined && ring.needsReseal(it)), it));
+    return old;
+  });
+  expect(stale).toEqual([]);
+  expect(await clusterKey(rig.store, ring, ring)).toEqual(cluster);
+  const after = openSigningKeys(await ensureSigningKeys(signing), ring);
+  expect(after.current.kid).toBe(before.current.kid);
+  expect(after.current.key.equals(before.current.key)).toBe(true);
   await remove();
 });
 
@@ -76,7 +104,7 @@ test('who writes at the same time wins, and the next pass seals what was written
     }
     return original(txn);
   };
-  expect(await rotate(ring, termOf(), deps(rig))).toMatchObject({ contended: 1, resealed: 0 });
+  expect(await rotate(ring, termOf(), deps(rig))).toMatchObject({ contended: 1, resealed: 1 });
   expect(await rotate(ring, termOf(), deps(rig))).toMatchObject({ contended: 0, resealed: 1 });
   const stored = (await rig.repo.get('application', id('app')))!;
   expect(stored.desired.replicas).toBe(7);
@@ -89,7 +117,7 @@ test('a deposed leader seals nothing anew', async () => {
   await using _ = rig;
   await ring.addKey();
   await rig.store.txn({ if: [], then: [{ put: keys.leader('x'), value: '{}' }] });
-  expect(await rotate(ring, termOf(), deps(rig))).toMatchObject({ resealed: 0, contended: 1 });
+  expect(await rotate(ring, termOf(), deps(rig))).toMatchObject({ resealed: 0, contended: 2 });
   expect(ring.needsReseal(await token(rig))).toBe(true);
   await remove();
 });
@@ -106,7 +134,7 @@ test('a value that does not open is reported and left alone, and the others are 
   });
   await unit.commit();
   await ring.addKey();
-  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 1, contended: 0, unreadable: 1 });
+  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 2, contended: 0, unreadable: 1 });
   await remove();
 });
 
@@ -121,6 +149,6 @@ test('the leader looks for older keys by itself', async () => {
   const { rig, remove } = await withSecret({ background: [keyRotation(resealer)] });
   await using _ = rig;
   await rig.clock.advance(3 * limits.rotation.everyMs);
-  expect(passes).toBe(3);
+  expect(passes).toBe(3 * 2);
   await remove();
 });

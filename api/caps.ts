@@ -1,0 +1,28 @@
+import { conflicting } from './api-error.ts';
+
+/**
+ * How many there may be of what users make by themselves. A request counts what was committed before it, so that some
+ * requests at the same moment may go a little above.
+ */
+export const caps = {
+  projectsPerTenant: 1000,
+  environmentsPerProject: 100,
+  applicationsPerEnvironment: 1000,
+  serversPerTenant: 1000,
+  serviceKeysPerUser: 100,
+  /** Comparisons of one application with its branch that are under way. */
+  comparisonsPerApplication: 10,
+  /** Answers kept for repeated requests of one user or service key. */
+  answersPerCaller: 2000,
+} as const;
+
+/** `where` names who has that many, `what` says of what, `remedy` what to do. @throws ApiError CONFLICT */
+export function requireRoom(
+  count: number,
+  most: number,
+  { where, what, remedy }: { where: string; what: string; remedy: string },
+): void {
+  if (count < most) return;
+  const message = `${where} has ${count} ${what} already and at most ${most} are allowed: ${remedy}`;
+  throw conflicting(message, [{ field: '', reason: 'limit', message }]);
+}
