@@ -2,6 +2,7 @@ import { defined } from '../../store/defined.ts';
 import type { ApplicationPhase } from '../../store/kinds/application.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ConditionInput } from '../../store/resource.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
 import type { Assignment, Deployment, World } from './world.ts';
 import { isActive, isLive, isReady, isStaying, isWanted, slotOf } from './world.ts';
 
@@ -97,7 +98,7 @@ function servingSlots(world: Pick<World, 'slots' | 'app'>, serving: Deployment):
 }
 
 function isCrashLooping(it: Assignment): boolean {
-  return it.observed?.crash_loop === true;
+  return upToDate(it)?.crash_loop === true;
 }
 
 function failureMessage(target: Deployment): string {

@@ -1,5 +1,6 @@
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
 
 export type App = ReadonlyResource<'application'>;
 export type Deployment = ReadonlyResource<'deployment'>;
@@ -55,21 +56,15 @@ export function isWanted(it: Assignment): boolean {
   return it.desired.run === 'running' && isStaying(it);
 }
 
-/** Ready as it is wanted now: a report from before a restart that was asked for says nothing of what comes after it. */
 export function isReady(it: Assignment): boolean {
-  return isWanted(it) && reportOf(it)?.ready === true;
+  return isWanted(it) && upToDate(it)?.ready === true;
 }
 
 /** The instance may be running: wanted so, or not yet seen to have ended. Unknown is never absent. */
 export function isLive(it: Assignment): boolean {
-  const report = reportOf(it);
+  const report = upToDate(it);
   if (isWanted(it) || report === undefined) return true;
   return !['stopped', 'failed', 'succeeded'].includes(report.phase);
-}
-
-/** What the agent reports of the instance as it is wanted now. */
-function reportOf({ meta, observed }: Assignment): Assignment['observed'] {
-  return observed !== undefined && observed.observedGeneration >= meta.generation ? observed : undefined;
 }
 
 /** The deployment whose instances are being brought up: it has its image and has not ended. */

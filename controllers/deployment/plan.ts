@@ -1,6 +1,7 @@
 import type { DesiredOf, ObservedOf } from '../../store/kinds/kinds.ts';
 import { createHash } from 'node:crypto';
 import { uuidv5 } from '../../store/uuid.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
 import type { World } from './states.ts';
 
 export type Action = { do: 'build'; id: string; desired: DesiredOf<'assignment'> } | { do: 'retire'; id: string };
@@ -67,6 +68,6 @@ function nextAttempt(build: World['build']): number {
   return isLost(build) ? Math.min(attempt + 1, attempts) : attempt;
 }
 
-function isLost({ meta, observed }: NonNullable<World['build']>): boolean {
-  return observed?.phase === 'lost' && observed.observedGeneration === meta.generation;
+function isLost(build: NonNullable<World['build']>): boolean {
+  return upToDate(build)?.phase === 'lost';
 }

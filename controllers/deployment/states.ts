@@ -2,6 +2,7 @@ import { defined } from '../../store/defined.ts';
 import type { DeploymentPhase } from '../../store/kinds/application.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
 
 export type Deployment = ReadonlyResource<'deployment'>;
 export type Assignment = ReadonlyResource<'assignment'>;
@@ -80,7 +81,7 @@ const offline: Failure = {
 };
 
 function fromBuilding(world: World, before: Observed): Observed {
-  const built = world.build?.observed;
+  const built = world.build && upToDate(world.build);
   if (built?.phase === 'succeeded' && built.image_digest !== undefined && world.build !== undefined) {
     const { spec } = world.build.desired;
     return defined({
@@ -107,24 +108,23 @@ function fromBuilding(world: World, before: Observed): Observed {
 function fromDeploying(world: World, before: Observed): Observed {
   const { replicas } = world.application?.desired ?? { replicas: 0 };
   const wanted = world.slots.filter((it) => it.desired.spec.type === 'service' && it.desired.spec.slot < replicas);
-  const digest = wanted.map((it) => it.observed?.image_digest).find((it) => it !== undefined);
+  const digest = wanted.map((it) => upToDate(it)?.image_digest).find((it) => it !== undefined);
   const next: Observed = defined({ ...before, image_digest: before.image_digest ?? digest });
   const broken = wanted.map(failureOf).find((it) => it !== undefined);
   if (broken !== undefined) return fail(world, next, broken);
   if (wanted.length >= replicas && wanted.every(isStable))
     return { ...next, phase: 'succeeded', finished_at: world.now };
   if (!world.expired) return next;
-  const seen = wanted.map((it) => it.observed?.error).find((it) => it !== undefined);
+  const seen = wanted.map((it) => upToDate(it)?.error).find((it) => it !== undefined);
   return fail(world, next, seen ?? { code: 'not_ready', message: 'Its instances did not become ready in time' });
 }
 
-/** Reported for the container that is wanted now. */
-function isStable({ meta, desired, observed }: Assignment): boolean {
-  return desired.run === 'running' && observed?.stable === true && observed.observedGeneration >= meta.generation;
+function isStable(it: Assignment): boolean {
+  return it.desired.run === 'running' && upToDate(it)?.stable === true;
 }
 
 function failureOf(it: Assignment): Failure | undefined {
-  const { observed } = it;
+  const observed = upToDate(it);
   if (observed?.error === undefined) return undefined;
   const hopeless = observed.phase === 'failed' || observed.crash_loop || fatal.has(observed.error.code);
   return hopeless ? observed.error : undefined;

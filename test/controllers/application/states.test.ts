@@ -177,6 +177,18 @@ describe('the phase of an application', () => {
     expect(observe(well, stateOf(well)).consecutive_failures).toBe(0);
   });
 
+  it.each([
+    ['a crash loop', { crash_loop: true }, 'CrashLoop'],
+    ['readiness', up, 'Running'],
+  ])('takes %s for that of the instance as it is wanted now alone', (_name, report, reason) => {
+    const it = world({ before: 'running', deployments: ['succeeded'], slots: [report] });
+    expect(stateOf(it).reason).toBe(reason);
+    const slots = it.slots.map((slot) => ({ ...slot, meta: { ...slot.meta, generation: 2 } }));
+    const restarted = { ...it, slots };
+    expect(stateOf(restarted).reason).toBe('NoReadyInstance');
+    expect(observe(restarted, stateOf(restarted)).consecutive_failures).toBe(0);
+  });
+
   it('says that readiness is unknown, not false, while the server does not answer', () => {
     const it = world({ before: 'running', deployments: ['succeeded'], slots: [up], server: 'offline' });
     const conditions = conditionsOf(it, stateOf(it));

@@ -3,7 +3,7 @@ import { buildsExhausted, plan } from '../../../controllers/deployment/plan.ts';
 import { advance } from '../../../controllers/deployment/states.ts';
 import type { World } from '../../../controllers/deployment/states.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
-import type { Resource } from '../../../store/resource.ts';
+import type { ReadonlyResource, Resource } from '../../../store/resource.ts';
 import { aDeployment, anApplication, object } from '../../harness/objects.ts';
 
 const now = '2026-01-01T00:01:00.000Z';
@@ -82,6 +82,7 @@ function assignment(
 
 const stable = { ready: true, stable: true };
 const deploying: ObservedOf<'deployment'> = { phase: 'deploying', image: 'example/web:1' };
+const building: ObservedOf<'deployment'> = { phase: 'building' };
 
 describe('the phase of a deployment', () => {
   const table: [string, Given, string][] = [
@@ -177,11 +178,36 @@ describe('the phase of a deployment', () => {
     expect(failed.finished_at).toBe(now);
   });
 
-  it('waits for reports on what it wants now: stability from before a restart does not count', () => {
-    const given = world({ observed: deploying, slots: [stable] });
+  const hopeless = { crash_loop: true, error: { code: 'exited', message: 'It exited with code 1' } };
+  const decisive: [string, Given][] = [
+    ['a stable instance', { observed: deploying, slots: [stable] }],
+    ['a crash loop', { observed: deploying, slots: [hopeless] }],
+    ['an instance that failed', { observed: deploying, slots: [{ ...hopeless, phase: 'failed', crash_loop: false }] }],
+    ['a missing image', { observed: deploying, slots: [{ error: { code: 'image_not_found', message: 'no' } }] }],
+    ['a finished build', { source: git, observed: building, build: { phase: 'succeeded', image_digest: 'sha256:1' } }],
+    ['a failed build', { source: git, observed: building, build: { phase: 'failed' } }],
+    ['a build lost for good', { source: git, observed: building, build: { phase: 'lost' }, attempt: 3 }],
+  ];
+
+  it.each(decisive)('follows from a report on what is wanted now alone: %s', (_name, given) => {
+    const it = world(given);
+    const before = it.deployment.observed;
+    expect(advance(it).phase).not.toBe(before?.phase);
+    // the same reports, when something else has been wanted since
+    const later = <K extends 'assignment'>(one: ReadonlyResource<K>) => ({
+      ...one,
+      meta: { ...one.meta, generation: one.meta.generation + 1 },
+    });
+    const build = it.build && later(it.build);
+    const outdated = { ...it, slots: it.slots.map(later), build, buildsExhausted: buildsExhausted(build) };
+    expect(advance(outdated)).toEqual(before);
+  });
+
+  it('says at its deadline what the instance says now, not what it said of what was wanted before', () => {
+    const given = world({ observed: deploying, slots: [{ error: { code: 'unhealthy', message: '500' } }] });
     const [slot] = given.slots;
     const restarted = { ...slot!, meta: { ...slot!.meta, generation: 2 } };
-    expect(advance({ ...given, slots: [restarted] }).phase).toBe('deploying');
+    expect(advance({ ...given, slots: [restarted], expired: true }).error?.code).toBe('not_ready');
   });
 
   it('pins the image that the first instance resolved', () => {
