@@ -1,7 +1,7 @@
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { instanceDesired, slotId } from './instance.ts';
 import type { Assignment, Deployment, World } from './world.ts';
-import { isActive, isLive, isReady, isStaying, isWanted, rollingOut, slotOf } from './world.ts';
+import { isActive, isLive, isReady, isStaying, isWanted, restartTokenOf, rollingOut, slotOf } from './world.ts';
 
 export type Action =
   | { do: 'ensure'; id: string; desired: DesiredOf<'assignment'>; deployment: Deployment }
@@ -87,10 +87,6 @@ function refreshes(world: World, goal: Deployment, own: readonly Assignment[]): 
     if (restart && isReady(it)) mayInterrupt = false;
     return ensure(world, goal, slotOf(it), restart ? token : present);
   });
-}
-
-function restartTokenOf(it: Assignment): string | undefined {
-  return it.desired.spec.type === 'service' ? it.desired.spec.restart_token : undefined;
 }
 
 function ensure(world: World, deployment: Deployment, slot: number, restartToken: string | undefined): Action {

@@ -1,8 +1,9 @@
 import { isKind } from '../runtime/kind-guard.ts';
 import type { Context, Controller, Next, Verdict, Wake } from '../runtime/controller.ts';
+import type { Ref } from '../../store/resource.ts';
 import { plan } from './plan.ts';
 import type { Action } from './plan.ts';
-import { conditionsOf, isUnready, observe, stateOf } from './states.ts';
+import { awaited, conditionsOf, isChanging, isUnready, observe, stateOf } from './states.ts';
 import type { App, World } from './world.ts';
 import { isStaying, readWorld } from './world.ts';
 
@@ -90,26 +91,29 @@ function verdict(world: World, ctx: Context, unreadyLeft: number | undefined): V
 function nextOf(world: World, unreadyLeft: number | undefined): Next {
   const now = stateOf(world);
   const { app, target } = world;
+  const because = awaited(world, now);
   switch (now.reason) {
     case 'Queued':
     case 'Building':
     case 'RollingOut':
-      return {
-        waitingFor: target === undefined ? [] : [{ kind: 'deployment', id: target.meta.id }],
-        because: now.reason,
-      };
+      return { waitingFor: target === undefined ? [] : [{ kind: 'deployment', id: target.meta.id }], because };
     case 'ServerOffline':
-      return { waitingFor: [{ kind: 'server', id: app.desired.server_id }], because: now.reason };
-    case 'Deleting':
-    case 'Stopping':
+      return { waitingFor: [{ kind: 'server', id: app.desired.server_id }], because };
     case 'Starting':
     case 'Degraded':
     case 'NoReadyInstance':
-      if (unreadyLeft !== undefined && unreadyLeft > 0) return { again: unreadyLeft, because: now.reason };
-      return { waitingFor: world.slots.map((it) => ({ kind: 'assignment', id: it.meta.id })), because: now.reason };
+      if (unreadyLeft !== undefined && unreadyLeft > 0) return { again: unreadyLeft, because };
+      return { waitingFor: instances(world), because };
+    case 'Deleting':
+    case 'Stopping':
+      return { waitingFor: instances(world), because };
     default:
-      return { settled: true };
+      return isChanging(world) ? { waitingFor: instances(world), because } : { settled: true };
   }
+}
+
+function instances(world: World): Ref[] {
+  return world.slots.map((it) => ({ kind: 'assignment', id: it.meta.id }));
 }
 
 function wakeByApplication(kind: 'deployment' | 'assignment'): Wake<'application'> {

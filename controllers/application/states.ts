@@ -4,7 +4,7 @@ import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ConditionInput } from '../../store/resource.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import type { Assignment, Deployment, World } from './world.ts';
-import { isActive, isLive, isReady, isStaying, isWanted, slotOf } from './world.ts';
+import { isActive, isLive, isReady, isStaying, isWanted, restartTokenOf, slotOf } from './world.ts';
 
 /** The phase of an application and why. `ready`: as many instances as wanted are ready with the wanted revision. */
 export interface State {
@@ -95,6 +95,43 @@ function servingSlots(world: Pick<World, 'slots' | 'app'>, serving: Deployment):
   return world.slots.filter(
     (it) => it.desired.deployment_id === serving.meta.id && isWanted(it) && slotOf(it) < world.app.desired.replicas,
   );
+}
+
+/**
+ * Enough instances are ready, but not all is as it was asked for: some are yet to be restarted, or others than those that
+ * are wanted have not ended.
+ */
+export function isChanging(world: World): boolean {
+  const { app, serving } = world;
+  if (app.desired.run === 'stopped' || serving === undefined) return false;
+  const wanted = servingSlots(world, serving);
+  return (
+    wanted.some((it) => restartTokenOf(it) !== app.desired.restart_token) ||
+    world.slots.some((it) => isLive(it) && !wanted.includes(it))
+  );
+}
+
+/** What an application that is not settled waits for, in words that follow "waits for". */
+export function awaited(world: World, now: State): string {
+  const { app, target, serving } = world;
+  switch (now.reason) {
+    case 'Queued':
+    case 'Building':
+    case 'RollingOut':
+      return `deployment ${target?.desired.number ?? ''} to end`;
+    case 'ServerOffline':
+      return 'its server to answer';
+    case 'Deleting':
+      return 'its instances and deployments to be gone';
+    case 'Stopping':
+      return 'its instances to stop';
+    default: {
+      const slots = serving === undefined ? [] : servingSlots(world, serving);
+      const lacking = app.desired.replicas - slots.filter(isReady).length;
+      if (lacking <= 0) return 'its instances to be replaced one after another';
+      return `${lacking} of ${app.desired.replicas} instances to become ready`;
+    }
+  }
 }
 
 function isCrashLooping(it: Assignment): boolean {

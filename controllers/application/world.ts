@@ -46,6 +46,10 @@ export function slotOf(it: Assignment): number {
   return it.desired.spec.type === 'service' ? it.desired.spec.slot : -1;
 }
 
+export function restartTokenOf(it: Assignment): string | undefined {
+  return it.desired.spec.type === 'service' ? it.desired.spec.restart_token : undefined;
+}
+
 /** Neither finished nor given up. */
 export function isActive(it: Deployment): boolean {
   const phase = it.observed?.phase ?? 'queued';

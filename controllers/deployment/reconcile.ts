@@ -4,7 +4,7 @@ import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ConditionInput } from '../../store/resource.ts';
 import { buildsExhausted, plan } from './plan.ts';
 import type { Deployment, World } from './states.ts';
-import { advance, isTerminal } from './states.ts';
+import { advance, awaited, isTerminal } from './states.ts';
 
 export interface DeploymentSettings {
   /** How long a deployment may wait for its server. */
@@ -129,11 +129,12 @@ function readyCondition(now: ObservedOf<'deployment'>): ConditionInput {
 }
 
 function nextOf(it: Deployment, now: ObservedOf<'deployment'>, left: number, world: World): Next {
-  if (isTerminal(now.phase)) return { settled: true };
-  if (now.phase !== (it.observed?.phase ?? 'queued')) return { again: 0, because: now.phase };
+  const because = awaited(now);
+  if (because === undefined) return { settled: true };
+  if (now.phase !== (it.observed?.phase ?? 'queued')) return { again: 0, because };
   // Children wake it; the deadline is the net below them.
-  if (Number.isFinite(left)) return { again: Math.max(left, 0), because: now.phase };
-  return { waitingFor: world.slots.map((slot) => ({ kind: 'assignment', id: slot.meta.id })), because: now.phase };
+  if (Number.isFinite(left)) return { again: Math.max(left, 0), because };
+  return { waitingFor: world.slots.map((slot) => ({ kind: 'assignment', id: slot.meta.id })), because };
 }
 
 const wakeByAssignment: Wake<'deployment'> = {

@@ -133,3 +133,17 @@ function failureOf(it: Assignment): Failure | undefined {
 function fail(world: World, before: Observed, error: Failure): Observed {
   return { ...before, phase: 'failed', error, finished_at: world.now };
 }
+
+/** What a deployment waits for, in words that follow "waits for"; nothing once it has ended. */
+export function awaited({ phase }: Pick<Observed, 'phase'>): string | undefined {
+  switch (phase) {
+    case 'queued':
+      return 'its server to take it up';
+    case 'building':
+      return 'its image to be built';
+    case 'deploying':
+      return 'its instances to be ready and to stay so for 10 s';
+    default:
+      return undefined;
+  }
+}

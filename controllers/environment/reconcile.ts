@@ -32,7 +32,10 @@ export const environmentController: Controller<'environment'> = {
       next:
         left.length === 0
           ? { settled: true }
-          : { waitingFor: left.map((child) => ({ kind: 'application', id: child.meta.id })), because: 'WorkloadsLeft' },
+          : {
+              waitingFor: left.map((child) => ({ kind: 'application', id: child.meta.id })),
+              because: 'its applications to be gone',
+            },
       released: left.length === 0,
     };
   },

@@ -20,7 +20,7 @@ export const projectController: Controller<'project'> = {
           ? { settled: true }
           : {
               waitingFor: left.map((child) => ({ kind: 'environment', id: child.meta.id })),
-              because: 'EnvironmentsLeft',
+              because: 'its environments to be gone',
             },
       released: left.length === 0,
     };

@@ -81,7 +81,8 @@ function serverOf(it: ReadonlyResource | undefined): string[] {
 }
 
 function nextOf(phase: string, left: number | undefined): Next {
-  if (phase === 'active' && left !== undefined) return { again: Math.max(0, left), because: 'Disconnected' };
+  if (phase === 'active' && left !== undefined)
+    return { again: Math.max(0, left), because: 'its agent to connect again' };
   return { settled: true };
 }
 
