@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { WebSocket } from 'ws';
 import { AgentSession } from '../agent-protocol/agent-session.ts';
 import type { AgentEnd } from '../agent-protocol/agent-session.ts';
+import type { Refusal } from '../agent-protocol/control-session.ts';
 import { wait } from '../agent-protocol/clock.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
 import { maxControlFrameBytes } from '../agent-protocol/codec.ts';
@@ -107,10 +108,24 @@ function tell(log: Logger, end: AgentEnd, waitMs: number): void {
     case 'refused': {
       const { code, message } = end;
       if (code === 'busy') log.info({ code, why: message, retryInMs }, 'Control plane is busy');
-      else log.error({ code, why: message, retryInMs }, 'Control plane refuses this agent: workloads run on');
+      else
+        log.error(
+          { code, why: message, advice: advice[code], retryInMs },
+          'Control plane refuses this agent: workloads run on',
+        );
     }
   }
 }
+
+/** What the operator of this machine can do about a refusal. */
+const advice = {
+  unauthorized:
+    'Make a new join token for the server (POST /api/v1/servers/ID/join-token) and start the agent once with --token',
+  unknown: 'Create the server, and start the agent with its join token and an empty data directory',
+  retired: 'The server was deleted: stop this agent, or let it join as another server with an empty data directory',
+  upgrade: 'Install the release that the control plane runs',
+  superseded: 'Another agent runs with this identity: stop one of them, and never copy a data directory',
+} as const satisfies Record<Exclude<Refusal['code'], 'busy'>, string>;
 
 function connectOnce(options: ConnectOptions, url: string, signal: AbortSignal): Promise<AgentEnd> {
   const { identity, machine, runtime, backend, clock, log } = options;

@@ -5,6 +5,8 @@ export const ObjectEvent = z.object({
   type: z.enum(['normal', 'warning']),
   /** CamelCase, stable: repetitions are known by it. */
   reason: z.string(),
+  /** Id of the part that it happened to, where each of them counts by itself: of a deployment of an application. */
+  about: z.string().optional(),
   /** Of the last occurrence. */
   message: z.string(),
   count: z.int().min(1),
@@ -31,20 +33,22 @@ export function writeEvents(events: readonly ObjectEvent[]): string {
 }
 
 /**
- * The events and one more, at most 50, which happened `count` times (default once), at last `at`. An event of the same type and reason as an earlier one counts it up, takes over
- * the message and moves it to the end.
+ * The events and one more, at most 50, which happened `count` times (default once), at last `at`. An event of the same
+ * type and reason about the same part as an earlier one counts it up, takes over the message and moves it to the end.
  */
 export function appendEvent(
   events: readonly ObjectEvent[],
-  event: Pick<ObjectEvent, 'type' | 'reason' | 'message'> & { count?: number },
+  event: Pick<ObjectEvent, 'type' | 'reason' | 'about' | 'message'> & { count?: number },
   at: Date,
 ): ObjectEvent[] {
-  const isSame = (other: ObjectEvent): boolean => other.type === event.type && other.reason === event.reason;
+  const isSame = (other: ObjectEvent): boolean =>
+    other.type === event.type && other.reason === event.reason && other.about === event.about;
   const before = events.find(isSame);
   const time = at.toISOString();
   const latest = {
     type: event.type,
     reason: event.reason,
+    ...(event.about !== undefined && { about: event.about }),
     message: event.message.slice(0, limits.messageLength),
     count: (before?.count ?? 0) + (event.count ?? 1),
     first_at: before?.first_at ?? time,

@@ -28,7 +28,7 @@ const Instance = z
     started_at: z.string().nullable(),
     container_id: z.string().nullable(),
     image_digest: z.string().nullable(),
-    exit_code: z.int().nullable(),
+    exit_code: z.int().nullable().meta({ description: 'Of the process that ended last, while none runs' }),
   })
   .meta({ id: 'Instance' });
 
@@ -67,7 +67,7 @@ function toInstance(it: ReadonlyResource<'assignment'>, view: TenantView): z.inf
         started_at: observed.started_at,
         container_id: observed.container_id,
         image_digest: observed.image_digest ?? spec.image_digest,
-        exit_code: observed.exit_code,
+        exit_code: phase === 'running' ? undefined : observed.exit_code,
       }),
     },
   ];

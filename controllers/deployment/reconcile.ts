@@ -97,7 +97,12 @@ async function announce(world: World, now: ObservedOf<'deployment'>, ctx: Contex
     ? `Deployment ${number} failed: ${now.error?.message ?? 'no reason was recorded'}`
     : `Deployment ${number} ${now.phase === 'succeeded' ? 'succeeded' : `is ${now.phase}`}`;
   const reason = `Deployment${now.phase.charAt(0).toUpperCase()}${now.phase.slice(1)}`;
-  const event = { type: failed ? ('warning' as const) : ('normal' as const), reason, message };
+  const event = {
+    type: failed ? ('warning' as const) : ('normal' as const),
+    reason,
+    about: deployment.meta.id,
+    message,
+  };
   ctx.event(deployment, event);
   if (application !== undefined) ctx.event(application, event);
   if (application === undefined || (!failed && now.phase !== 'succeeded')) return;

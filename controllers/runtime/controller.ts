@@ -61,6 +61,8 @@ export interface EventInput {
   type: 'normal' | 'warning';
   /** CamelCase, stable: events aggregate by it. */
   reason: string;
+  /** Id of the part that it happened to, where each of them counts by itself. */
+  about?: string;
   message: string;
 }
 

@@ -53,20 +53,20 @@ export class EventRecorder implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  record(of: ReadonlyResource, { type, reason, message }: EventInput): void {
+  record(of: ReadonlyResource, event: EventInput): void {
     const buffer = this.#buffer(of);
     if (buffer === undefined) {
       this.#deps.onDropped();
       return;
     }
-    const name = nameOf({ type, reason });
+    const name = nameOf(event);
     const known = buffer.reasons.get(name);
     if (known === undefined && buffer.reasons.size >= limits.events.reasons) {
       this.#deps.onDropped();
       return;
     }
     const count = (known?.pending?.count ?? 0) + 1;
-    const pending = { type, reason, message, count, at: this.#deps.clock.now() };
+    const pending = { ...event, count, at: this.#deps.clock.now() };
     if (known === undefined) buffer.reasons.set(name, { pending, notBefore: 0 });
     else known.pending = pending;
     this.#schedule(buffer);
@@ -125,7 +125,7 @@ export class EventRecorder implements AsyncDisposable {
     const { clock, log, onDropped } = this.#deps;
     const now = clock.monotonic();
     const due = [...buffer.reasons.values()].filter((reason) => reason.notBefore <= now);
-    const events = due.flatMap(({ pending }) => pending ?? []);
+    const events = due.flatMap(({ pending }) => pending ?? []).toSorted((a, b) => a.at.getTime() - b.at.getTime());
     for (const reason of due) {
       reason.pending = undefined;
       reason.notBefore = now + limits.events.intervalMs;
@@ -176,6 +176,6 @@ export class EventRecorder implements AsyncDisposable {
   }
 }
 
-function nameOf({ type, reason }: Pick<EventInput, 'type' | 'reason'>): string {
-  return `${type}/${reason}`;
+function nameOf({ type, reason, about = '' }: Omit<EventInput, 'message'>): string {
+  return `${type}/${reason}/${about}`;
 }

@@ -29,6 +29,16 @@ describe('the events of an object', () => {
     expect(events.map((event) => event.count)).toEqual([1, 1]);
   });
 
+  it('tell what happened to one part from what happened to another', () => {
+    const started = { type: 'normal', reason: 'Started', message: 'It started' } as const;
+    let events: readonly ObjectEvent[] = [];
+    for (const about of ['one', 'two', 'one']) events = appendEvent(events, { ...started, about }, at(events.length));
+    expect(events.map(({ about, count }) => [about, count])).toEqual([
+      ['two', 1],
+      ['one', 2],
+    ]);
+  });
+
   it('are at most 50, the oldest fall out', () => {
     let events: readonly ObjectEvent[] = [];
     for (let n = 0; n < 60; n++) events = appendEvent(events, { ...pulled, reason: `Reason${n}` }, at(n));
