@@ -15,6 +15,7 @@ import { openStore } from '../store/open.ts';
 import { openKeyring } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import { writeAdminFile } from './admin-file.ts';
+import { readEtcdAccess } from './etcd-access.ts';
 import { startReplica } from './replica.ts';
 import type { ServerConfig } from './server-config.ts';
 
@@ -38,7 +39,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
   const clock = systemClock;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const store = starting.use(await openStore(config.store));
+  const store = starting.use(await openStore(config.store, await readEtcdAccess(config)));
   const token = randomBytes(32).toString('base64url');
   const { mirror, controllers, server } = starting.use(
     await startReplica({

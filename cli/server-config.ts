@@ -23,6 +23,8 @@ const SmtpUrl = z.string().transform((text, ctx) => {
 
 const Seconds = z.coerce.number().int().min(1).max(86_400);
 
+type EtcdFlag = 'etcdCa' | 'etcdCert' | 'etcdKey' | 'etcdUser' | 'etcdPasswordFile';
+
 /** Everything that the control plane can be told. Each is a flag, and `SETPOINT_…` in the environment. */
 export const ServerConfig = z
   .object({
@@ -33,6 +35,13 @@ export const ServerConfig = z
       .string()
       .regex(/^(sqlite:.+|etcd:\/\/.+)$/, 'must be sqlite:PATH or etcd://HOST:PORT,HOST:PORT')
       .optional(),
+    /** Files in PEM: the authority of etcd's certificates, and the certificate by which this replica proves itself. */
+    etcdCa: z.string().optional(),
+    etcdCert: z.string().optional(),
+    etcdKey: z.string().optional(),
+    etcdUser: z.string().min(1).optional(),
+    /** A file, since a flag is seen by everybody on the machine. */
+    etcdPasswordFile: z.string().optional(),
     /** Where users and agents reach this installation; default: the address it listens on. */
     publicUrl: z.url().optional(),
     /** Where the other replicas reach this one; default: the address it listens on. */
@@ -51,6 +60,22 @@ export const ServerConfig = z
   .refine((it) => it.smtpUrl === undefined || it.mailFrom !== undefined, {
     path: ['mailFrom'],
     message: 'is needed with --smtp-url',
+  })
+  .superRefine((it, ctx) => {
+    const needs = (flag: EtcdFlag, needed: EtcdFlag): void => {
+      if (it[flag] === undefined || it[needed] !== undefined) return;
+      const name = flag.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+      ctx.addIssue({ code: 'custom', path: [needed], message: `is needed with --${name}` });
+    };
+    needs('etcdCert', 'etcdKey');
+    needs('etcdKey', 'etcdCert');
+    needs('etcdCert', 'etcdCa');
+    needs('etcdUser', 'etcdPasswordFile');
+    needs('etcdPasswordFile', 'etcdUser');
+    // the password crosses the connection
+    needs('etcdUser', 'etcdCa');
+    if (it.etcdCa !== undefined && it.store?.startsWith('etcd://') !== true)
+      ctx.addIssue({ code: 'custom', path: ['store'], message: 'must be etcd://HOST:PORT,HOST:PORT with --etcd-ca' });
   })
   .transform((it) => {
     const { host, port } = it.listen;

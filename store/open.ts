@@ -1,12 +1,11 @@
 import type { Clock } from './clock.ts';
-import type { EtcdTls } from './etcd/endpoints.ts';
+import type { EtcdAccess } from './etcd/endpoints.ts';
 import { openSqlite } from './sqlite/open.ts';
 import type { Store } from './store.ts';
 
-/** The clock drives the leases; `tls` is for etcd. */
-export interface OpenOptions {
+/** The clock drives the leases; the rest is for etcd. */
+export interface OpenOptions extends EtcdAccess {
   clock?: Clock;
-  tls?: EtcdTls;
 }
 
 /**
@@ -15,7 +14,7 @@ export interface OpenOptions {
  * @throws RangeError for another URL; Unavailable if the store cannot be reached or is held by another process.
  */
 export async function openStore(url: string, options: OpenOptions = {}): Promise<Store & AsyncDisposable> {
-  const { clock, tls } = options;
+  const { clock, ...access } = options;
   const withClock = clock === undefined ? {} : { clock };
   const path = after(url, 'sqlite:');
   if (path !== undefined) return openSqlite({ path, ...withClock });
@@ -23,7 +22,7 @@ export async function openStore(url: string, options: OpenOptions = {}): Promise
   if (hosts?.every((host) => /^[^/\s]+:\d+$/.test(host)) === true) {
     // its client takes memory and time to load that the embedded store has no use for
     const { openEtcd } = await import('./etcd/open.ts');
-    return openEtcd({ hosts, ...withClock, ...(tls === undefined ? {} : { tls }) });
+    return openEtcd({ hosts, ...withClock, ...access });
   }
   throw new RangeError(`A store is named by sqlite:PATH or etcd://HOST:PORT,HOST:PORT: got "${url}"`);
 }

@@ -19,6 +19,8 @@ ssh openssh-client
 "
 needs_test="$needs_run
 etcd etcd-server
+etcdctl etcd-client
+openssl openssl
 ip iproute2
 aiosmtpd python3-aiosmtpd
 "

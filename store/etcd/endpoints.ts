@@ -10,6 +10,18 @@ export interface EtcdTls {
   key?: Buffer;
 }
 
+/** A user of etcd; its password crosses the connection. */
+export interface EtcdLogin {
+  user: string;
+  password: string;
+}
+
+/** How etcd is reached beyond its address: without, in the clear and as nobody. */
+export interface EtcdAccess {
+  tls?: EtcdTls;
+  login?: EtcdLogin;
+}
+
 type CallOptions = Extract<NonNullable<IOptions['defaultCallOptions']>, { interceptors?: unknown }>;
 type Interceptor = NonNullable<CallOptions['interceptors']>[number];
 type Policy = NonNullable<NonNullable<IOptions['faultHandling']>['global']>;
@@ -31,8 +43,8 @@ export class Endpoints {
   readonly #clients: Etcd3[];
   #current = 0;
 
-  constructor(hosts: readonly string[], tls?: EtcdTls) {
-    this.#clients = hosts.map((host) => new Etcd3(clientOptions(host, tls)));
+  constructor(hosts: readonly string[], access: EtcdAccess = {}) {
+    this.#clients = hosts.map((host) => new Etcd3(clientOptions(host, access)));
   }
 
   /** For calls that may happen twice: tries every endpoint once, within one deadline. */
@@ -95,10 +107,11 @@ export class Endpoints {
   }
 }
 
-function clientOptions(host: string, tls: EtcdTls | undefined): IOptions {
+function clientOptions(host: string, { tls, login }: EtcdAccess): IOptions {
   return {
     hosts: [host],
     ...(tls === undefined ? {} : { credentials: credentialsOf(tls) }),
+    ...(login === undefined ? {} : { auth: authOf(login) }),
     grpcOptions: {
       'grpc.max_receive_message_length': -1,
       // A peer that hangs without closing is noticed by pings; etcd forbids more than one in 5 s.
@@ -119,6 +132,11 @@ function credentialsOf(tls: EtcdTls): NonNullable<IOptions['credentials']> {
     ...(tls.key === undefined ? {} : { privateKey: tls.key }),
     ...(tls.cert === undefined ? {} : { certChain: tls.cert }),
   };
+}
+
+/** The token that etcd gives for it is renewed by the client when etcd does not know it any more. */
+function authOf({ user, password }: EtcdLogin): NonNullable<IOptions['auth']> {
+  return { username: user, password, callOptions: () => ({ deadline: Date.now() + callMs }) };
 }
 
 /** A member without a leader answers with an error instead of old data, or of nothing for as long as it is cut off. */

@@ -8,6 +8,7 @@ import type { Revision } from '../revision.ts';
 import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, Txn, TxnResult } from '../store.ts';
 import type { Endpoints } from './endpoints.ts';
 import { saysCompacted, saysFuture, toStoreError } from './failure.ts';
+import { markKey } from './history.ts';
 import type { History } from './history.ts';
 import { grantLease } from './lease.ts';
 import { watch } from './watch.ts';
@@ -119,7 +120,7 @@ export class EtcdStore implements Store, AsyncDisposable {
   async revision(): Promise<Revision> {
     return this.#attempt('read the revision', async () => {
       const { header } = await this.#endpoints.repeatable(({ client, options }) =>
-        client.kv.range({ key: Buffer.of(0), count_only: true }, options),
+        client.kv.range({ key: markKey, count_only: true }, options),
       );
       return this.#history.observe(header);
     });

@@ -7,7 +7,8 @@ import type { Revision } from '../revision.ts';
 import type { Endpoints } from './endpoints.ts';
 import { toStoreError } from './failure.ts';
 
-const markKey = Buffer.from(keys.meta('incarnation'));
+/** Read for its value, and by whoever asks for nothing but the header of an answer: a user needs no right beyond ours. */
+export const markKey = Buffer.from(keys.meta('incarnation'));
 
 interface Position {
   revision: number;

@@ -1,22 +1,30 @@
+import { isIP } from 'node:net';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
 import type { Store } from '../store.ts';
 import { Endpoints } from './endpoints.ts';
-import type { EtcdTls } from './endpoints.ts';
+import type { EtcdAccess } from './endpoints.ts';
 import { EtcdStore } from './etcd-store.ts';
 import { History } from './history.ts';
 
 /** `hosts` are the members of one cluster as `HOST:PORT`. The clock drives the leases. */
-export interface EtcdOptions {
+export interface EtcdOptions extends EtcdAccess {
   hosts: readonly string[];
-  tls?: EtcdTls;
   clock?: Clock;
 }
 
-/** Connects to a cluster. @throws Unavailable if no member answers. */
-export async function openEtcd({ hosts, tls, clock = systemClock }: EtcdOptions): Promise<Store & AsyncDisposable> {
+/** Connects to a cluster. @throws Unavailable if no member answers, or lets us in. */
+export async function openEtcd({
+  hosts,
+  clock = systemClock,
+  ...access
+}: EtcdOptions): Promise<Store & AsyncDisposable> {
   if (hosts.length === 0) throw new RangeError('A cluster has at least one host: got none');
-  const endpoints = new Endpoints(hosts, tls);
+  const unnamed = hosts.find((host) => isIP(host.replace(/:\d+$/, '').replaceAll(/[[\]]/g, '')) !== 0);
+  // the client asks for the certificate by name, which TLS does not allow for an address
+  if (access.tls !== undefined && unnamed !== undefined)
+    throw new RangeError(`Hosts are named as in their certificates, not by address, over TLS: got ${unnamed}`);
+  const endpoints = new Endpoints(hosts, access);
   const history = new History(endpoints);
   try {
     await history.open();

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { Certificate } from './certificates.ts';
 
 const run = promisify(execFile);
 const startMs = 20_000;
@@ -18,6 +19,8 @@ interface MemberOptions {
   peerPort: number;
   initialCluster: string;
   flags: readonly string[];
+  /** Clients are served over TLS and must prove themselves; health is served in the clear at `healthPort`. */
+  tls?: { server: Certificate; client: Certificate; healthPort: number };
 }
 
 /** One real etcd on loopback, with its data in a folder of its own. */
@@ -45,8 +48,8 @@ export class EtcdServer implements AsyncDisposable {
 
   /** Starts the process; {@link ready} tells when it serves. */
   launch(): void {
-    const { name, clientPort, peerPort, initialCluster, flags } = this.#options;
-    const client = `http://127.0.0.1:${clientPort}`;
+    const { name, clientPort, peerPort, initialCluster, flags, tls } = this.#options;
+    const client = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${clientPort}`;
     const peer = `http://127.0.0.1:${peerPort}`;
     const options = {
       name,
@@ -61,6 +64,13 @@ export class EtcdServer implements AsyncDisposable {
       logger: 'zap',
       'log-level': 'error',
       'log-outputs': 'stderr',
+      ...(tls !== undefined && {
+        'trusted-ca-file': tls.server.ca,
+        'cert-file': tls.server.cert,
+        'key-file': tls.server.key,
+        'client-cert-auth': 'true',
+        'listen-metrics-urls': `http://127.0.0.1:${tls.healthPort}`,
+      }),
     };
     const args = Object.entries(options).map(([option, value]) => `--${option}=${value}`);
     const child = spawn('etcd', [...args, ...flags], { stdio: 'ignore' });
@@ -76,7 +86,7 @@ export class EtcdServer implements AsyncDisposable {
     for (;;) {
       if (this.#failure !== undefined) throw new Error('Cannot start etcd', { cause: this.#failure });
       if (this.#child?.exitCode !== null) throw new Error(`etcd ended with code ${this.#child?.exitCode}`);
-      if (await isHealthy(this.host)) return;
+      if (await isHealthy(this.#options.tls?.healthPort ?? this.port)) return;
       if (performance.now() > deadline) throw new Error(`etcd did not serve within ${startMs} ms`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
@@ -113,7 +123,7 @@ export class EtcdServer implements AsyncDisposable {
 
   async snapshot(): Promise<string> {
     const file = join(this.#options.folder, `snapshot-${++this.#files}.db`);
-    await this.#etcdctl('--endpoints', this.host, 'snapshot', 'save', file);
+    await this.etcdctl('snapshot', 'save', file);
     return file;
   }
 
@@ -125,18 +135,24 @@ export class EtcdServer implements AsyncDisposable {
     const peer = `http://127.0.0.1:${peerPort}`;
     const target = ['--name', name, '--data-dir', this.#data, '--initial-cluster', initialCluster];
     const cluster = ['--initial-advertise-peer-urls', peer, '--initial-cluster-token', token];
-    await this.#etcdctl('snapshot', 'restore', snapshot, ...target, ...cluster);
+    await this.etcdctl('snapshot', 'restore', snapshot, ...target, ...cluster);
     this.launch();
     await this.ready();
   }
 
   /** Removes all keys. */
   async clear(): Promise<void> {
-    await this.#etcdctl('--endpoints', this.host, 'del', '', '--prefix');
+    await this.etcdctl('del', '', '--prefix');
   }
 
-  async #etcdctl(...args: string[]): Promise<void> {
-    await run('etcdctl', args, { env: { ...process.env, ETCDCTL_API: '3' } });
+  /** Runs the program on this member. */
+  async etcdctl(...args: string[]): Promise<void> {
+    const { tls } = this.#options;
+    const proof =
+      tls === undefined ? [] : ['--cacert', tls.client.ca, '--cert', tls.client.cert, '--key', tls.client.key];
+    await run('etcdctl', ['--endpoints', tls === undefined ? this.host : `localhost:${this.port}`, ...proof, ...args], {
+      env: { ...process.env, ETCDCTL_API: '3' },
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -149,6 +165,23 @@ export class EtcdServer implements AsyncDisposable {
 export async function startEtcd(flags: readonly string[] = []): Promise<EtcdServer> {
   const [server] = await startEtcdCluster(1, flags);
   if (server === undefined) throw new Error('A cluster has at least one member');
+  return server;
+}
+
+/** A cluster of one that talks to clients of the authority of these certificates alone. */
+export async function startEtcdWithTls(tls: { server: Certificate; client: Certificate }): Promise<EtcdServer> {
+  const [clientPort = 0, peerPort = 0, healthPort = 0] = await freePorts(3);
+  const folder = await mkdtemp(join(tmpdir(), 'setpoint-etcd-'));
+  const initialCluster = `m0=http://127.0.0.1:${peerPort}`;
+  const options = { name: 'm0', folder, clientPort, peerPort, initialCluster, flags: [], tls: { ...tls, healthPort } };
+  const server = new EtcdServer(options);
+  server.launch();
+  try {
+    await server.ready();
+  } catch (error) {
+    await server[Symbol.asyncDispose]();
+    throw error;
+  }
   return server;
 }
 
@@ -173,9 +206,9 @@ export async function startEtcdCluster(size: number, flags: readonly string[] = 
   return servers;
 }
 
-async function isHealthy(host: string): Promise<boolean> {
+async function isHealthy(port: number): Promise<boolean> {
   try {
-    const answer = await fetch(`http://${host}/health`, { signal: AbortSignal.timeout(1000) });
+    const answer = await fetch(`http://127.0.0.1:${port}/health`, { signal: AbortSignal.timeout(1000) });
     return ((await answer.json()) as { health?: string }).health === 'true';
   } catch {
     return false;
