@@ -55,6 +55,11 @@ export function unauthorized(message = 'Authentication is missing or not valid')
   return new ApiError('UNAUTHORIZED', message);
 }
 
+/** Why a login was refused, for a program that can do better: `reason` is stable. */
+export function refusedLogin(field: string, reason: string, message: string): ApiError {
+  return new ApiError('UNAUTHORIZED', message, { details: [{ field, reason, message }] });
+}
+
 export function forbidden(message = 'Not allowed'): ApiError {
   return new ApiError('FORBIDDEN', message);
 }

@@ -16,6 +16,8 @@ export const ApiConfig = z.strictObject({
   trustedProxies: z.array(z.string()).default([]),
   rateLimit: Limit.default({ perMinute: 6000, burst: 1000 }),
   heavyRateLimit: Limit.default({ perMinute: 300, burst: 100 }),
+  /** Of one client that asks for one-time codes. */
+  codeRateLimit: Limit.default({ perMinute: 1, burst: 30 }),
   streamsPerPrincipal: z.int().min(0).default(200),
   /** Connections that may wait for an answer when the server closes; afterwards they are cut. */
   drainMs: z.int().min(0).default(10_000),

@@ -10,6 +10,7 @@ import type { Agents } from './agents.ts';
 import type { Passwords } from './auth/passwords.ts';
 import type { LoginThrottle } from './auth/login-throttle.ts';
 import type { Principal } from './auth/principal.ts';
+import type { ShortSecrets } from './auth/short-secrets.ts';
 import type { Tokens } from './auth/tokens.ts';
 import type { Access } from './authorize.ts';
 import type { ApiConfig } from './config.ts';
@@ -18,6 +19,7 @@ import type { InTurn } from './in-turn.ts';
 import type { Keep } from './kept.ts';
 import type { Mailer } from './mailer.ts';
 import type { Random } from './random.ts';
+import type { Quota } from './rate-limit.ts';
 
 /** What the interface is given by whoever starts it. */
 export interface ApiDependencies {
@@ -40,6 +42,9 @@ export interface Services extends ApiDependencies {
   tokens: Tokens;
   passwords: Passwords;
   throttle: LoginThrottle;
+  shortSecrets: ShortSecrets;
+  /** Takes a token of a client that asks for codes. */
+  codeRate(address: string): Quota | undefined;
   keep: Keep;
   /** Lets writers of one object go one after another. */
   inTurn: InTurn;

@@ -13,7 +13,7 @@ import type { Quota } from './rate-limit.ts';
 import { errorBody, sendBody, sendNothing } from './respond.ts';
 import type { Headers } from './respond.ts';
 import type { Match } from './router.ts';
-import { isPublic, runEndpoint } from './run-endpoint.ts';
+import { isPublic, runEndpoint, takesBody } from './run-endpoint.ts';
 import type { Outcome } from './run-endpoint.ts';
 import { toApiError } from './to-api-error.ts';
 
@@ -98,7 +98,8 @@ async function answer(
   if (caller !== undefined) progress.caller = caller;
   takeToken(deps, match, `${tenant} ${caller === undefined ? info.address : principalId(caller)}`, progress);
   if (caller === undefined && !isPublic(match.route.permission)) throw unauthorized();
-  const body = method === 'GET' || method === 'DELETE' ? undefined : await readJsonBody(request);
+  const { endpoint } = match.route;
+  const body = !endpoint.list && takesBody(endpoint) ? await readJsonBody(request) : undefined;
   const repo = services.repositoryFor(tenant);
   if (caller?.by.type === 'key') services.keyUsed(caller.by.key, repo);
   const { route, params } = match;

@@ -5,13 +5,15 @@ import * as applications from './routes/applications.ts';
 import * as auth from './routes/auth.ts';
 import * as deployments from './routes/deployments.ts';
 import * as environments from './routes/environments.ts';
+import * as loginCodes from './routes/login-codes.ts';
 import * as notifications from './routes/notifications.ts';
 import * as projects from './routes/projects.ts';
 import * as serviceKeys from './routes/service-keys.ts';
 import * as servers from './routes/servers.ts';
+import * as twoFactor from './routes/two-factor.ts';
 
 const areas = {
-  auth,
+  auth: { ...auth, ...loginCodes, ...twoFactor },
   'service-keys': serviceKeys,
   projects,
   environments,

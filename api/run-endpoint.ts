@@ -232,8 +232,13 @@ function versionsOf(ifMatch: string): string[] {
   return ifMatch.split(',').map((tag) => tag.trim().replace(/^W\//, '').replaceAll('"', ''));
 }
 
+/** A deletion takes one only where it says so. */
+export function takesBody({ method, body }: Pick<Endpoint, 'method' | 'body'>): boolean {
+  return method !== 'GET' && (method !== 'DELETE' || body !== undefined);
+}
+
 function parseBody(endpoint: Endpoint, body: unknown): unknown {
-  if (endpoint.method === 'GET' || endpoint.method === 'DELETE') return undefined;
+  if (!takesBody(endpoint)) return undefined;
   return parseInput(endpoint.body ?? NoBody, withoutReadOnly(body ?? {}, endpoint.readOnly), 'body');
 }
 

@@ -8,6 +8,7 @@ import { badRequest, serviceUnavailable, unexpected } from './api-error.ts';
 import { createKeyUse } from './auth/key-use.ts';
 import { createLoginThrottle } from './auth/login-throttle.ts';
 import { createPasswords } from './auth/passwords.ts';
+import { createShortSecrets } from './auth/short-secrets.ts';
 import { createTokens } from './auth/tokens.ts';
 import { createClientAddress } from './client-address.ts';
 import type { ApiDependencies, RequestInfo } from './context.ts';
@@ -55,6 +56,8 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     tokens,
     passwords: createPasswords(),
     throttle: createLoginThrottle(clock),
+    shortSecrets: await createShortSecrets(deps),
+    codeRate: createRateLimit(config.codeRateLimit, clock),
     keyUsed: createKeyUse(clock),
     keep: createKeep(),
     inTurn: createInTurn(),

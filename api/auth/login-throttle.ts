@@ -1,4 +1,5 @@
 import type { Clock } from '../../store/clock.ts';
+import { normalizeName } from '../../store/keys.ts';
 import { tooMany } from '../api-error.ts';
 
 const windowMs = 15 * 60_000;
@@ -15,6 +16,11 @@ export interface LoginThrottle {
    * @throws ApiError TOO_MANY_REQUESTS after too many failures of the account or from the address; what `run` throws.
    */
   attempt<T>(account: string, address: string, run: () => Promise<T | undefined>): Promise<T | undefined>;
+}
+
+/** What failures of an account are counted under. */
+export function accountOf(tenant: string, email: string): string {
+  return `${tenant} ${normalizeName(email)}`;
 }
 
 /** Failures of one account or address, oldest first, and how many attempts are under way. */

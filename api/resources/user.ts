@@ -21,6 +21,11 @@ export const User = z
   .meta({ id: 'User' });
 export type User = z.infer<typeof User>;
 
+const LoginUser = User.pick({ id: true, email: true, first_name: true, last_name: true, role: true });
+
+/** What opens a session answers with. */
+export const Login = z.object({ token: z.string(), expires_at: z.string(), user: LoginUser }).meta({ id: 'Login' });
+
 export const Email = z
   .email('Must be an e-mail address')
   .max(254)
@@ -42,6 +47,11 @@ export function toUser({ meta, desired }: ReadonlyResource<'user'>): User {
     created_at: meta.createdAt,
     updated_at: meta.updatedAt,
   };
+}
+
+export function toLoginUser(user: ReadonlyResource<'user'>): z.infer<typeof LoginUser> {
+  const { id, email, first_name, last_name, role } = toUser(user);
+  return { id, email, first_name, last_name, role };
 }
 
 export const ServiceKey = z

@@ -1,18 +1,21 @@
 import { z } from 'zod';
 import { conflictReason } from '../../store/errors.ts';
-import { keys, normalizeName } from '../../store/keys.ts';
-import { badField, conflicting, forbidden, unauthorized } from '../api-error.ts';
+import { keys } from '../../store/keys.ts';
+import { badField, conflicting, forbidden, refusedLogin, unauthorized } from '../api-error.ts';
+import type { ApiError } from '../api-error.ts';
+import { accountOf } from '../auth/login-throttle.ts';
+import { proveSecondFactor } from '../auth/second-factor.ts';
 import { endLateSessions, endOtherSessions, startSession } from '../auth/sessions.ts';
 import { requireAccount } from '../authorize.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint } from '../endpoint.ts';
-import { Email, PersonName, toUser, User } from '../resources/user.ts';
+import { Email, Login, PersonName, toLoginUser, toUser, User } from '../resources/user.ts';
 
 /** Any text: whether it is the right password is the only rule for one that exists. */
 const GivenPassword = z.string().max(1024);
 
-const LoginUser = User.pick({ id: true, email: true, first_name: true, last_name: true, role: true });
-const LoggedIn = z.object({ token: z.string(), expires_at: z.string(), user: LoginUser }).meta({ id: 'Login' });
+/** Of the authenticator application, or a recovery code. */
+export const Totp = z.string().max(40);
 
 export const setupStatus = defineEndpoint({
   method: 'GET',
@@ -36,7 +39,7 @@ export const register = defineEndpoint({
     first_name: PersonName.default(''),
     last_name: PersonName.default(''),
   }),
-  response: LoggedIn,
+  response: Login,
   status: 201,
   handle: async (ctx, { body }) => {
     const closed = forbidden('Registration is closed as there is a user already');
@@ -74,20 +77,25 @@ export const login = defineEndpoint({
   path: '/auth/login',
   summary: 'Exchange e-mail and password for a token',
   heavy: true,
-  body: z.strictObject({ email: z.string().max(254), password: GivenPassword }),
-  response: LoggedIn,
+  body: z.strictObject({ email: z.string().max(254), password: GivenPassword, totp: Totp.optional() }),
+  response: Login,
   handle: async (ctx, { body }) => {
     const email = body.email.trim();
     const id = await ctx.repo.idByName('user', 'all', email);
     const known = id === undefined ? undefined : ctx.view.get('user', id);
-    const proven = await ctx.throttle.attempt(accountOf(ctx, email), ctx.request.address, async () => {
-      const { ok, stale } = await ctx.passwords.verify(body.password, known?.desired.password_hash);
-      return known === undefined || !ok || known.desired.disabled ? undefined : { user: known, stale };
-    });
-    if (proven === undefined) throw unauthorized('E-mail or password is wrong');
-    const { user, stale } = proven;
-    const password_hash = stale ? await ctx.passwords.hash(body.password) : undefined;
     const unit = ctx.repo.begin();
+    let refusal = unauthorized('E-mail or password is wrong');
+    const proven = await ctx.throttle.attempt(accountOf(ctx.tenant, email), ctx.request.address, async () => {
+      const { ok, stale } = await ctx.passwords.verify(body.password, known?.desired.password_hash);
+      if (known === undefined || !ok || known.desired.disabled) return undefined;
+      const second = proveSecondFactor(ctx, unit, known, body.totp);
+      if (second === 'wrong') refusal = wrongTotp();
+      return second === 'wrong' ? undefined : { user: known, stale, second };
+    });
+    if (proven === undefined) throw refusal;
+    const { user, stale, second } = proven;
+    if (second === 'missing') throw missingTotp();
+    const password_hash = stale ? await ctx.passwords.hash(body.password) : undefined;
     unit.require(user);
     if (password_hash !== undefined) unit.change(user, (draft) => void (draft.password_hash = password_hash));
     const login = await startSession(ctx, unit, user);
@@ -95,14 +103,12 @@ export const login = defineEndpoint({
   },
 });
 
-/** What failed logins are counted under. */
-function accountOf({ tenant }: RequestContext, email: string): string {
-  return `${tenant} ${normalizeName(email)}`;
+export function missingTotp(): ApiError {
+  return refusedLogin('totp', 'totp_required', 'A code of the authenticator application is needed');
 }
 
-function toLoginUser(user: Parameters<typeof toUser>[0]): z.infer<typeof LoginUser> {
-  const { id, email, first_name, last_name, role } = toUser(user);
-  return { id, email, first_name, last_name, role };
+export function wrongTotp(): ApiError {
+  return refusedLogin('totp', 'totp_wrong', 'The code of the authenticator application is wrong or was used already');
 }
 
 export const logout = defineEndpoint({
@@ -161,7 +167,7 @@ export const changePassword = defineEndpoint({
     requireAccount(ctx.principal);
     const { user } = ctx.principal;
     const { email, password_hash } = user.desired;
-    const proven = await ctx.throttle.attempt(accountOf(ctx, email), ctx.request.address, async () => {
+    const proven = await ctx.throttle.attempt(accountOf(ctx.tenant, email), ctx.request.address, async () => {
       const { ok } = await ctx.passwords.verify(body.current_password, password_hash);
       return ok ? true : undefined;
     });

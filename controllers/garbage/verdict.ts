@@ -22,6 +22,11 @@ export function judge(it: ReadonlyResource, view: TenantView, now: number): Verd
   if (isExpired(it, now)) return { cause: 'expired' };
   if (isKind(it, 'deployment')) return judgeDeployment(it, view);
   if (isKind(it, 'operation')) return judgeOperation(it, view);
+  if (isKind(it, 'session')) {
+    const all = view.by('session', 'user', it.desired.user_id);
+    const isSurplus = all.indexOf(it) < all.length - limits.garbage.sessionsPerUser;
+    return isSurplus ? { cause: 'surplus', holder: { kind: 'user', id: it.desired.user_id } } : undefined;
+  }
   if (isKind(it, 'notification')) {
     const all = view.by('notification', 'user', it.desired.user_id);
     const isSurplus = all.indexOf(it) < all.length - limits.notifications.perUser;
@@ -40,6 +45,8 @@ function isExpired(it: ReadonlyResource, now: number): boolean {
     const { expires_at } = it.desired;
     return expires_at !== undefined && Date.parse(expires_at) + limits.garbage.expiredKeysKeepMs <= now;
   }
+  if (isKind(it, 'login_code'))
+    return Date.parse(it.desired.sent_at.at(-1) ?? it.meta.updatedAt) + limits.garbage.loginCodesKeepMs <= now;
   if (isKind(it, 'notification')) return Date.parse(it.meta.createdAt) + limits.notifications.keepMs <= now;
   if (!isKind(it, 'operation') || it.observed?.finished_at === undefined) return false;
   return Date.parse(it.observed.finished_at) + limits.garbage.operationsKeepMs <= now;
@@ -111,6 +118,8 @@ export function suspects(
     for (const kind of kinds) found.push(...(view.by(kind, 'owner', id) as readonly ReadonlyResource[])); // of any kind
   if (isKind(it, 'deployment'))
     found.push(...(view.by('deployment', 'application', it.desired.application_id) as readonly ReadonlyResource[])); // as above
+  if (isKind(it, 'session') && before === undefined)
+    found.push(...(view.by('session', 'user', it.desired.user_id).slice(0, 1) as readonly ReadonlyResource[])); // as above
   if (isKind(it, 'notification') && before === undefined)
     found.push(...(view.by('notification', 'user', it.desired.user_id).slice(0, 1) as readonly ReadonlyResource[])); // as above
   if (isKind(it, 'operation')) {

@@ -63,6 +63,10 @@ export const limits = {
     operationsKeepMs: 24 * 60 * minute,
     /** Ended ones of one application. */
     operationsPerApplication: 20,
+    /** Logins that one user may have open; the oldest goes. */
+    sessionsPerUser: 100,
+    /** After the last code for an address: by then it says nothing about how many more may be sent. */
+    loginCodesKeepMs: 60 * minute,
     /** After its expiry a service key is still listed, so that its owner sees what stopped working. */
     expiredKeysKeepMs: 7 * 24 * 60 * minute,
     /** Between two searches for orphaned keys. */

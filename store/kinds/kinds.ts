@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { application, deployment } from './application.ts';
 import { assignment } from './assignment.ts';
-import { serviceKey, session, user } from './identity.ts';
+import { loginCode, serviceKey, session, user } from './identity.ts';
 import { invite, member } from './membership.ts';
 import { notification, operation } from './operation.ts';
 import { environment, project } from './project.ts';
@@ -12,6 +12,7 @@ export const kinds = {
   user,
   session,
   service_key: serviceKey,
+  login_code: loginCode,
   project,
   environment,
   server,

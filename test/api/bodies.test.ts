@@ -17,7 +17,7 @@ let passwordHash: string;
 const unlimited = { perMinute: 0, burst: 1 };
 
 beforeAll(async () => {
-  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
+  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited, codeRateLimit: unlimited } });
   passwordHash = await createPasswords().hash(password);
 });
 afterAll(async () => {

@@ -71,6 +71,41 @@ export const examples: Readonly<Record<string, Example>> = {
     path: at('/auth/me/set-initial-password'),
     body: () => ({ new_password: 'another correct horse' }),
   },
+  'POST /auth/send-code': {
+    path: at('/auth/send-code'),
+    body: () => ({
+      // another one each time it is sent: one address gets one code a minute
+      get email() {
+        return `${crypto.randomUUID()}@example.test`;
+      },
+    }),
+  },
+  'POST /auth/verify-code': {
+    path: at('/auth/verify-code'),
+    body: ({ actor }) => ({ email: actor.email, code: '000000' }),
+    status: 401, // no code was sent
+  },
+  'GET /auth/me/two-factor': { path: at('/auth/me/two-factor') },
+  'POST /auth/me/two-factor': {
+    path: at('/auth/me/two-factor'),
+    withPassword: true,
+    body: () => ({ password }),
+  },
+  'POST /auth/me/two-factor/confirm': {
+    path: at('/auth/me/two-factor/confirm'),
+    body: () => ({ totp: '123456' }),
+    status: 409, // no setup was begun
+  },
+  'DELETE /auth/me/two-factor': {
+    path: at('/auth/me/two-factor'),
+    body: () => ({ totp: '123456' }),
+    status: 409, // it is not enabled
+  },
+  'POST /auth/me/two-factor/recovery-codes': {
+    path: at('/auth/me/two-factor/recovery-codes'),
+    body: () => ({ totp: '123456' }),
+    status: 409, // it is not enabled
+  },
   'GET /settings/service-keys': { path: at('/settings/service-keys'), item: ({ actor }) => actor.keyId },
   'POST /settings/service-keys': { path: at('/settings/service-keys'), body: () => ({ name: 'ci', scopes: ['read'] }) },
   'DELETE /settings/service-keys/:id': { path: at('/settings/service-keys/:key') },

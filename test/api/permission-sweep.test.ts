@@ -16,7 +16,7 @@ let world: ApiWorld;
 let passwordHash: string;
 
 beforeAll(async () => {
-  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
+  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited, codeRateLimit: unlimited } });
   await createTenant(world.store, 'elsewhere', world.clock);
   passwordHash = await createPasswords().hash(password);
 });

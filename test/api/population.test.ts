@@ -14,7 +14,7 @@ let owner: Client;
 
 beforeAll(async () => {
   world = await startApi({
-    config: { rateLimit: unlimited, heavyRateLimit: unlimited },
+    config: { rateLimit: unlimited, heavyRateLimit: unlimited, codeRateLimit: unlimited },
     wrap: (inner) => (store = new InterruptibleStore(inner)),
   });
   owner = await world.owner();

@@ -20,7 +20,7 @@ let world: ApiWorld;
 const unlimited = { perMinute: 0, burst: 1 };
 
 beforeAll(async () => {
-  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
+  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited, codeRateLimit: unlimited } });
   await createTenant(world.store, 'elsewhere', world.clock);
 });
 afterAll(async () => {

@@ -249,6 +249,41 @@ test('of an application the newest ended operations stay, and those under way', 
   expect(left.at(-1)?.meta.id).toBe(id(`o${limits.garbage.operationsPerApplication + 2}`));
 });
 
+test('a user keeps the newest hundred logins', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  await create(rig, (unit) => user(unit, 'ann'));
+  for (let n = 0; n < limits.garbage.sessionsPerUser + 3; n++) {
+    await rig.clock.advance(1);
+    const unit = rig.repo.begin();
+    session(unit, `s${n}`, 'ann', new Date(rig.clock.now().getTime() + day));
+    await unit.commit();
+  }
+  await rig.rest();
+  const left = rig.mirror.tenant(tenant).list('session');
+  expect(left).toHaveLength(limits.garbage.sessionsPerUser);
+  expect(left[0]?.meta.id).toBe(id('s3'));
+});
+
+test('codes go an hour after the last one was sent', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  const sent = rig.clock.now().toISOString();
+  await create(rig, (unit) =>
+    unit.create('login_code', id('code'), {
+      email: 'ann@example.org',
+      expires_at: sent,
+      failures: 0,
+      sent_at: [sent],
+    }),
+  );
+  const left = () => rig.mirror.tenant(tenant).list('login_code').length;
+  await rig.clock.advance(59 * 60_000);
+  await rig.rest();
+  expect(left()).toBe(1);
+  await rig.clock.advance(60_000 + limits.garbage.sweepMs);
+  await rig.rest();
+  expect(left()).toBe(0);
+});
+
 function history(phases: ObservedOf<'deployment'>['phase'][]): {
   app: Resource<'application'>;
   deployments: Resource<'deployment'>[];

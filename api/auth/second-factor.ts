@@ -1,0 +1,109 @@
+import { Secret, TOTP } from 'otpauth';
+import type { SealPlace } from '../../store/seal.ts';
+import type { Unit } from '../../store/repo.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { RequestContext } from '../context.ts';
+import type { Random } from '../random.ts';
+
+type Context = Pick<RequestContext, 'tenant' | 'clock' | 'random' | 'sealer' | 'unsealer' | 'shortSecrets'>;
+type User = ReadonlyResource<'user'>;
+
+const issuer = 'Setpoint';
+const periodMs = 30_000;
+/** Steps by which the clock of a telephone may be off. */
+const window = 1;
+const secretBytes = 20;
+const recoveryCodes = 10;
+/** A setup that was begun is good for so long. */
+export const setupLifeMs = 15 * 60_000;
+
+export type Proof = 'proven' | 'missing' | 'wrong';
+
+/**
+ * Whether a code of the authenticator application, or a recovery code, proves the second factor; without one being asked
+ * for it is proven. What it uses up is added to the unit, so that of two requests with one code one succeeds.
+ */
+export function proveSecondFactor(ctx: Context, unit: Unit, user: User, given: string | undefined): Proof {
+  const { two_factor_enabled, two_factor } = user.desired;
+  if (!two_factor_enabled || two_factor === undefined) return 'proven';
+  if (given === undefined || given.trim() === '') return 'missing';
+  const text = given.replaceAll(/[\s-]/g, '').toLowerCase();
+  const step = stepOf(ctx, user, text);
+  if (step !== undefined) {
+    if (step <= two_factor.last_step) return 'wrong';
+    unit.change(user, (draft) => {
+      if (draft.two_factor !== undefined) draft.two_factor.last_step = step;
+    });
+    return 'proven';
+  }
+  const used = two_factor.recovery.find((hash) => ctx.shortSecrets.matches(hash, ownerOf(ctx, user), text));
+  if (used === undefined) return 'wrong';
+  unit.change(user, (draft) => {
+    if (draft.two_factor !== undefined)
+      draft.two_factor.recovery = draft.two_factor.recovery.filter((hash) => hash !== used);
+  });
+  return 'proven';
+}
+
+/** Adds a new secret to the unit, which asks for nothing before it is confirmed. It is shown this once. */
+export function beginSecondFactor(ctx: Context, unit: Unit, user: User): { secret: string; uri: string } {
+  const secret = new Secret({ buffer: Uint8Array.from(ctx.random.bytes(secretBytes)).buffer });
+  const sealed = ctx.sealer.seal(secret.base32, placeOf(ctx, user));
+  unit.change(user, (draft) => {
+    const begun_at = ctx.clock.now().toISOString();
+    draft.two_factor = { secret: sealed, begun_at, last_step: 0, recovery: [] };
+  });
+  return { secret: secret.base32, uri: new TOTP({ issuer, label: user.desired.email, secret }).toString() };
+}
+
+/** Whether a setup was begun and can still be confirmed. */
+export function isSettingUp({ desired: { two_factor, two_factor_enabled } }: User, now: number): boolean {
+  if (two_factor === undefined || two_factor_enabled) return false;
+  return now - Date.parse(two_factor.begun_at) < setupLifeMs;
+}
+
+/** From now on a code is asked for. Answers with the recovery codes; `undefined` if the code is wrong. */
+export function confirmSecondFactor(ctx: Context, unit: Unit, user: User, given: string): string[] | undefined {
+  const step = stepOf(ctx, user, given.replaceAll(/\s/g, ''));
+  if (step === undefined) return undefined;
+  unit.change(user, (draft) => {
+    draft.two_factor_enabled = true;
+    if (draft.two_factor !== undefined) draft.two_factor.last_step = step;
+  });
+  return renewRecoveryCodes(ctx, unit, user);
+}
+
+/** New ones in place of those that are left; shown this once. */
+export function renewRecoveryCodes(ctx: Context, unit: Unit, user: User): string[] {
+  const codes = Array.from({ length: recoveryCodes }, () => recoveryCode(ctx.random));
+  const hashes = codes.map((code) => ctx.shortSecrets.hash(ownerOf(ctx, user), code.replaceAll('-', '')));
+  unit.change(user, (draft) => {
+    if (draft.two_factor !== undefined) draft.two_factor.recovery = hashes;
+  });
+  return codes;
+}
+
+/** The step that a code is of; `undefined` if it is of none near now. */
+function stepOf(ctx: Context, user: User, code: string): number | undefined {
+  const { two_factor } = user.desired;
+  if (two_factor === undefined || !/^\d{6}$/.test(code)) return undefined;
+  const secret = Secret.fromBase32(ctx.unsealer.unseal(two_factor.secret, placeOf(ctx, user)));
+  const timestamp = ctx.clock.now().getTime();
+  const delta = new TOTP({ secret }).validate({ token: code, timestamp, window });
+  return delta === null ? undefined : Math.floor(timestamp / periodMs) + delta;
+}
+
+/** 50 random bits in the alphabet of Crockford, which has no look-alikes. */
+function recoveryCode(random: Random): string {
+  const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
+  const text = Array.from(random.bytes(10), (byte) => alphabet.charAt(byte % 32)).join('');
+  return `${text.slice(0, 5)}-${text.slice(5)}`;
+}
+
+function ownerOf({ tenant }: Context, user: User): string {
+  return `${tenant}/user/${user.meta.id}/recovery`;
+}
+
+function placeOf({ tenant }: Context, user: User): SealPlace {
+  return { tenant, kind: 'user', id: user.meta.id, path: 'two_factor.secret' };
+}

@@ -1,0 +1,44 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import { keys } from '../../store/keys.ts';
+import { Sealed } from '../../store/kinds/fields.ts';
+import type { SealPlace } from '../../store/seal.ts';
+import type { ApiDependencies } from '../context.ts';
+
+const place: SealPlace = { tenant: '*', kind: 'meta', id: 'short-secrets', path: 'key' };
+const Stored = z.object({ key: Sealed });
+
+/**
+ * Hashes of secrets that are too short for a plain hash: whoever reads the store, but not the key file, cannot find them
+ * by trying all.
+ */
+export interface ShortSecrets {
+  /** `of` says what the secret belongs to: the hash of another is of no use there. */
+  hash(of: string, secret: string): string;
+  /** In constant time. */
+  matches(hash: string, of: string, secret: string): boolean;
+}
+
+/** With the key of the installation, 32 bytes, which the first replica makes. @throws Error if it cannot be opened. */
+export async function createShortSecrets({
+  store,
+  sealer,
+  unsealer,
+  random,
+}: Pick<ApiDependencies, 'store' | 'sealer' | 'unsealer' | 'random'>): Promise<ShortSecrets> {
+  const record = keys.meta('short-secrets');
+  const made = { key: sealer.seal(random.bytes(32).toString('base64url'), place) };
+  await store.txn({ if: [{ key: record, is: 'absent' }], then: [{ put: record, value: JSON.stringify(made) }] });
+  const stored = await store.get(record);
+  if (stored === undefined) throw new Error(`Key of short secrets vanished while it was read: ${record}`);
+  const key = Buffer.from(unsealer.unseal(Stored.parse(JSON.parse(stored.value)).key, place), 'base64url');
+  const digest = (of: string, secret: string): Buffer => createHmac('sha256', key).update(`${of}\0${secret}`).digest();
+  return {
+    hash: (of, secret) => digest(of, secret).toString('base64url'),
+    matches(hash, of, secret) {
+      const known = Buffer.from(hash, 'base64url');
+      const actual = digest(of, secret);
+      return known.length === actual.length && timingSafeEqual(known, actual);
+    },
+  };
+}

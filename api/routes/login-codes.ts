@@ -1,0 +1,94 @@
+import { z } from 'zod';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { tooMany, unauthorized } from '../api-error.ts';
+import { codeIdOf, codeLifeMs, countFailure, judgeCode, makeCode, useUp } from '../auth/login-codes.ts';
+import { accountOf } from '../auth/login-throttle.ts';
+import { proveSecondFactor } from '../auth/second-factor.ts';
+import { startSession } from '../auth/sessions.ts';
+import type { RequestContext } from '../context.ts';
+import { defineEndpoint } from '../endpoint.ts';
+import { Email, Login, toLoginUser } from '../resources/user.ts';
+import { missingTotp, Totp, wrongTotp } from './auth.ts';
+
+export const sendCode = defineEndpoint({
+  method: 'POST',
+  path: '/auth/send-code',
+  summary: 'Send a one-time code to an address; answers the same for every address',
+  heavy: true,
+  body: z.strictObject({ email: Email, method: z.literal('email').optional() }),
+  response: z.object({ sent: z.literal(true), expires_in: z.int().meta({ description: 'Seconds' }) }),
+  handle: async (ctx, { body: { email } }) => {
+    const quota = ctx.codeRate(`${ctx.tenant} ${ctx.request.address}`);
+    if (quota?.retryAfter !== undefined) throw tooMany('Too many codes were asked for from here', quota.retryAfter);
+    return inTurn(ctx, email, async () => {
+      const user = await enabledUser(ctx, email);
+      const unit = ctx.repo.begin();
+      const code = makeCode(ctx, unit, email);
+      const answer = await ctx.commit(unit, () => ({ sent: true as const, expires_in: codeLifeMs / 1000 }));
+      // after the answer, whose time then says nothing about the address
+      if (user !== undefined) setImmediate(() => mail(ctx, user.desired.email, code));
+      return answer;
+    });
+  },
+});
+
+export const verifyCode = defineEndpoint({
+  method: 'POST',
+  path: '/auth/verify-code',
+  summary: 'Exchange a one-time code for a token',
+  heavy: true,
+  body: z.strictObject({ email: Email, code: z.string().max(40), totp: Totp.optional() }),
+  response: Login,
+  handle: async (ctx, { body: { email, code, totp } }) =>
+    inTurn(ctx, email, async () => {
+      const user = await enabledUser(ctx, email);
+      const unit = ctx.repo.begin();
+      let refusal = unauthorized('The code is wrong, used or no longer good');
+      // apart from the passwords: whoever guesses codes does not lock them
+      const account = `${accountOf(ctx.tenant, email)} code`;
+      const proven = await ctx.throttle.attempt(account, ctx.request.address, async () => {
+        const judged = judgeCode(ctx, email, code);
+        if (judged.isRight && user !== undefined) {
+          const second = proveSecondFactor(ctx, unit, user, totp);
+          if (second === 'missing') return { second, user };
+          if (second === 'proven') {
+            useUp(unit, judged);
+            return { second, user };
+          }
+          refusal = wrongTotp();
+        }
+        await countFailure(ctx, judged);
+        return undefined;
+      });
+      if (proven === undefined) throw refusal;
+      if (proven.second === 'missing') throw missingTotp();
+      unit.require(proven.user);
+      const login = await startSession(ctx, unit, proven.user);
+      return ctx.commit(unit, () => ({ ...login, user: toLoginUser(proven.user) }));
+    }),
+});
+
+/** Requests about one address go one after another in this process; what each reads includes what the one before wrote. */
+function inTurn<T>(ctx: RequestContext, email: string, run: () => Promise<T>): Promise<T> {
+  return ctx.inTurn(`${ctx.tenant} ${codeIdOf(email)}`, async (waited) => {
+    if (waited) await ctx.fresh();
+    return run();
+  });
+}
+
+async function enabledUser(ctx: RequestContext, email: string): Promise<ReadonlyResource<'user'> | undefined> {
+  const id = await ctx.repo.idByName('user', 'all', email);
+  const user = id === undefined ? undefined : ctx.view.get('user', id);
+  return user?.desired.disabled === false ? user : undefined;
+}
+
+function mail({ mailer, config, log }: RequestContext, to: string, code: string): void {
+  const text = [
+    `${code} is your code to log in to Setpoint at ${config.publicUrl}.`,
+    `It works once, for ${codeLifeMs / 60_000} minutes. If you did not ask for it, ignore this mail: nobody gets in without it.`,
+    '',
+  ].join('\n\n');
+  mailer.send({ to, subject: 'Your code to log in', text }, new AbortController().signal).catch((error: unknown) => {
+    log.warn({ err: error }, 'A code to log in was not mailed');
+  });
+}
