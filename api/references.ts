@@ -1,7 +1,11 @@
+import { isUnfinishedClone } from '../store/copying.ts';
 import type { KindName } from '../store/kinds/kinds.ts';
 import type { TenantView } from '../store/mirror.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
-import { ApiError, conflicting, notFound } from './api-error.ts';
+import { ApiError, badField, conflicting, forbidden, notFound } from './api-error.ts';
+import type { RequestContext } from './context.ts';
+import { permissionOf } from './permissions.ts';
+import { requireServerOf } from './single-server.ts';
 import { kindWords } from './subject.ts';
 
 type Referable = KindName & keyof typeof kindWords;
@@ -26,14 +30,53 @@ export function referred<K extends Referable>(
   return it;
 }
 
-/** An environment of that project. @throws as `referred` */
+/**
+ * A server that a workload shall run on, or by default. @throws as `referred`; ApiError FORBIDDEN unless the caller may
+ * see servers where it asks: what may not be seen may not be used.
+ */
+export function usableServer(
+  { view, access }: Pick<RequestContext, 'view' | 'access'>,
+  id: string,
+  field: string,
+): ReadonlyResource<'server'> {
+  if (permissionOf('GET', '/servers/:id').grants[access.column] === '-') throw forbidden('Not allowed to use servers');
+  return referred(view, 'server', id, field);
+}
+
+/** An environment of that project, which can be written into. @throws as `referred`; ApiError CONFLICT for a clone that is not complete. */
 export function referredEnvironment(
   view: TenantView,
   id: string,
   project: ReadonlyResource<'project'>,
 ): ReadonlyResource<'environment'> {
   const it = referred(view, 'environment', id, 'environment_id');
-  if (it.desired.project_id === project.meta.id) return it;
+  if (it.desired.project_id === project.meta.id) {
+    refuseUnfinishedClone(it);
+    return it;
+  }
   const message = 'Environment not found in this project';
   throw new ApiError('NOT_FOUND', message, { details: [{ field: 'environment_id', reason: 'not_found', message }] });
+}
+
+/** What is in a clone belongs to its making until it is complete. @throws ApiError CONFLICT */
+export function refuseUnfinishedClone(environment: ReadonlyResource<'environment'>): void {
+  if (!isUnfinishedClone(environment)) return;
+  const message = 'The environment is still being cloned: wait until its condition Ready is true, or delete it';
+  throw conflicting(message, [{ field: 'environment_id', reason: 'cloning', message }]);
+}
+
+/**
+ * The server of a new workload: the one that is named, or the default of the project. @throws as `usableServer`; ApiError
+ * BAD_REQUEST if there is none, or if it is not the one server of a project that has one.
+ */
+export function serverFor(
+  ctx: Pick<RequestContext, 'view' | 'access'>,
+  project: ReadonlyResource<'project'>,
+  named: string | null | undefined,
+): ReadonlyResource<'server'> {
+  const id = named ?? project.desired.default_server_id;
+  if (id === undefined)
+    throw badField('server_id', 'required', 'server_id is required as the project has no default server');
+  requireServerOf(project, id, 'server_id');
+  return usableServer(ctx, id, 'server_id');
 }

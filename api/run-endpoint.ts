@@ -19,6 +19,7 @@ import type { Kept } from './kept.ts';
 import type { PageCache } from './page-cache.ts';
 import { parseInput } from './parse-input.ts';
 import type { Permission } from './permissions.ts';
+import { refuseUnfinishedClone } from './references.ts';
 import { objectBody, pageBody } from './respond.ts';
 import type { Route } from './router.ts';
 import { untilSettled } from './settle.ts';
@@ -215,7 +216,7 @@ export function isPublic(permission: Permission): boolean {
 }
 
 /** @throws ApiError CONFLICT for a version that is not the wanted one, and for verbs on what is being deleted. */
-function checkState({ headers }: Call, endpoint: Endpoint, it: ReadonlyResource<SubjectKind> | undefined): void {
+function checkState({ headers, view }: Call, endpoint: Endpoint, it: ReadonlyResource<SubjectKind> | undefined): void {
   const { method } = endpoint;
   if (it === undefined || method === 'GET') return;
   const wanted = method === 'POST' ? undefined : headers['if-match'];
@@ -226,6 +227,8 @@ function checkState({ headers }: Call, endpoint: Endpoint, it: ReadonlyResource<
     ]);
   if (method !== 'DELETE' && it.meta.deletionRequestedAt !== undefined)
     throw conflicting(`${kindWords[it.meta.kind]} is being deleted`);
+  const environment = 'environment_id' in it.desired && view.get('environment', it.desired.environment_id);
+  if (environment) refuseUnfinishedClone(environment);
 }
 
 function versionsOf(ifMatch: string): string[] {

@@ -29,13 +29,13 @@ import type { Mirror } from '../store/mirror.ts';
 import { startMirror } from '../store/mirror.ts';
 import { openRepository } from '../store/repo.ts';
 import type { Repository } from '../store/repo.ts';
-import type { Resealer, Sealer, Unsealer } from '../store/seal.ts';
+import type { Resealer, Sealer, Transplanter, Unsealer } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import { createUpgrades } from './upgrades.ts';
 
 export interface ReplicaOptions {
   store: Store;
-  keyring: Sealer & Unsealer & Resealer;
+  keyring: Sealer & Unsealer & Resealer & Transplanter;
   clock: Clock;
   random: Random;
   /** Uniform in [0, 1). */
@@ -156,12 +156,16 @@ function repositories(store: Store, clock: Clock): (tenant: string) => Repositor
 }
 
 function controllersOf(
-  { buildDeadlineMs, rolloutDeadlineMs }: Pick<ReplicaOptions, 'buildDeadlineMs' | 'rolloutDeadlineMs'>,
+  {
+    keyring,
+    buildDeadlineMs,
+    rolloutDeadlineMs,
+  }: Pick<ReplicaOptions, 'keyring' | 'buildDeadlineMs' | 'rolloutDeadlineMs'>,
   agents: AgentCalls,
 ): AnyController[] {
   return [
     projectController,
-    environmentController,
+    environmentController(keyring),
     serverController({ offlineAfterMs: 25_000 }),
     applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: rolloutDeadlineMs }),
     deploymentController({ queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs, rolloutDeadlineMs }),

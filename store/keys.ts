@@ -5,8 +5,7 @@ const root = '/setpoint/1/';
 
 /** What a key of the layout means. */
 export type KeyMeaning =
-  | { area: 'desired' | 'observed' | 'events'; tenant: string; kind: string; id: string }
-  | { area: 'population'; tenant: string; kind: string; id: string }
+  | { area: 'desired' | 'observed' | 'events' | 'population' | 'bytes'; tenant: string; kind: string; id: string }
   | { area: 'unique'; tenant: string; kind: string; scope: string; name: string }
   | { area: 'agent'; tenant: string; server: string }
   | { area: 'idempotency'; tenant: string; hash: string }
@@ -24,6 +23,8 @@ export const keys = {
   events: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/e/${kind}/${id}`,
   /** Written whenever something comes into the object: its revision tells whether anything came. */
   population: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/m/${kind}/${id}`,
+  /** Bytes that belong to an object and that no list shows; the mirror does not hold them. */
+  bytes: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/b/${kind}/${id}`,
   unique: (tenant: string, kind: string, scope: string, name: string): string =>
     `${root}t/${tenant}/u/${kind}/${encodeURIComponent(scope)}/${encodeURIComponent(normalizeName(name))}`,
   /** Leased by the replica that holds the agent's session. */
@@ -42,7 +43,7 @@ export function normalizeName(name: string): string {
   return name.normalize('NFKC').toLowerCase();
 }
 
-const areas = { d: 'desired', o: 'observed', e: 'events', m: 'population' } as const;
+const areas = { d: 'desired', o: 'observed', e: 'events', m: 'population', b: 'bytes' } as const;
 
 /** The meaning of a key; `undefined` for one that this version does not know. */
 export function parseKey(key: string): KeyMeaning | undefined {
@@ -52,7 +53,7 @@ export function parseKey(key: string): KeyMeaning | undefined {
   if (space !== 't') return undefined;
   const [tenant, area, a, b, c] = rest;
   if (tenant === undefined || a === undefined) return undefined;
-  if (area === 'd' || area === 'o' || area === 'e' || area === 'm')
+  if (area === 'd' || area === 'o' || area === 'e' || area === 'm' || area === 'b')
     return b === undefined ? undefined : { area: areas[area], tenant, kind: a, id: b };
   if (area === 'u' && b !== undefined && c !== undefined)
     return { area: 'unique', tenant, kind: a, scope: decodeURIComponent(b), name: decodeURIComponent(c) };

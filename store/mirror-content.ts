@@ -173,7 +173,7 @@ export class MirrorContent {
     const difference: Difference = { objects: [], keys: [] };
     for (const change of changes) {
       const meaning = meaningOf(change.key);
-      if (!meaning) continue;
+      if (!meaning || meaning.area === 'bytes') continue;
       const { area } = meaning;
       if (area === 'population') continue; // says nothing but its revision, which a transaction asks the store for
       if (area === 'desired' || area === 'observed') {

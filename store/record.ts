@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { KindDefinition } from './kinds/define.ts';
-import { Condition, OwnerRef } from './resource.ts';
+import { Condition, CopyOf, OwnerRef } from './resource.ts';
 import type { Meta, Observed, ReadonlyResource, Resource } from './resource.ts';
 
 /**
@@ -34,6 +34,7 @@ const DesiredEnvelope = z.looseObject({
   finalizers: z.array(z.string()),
   owners: z.array(OwnerRef),
   labels: z.record(z.string(), z.string()),
+  copyOf: CopyOf.optional(),
   desired: State,
 });
 
@@ -78,7 +79,8 @@ export function decodeDesired<D, O>(definition: Codec<D, O>, text: string): Desi
   const { v, desired: stored, ...envelope } = DesiredEnvelope.parse(JSON.parse(text));
   const raw = upgraded(definition, v, stored);
   const desired = definition.desired.parse(raw);
-  const { generation, createdAt, updatedAt, deletionRequestedAt, finalizers, owners, labels, ...unknown } = envelope;
+  const { generation, createdAt, updatedAt, deletionRequestedAt, finalizers, owners, labels, copyOf, ...unknown } =
+    envelope;
   remember(desired, { v, envelope: unknown, state: unknownFields(raw, desired) }, definition.version);
   const meta = {
     generation,
@@ -88,12 +90,13 @@ export function decodeDesired<D, O>(definition: Codec<D, O>, text: string): Desi
     finalizers,
     owners: owners as Meta['owners'], // an owner of a kind that a newer version added is kept, and never found
     labels,
+    ...(copyOf !== undefined && { copyOf }),
   };
   return { meta, desired };
 }
 
 export function encodeDesired<D, O>(definition: Codec<D, O>, record: DesiredRecord<D>): string {
-  const { generation, createdAt, updatedAt, deletionRequestedAt, finalizers, owners, labels } = record.meta;
+  const { generation, createdAt, updatedAt, deletionRequestedAt, finalizers, owners, labels, copyOf } = record.meta;
   const remainder = remainderOf(record.desired);
   return JSON.stringify({
     v: Math.max(definition.version, remainder?.v ?? 0),
@@ -104,6 +107,7 @@ export function encodeDesired<D, O>(definition: Codec<D, O>, record: DesiredReco
     finalizers,
     owners,
     labels,
+    copyOf,
     desired: withUnknown(record.desired, remainder?.state),
     ...remainder?.envelope,
   });

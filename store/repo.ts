@@ -7,7 +7,7 @@ import type { DesiredOf, KindName, ObservedOf } from './kinds/kinds.ts';
 import { expectTenant, observation } from './observation.ts';
 import { decodeDesired, decodeObserved } from './record.ts';
 import type { Codec } from './record.ts';
-import type { Condition, Meta, Observed, OwnerRef, ReadonlyResource, Resource } from './resource.ts';
+import type { Condition, CopyOf, Meta, Observed, OwnerRef, ReadonlyResource, Resource } from './resource.ts';
 import type { Revision } from './revision.ts';
 import type { Entry, Guard, Store, TxnResult, Write } from './store.ts';
 import { beginUnit } from './unit.ts';
@@ -16,6 +16,7 @@ export interface CreateOptions {
   labels?: Record<string, string>;
   /** Owners beside the ones that the kind derives from the desired state. */
   owners?: OwnerRef[];
+  copyOf?: CopyOf;
 }
 
 /**

@@ -33,6 +33,9 @@ export interface OwnerRef {
   blocks: boolean;
 }
 
+export const CopyOf = z.object({ id: z.string(), revision: z.int() });
+export type CopyOf = z.infer<typeof CopyOf>;
+
 /** A pointer to an object of the same tenant. */
 export interface Ref {
   kind: KindName;
@@ -58,6 +61,8 @@ export interface Meta<K extends KindName = KindName> {
   finalizers: string[];
   owners: OwnerRef[];
   labels: Record<string, string>;
+  /** The object that it is a copy of, and the revision of its desired record that was copied. */
+  copyOf?: CopyOf;
 }
 
 export type Observed<O> = O & { observedGeneration: number; conditions: Condition[] };

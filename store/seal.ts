@@ -42,6 +42,16 @@ export interface Resealer {
   addKey(): Promise<void>;
 }
 
+/** Gives the copy of an object secrets of its own, without showing them. */
+export interface Transplanter {
+  /**
+   * What is sealed for a field of the object `from`, sealed for the same field of the object `to`.
+   *
+   * @throws Error if it belongs to another object, or does not open.
+   */
+  transplant(value: SealedValue, of: { tenant: string; kind: string; from: string; to: string }): SealedValue;
+}
+
 export interface KeyringOptions {
   /** The file of the keys; it is made if the store holds nothing sealed yet. */
   path: string;
@@ -53,7 +63,10 @@ export interface KeyringOptions {
  *
  * @throws Error if they are not, if the file is gone or of a wrong form, or if others may read it.
  */
-export async function openKeyring({ path, store }: KeyringOptions): Promise<Sealer & Unsealer & Resealer> {
+export async function openKeyring({
+  path,
+  store,
+}: KeyringOptions): Promise<Sealer & Unsealer & Resealer & Transplanter> {
   const canary = await store.get(keys.meta('seal-canary'));
   if (keyFileVersion(path) === undefined) {
     if (canary) throw new Error(`Key file is missing, but the store's secrets were sealed with its keys: ${path}`);
@@ -97,7 +110,7 @@ function expectOpen(ring: Keyring, path: string, canary: string): void {
   throw new Error(`Key file does not open the secrets of this store: ${path}`);
 }
 
-class Keyring implements Sealer, Unsealer, Resealer {
+class Keyring implements Sealer, Unsealer, Resealer, Transplanter {
   readonly #path: string;
   #set: KeySet;
   #version: string | undefined;
@@ -118,6 +131,13 @@ class Keyring implements Sealer, Unsealer, Resealer {
     const place = `${kind}/${id}/${path}`;
     if (value.for !== place) throw new Error(`Cannot unseal a value of another place: ${value.for} is not ${place}`);
     return this.#unseal(value, tenant);
+  }
+
+  transplant(value: SealedValue, { tenant, kind, from, to }: Parameters<Transplanter['transplant']>[1]): SealedValue {
+    const place = `${kind}/${from}/`;
+    if (!value.for.startsWith(place))
+      throw new Error(`Cannot transplant a value of another object: ${value.for} is not of ${kind}/${from}`);
+    return this.#seal(this.#unseal(value, tenant), tenant, `${kind}/${to}/${value.for.slice(place.length)}`);
   }
 
   needsReseal(value: SealedValue): boolean {
@@ -201,7 +221,8 @@ function decode(text = ''): Buffer {
   return Buffer.from(text, 'base64url');
 }
 
-function isSealed(value: unknown): value is SealedValue {
+/** Whether a value of a record is a secret. */
+export function isSealed(value: unknown): value is SealedValue {
   return (
     typeof value === 'object' &&
     value !== null &&

@@ -81,6 +81,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
         finalizers: [...(definition.finalizers ?? [])],
         owners: mergedOwners(derivedOwners(kind, parsed), options.owners ?? []),
         labels: { ...options.labels },
+        ...(options.copyOf !== undefined && { copyOf: { ...options.copyOf } }),
       },
       desired: parsed,
     };
@@ -212,7 +213,13 @@ function isWritten({ base, next }: Plan): boolean {
 }
 
 function removal({ meta: { tenant, kind, id } }: Resource): Write[] {
-  const areas = [keys.desired, keys.observed, keys.events, ...(isPopulated(kind) ? [keys.population] : [])];
+  const areas = [
+    keys.desired,
+    keys.observed,
+    keys.events,
+    ...(isPopulated(kind) ? [keys.population] : []),
+    ...(definitionOf(kind).bytes === true ? [keys.bytes] : []),
+  ];
   return areas.map((key) => ({ delete: key(tenant, kind, id) }));
 }
 

@@ -5,7 +5,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Keep, Kept } from '../kept.ts';
 import { isReconciled, lifeStatus } from '../status.ts';
 import { GitRef } from './fields.ts';
-import { Labels, objectFields, objectFieldsOf } from './object-fields.ts';
+import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
 
 const { shape } = environment.desired;
 
@@ -20,6 +20,10 @@ export const Environment = z
     color: z.string().nullable(),
     git_branch: z.string().nullable(),
     is_default: z.boolean(),
+    clone_of: z
+      .object({ environment_id: z.string(), complete: z.boolean() })
+      .nullable()
+      .meta({ description: 'The environment that it began as a copy of, and whether it has all of it' }),
     status: z.enum(['active', 'deleting']),
   })
   .meta({ id: 'Environment' });
@@ -37,6 +41,19 @@ export const EnvironmentCreate = z.strictObject({
 
 export const EnvironmentUpdate = EnvironmentCreate.partial();
 
+/** What is not sent is as it is in the source. */
+export const EnvironmentClone = z.strictObject({
+  name: shape.name,
+  type: EnvironmentCreate.shape.type,
+  description: EnvironmentCreate.shape.description.optional(),
+  server_map: z
+    .record(Reference, Reference)
+    .refine((map) => Object.keys(map).length <= 50, 'Must name at most 50 servers')
+    .nullish()
+    .meta({ description: 'Server of a workload → server of its copy; copies of others run where their sources do' }),
+  include_data: z.boolean().nullish().meta({ description: 'Must not be true: only the configuration is copied' }),
+});
+
 export function toEnvironment(it: ReadonlyResource<'environment'>, isDefault: boolean): Environment {
   const { desired } = it;
   return {
@@ -49,8 +66,13 @@ export function toEnvironment(it: ReadonlyResource<'environment'>, isDefault: bo
     color: desired.color ?? null,
     git_branch: desired.git_branch ?? null,
     is_default: isDefault,
+    clone_of: desired.clone_of === undefined ? null : pick(desired.clone_of),
     status: lifeStatus(it),
   };
+}
+
+function pick({ environment_id, complete }: { environment_id: string; complete: boolean }) {
+  return { environment_id, complete };
 }
 
 export function isDefaultEnvironment(it: ReadonlyResource<'environment'>, view: TenantView): boolean {

@@ -11,7 +11,7 @@ import { addConfigDeployment, cancelActive } from '../deploying.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { newInternalId } from '../internal-id.ts';
 import { PageQuery, pageOf } from '../paging.ts';
-import { referred, referredEnvironment } from '../references.ts';
+import { referred, referredEnvironment, serverFor } from '../references.ts';
 import {
   Application,
   ApplicationCreate,
@@ -109,10 +109,7 @@ export const createApplication = defineEndpoint({
     const project = referred(view, 'project', body.project_id, 'project_id');
     const environmentId = body.environment_id ?? project.desired.default_environment_id;
     const environment = referredEnvironment(view, environmentId, project);
-    const serverId = body.server_id ?? project.desired.default_server_id;
-    if (serverId === undefined)
-      throw badField('server_id', 'required', 'server_id is required as the project has no default server');
-    const server = referred(view, 'server', serverId, 'server_id');
+    const server = serverFor(ctx, project, body.server_id);
     requireRoom(view.by('application', 'environment', environment.meta.id).length, caps.applicationsPerEnvironment, {
       where: 'The environment',
       what: 'applications',

@@ -1,14 +1,18 @@
 import { z } from 'zod';
+import { contentOf } from '../../store/copying.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { conflicting, forbidden } from '../api-error.ts';
+import { badField, conflicting, forbidden } from '../api-error.ts';
 import { caps, requireRoom } from '../caps.ts';
+import type { RequestContext } from '../context.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { PageQuery, pageOf } from '../paging.ts';
 import { holdPopulation } from '../population.ts';
-import { referred } from '../references.ts';
+import { referred, refuseUnfinishedClone, usableServer } from '../references.ts';
+import { requireServerOf } from '../single-server.ts';
 import {
   Environment,
+  EnvironmentClone,
   EnvironmentCreate,
   environmentSettle,
   EnvironmentUpdate,
@@ -54,11 +58,7 @@ export const createEnvironment = defineEndpoint({
   settle: environmentSettle,
   handle: async (ctx, { it, body }) => {
     const { labels, ...fields } = body;
-    requireRoom(ctx.view.by('environment', 'project', it.meta.id).length, caps.environmentsPerProject, {
-      where: 'The project',
-      what: 'environments',
-      remedy: 'delete one that is not needed',
-    });
+    requireRoomIn(it, ctx.view);
     const unit = ctx.repo.begin();
     unit.require(it);
     const environment = unit.create(
@@ -70,6 +70,15 @@ export const createEnvironment = defineEndpoint({
     return ctx.commit(unit, () => toEnvironment(environment, false));
   },
 });
+
+/** @throws ApiError CONFLICT for a project that has as many environments as it may. */
+function requireRoomIn({ meta }: ReadonlyResource<'project'>, view: TenantView): void {
+  requireRoom(view.by('environment', 'project', meta.id).length, caps.environmentsPerProject, {
+    where: 'The project',
+    what: 'environments',
+    remedy: 'delete one that is not needed',
+  });
+}
 
 export const getEnvironment = defineEndpoint({
   method: 'GET',
@@ -123,7 +132,7 @@ export const deleteEnvironment = defineEndpoint({
     const isForced = query.force === 'true';
     if (!isForced || !['superadmin', 'admin', 'owner'].includes(ctx.access.column)) {
       await holdPopulation(ctx, unit, it);
-      if (hasResources(it, view))
+      if (contentOf(view, it.meta.id).length > 0)
         throw isForced
           ? forbidden('Only the owner of the project may delete an environment with resources')
           : conflicting('The environment has resources: delete them or send force=true');
@@ -135,8 +144,65 @@ export const deleteEnvironment = defineEndpoint({
   },
 });
 
-function hasResources(it: ReadonlyResource<'environment'>, view: TenantView): boolean {
-  return view.by('application', 'environment', it.meta.id).length > 0;
+export const cloneEnvironment = defineEndpoint({
+  method: 'POST',
+  path: '/projects/:projectId/environments/:envId/clone',
+  summary: 'Copy an environment with all that is in it, secrets included; the copies are not deployed',
+  on: ['environment', 'envId'],
+  heavy: true,
+  body: EnvironmentClone,
+  response: Environment,
+  status: 201,
+  settle: environmentSettle,
+  handle: async (ctx, { it, body }) => {
+    const { view } = ctx;
+    if (body.include_data === true)
+      throw badField('include_data', 'unsupported', 'Data is not copied: leave include_data out, and restore a backup');
+    refuseUnfinishedClone(it);
+    const project = referred(view, 'project', it.desired.project_id, 'projectId');
+    requireRoomIn(project, view);
+    const unit = ctx.repo.begin();
+    unit.require(project);
+    unit.require(it);
+    const map = new Map(Object.entries(body.server_map ?? {}));
+    for (const id of new Set(map.values())) unit.require(usableServer(ctx, id, 'server_map'));
+    for (const workload of contentOf(view, it.meta.id)) checkServer(ctx, project, workload, map);
+    const { color, git_branch } = it.desired;
+    const environment = unit.create(
+      'environment',
+      ctx.random.id(),
+      {
+        ...given({
+          color,
+          git_branch,
+          description: body.description === undefined ? it.desired.description : body.description,
+        }),
+        name: body.name,
+        type: body.type ?? it.desired.type,
+        project_id: project.meta.id,
+        clone_of: { environment_id: it.meta.id, server_map: Object.fromEntries(map), complete: false },
+      },
+      { labels: { ...it.meta.labels } },
+    );
+    return ctx.commit(unit, () => toEnvironment(environment, false));
+  },
+});
+
+/** @throws ApiError for a copy that would have no server, or not the one of its project. */
+function checkServer(
+  { view }: Pick<RequestContext, 'view'>,
+  project: ReadonlyResource<'project'>,
+  { desired }: ReadonlyResource,
+  map: ReadonlyMap<string, string>,
+): void {
+  if (!('server_id' in desired) || desired.server_id === undefined) return;
+  const target = map.get(desired.server_id) ?? desired.server_id;
+  const server = view.get('server', target);
+  if (server === undefined || server.meta.deletionRequestedAt !== undefined)
+    throw conflicting(`Server ${target} was deleted and has workloads in the environment: name another in server_map`, [
+      { field: 'server_map', reason: 'deleted', message: `Server ${target} was deleted` },
+    ]);
+  requireServerOf(project, target, 'server_map');
 }
 
 export const setDefaultEnvironment = defineEndpoint({
@@ -146,6 +212,7 @@ export const setDefaultEnvironment = defineEndpoint({
   on: ['environment', 'envId'],
   response: Environment,
   handle: async (ctx, { it }) => {
+    refuseUnfinishedClone(it);
     const project = referred(ctx.view, 'project', it.desired.project_id, 'projectId');
     const unit = ctx.repo.begin();
     unit.require(it);

@@ -2,9 +2,10 @@ import { visibleProjects } from '../authorize.ts';
 import { caps, requireRoom } from '../caps.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { PageQuery, pageOf } from '../paging.ts';
-import { referred } from '../references.ts';
+import { usableServer } from '../references.ts';
 import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
 import { keptProject, Project, ProjectCreate, projectSettle, ProjectUpdate, toProject } from '../resources/project.ts';
+import { noDefaultServer, requireSingleServer } from '../single-server.ts';
 import { lifeStatus } from '../status.ts';
 
 export const listProjects = defineList({
@@ -47,8 +48,12 @@ export const createProject = defineEndpoint({
     });
     const unit = ctx.repo.begin();
     unit.require(ctx.principal.user);
-    if (typeof fields.default_server_id === 'string')
-      unit.require(referred(ctx.view, 'server', fields.default_server_id, 'default_server_id'));
+    if (typeof fields.default_server_id === 'string') {
+      // whoever creates a project owns it
+      const asOwner = { view: ctx.view, access: { ...ctx.access, column: 'owner' } } as const;
+      unit.require(usableServer(asOwner, fields.default_server_id, 'default_server_id'));
+    }
+    if (fields.single_server_mode === true && typeof fields.default_server_id !== 'string') throw noDefaultServer();
     const id = ctx.random.id();
     const environmentId = ctx.random.id();
     const project = unit.create(
@@ -90,7 +95,7 @@ export const updateProject = defineEndpoint({
   handle: async (ctx, { it, body }) => {
     const unit = ctx.repo.begin();
     if (typeof body.default_server_id === 'string')
-      unit.require(referred(ctx.view, 'server', body.default_server_id, 'default_server_id'));
+      unit.require(usableServer(ctx, body.default_server_id, 'default_server_id'));
     const changed = unit.change(it, (draft) => {
       draft.name = body.name ?? draft.name;
       draft.single_server_mode = body.single_server_mode ?? draft.single_server_mode;
@@ -101,6 +106,7 @@ export const updateProject = defineEndpoint({
       assign(draft, 'default_server_id', body.default_server_id);
     });
     if (body.labels !== undefined) unit.label(it, body.labels);
+    await requireSingleServer(ctx, unit, it, changed);
     return ctx.commit(unit, () => toProject(changed));
   },
 });

@@ -24,6 +24,7 @@ import {
 } from '../resources/server.ts';
 import type { ServerUpdate as Update } from '../resources/server.ts';
 import { agentStatus, serverStatus } from '../status.ts';
+import { refuseDefaultServer } from '../single-server.ts';
 import { Force } from './environments.ts';
 
 const joinTokenLifeMs = 24 * 3_600_000;
@@ -162,15 +163,16 @@ export const updateServer = defineEndpoint({
 export const deleteServer = defineEndpoint({
   method: 'DELETE',
   path: '/servers/:id',
-  summary: 'Delete a server; with workloads on it only with force=true',
+  summary: 'Delete a server that is the default of no project; with workloads on it only with force=true',
   on: ['server', 'id'],
   query: Force,
   response: Server,
   settle: serverSettle,
   handle: async (ctx, { it, query }) => {
     const unit = ctx.repo.begin();
+    await holdPopulation(ctx, unit, it);
+    refuseDefaultServer(it, ctx.view);
     if (query.force !== 'true') {
-      await holdPopulation(ctx, unit, it);
       const workloads = ctx.view.by('application', 'server', it.meta.id).length;
       if (workloads > 0) throw conflicting(`The server has workloads (${workloads}): delete them or send force=true`);
     }

@@ -16,16 +16,16 @@ type Deps = Pick<BackgroundDeps, 'store' | 'mirror' | 'clock' | 'log' | 'metrics
 
 /** The object that a key belongs to. */
 interface Subject {
-  area: 'observed' | 'events' | 'population' | 'unique';
+  area: 'observed' | 'events' | 'population' | 'bytes' | 'unique';
   tenant: string;
   kind: KindName;
   id: string;
 }
 
 /**
- * Looks for names, markers, observed records and events without their object, and removes those that were orphans an hour ago
- * already. There should be none: every transaction writes an object with all of its keys, so each one found is a bug
- * and counted as one. A key of a kind that this version does not know is left alone.
+ * Looks for names, markers, observed records, events and bytes without their object, and removes those that were orphans
+ * an hour ago already. There should be none: every transaction writes an object with all of its keys, so each one found
+ * is a bug and counted as one. A key of a kind that this version does not know is left alone.
  */
 export async function removeOrphans(seen: SeenOrphans, term: Term, deps: Deps): Promise<void> {
   const { store, mirror, clock } = deps;
@@ -62,6 +62,7 @@ function subjectOf({ key, value }: Entry): Subject | undefined {
       case 'observed':
       case 'events':
       case 'population':
+      case 'bytes':
         return isKindName(meaning.kind) ? { ...meaning, area: meaning.area, kind: meaning.kind } : undefined;
       case 'unique': {
         const id = holderOf(value);

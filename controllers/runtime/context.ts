@@ -10,7 +10,7 @@ import type { Repository, Unit } from '../../store/repo.ts';
 import type { OwnerRef, ReadonlyResource, Resource } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Guard } from '../../store/store.ts';
-import type { Context, EventInput, NotificationInput } from './controller.ts';
+import type { ChildUnit, Context, EventInput, NotificationInput } from './controller.ts';
 import { Failure } from './failure.ts';
 import type { WriteOperation } from './metrics.ts';
 
@@ -103,7 +103,7 @@ export class RunContext implements Context {
     if (current === undefined || current.meta.deletionRequestedAt !== undefined) return;
     const unit = this.#begin();
     unit.requestDelete(current);
-    await this.#commit('retire', unit, kind, id);
+    await this.#commit('retire', unit, [[kind, id]]);
   }
 
   async waive(kind: KindName, id: string, finalizer: string): Promise<void> {
@@ -112,7 +112,28 @@ export class RunContext implements Context {
     if (current === undefined || !current.meta.finalizers.includes(finalizer)) return;
     const unit = this.#begin();
     unit.release(current, finalizer);
-    await this.#commit('waive', unit, kind, id);
+    await this.#commit('waive', unit, [[kind, id]]);
+  }
+
+  async transact(write: (unit: ChildUnit) => void): Promise<void> {
+    const unit = this.#begin();
+    const written: [KindName, string][] = [];
+    const note = (kind: KindName, id: string): void => {
+      this.#mayWrite(kind);
+      written.push([kind, id]);
+    };
+    write({
+      create: (kind, id, desired, options) => {
+        note(kind, id);
+        return unit.create(kind, id, desired, options);
+      },
+      requestDelete: (it) => {
+        note(it.meta.kind, it.meta.id);
+        unit.requestDelete(it);
+      },
+      require: (it) => unit.require(it),
+    });
+    await this.#commit('transact', unit, written);
   }
 
   event(of: ReadonlyResource, event: EventInput): void {
@@ -142,7 +163,7 @@ export class RunContext implements Context {
       unit.require(parent);
     }
     const made = unit.create(kind, id, desired, { owners: added });
-    await this.#commit('ensure', unit, kind, id);
+    await this.#commit('ensure', unit, [[kind, id]]);
     return readonly(made);
   }
 
@@ -160,7 +181,7 @@ export class RunContext implements Context {
     const unit = this.#begin();
     const changed = unit.change(current, change);
     if (changed.meta.generation === current.meta.generation) return current;
-    await this.#commit(operation, unit, current.meta.kind, current.meta.id);
+    await this.#commit(operation, unit, [[current.meta.kind, current.meta.id]]);
     return readonly(changed);
   }
 
@@ -177,9 +198,9 @@ export class RunContext implements Context {
     return unit;
   }
 
-  async #commit(operation: WriteOperation, unit: Unit, kind: KindName, id: string): Promise<void> {
+  async #commit(operation: WriteOperation, unit: Unit, written: readonly [KindName, string][]): Promise<void> {
     this.#written = committed(await unit.commit());
-    this.#own.set(name(kind, id), this.#written);
+    for (const [kind, id] of written) this.#own.set(name(kind, id), this.#written);
     this.#scope.wrote(operation);
   }
 

@@ -3,6 +3,7 @@ import type { Clock } from '../../store/clock.ts';
 import type { KeyMeaning } from '../../store/keys.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
+import type { Unit } from '../../store/repo.ts';
 import type { ConditionInput, ReadonlyResource, Ref } from '../../store/resource.ts';
 
 /** What a reconciler says at its end. There is no boolean "requeue": every outcome names its reason. */
@@ -73,6 +74,9 @@ export interface NotificationInput {
   message: string;
 }
 
+/** What a controller may put into one transaction. */
+export type ChildUnit = Pick<Unit, 'create' | 'requestDelete' | 'require'>;
+
 /** What a reconcile may use. Every write is one fenced, guarded transaction. */
 export interface Context {
   readonly tenant: string;
@@ -100,6 +104,11 @@ export interface Context {
   retire(kind: KindName, id: string): Promise<void>;
   /** Takes somebody else's finalizer off an object whose holder will never come back (a deleted server's agent). */
   waive(kind: KindName, id: string, finalizer: string): Promise<void>;
+  /**
+   * Several writes of children as one transaction, all or nothing; `write` is called once. @throws conflict, as `ensure`;
+   * TooLarge above the limits of the store.
+   */
+  transact(write: (unit: ChildUnit) => void): Promise<void>;
   /** Appends to the object's events: aggregated by reason, at most one write per 10 s and reason. */
   event(of: ReadonlyResource, event: EventInput): void;
   /** Tells every user who may see the object. Deduplicated by `key`. */

@@ -77,6 +77,14 @@ export const limits = {
     orphans: 10_000,
     pageSize: 500,
   },
+  clone: {
+    /** Guards and writes of one transaction for what it copies; a few more are the clone's own. */
+    operations: 56,
+    /** Bytes of the states that one transaction copies, unless it is a single one; their keys come to them. */
+    bytes: 800 * 1024,
+    /** Copies removed by one transaction. */
+    removals: 8,
+  },
   compaction: {
     everyMs: 5 * minute,
     keepRevisions: 10_000,

@@ -15,7 +15,16 @@ export type Outcome =
   | 'aborted';
 
 /** What a controller wrote; label of the metrics. */
-export type WriteOperation = 'observe' | 'ensure' | 'amend' | 'retire' | 'waive' | 'release' | 'event' | 'notify';
+export type WriteOperation =
+  | 'observe'
+  | 'ensure'
+  | 'amend'
+  | 'retire'
+  | 'waive'
+  | 'transact'
+  | 'release'
+  | 'event'
+  | 'notify';
 
 /** Metrics of the controllers. Made once per registry. */
 export interface ControllerMetrics {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { defineKind } from './define.ts';
 import { Id, Name, Port, Sealed } from './fields.ts';
+import { internalId } from './internal-id.ts';
 
 export const SourceType = z.enum(['git', 'image', 'compose']);
 
@@ -75,12 +76,22 @@ export const application = defineKind({
   }),
   unique: (d) => [{ scope: d.environment_id, name: d.name }],
   owners: (d) => [{ kind: 'environment', id: d.environment_id, blocks: true }],
-  populates: { environment: (d) => d.environment_id, server: (d) => d.server_id },
+  populates: { environment: (d) => d.environment_id, server: (d) => d.server_id, project: (d) => d.project_id },
   indexes: {
     project: (d) => d.project_id,
     environment: (d) => d.environment_id,
     server: (d) => d.server_id,
     internal_id: (d) => d.internal_id,
+  },
+  clone: {
+    references: ['environment_id', 'server_id'],
+    reset: (draft, copyId) => {
+      draft.internal_id = internalId(draft.name, copyId.slice(0, 6));
+      draft.run = 'stopped';
+      draft.next_deployment_number = 1;
+      delete draft.restart_token;
+      delete draft.deployment_id;
+    },
   },
   finalizers: ['application'],
 });
@@ -140,5 +151,6 @@ export const deployment = defineKind({
   }),
   owners: (d) => [{ kind: 'application', id: d.application_id, blocks: true }],
   indexes: { application: (d) => d.application_id, project: (d) => d.project_id, server: (d) => d.server_id },
+  clone: { never: 'It is the history of an application; the copy of that begins without one' },
   finalizers: ['deployment'],
 });

@@ -103,5 +103,6 @@ export const assignment = defineKind({
     workload: (d) => d.workload_id,
     project: (d) => d.project_id,
   },
+  clone: { never: 'It follows from a deployment, and nothing of a copy is deployed' },
   finalizers: ['agent'],
 });

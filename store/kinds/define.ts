@@ -16,6 +16,23 @@ export interface UniqueName {
 /** Reads the values of one index; what is observed is absent until it was. */
 export type IndexOf<D, O> = (desired: D, observed: O | undefined) => string | readonly string[] | undefined;
 
+/**
+ * What becomes of an object when its environment is cloned. Sealed values need no word: those of a copied object are
+ * sealed anew for its copy, wherever they are.
+ */
+export type CloneRule<D> =
+  | {
+      /**
+       * Fields that hold ids, as paths from the desired state; `*` stands for every element. An id of something that is
+       * copied, too, becomes the id of its copy; others stay.
+       */
+      references: readonly string[];
+      /** Takes out of the copy what belongs to its source alone. Pure: made again, a copy is the same. */
+      reset?: (draft: D, copyId: string) => void;
+    }
+  /** It is not copied: why. */
+  | { never: string };
+
 export interface KindDefinition<K extends string, D extends z.ZodType, O extends z.ZodType> {
   kind: K;
   /** Version of the record's form; older records pass through `upgrade` when they are read. */
@@ -36,6 +53,10 @@ export interface KindDefinition<K extends string, D extends z.ZodType, O extends
   indexes?: Readonly<Record<string, IndexOf<z.output<D>, z.output<O>>>>;
   /** Version n → form of version n + 1. Total and pure. */
   upgrade?: Readonly<Record<number, (old: Record<string, unknown>) => Record<string, unknown>>>;
+  /** Every kind of an environment says it: a field `environment_id` without it is a fault that a test finds. */
+  clone?: CloneRule<z.output<D>>;
+  /** It may have bytes beside its records, which go with it: see `keys.bytes`. */
+  bytes?: true;
   /** Finalizers that the object carries from its creation: names of registered controllers, or `agent`. */
   finalizers?: readonly string[];
 }

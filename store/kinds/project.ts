@@ -17,10 +17,14 @@ export const project = defineKind({
     auto_error_tracking_enabled: z.boolean().default(false),
     owner_id: Id,
     default_environment_id: Id,
+    /** Address of the icon, whose bytes lie beside the records; another icon has another address. */
+    icon_path: z.string().optional(),
   }),
   observed: z.object({ phase: LifePhase }),
   unique: (d) => [{ scope: 'all', name: d.name }],
-  indexes: { owner: (d) => d.owner_id },
+  indexes: { owner: (d) => d.owner_id, default_server: (d) => d.default_server_id },
+  populates: { server: (d) => d.default_server_id },
+  bytes: true,
   finalizers: ['project'],
 });
 
@@ -35,10 +39,21 @@ export const environment = defineKind({
     description: z.string().max(2000).optional(),
     color: Color.optional(),
     git_branch: z.string().max(200).optional(),
+    /** It was begun as a copy of that environment. */
+    clone_of: z
+      .object({
+        environment_id: Id,
+        /** Server of a source → server of its copy; others stay where they are. */
+        server_map: z.record(Id, Id).default({}),
+        /** Whether it has all that its source had at one moment. Once true it stays so, and the two have no tie. */
+        complete: z.boolean().default(false),
+      })
+      .optional(),
   }),
   observed: z.object({ phase: LifePhase }),
   unique: (d) => [{ scope: d.project_id, name: d.name }],
   owners: (d) => [{ kind: 'project', id: d.project_id, blocks: true }],
   indexes: { project: (d) => d.project_id },
+  populates: { project: (d) => d.project_id },
   finalizers: ['environment'],
 });

@@ -136,6 +136,10 @@ export const examples: Readonly<Record<string, Example>> = {
   'POST /projects/:projectId/environments/:envId/set-default': {
     path: at('/projects/:project/environments/:empty/set-default'),
   },
+  'POST /projects/:projectId/environments/:envId/clone': {
+    path: at('/projects/:project/environments/:environment/clone'),
+    body: ({ server, emptyServer }) => ({ name: 'copy', type: 'staging', server_map: { [server]: emptyServer } }),
+  },
 
   'GET /servers': { path: at('/servers'), item: ({ server }) => server, masked: /192\.0\.2\.7|root/ },
   'POST /servers': { path: at('/servers'), body: ({ project }) => ({ name: `host of ${project}` }) },

@@ -107,6 +107,8 @@ function nameOf(it: ReadonlyResource, view: TenantView): string {
   switch (it.meta.kind) {
     case 'environment':
       return `${of('project', 'project_id')} environment ${String(desired['name'])}`;
+    case 'application':
+      return `${of('environment', 'environment_id')} application ${String(desired['name'])}`;
     case 'deployment':
       return `${of('application', 'application_id')} deployment ${String(desired['number'])}`;
     case 'assignment': {

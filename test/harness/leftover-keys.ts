@@ -34,6 +34,7 @@ function belongs({ key, value }: Entry, has: (kind: string, id: string) => boole
     case 'observed':
     case 'events':
     case 'population':
+    case 'bytes':
       return has(meaning.kind, meaning.id);
     case 'unique':
       return has(meaning.kind, JSON.parse(value).id);

@@ -19,7 +19,7 @@ import { keys } from '../../store/keys.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Repository } from '../../store/repo.ts';
 import { openKeyring } from '../../store/seal.ts';
-import type { Resealer, Sealer, Unsealer } from '../../store/seal.ts';
+import type { Resealer, Sealer, Transplanter, Unsealer } from '../../store/seal.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
 import { createTenant } from '../../store/tenants.ts';
@@ -57,7 +57,7 @@ export interface Answer {
   data: ReturnType<typeof JSON.parse>;
 }
 
-type Keyring = Sealer & Unsealer & Resealer;
+type Keyring = Sealer & Unsealer & Resealer & Transplanter;
 
 const logLevel = process.env['TEST_LOG'] ?? 'silent';
 /** Files in memory: what is simulated is the loss of processes, not of disks. */

@@ -20,6 +20,9 @@ export interface Place {
   project: string;
   /** The application, if one was made. */
   app: string;
+  /** An environment beside the default one and what is in it, if they were made. */
+  environment: string;
+  apps: string[];
 }
 
 const images: Record<string, ImageScript> = {
@@ -35,7 +38,7 @@ async function place(world: World): Promise<Place> {
   const machine = await world.addServer('one', { direct_ports_enabled: true });
   for (const [name, script] of Object.entries(images)) machine.engine.addImage(name, script);
   const { data } = await world.must('POST', '/projects', { name: 'shop' });
-  return { machine, project: data.id, app: '' };
+  return { machine, project: data.id, app: '', environment: '', apps: [] };
 }
 
 async function create(world: World, { machine, project }: Place, fields: object = {}): Promise<string> {
@@ -76,7 +79,7 @@ async function ready(world: World, app: string, replicas: number): Promise<void>
   });
 }
 
-async function gone(world: World, kind: 'application' | 'project', id: string): Promise<void> {
+async function gone(world: World, kind: 'application' | 'environment' | 'project', id: string): Promise<void> {
   await world.until(`${kind} is gone`, async () => (await world.repo.get(kind, id)) === undefined);
 }
 
@@ -89,6 +92,32 @@ function running(replicas: number): Scenario['prepare'] {
     await world.rest();
     return { ...at, app };
   };
+}
+
+/** An environment beside the default one, with so many applications that are not deployed. */
+function shopOf(count: number): Scenario['prepare'] {
+  return async (world) => {
+    const at = await place(world);
+    const { data } = await world.must('POST', `/projects/${at.project}/environments`, { name: 'shop' });
+    const apps: string[] = [];
+    for (let n = 0; n < count; n += 1)
+      apps.push(await create(world, at, { environment_id: data.id, name: n === 0 ? 'web' : `web-${n}` }));
+    await world.rest();
+    return { ...at, environment: data.id, apps };
+  };
+}
+
+async function clone(world: World, at: Place): Promise<string> {
+  const path = `/projects/${at.project}/environments/${at.environment}/clone`;
+  const { data } = await world.must('POST', path, { name: 'copy' });
+  return data.id;
+}
+
+async function cloned(world: World, id: string): Promise<void> {
+  await world.until('the clone is complete', async () => {
+    const it = await world.repo.get('environment', id);
+    return it?.desired.clone_of?.complete === true && it.observed?.observedGeneration === it.meta.generation;
+  });
 }
 
 export const scenarios: readonly Scenario[] = [
@@ -236,6 +265,45 @@ export const scenarios: readonly Scenario[] = [
     async run(world, { project }) {
       await world.must('DELETE', `/projects/${project}`);
       await gone(world, 'project', project);
+    },
+  },
+  {
+    name: 'clone an environment',
+    running: 1,
+    prepare: shopOf(17),
+    async run(world, at) {
+      await cloned(world, await clone(world, at));
+    },
+  },
+  {
+    name: 'clone an environment that changes',
+    running: 1,
+    prepare: shopOf(17),
+    async run(world, at) {
+      const id = await clone(world, at);
+      await world.must('PUT', `/applications/${at.apps[0]}`, { name: 'other', env: { COLOUR: 'blue' } });
+      await world.must('PUT', `/applications/${at.apps[16]}`, { name: 'web' });
+      await world.must('DELETE', `/applications/${at.apps[1]}`);
+      await cloned(world, id);
+      await gone(world, 'application', at.apps[1] ?? '');
+      // Whether the clone was complete before each of the changes is left to chance: the one that is made now was not.
+      await world.must('DELETE', `/projects/${at.project}/environments/${id}?force=true`);
+      await gone(world, 'environment', id);
+      await cloned(world, await clone(world, at));
+    },
+  },
+  {
+    name: 'delete the source of a clone',
+    running: 1,
+    prepare: shopOf(17),
+    async run(world, at) {
+      const id = await clone(world, at);
+      await world.must('DELETE', `/projects/${at.project}/environments/${at.environment}?force=true`);
+      await gone(world, 'environment', at.environment);
+      if ((await world.repo.get('environment', id)) !== undefined) {
+        await world.must('DELETE', `/projects/${at.project}/environments/${id}?force=true`);
+        await gone(world, 'environment', id);
+      }
     },
   },
   {

@@ -1,0 +1,127 @@
+import { contentOf, copyIdOf } from '../../store/copying.ts';
+import { definitionOf } from '../../store/definition.ts';
+import type { DesiredOf, KindName } from '../../store/kinds/kinds.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { limits } from '../runtime/limits.ts';
+
+type Environment = ReadonlyResource<'environment'>;
+
+/** What brings a clone nearer to its source. */
+export type Action =
+  /** It can never be complete. */
+  | { do: 'abandon'; reason: string; message: string }
+  /** Copies of what is gone or was changed since: they are made anew when they are gone. */
+  | { do: 'remove'; copies: readonly ReadonlyResource[] }
+  | { do: 'await'; copies: readonly ReadonlyResource[] }
+  /** As many as go into one transaction. `servers` must be there when it commits. */
+  | { do: 'copy'; sources: readonly ReadonlyResource[]; servers: readonly ReadonlyResource<'server'>[] }
+  /** Every copy equals its source as of the revision that was read. */
+  | { do: 'complete' };
+
+export interface ClonePlan {
+  action: Action;
+  copied: number;
+  total: number;
+}
+
+/** The environment that a clone is made of, while it can be. */
+export function sourceOf({ desired }: Environment, view: TenantView): Environment | undefined {
+  const source = view.get('environment', desired.clone_of?.environment_id ?? '');
+  return source?.meta.deletionRequestedAt === undefined ? source : undefined;
+}
+
+/** What stands in a clone for each id of its source. */
+export function replacements(clone: Environment, sources: readonly ReadonlyResource[]): ReadonlyMap<string, string> {
+  const { clone_of } = clone.desired;
+  return new Map([
+    ...Object.entries(clone_of?.server_map ?? {}),
+    ...sources.map(({ meta }) => [meta.id, copyIdOf(clone.meta.id, meta.id)] as const),
+    [clone_of?.environment_id ?? '', clone.meta.id],
+  ]);
+}
+
+/**
+ * The next step of a clone. Pure and of one revision of the view: what it calls complete is what the source was then.
+ * A copy is never changed, it goes and is made anew, so that names can move between sources meanwhile.
+ */
+export function planClone(clone: Environment, view: TenantView): ClonePlan {
+  const source = sourceOf(clone, view);
+  const sources = source === undefined ? [] : contentOf(view, source.meta.id).filter(isStaying);
+  const revisions = new Map(sources.map(({ meta }) => [meta.id, meta.desiredRevision]));
+  const copies = contentOf(view, clone.meta.id);
+  const [good, stale] = split(copies, ({ meta }) => isStaying({ meta }) && isCopyOf(meta, revisions));
+  const known = new Set(good.map(({ meta }) => meta.copyOf?.id));
+  const missing = sources.filter(({ meta }) => !known.has(meta.id));
+  return { action: actionOf(clone, view, { source, stale, missing }), copied: good.length, total: sources.length };
+}
+
+interface Difference {
+  source: Environment | undefined;
+  stale: readonly ReadonlyResource[];
+  missing: readonly ReadonlyResource[];
+}
+
+function actionOf(clone: Environment, view: TenantView, { source, stale, missing }: Difference): Action {
+  if (source === undefined)
+    return {
+      do: 'abandon',
+      reason: 'SourceDeleted',
+      message: `Environment ${clone.desired.name} was not completed, as the one that it copies was deleted`,
+    };
+  const toRemove = stale.filter(isStaying);
+  if (toRemove.length > 0) return { do: 'remove', copies: toRemove.slice(0, limits.clone.removals) };
+  if (stale.length > 0) return { do: 'await', copies: stale };
+  return missing.length === 0 ? { do: 'complete' } : copyAction(clone, view, missing);
+}
+
+function copyAction(clone: Environment, view: TenantView, missing: readonly ReadonlyResource[]): Action {
+  const map = clone.desired.clone_of?.server_map ?? {};
+  const servers = new Map<string, ReadonlyResource<'server'>>();
+  const sources: ReadonlyResource[] = [];
+  let bytes = 0;
+  let operations = 0;
+  for (const source of missing) {
+    bytes += Buffer.byteLength(JSON.stringify([source.desired, source.meta.labels]));
+    operations += operationsOf(source);
+    if (sources.length > 0 && (bytes > limits.clone.bytes || operations > limits.clone.operations)) break;
+    const id = serverOf(source);
+    const server = id === undefined ? undefined : view.get('server', map[id] ?? id);
+    if (id !== undefined && (server === undefined || !isStaying(server)))
+      return {
+        do: 'abandon',
+        reason: 'ServerDeleted',
+        message: `Environment ${clone.desired.name} was not completed, as the server of ${describe(source)} was deleted`,
+      };
+    if (server !== undefined) servers.set(server.meta.id, server);
+    sources.push(source);
+  }
+  return { do: 'copy', sources, servers: [...servers.values()] };
+}
+
+/** Guards and writes that the creation of a copy takes at most: its record, its names, and its server's two. */
+function operationsOf({ meta, desired }: ReadonlyResource): number {
+  const names = definitionOf(meta.kind).unique?.(desired as DesiredOf<KindName>) ?? []; // only read
+  return 4 + 2 * names.length;
+}
+
+function serverOf({ desired }: ReadonlyResource): string | undefined {
+  return 'server_id' in desired ? desired.server_id : undefined;
+}
+
+/** A kind and a name, for people. */
+export function describe({ meta, desired }: ReadonlyResource): string {
+  return 'name' in desired ? `${meta.kind} ${desired.name}` : meta.kind;
+}
+
+function isCopyOf({ copyOf }: ReadonlyResource['meta'], revisions: ReadonlyMap<string, number>): boolean {
+  return copyOf !== undefined && revisions.get(copyOf.id) === copyOf.revision;
+}
+
+function isStaying({ meta }: Pick<ReadonlyResource, 'meta'>): boolean {
+  return meta.deletionRequestedAt === undefined;
+}
+
+function split<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {
+  return [all.filter(is), all.filter((one) => !is(one))];
+}

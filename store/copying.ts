@@ -1,0 +1,82 @@
+import { definitionOf } from './definition.ts';
+import type { CloneRule } from './kinds/define.ts';
+import { kinds } from './kinds/kinds.ts';
+import type { KindName } from './kinds/kinds.ts';
+import type { TenantView } from './mirror.ts';
+import type { DeepReadonly, ReadonlyResource } from './resource.ts';
+import { isSealed } from './seal.ts';
+import type { Transplanter } from './seal.ts';
+import { uuidv5 } from './uuid.ts';
+
+/** The rule of a kind that is copied. */
+export type CopyRule<D> = Extract<CloneRule<D>, { references: readonly string[] }>;
+
+/** The rule by which objects of a kind are copied with their environment; `undefined` for a kind that is not. */
+export function copyRuleOf<K extends KindName>(kind: K): CopyRule<unknown> | undefined {
+  const rule = definitionOf(kind).clone as CloneRule<unknown> | undefined; // whoever copies has an object of the kind
+  return rule !== undefined && 'references' in rule ? rule : undefined;
+}
+
+/** Kinds whose objects make up an environment; each has an index `environment`. */
+export const copiedKinds: readonly KindName[] = (Object.keys(kinds) as KindName[]) // the keys of `kinds` are the names
+  .filter((kind) => copyRuleOf(kind) !== undefined);
+
+/** What is in an environment, by kind and in the order of creation. */
+export function contentOf(view: TenantView, environmentId: string): ReadonlyResource[] {
+  return copiedKinds.flatMap((kind) => view.by(kind, 'environment', environmentId) as readonly ReadonlyResource[]); // of any kind
+}
+
+/** Whether an environment is still being made as a copy of another: what is in it is its controller's until then. */
+export function isUnfinishedClone({ desired }: ReadonlyResource<'environment'>): boolean {
+  return desired.clone_of !== undefined && !desired.clone_of.complete;
+}
+
+/** The id of the copy that a clone has of an object: always the same, so that copying again after a crash finds it. */
+export function copyIdOf(environmentId: string, sourceId: string): string {
+  return uuidv5(environmentId, `clone/${sourceId}`);
+}
+
+/** One object to copy. */
+export interface Copying<D> {
+  tenant: string;
+  kind: string;
+  id: string;
+  desired: DeepReadonly<D>;
+  /** Of the copy. */
+  copyId: string;
+  /** What stands in the copy for an id of the source; `undefined`: the id itself. */
+  idOf: (id: string) => string | undefined;
+}
+
+/**
+ * The desired state of a copy: its references lead to copies, its secrets are sealed for it, what is the source's own is
+ * left out. @throws Error if a secret does not open.
+ */
+export function copyDesired<D>(rule: CopyRule<D>, source: Copying<D>, transplanter: Transplanter): D {
+  const { idOf, copyId } = source;
+  let state: unknown = structuredClone(source.desired);
+  for (const path of rule.references) state = replaceAt(state, path.split('.'), idOf);
+  const draft = resealed(state, source, transplanter) as D; // ids became ids and secrets secrets
+  rule.reset?.(draft, copyId);
+  return draft;
+}
+
+function replaceAt(state: unknown, path: readonly string[], idOf: (id: string) => string | undefined): unknown {
+  const [step, ...rest] = path;
+  if (step === undefined) return typeof state === 'string' ? (idOf(state) ?? state) : state;
+  return mapped(state, (value, key) => (step === '*' || step === key ? replaceAt(value, rest, idOf) : value));
+}
+
+/** Secrets of the source, and of what is copied with it, become those of their copies; others keep their place. */
+function resealed<D>(state: unknown, source: Copying<D>, transplanter: Transplanter): unknown {
+  if (!isSealed(state)) return mapped(state, (value) => resealed(value, source, transplanter));
+  const [kind = '', from = ''] = state.for.split('/');
+  const to = kind === source.kind && from === source.id ? source.copyId : source.idOf(from);
+  return to === undefined ? state : transplanter.transplant(state, { tenant: source.tenant, kind, from, to });
+}
+
+function mapped(value: unknown, map: (value: unknown, key: string) => unknown): unknown {
+  if (Array.isArray(value)) return value.map((item, index) => map(item, String(index)));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, map(inner, key)]));
+}
