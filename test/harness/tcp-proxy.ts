@@ -65,6 +65,12 @@ export class TcpProxy implements AsyncDisposable {
     for (const { client } of this.#pairs) client.pause();
   }
 
+  /** What was held arrives, late. */
+  releaseRequests(): void {
+    this.#holdsRequests = false;
+    for (const { client } of this.#pairs) client.resume();
+  }
+
   #connect(client: Socket): void {
     const upstream = connect(this.#target, '127.0.0.1');
     const pair = { client, upstream };

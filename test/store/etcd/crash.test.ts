@@ -107,15 +107,17 @@ test('a full etcd answers as unavailable and goes on being read', async () => {
   await using etcd = await startEtcd(['--quota-backend-bytes=8000000']);
   await using store = await openEtcd({ hosts: [etcd.host] });
   let written = 0;
-  const error = await failureOf(
-    (async () => {
-      for (; written < 50; written++) await put(store, `${written}`, 'x'.repeat(1_000_000));
-    })(),
-  );
+  let error: Error | undefined;
+  // a write that took too long on a busy machine says nothing of the room that is left
+  for (; written < 50 && error?.message.includes('DEADLINE_EXCEEDED') !== false; written++)
+    error = await put(store, `${written}`, 'x'.repeat(1_000_000)).then(
+      () => undefined,
+      (thrown: Error) => thrown,
+    );
   expect(isUnavailable(error)).toBe(true);
-  expect((error as Error).message).toContain('space exceeded');
+  expect(error?.message).toContain('space exceeded');
   expect(await store.get('0')).toBeDefined();
-  expect(await store.get(`${written}`)).toBeUndefined();
+  expect(await store.get(`${written - 1}`)).toBeUndefined();
 });
 
 test('a cluster that is not there is unavailable at the start', async () => {
