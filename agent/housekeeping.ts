@@ -15,8 +15,8 @@ const debounceMs = 5_000;
 const callMs = 120_000;
 
 /**
- * Takes away what nothing needs any more: images that this agent built, networks, old logs. Runs every hour and some
- * seconds after it was asked for.
+ * Takes away what nothing needs any more: images that this agent built, networks, old logs. Runs every hour, and some
+ * seconds after the start and whenever it was asked for.
  */
 export class Housekeeping {
   readonly #deps: Deps;
@@ -26,7 +26,7 @@ export class Housekeeping {
 
   constructor(deps: Deps) {
     this.#deps = deps;
-    this.#schedule(everyMs);
+    this.soon();
   }
 
   /** There may be something to take away. */
@@ -70,8 +70,9 @@ export class Housekeeping {
 
   async #networks(): Promise<void> {
     const { runtime, server, desired, observer, clock, networks } = this.#deps;
-    // Before the control plane has spoken, and the engine answered, nobody knows what is needed.
-    if (!desired.confirmed || !observer.reachable) return;
+    // Without a set, and before the engine answered, nobody knows what is needed. A set of an earlier process will do,
+    // since a network is made again when it is needed: this server may have been deleted while its agent restarted.
+    if (desired.position() === undefined || !observer.reachable) return;
     using limit = deadline(clock, callMs, 'Removing networks', this.#closing.signal);
     const present = await runtime.networks({ [labels.server]: server }, limit.signal);
     for (const name of present) {

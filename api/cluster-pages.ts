@@ -5,8 +5,8 @@ import { z } from 'zod';
 import type { Clock } from '../store/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
 import type { Store } from '../store/store.ts';
-import { createTenant, listTenants, TenantName } from '../store/tenants.ts';
-import { badRequest, conflicting, unauthorized } from './api-error.ts';
+import { createTenant, isOpenTenant, listTenants, requestTenantDeletion, TenantName } from '../store/tenants.ts';
+import { badField, badRequest, conflicting, notFound, unauthorized } from './api-error.ts';
 import { errorBody } from './respond.ts';
 import { toApiError } from './to-api-error.ts';
 
@@ -17,6 +17,8 @@ export interface ClusterPages {
   /** Whoever presents it is the operator of the machine. */
   token: string;
 }
+
+const patienceMs = 5000;
 
 const NewTenant = z.strictObject({ name: TenantName });
 
@@ -36,8 +38,29 @@ export function createClusterPages({ store, mirror, clock, token }: ClusterPages
     const parsed = NewTenant.safeParse(request.body);
     if (!parsed.success) throw badRequest(parsed.error.issues.map((it) => it.message).join('; '));
     const { name } = parsed.data;
-    if (!(await createTenant(store, name, clock))) throw conflicting(`Tenant exists already: ${name}`);
+    if (!(await createTenant(store, name, clock))) {
+      await mirror.reached(await store.revision(), AbortSignal.timeout(patienceMs));
+      throw conflicting(
+        isOpenTenant(mirror, name)
+          ? `Tenant exists already: ${name}`
+          : `Tenant is being deleted: its name is free again when it is gone: ${name}`,
+      );
+    }
     response.status(201).json({ success: true, data: { name } });
+  });
+  router.delete('/cluster/v1/tenants/:name', async (request: Request<{ name: string }>, response: Response) => {
+    const { name } = request.params;
+    const [, search = ''] = request.url.split('?');
+    if (new URLSearchParams(search).get('confirm') !== name)
+      throw badField('confirm', 'required', 'confirm must be the name of the tenant: everything in it is deleted');
+    switch (await requestTenantDeletion(store, name, clock)) {
+      case 'unknown':
+        throw notFound('Tenant');
+      case 'last':
+        throw conflicting(`Cannot delete the last tenant, as nobody could use the installation: create another first`);
+      case 'requested':
+        response.json({ success: true, data: { name, state: 'deleting' } });
+    }
   });
   router.use('/cluster/v1', (error: unknown, _request: Request, response: Response, next: NextFunction) => {
     if (response.headersSent) {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { keys } from '../store/keys.ts';
+import { openTenantGuard } from '../store/tenants.ts';
+import { guarded } from './guarded.ts';
 import { badRequest, notFound, serviceUnavailable, tooMany, unauthorized, unexpected } from './api-error.ts';
 import { authenticate } from './auth/authenticate.ts';
 import { principalId } from './auth/principal.ts';
@@ -86,7 +87,8 @@ async function answer(
   if (tenant === undefined) throw notFound('Route');
   if (!services.mirror.isReady) throw serviceUnavailable('This replica is starting');
   await services.fresh();
-  if (services.mirror.key(keys.tenant(tenant)) === undefined) throw notFound('Tenant');
+  const guard = openTenantGuard(services.mirror, tenant);
+  if (guard === undefined) throw notFound('Tenant');
   progress.tenant = tenant;
   const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
   const match = deps.match(method, path);
@@ -100,7 +102,7 @@ async function answer(
   if (caller === undefined && !isPublic(match.route.permission)) throw unauthorized();
   const { endpoint } = match.route;
   const body = !endpoint.list && takesBody(endpoint) ? await readJsonBody(request) : undefined;
-  const repo = services.repositoryFor(tenant);
+  const repo = guarded(services.repositoryFor(tenant), guard);
   if (caller?.by.type === 'key') services.keyUsed(caller.by.key, repo);
   const { route, params } = match;
   return runEndpoint(services, {

@@ -4,6 +4,7 @@ import { committed } from '../store/commit-failure.ts';
 import type { TenantView } from '../store/mirror.ts';
 import type { Repository } from '../store/repo.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
+import { isOpenTenant } from '../store/tenants.ts';
 import { badField, conflicting, forbidden, notFound, unauthorized } from './api-error.ts';
 import { asOfNow, isStillGood } from './auth/authenticate.ts';
 import { keyOf, principalId } from './auth/principal.ts';
@@ -79,20 +80,21 @@ export async function runEndpoint(services: Services & { pageCache: PageCache },
 function takeTurn<T>(services: Services, call: Call, endpoint: Endpoint, run: () => Promise<T>): Promise<T> {
   const id = endpoint.on === undefined ? undefined : call.params.get(endpoint.on[1]);
   if (id === undefined || endpoint.method === 'GET' || endpoint.waitsForAgent === true)
-    return withRetries(services, run);
+    return withRetries(services, call.tenant, run);
   return services.inTurn(`${call.tenant} ${id}`, async (waited) => {
     if (waited) await services.fresh();
-    return withRetries(services, run);
+    return withRetries(services, call.tenant, run);
   });
 }
 
-async function withRetries<T>(services: Services, run: () => Promise<T>): Promise<T> {
+async function withRetries<T>(services: Services, tenant: string, run: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await run();
     } catch (error) {
       if (attempt === attempts || !isWorthRetrying(error)) throw error;
       await services.fresh();
+      if (!isOpenTenant(services.mirror, tenant)) throw notFound('Tenant');
     }
   }
 }

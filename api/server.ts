@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import express from 'express';
 import type { RequestHandler } from 'express';
 import { isUnavailable } from '../store/errors.ts';
-import { createTenant } from '../store/tenants.ts';
+import { createFirstTenant } from '../store/tenants.ts';
 import { badRequest, serviceUnavailable, unexpected } from './api-error.ts';
 import { createKeyUse } from './auth/key-use.ts';
 import { createLoginThrottle } from './auth/login-throttle.ts';
@@ -41,13 +41,13 @@ export interface Api extends AsyncDisposable {
 const forgetAnswersEveryMs = 3_600_000;
 
 /**
- * Builds the interface; the default tenant and the signing keys exist afterwards. `pages` answers what is neither under
+ * Builds the interface; a tenant and the signing keys exist afterwards. `pages` answers what is neither under
  * a tenant nor the interface's own, such as the console. @throws Error if a route has no permission.
  */
 export async function createApi(deps: ApiDependencies & { pages?: RequestHandler }): Promise<Api> {
   const { store, mirror, clock, config, log } = deps;
   const match = createRouter(endpoints);
-  await createTenant(store, 'default', clock);
+  await createFirstTenant(store, clock);
   await mirror.ready;
   await using building = new AsyncDisposableStack();
   const tokens = building.adopt(await createTokens(deps), (it) => it.close());

@@ -24,6 +24,7 @@ import type { AnyController } from '../controllers/runtime/graph.ts';
 import type { Controllers } from '../controllers/runtime/manager.ts';
 import { startControllers } from '../controllers/runtime/manager.ts';
 import { serverController } from '../controllers/server/reconcile.ts';
+import { tenantDeletion } from '../controllers/tenant/deletion.ts';
 import type { Clock } from '../store/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
 import { startMirror } from '../store/mirror.ts';
@@ -123,7 +124,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       registry,
       replica: replica.id,
       controllers: controllersOf(options, gateway),
-      background: [garbage, compaction, keyRotation(keyring)],
+      background: [garbage, compaction, keyRotation(keyring), tenantDeletion],
       strict,
     }),
   );

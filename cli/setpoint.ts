@@ -122,6 +122,14 @@ tenant
   .command('list')
   .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
   .action(async (options: { data: string }) => (await import('./verbs/tenant.ts')).listTenants(options.data));
+tenant
+  .command('delete <name>')
+  .description('delete a tenant and everything in it, on its servers too')
+  .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
+  .option('--confirm <name>', 'the name once more, instead of typing it')
+  .action(async (name: string, options: { data: string; confirm?: string }) =>
+    (await import('./verbs/tenant.ts')).deleteTenant(options.data, name, options.confirm),
+  );
 
 interface VerbOptions {
   server?: string;

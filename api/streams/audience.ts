@@ -1,6 +1,8 @@
 import type { Clock } from '../../store/clock.ts';
-import type { Mirror, ObjectChange, TenantView } from '../../store/mirror.ts';
+import { parseKey } from '../../store/keys.ts';
+import type { KeyChange, Mirror, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { isOpenTenant } from '../../store/tenants.ts';
 import { ApiError } from '../api-error.ts';
 import { asOfNow, isStillGood } from '../auth/authenticate.ts';
 import { keyOf, principalId } from '../auth/principal.ts';
@@ -44,15 +46,23 @@ const decisiveKinds = new Set([
  * changes, so that a stream ends within moments of the right to it.
  */
 export class Audience implements Disposable {
+  readonly #mirror: Pick<Mirror, 'key'>;
   readonly #clock: Clock;
   readonly #seats = new Set<Seat>();
   readonly #perPrincipal = new Map<string, number>();
   readonly #unsubscribe: () => void;
   #cancel: () => void = () => undefined;
 
-  constructor(mirror: Pick<Mirror, 'subscribe'>, clock: Clock) {
+  constructor(mirror: Pick<Mirror, 'subscribe' | 'subscribeKeys' | 'key'>, clock: Clock) {
+    this.#mirror = mirror;
     this.#clock = clock;
-    this.#unsubscribe = mirror.subscribe((change) => this.#changed(change));
+    const subscriptions = [
+      mirror.subscribe((change) => this.#changed(change)),
+      mirror.subscribeKeys((change) => this.#keyChanged(change)),
+    ];
+    this.#unsubscribe = () => {
+      for (const end of subscriptions) end();
+    };
     this.#checkLater();
   }
 
@@ -78,6 +88,7 @@ export class Audience implements Disposable {
     };
     seat.channel.signal.addEventListener('abort', leave, { once: true });
     if (seat.channel.signal.aborted) leave();
+    this.#checkTenant(seat);
   }
 
   /** Sends everybody away, to come back to another replica. */
@@ -101,6 +112,17 @@ export class Audience implements Disposable {
   #changed(change: ObjectChange): void {
     if (change.part !== 'desired' || !decisiveKinds.has(change.kind)) return;
     for (const seat of this.#seats) if (seat.tenant === change.tenant && restsOn(seat, change)) this.#check(seat);
+  }
+
+  #keyChanged({ key }: KeyChange): void {
+    const meaning = parseKey(key);
+    if (meaning?.area !== 'tenant') return;
+    for (const seat of this.#seats) if (seat.tenant === meaning.tenant) this.#checkTenant(seat);
+  }
+
+  /** A tenant that is being deleted may have begun to be while the stream was opened. */
+  #checkTenant({ tenant, channel }: Seat): void {
+    if (!isOpenTenant(this.#mirror, tenant)) channel.close(closeCode.gone, 'tenant is gone');
   }
 
   #check(seat: Seat): void {

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { Gauge } from 'prom-client';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
-import { keys } from '../../store/keys.ts';
+import { isOpenTenant } from '../../store/tenants.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badRequest, forbidden, notFound, serviceUnavailable, unauthorized, unexpected } from '../api-error.ts';
 import { authenticate, byToken } from '../auth/authenticate.ts';
@@ -121,7 +121,7 @@ export class OpenStreams implements Disposable {
     const [, tenant = '', path = ''] = /^\/([^/]+)(\/ws\/.*)$/.exec(url.pathname) ?? [];
     if (!services.mirror.isReady) throw serviceUnavailable('This replica is starting');
     await services.fresh();
-    if (services.mirror.key(keys.tenant(tenant)) === undefined) throw notFound('Tenant');
+    if (!isOpenTenant(services.mirror, tenant)) throw notFound('Tenant');
     const found = this.#match(path);
     if (found === undefined) throw notFound('Stream');
     this.#checkOrigin(request);

@@ -1,8 +1,9 @@
+import { createInterface } from 'node:readline/promises';
 import { z } from 'zod';
 import { readAdminFile } from '../admin-file.ts';
 import { table } from '../table.ts';
 
-const Tenants = z.object({ data: z.array(z.object({ name: z.string(), created_at: z.string() })) });
+const Tenants = z.object({ data: z.array(z.object({ name: z.string(), created_at: z.string(), state: z.string() })) });
 const Fault = z.object({ error: z.object({ message: z.string() }) });
 
 /** Makes a tenant; its first user registers at its address. */
@@ -16,15 +17,33 @@ export async function listTenants(dataDir: string): Promise<void> {
   const { data } = Tenants.parse(await request(dataDir, 'GET'));
   console.log(
     table(
-      ['name', 'created'],
-      data.map((it) => [it.name, it.created_at]),
+      ['name', 'state', 'created'],
+      data.map((it) => [it.name, it.state, it.created_at]),
     ),
   );
 }
 
-async function request(dataDir: string, method: string, body?: unknown): Promise<unknown> {
+/** Deletes a tenant and everything in it, once its name was typed or given again as `confirmed`. */
+export async function deleteTenant(dataDir: string, name: string, confirmed: string | undefined): Promise<void> {
+  const typed = confirmed ?? (await ask(`Everything in the tenant ${name} will be deleted. Type its name: `));
+  if (typed !== name) throw new Error(`The name was not confirmed: ${typed === '' ? 'nothing' : typed} is not ${name}`);
+  await request(dataDir, 'DELETE', undefined, `/${encodeURIComponent(name)}?confirm=${encodeURIComponent(typed)}`);
+  console.log(`Tenant ${name} is being deleted: setpoint tenant list shows it until it is gone`);
+}
+
+async function ask(question: string): Promise<string> {
+  if (!process.stdin.isTTY) throw new Error('There is no terminal to confirm at: repeat the name with --confirm NAME');
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return (await terminal.question(question)).trim();
+  } finally {
+    terminal.close();
+  }
+}
+
+async function request(dataDir: string, method: string, body?: unknown, below = ''): Promise<unknown> {
   const { url, token } = await readAdminFile(dataDir);
-  const response = await fetch(`${url}/cluster/v1/tenants`, {
+  const response = await fetch(`${url}/cluster/v1/tenants${below}`, {
     method,
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),

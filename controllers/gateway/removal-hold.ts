@@ -3,7 +3,7 @@ import type { Report } from '../../agent-protocol/control-session.ts';
 import { bounds } from '../../agent-protocol/timing.ts';
 import { keys } from '../../store/keys.ts';
 import type { KeyChange, Mirror, TenantView } from '../../store/mirror.ts';
-import type { Guard, Store } from '../../store/store.ts';
+import type { Guard, KeyRange, Store } from '../../store/store.ts';
 import { limits } from './limits.ts';
 
 /**
@@ -98,8 +98,13 @@ export async function confirmRemovals(store: Store, place: Place): Promise<boole
   return result.committed;
 }
 
+/** Every hold of a tenant's servers. */
+export function removalHoldsOf(tenant: string): KeyRange {
+  return { prefix: keys.meta(`removals.${tenant}.`) }; // names of tenants have no dots
+}
+
 function holdKey({ tenant, server }: Place): string {
-  return keys.meta(`removals.${tenant}.${server}`);
+  return `${removalHoldsOf(tenant).prefix}${server}`;
 }
 
 function parse(value: string): Hold {

@@ -103,6 +103,12 @@ export const limits = {
     /** For what still waits when the replica closes. */
     drainMs: 5 * second,
   },
+  tenants: {
+    /** Between two looks at a tenant that is being deleted. */
+    everyMs: second,
+    /** After that time a server whose agent is connected, and does not finish, counts as one whose agent is away. */
+    agentPatienceMs: 10 * minute,
+  },
   rotation: {
     everyMs: 10 * minute,
     pageSize: 200,

@@ -33,7 +33,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       const observed = observe(world);
       const before = it.observed?.phase;
       if (before !== undefined && before !== observed.phase) await announce(it, observed.phase, ctx);
-      return { observed, conditions: conditionsOf(world), next: nextOf(observed.phase, left) };
+      return { observed, conditions: conditionsOf(world), next: nextOf(it, observed.phase, left) };
     },
     async finalize(it, ctx) {
       awaySince.delete(keyOf(it));
@@ -80,9 +80,9 @@ function serverOf(it: ReadonlyResource | undefined): string[] {
   return 'server_id' in it.desired && typeof it.desired.server_id === 'string' ? [it.desired.server_id] : [];
 }
 
-function nextOf(phase: string, left: number | undefined): Next {
-  if (phase === 'active' && left !== undefined)
-    return { again: Math.max(0, left), because: 'its agent to connect again' };
+function nextOf(it: ReadonlyResource<'server'>, phase: string, left: number | undefined): Next {
+  const canBeLost = phase === 'active' || (phase === 'provisioning' && it.desired.agent_public_key !== undefined);
+  if (canBeLost && left !== undefined) return { again: Math.max(0, left), because: 'its agent to connect again' };
   return { settled: true };
 }
 

@@ -1,5 +1,9 @@
+import { expect } from 'vitest';
 import type { ImageScript } from '../../agent/runtime/mock/script.ts';
+import { keys } from '../../store/keys.ts';
 import type { DeploymentPhase } from '../../store/kinds/application.ts';
+import { createTenant, requestTenantDeletion } from '../../store/tenants.ts';
+import { tenant } from '../harness/world.ts';
 import type { Machine, World } from '../harness/world.ts';
 
 /** What a user does, from a world that was prepared for it to a world at rest. */
@@ -304,6 +308,36 @@ export const scenarios: readonly Scenario[] = [
         await world.must('DELETE', `/projects/${at.project}/environments/${id}?force=true`);
         await gone(world, 'environment', id);
       }
+    },
+  },
+  {
+    name: 'delete a tenant',
+    running: 2,
+    async prepare(world) {
+      const at = await running(2)(world);
+      await createTenant(world.store, 'another', world.clock);
+      return at;
+    },
+    async run(world, { machine }) {
+      await world.until('the deletion is stored', () =>
+        world.drive(requestTenantDeletion(world.store, tenant, world.clock)).then(
+          (answer) => answer === 'requested',
+          () => false,
+        ),
+      );
+      const left = async () => {
+        const [record, below] = await Promise.all([
+          world.store.get(keys.tenant(tenant)),
+          world.store.list(keys.ofTenant(tenant)),
+        ]);
+        return { record, below: below.entries };
+      };
+      await world.until('the tenant is gone', async () => (await left()).record === undefined);
+      // nothing that was under way comes after it
+      await world.pass(60_000);
+      expect((await left()).below).toEqual([]);
+      expect(machine.engine.containers).toEqual([]);
+      expect([...machine.engine.networks.keys()]).toEqual([]);
     },
   },
   {

@@ -1,0 +1,97 @@
+import { wait } from '../../store/clock.ts';
+import { committed } from '../../store/commit-failure.ts';
+import { isConflict, isUnavailable } from '../../store/errors.ts';
+import { keys, parseKey } from '../../store/keys.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { limits as storeLimits } from '../../store/store.ts';
+import type { Guard, KeyRange } from '../../store/store.ts';
+import { deletingTenants } from '../../store/tenants.ts';
+import { removalHoldsOf } from '../gateway/removal-hold.ts';
+import { aborted } from '../runtime/aborted.ts';
+import { limits } from '../runtime/limits.ts';
+import type { Term } from '../runtime/leader.ts';
+import type { Background, BackgroundDeps } from '../runtime/manager.ts';
+import { plan } from './plan.ts';
+
+/**
+ * Deletes tenants: first every object, through its finalizers, so that servers remove what runs there; then whatever
+ * keys are left; at last the record of the tenant, which frees its name.
+ *
+ * It remembers nothing that matters: each pass looks at what is there, so it may be cut at any write. Nothing can come
+ * into a tenant meanwhile: what the interface writes is guarded by the record as it was before the deletion, and what
+ * controllers and agents write by the object that it belongs to.
+ */
+export const tenantDeletion: Background = {
+  name: 'tenant-deletion',
+  async run(term, deps) {
+    const { mirror, clock } = deps;
+    /** Since when each tenant is being deleted, on this leader's monotonic clock. */
+    const since = new Map<string, number>();
+    let changed = Promise.withResolvers<void>();
+    using subscriptions = new DisposableStack();
+    subscriptions.defer(
+      mirror.subscribeKeys(({ key }) => {
+        if (parseKey(key)?.area === 'tenant') changed.resolve();
+      }),
+    );
+    while (!term.signal.aborted) {
+      changed = Promise.withResolvers();
+      const deleting = deletingTenants(mirror);
+      for (const name of deleting) {
+        if (!since.has(name)) since.set(name, clock.monotonic());
+        await advance(name, since.get(name) ?? 0, term, deps);
+      }
+      for (const name of since.keys()) if (!deleting.includes(name)) since.delete(name);
+      const pause = deleting.length === 0 ? aborted(term.signal) : wait(clock, limits.tenants.everyMs, term.signal);
+      await Promise.race([changed.promise, pause.catch(() => undefined)]);
+    }
+  },
+};
+
+/** One pass over one tenant; what fails is tried again by the next. */
+async function advance(tenant: string, since: number, term: Term, deps: BackgroundDeps): Promise<void> {
+  const { mirror, clock, log } = deps;
+  try {
+    const isLate = clock.monotonic() - since >= limits.tenants.agentPatienceMs;
+    const { request, left } = plan(mirror.tenant(tenant), () => isLate);
+    for (const it of request) await requestDelete(it, term, deps);
+    if (left === 0) await removeRest(tenant, term, deps);
+  } catch (error) {
+    if (term.signal.aborted) return;
+    if (isConflict(error) || isUnavailable(error)) log.debug({ tenant, err: error }, 'Tenant is deleted later');
+    else log.error({ tenant, err: error }, 'Tenant could not be deleted further');
+  }
+}
+
+async function requestDelete(it: ReadonlyResource, term: Term, { repository }: BackgroundDeps): Promise<void> {
+  term.signal.throwIfAborted();
+  const unit = repository(it.meta.tenant).begin();
+  unit.guard(term.fence);
+  unit.requestDelete(it);
+  const result = await unit.commit();
+  // Who changed it meanwhile leaves it for the next pass.
+  if (!result.committed && result.failed.some(({ guard }) => guard.key === term.fence.key)) committed(result);
+}
+
+/** Removes what no object holds any more, such as kept answers, and then the record of the tenant. */
+async function removeRest(tenant: string, term: Term, { store, mirror, log }: BackgroundDeps): Promise<void> {
+  const record = mirror.key(keys.tenant(tenant));
+  if (record === undefined) return;
+  const guards: Guard[] = [term.fence, { key: keys.tenant(tenant), is: 'at', revision: record.revision }];
+  for (const range of [keys.ofTenant(tenant), removalHoldsOf(tenant)]) {
+    if (!(await clear(range))) return;
+  }
+  const result = await store.txn({ if: guards, then: [{ delete: keys.tenant(tenant) }] });
+  if (result.committed) log.info({ tenant }, 'Tenant is deleted');
+
+  /** Whether the range is empty now. */
+  async function clear(range: KeyRange): Promise<boolean> {
+    for (;;) {
+      term.signal.throwIfAborted();
+      const { entries } = await store.list(range, { limit: storeLimits.operations - guards.length });
+      if (entries.length === 0) return true;
+      const { committed: isDone } = await store.txn({ if: guards, then: entries.map(({ key }) => ({ delete: key })) });
+      if (!isDone) return false;
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import { isKindName, kinds } from '../../store/kinds/kinds.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+
+type Server = ReadonlyResource<'server'>;
+
+export interface Plan {
+  /** Objects whose deletion is to be requested now. */
+  request: ReadonlyResource[];
+  /** Objects that are left in all. */
+  left: number;
+}
+
+const allKinds = Object.keys(kinds) as KindName[]; // the keys of `kinds` are the names
+
+/**
+ * What the deletion of a tenant does next. Objects without a blocking owner are asked to go, and take with them what
+ * they own. A server goes last, so that its agent is told what to remove and is heard when it has; one whose agent is
+ * away goes at once, since everything on it would wait for that agent. Pure.
+ */
+export function plan(view: TenantView, isOverdue: (server: Server) => boolean): Plan {
+  const request: ReadonlyResource[] = [];
+  const servers: Server[] = [];
+  let left = 0;
+  let others = 0;
+  for (const kind of allKinds) {
+    for (const it of view.list(kind) as readonly ReadonlyResource[]) {
+      left++;
+      if (kind === 'server') servers.push(it as Server); // the list of that kind
+      else if (!isOfServer(it)) others++;
+      if (kind !== 'server' && it.meta.deletionRequestedAt === undefined && !isOwned(it)) request.push(it);
+    }
+  }
+  for (const server of servers) {
+    if (server.meta.deletionRequestedAt !== undefined) continue;
+    if (others === 0 || isAway(server) || isOverdue(server)) request.push(server as ReadonlyResource); // of any kind
+  }
+  return { request, left };
+}
+
+function isOwned({ meta }: ReadonlyResource): boolean {
+  return meta.owners.some(({ blocks, kind }) => blocks && isKindName(kind));
+}
+
+function isOfServer({ meta }: ReadonlyResource): boolean {
+  return meta.owners.some(({ blocks, kind }) => blocks && kind === 'server');
+}
+
+function isAway({ desired, observed }: Server): boolean {
+  return desired.agent_public_key === undefined || observed?.phase === 'offline';
+}

@@ -1,0 +1,171 @@
+import { expect, test } from 'vitest';
+import { applicationController } from '../../../controllers/application/reconcile.ts';
+import { deploymentController } from '../../../controllers/deployment/reconcile.ts';
+import { environmentController } from '../../../controllers/environment/reconcile.ts';
+import { garbage } from '../../../controllers/garbage/garbage.ts';
+import { projectController } from '../../../controllers/project/reconcile.ts';
+import { limits } from '../../../controllers/runtime/limits.ts';
+import { serverController } from '../../../controllers/server/reconcile.ts';
+import { tenantDeletion } from '../../../controllers/tenant/deletion.ts';
+import { keys } from '../../../store/keys.ts';
+import { openRepository } from '../../../store/repo.ts';
+import { createTenant, listTenants, requestTenantDeletion } from '../../../store/tenants.ts';
+import { entriesOf } from '../../harness/leftover-keys.ts';
+import { aDeployment, aServer, anApplication } from '../../harness/objects.ts';
+import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
+
+/** A tenant with a project that has an instance on each of two servers: `near` has its agent, and `far` has lost it. */
+async function inhabited(): Promise<Rig> {
+  const rig = await openRig({
+    controllers: [
+      projectController,
+      environmentController({ transplant: (value) => value }),
+      serverController({ offlineAfterMs: 25_000 }),
+      applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: 600_000 }),
+      deploymentController({ queueDeadlineMs: 1e9, buildDeadlineMs: 1e9, rolloutDeadlineMs: 1e9 }),
+    ],
+    background: [garbage, tenantDeletion],
+  });
+  const { store, clock, repo } = rig;
+  for (const name of [tenant, 'other']) expect(await createTenant(store, name, clock)).toBe(true);
+  const project = await createProject(repo, 'shop');
+  const unit = repo.begin();
+  unit.create('user', id('ann'), { ...aUser, email: 'ann@example.test' });
+  unit.create('environment', id('env'), { project_id: project, name: 'production', type: 'production' });
+  await unit.commit();
+  for (const name of ['near', 'far']) {
+    const made = repo.begin();
+    made.create('server', id(name), { ...aServer({ name }).desired, agent_public_key: name });
+    const app = anApplication({
+      project_id: project,
+      environment_id: id('env'),
+      server_id: id(name),
+      name,
+      run: 'stopped',
+    });
+    made.create('application', app.meta.id, app.desired);
+    const deployment = aDeployment(app);
+    made.create('deployment', deployment.meta.id, deployment.desired);
+    made.create('assignment', id(`on ${name}`), {
+      server_id: id(name),
+      project_id: project,
+      environment_id: id('env'),
+      workload_kind: 'application',
+      workload_id: app.meta.id,
+      workload_name: 'web',
+      deployment_id: deployment.meta.id,
+      run: 'running',
+      spec: {
+        type: 'service',
+        slot: 0,
+        image: 'web',
+        env: {},
+        restart_policy: 'always',
+        grace_seconds: 1,
+        network: 'n',
+        alias: 'a',
+      },
+      spec_hash: 'h',
+    });
+    expect((await made.commit()).committed).toBe(true);
+  }
+  const agent = JSON.stringify({ replica: 'r', session: 's', machineId: 'm' });
+  const other = openRepository(store, 'other', clock).begin();
+  other.create('user', id('bob'), { ...aUser, email: 'bob@example.test' });
+  await other.commit();
+  await store.txn({
+    if: [],
+    then: [
+      { put: keys.agent(tenant, id('near')), value: agent },
+      { put: keys.idempotency(tenant, 'abc'), value: '{}' },
+      { put: `${keys.ofTenant(tenant).prefix}d/of-a-later-version/1`, value: '{}' },
+      { put: `${keys.ofTenant(tenant).prefix}area-of-a-later-version/1`, value: '{}' },
+      { put: keys.meta(`removals.${tenant}.${id('far')}`), value: '{}' },
+      { put: keys.meta(`removals.${tenant}-2.${id('far')}`), value: '{}' },
+      { put: keys.idempotency(`${tenant}-2`, 'abc'), value: '{}' },
+    ],
+  });
+  await rig.rest();
+  return rig;
+}
+
+const aUser = {
+  role: 'user' as const,
+  first_name: '',
+  last_name: '',
+  must_reset_password: false,
+  two_factor_enabled: false,
+  disabled: false,
+};
+
+/** Lets so much time pass in the rig. */
+async function pass(rig: Rig, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 1000) {
+    await rig.clock.advance(1000);
+    await rig.rest();
+  }
+}
+
+async function left(rig: Rig): Promise<string[]> {
+  return (await entriesOf(rig.store)).map(({ key }) => key).filter((key) => !key.includes('/c/leader/'));
+}
+
+const others = [
+  keys.meta(`removals.${tenant}-2.${id('far')}`),
+  keys.tenant('other'),
+  keys.idempotency(`${tenant}-2`, 'abc'),
+  keys.desired('other', 'user', id('bob')),
+  keys.unique('other', 'user', 'all', 'bob@example.test'),
+].sort();
+
+test('a server that is away goes at once, one that is there when its agent has removed everything, and nothing is left', async () => {
+  await using rig = await inhabited();
+  await pass(rig, 30_000);
+  expect(await requestTenantDeletion(rig.store, tenant, rig.clock)).toBe('requested');
+  await rig.rest();
+  await pass(rig, 3000);
+  expect(await rig.repo.get('server', id('far'))).toBeUndefined();
+  expect(await rig.repo.get('assignment', id('on far'))).toBeUndefined();
+  expect(await rig.repo.get('user', id('ann'))).toBeUndefined();
+  const near = async () => (await rig.repo.get('server', id('near')))?.meta.deletionRequestedAt;
+  expect(await rig.repo.get('server', id('near'))).toBeDefined();
+  expect(await near()).toBeUndefined();
+  const waiting = (await rig.repo.get('assignment', id('on near')))!;
+  expect(waiting.meta.deletionRequestedAt).toBeDefined();
+  await pass(rig, 60_000);
+  expect(await near()).toBeUndefined();
+  expect(await createTenant(rig.store, tenant, rig.clock)).toBe(false);
+  expect(listTenants(rig.mirror)).toMatchObject([
+    { name: tenant, state: 'deleting' },
+    { name: 'other', state: 'active' },
+  ]);
+  const gone = rig.repo.begin();
+  gone.release(waiting, 'agent');
+  await gone.commit();
+  await rig.rest();
+  await pass(rig, 5000);
+  expect(await left(rig)).toEqual(others);
+  expect(await createTenant(rig.store, tenant, rig.clock)).toBe(true);
+  await pass(rig, 5000);
+  expect(await left(rig)).toEqual([...others, keys.tenant(tenant)].sort());
+});
+
+test('an agent that is connected and does not finish is waited for no longer than its time', async () => {
+  await using rig = await inhabited();
+  await requestTenantDeletion(rig.store, tenant, rig.clock);
+  await pass(rig, 30_000);
+  expect(await rig.repo.get('server', id('near'))).toBeDefined();
+  await rig.clock.advance(limits.tenants.agentPatienceMs);
+  await rig.rest();
+  await pass(rig, 5000);
+  expect(await left(rig)).toEqual(others);
+});
+
+test('tenants that nobody deletes cost no write', async () => {
+  await using rig = await inhabited();
+  await pass(rig, 30_000);
+  rig.store.reset();
+  await rig.clock.advance(limits.garbage.sweepMs);
+  await rig.rest();
+  expect(rig.store.committed).toBe(0);
+});
