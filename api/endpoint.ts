@@ -9,7 +9,15 @@ import type { RouteName } from './permissions.ts';
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** Kinds that a path can point at. */
-export type SubjectKind = 'project' | 'environment' | 'server' | 'application' | 'deployment' | 'service_key';
+export type SubjectKind =
+  | 'project'
+  | 'environment'
+  | 'server'
+  | 'application'
+  | 'deployment'
+  | 'service_key'
+  | 'session'
+  | 'user';
 
 /** What a handler answers with: a value, or JSON that is kept. `undefined` is 204. */
 export type Reply<T> = T | Kept<T>;
@@ -76,6 +84,8 @@ export interface ListSpec<K extends SubjectKind, Q extends z.ZodType, R extends 
   item: R;
   /** What is listed is the caller's own, also for admins. */
   ownOnly?: true;
+  /** What is listed depends on the session that asks, too. */
+  perSession?: true;
   handle(ctx: RequestContext, input: Input<K, z.output<Q>, undefined>): Promise<PageReply<z.output<R>>>;
 }
 

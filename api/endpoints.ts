@@ -10,10 +10,13 @@ import * as notifications from './routes/notifications.ts';
 import * as projects from './routes/projects.ts';
 import * as serviceKeys from './routes/service-keys.ts';
 import * as servers from './routes/servers.ts';
+import * as sessions from './routes/sessions.ts';
 import * as twoFactor from './routes/two-factor.ts';
+import * as users from './routes/users.ts';
 
 const areas = {
-  auth: { ...auth, ...loginCodes, ...twoFactor },
+  auth: { ...auth, ...loginCodes, ...twoFactor, ...sessions },
+  users,
   'service-keys': serviceKeys,
   projects,
   environments,

@@ -158,7 +158,8 @@ async function runList(
 }
 
 /** Callers of one name get the same list: admins see everything, wherever they are not narrowed. */
-function readerOf(caller: Principal, { ownOnly }: ListEndpoint): string {
+function readerOf(caller: Principal, { ownOnly, perSession }: ListEndpoint): string {
+  if (perSession === true && caller.by.type === 'session') return `session/${caller.by.session.meta.id}`;
   const seesAll = ownOnly !== true && isTenantAdmin(caller) && keyOf(caller)?.desired.project_id === undefined;
   return seesAll ? 'admin' : principalId(caller);
 }

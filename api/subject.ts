@@ -11,6 +11,8 @@ export const kindWords: Readonly<Record<SubjectKind, string>> = {
   application: 'Application',
   deployment: 'Deployment',
   service_key: 'Service key',
+  session: 'Session',
+  user: 'User',
 };
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -46,7 +48,7 @@ export function loadSubject<K extends SubjectKind>(
 export function projectIdOf(it: ReadonlyResource<SubjectKind>): string | undefined {
   const { kind, id } = it.meta;
   if (kind === 'project') return id;
-  if (kind === 'server' || kind === 'service_key') return undefined;
+  if (kind === 'server' || kind === 'service_key' || kind === 'session' || kind === 'user') return undefined;
   // the kinds that are left belong to a project
   return (it as ReadonlyResource<'environment' | 'application' | 'deployment'>).desired.project_id;
 }

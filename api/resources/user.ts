@@ -26,12 +26,40 @@ const LoginUser = User.pick({ id: true, email: true, first_name: true, last_name
 /** What opens a session answers with. */
 export const Login = z.object({ token: z.string(), expires_at: z.string(), user: LoginUser }).meta({ id: 'Login' });
 
+export const PersonName = Line.trim().max(100);
+
+/** A user as the admins of the tenant see it. */
+export const Account = z.object({ ...User.shape, disabled: z.boolean() }).meta({ id: 'Account' });
+export type Account = z.infer<typeof Account>;
+
+export const AccountUpdate = z
+  .strictObject({ role: GlobalRole, disabled: z.boolean(), first_name: PersonName, last_name: PersonName })
+  .partial();
+
+export function toAccount(it: ReadonlyResource<'user'>): Account {
+  return { ...toUser(it), disabled: it.desired.disabled };
+}
+
+export const Session = z
+  .object({
+    id: z.string(),
+    current: z.boolean().meta({ description: 'It is the one that asks' }),
+    source: z.string().meta({ description: 'Address from which it was opened' }),
+    user_agent: z.string(),
+    created_at: z.string(),
+    expires_at: z.string(),
+  })
+  .meta({ id: 'Session' });
+
+export function toSession({ meta, desired }: ReadonlyResource<'session'>, current: boolean): z.infer<typeof Session> {
+  const { source, user_agent, expires_at } = desired;
+  return { id: meta.id, current, source, user_agent, created_at: meta.createdAt, expires_at };
+}
+
 export const Email = z
   .email('Must be an e-mail address')
   .max(254)
   .transform((address) => address.trim());
-
-export const PersonName = Line.trim().max(100);
 
 export function toUser({ meta, desired }: ReadonlyResource<'user'>): User {
   return {

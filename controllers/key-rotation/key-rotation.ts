@@ -103,4 +103,9 @@ function sealedFor(meaning: KeyMeaning): string | undefined {
 }
 
 /** Keys of the installation, and the name in the place of a tenant that they were sealed under. */
-const installation: Readonly<Record<string, string>> = { 'relay-key': '', 'seal-canary': '', 'signing-keys': '*' };
+const installation: Readonly<Record<string, string>> = {
+  'relay-key': '',
+  'seal-canary': '',
+  'short-secrets': '*',
+  'signing-keys': '*',
+};

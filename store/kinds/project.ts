@@ -23,7 +23,7 @@ export const project = defineKind({
   observed: z.object({ phase: LifePhase }),
   unique: (d) => [{ scope: 'all', name: d.name }],
   indexes: { owner: (d) => d.owner_id, default_server: (d) => d.default_server_id },
-  populates: { server: (d) => d.default_server_id },
+  populates: { server: (d) => d.default_server_id, user: (d) => d.owner_id },
   bytes: true,
   finalizers: ['project'],
 });

@@ -3,6 +3,9 @@ import { endpoints } from '../../api/endpoints.ts';
 import { routeName } from '../../api/endpoint.ts';
 import { password } from '../harness/api.ts';
 import type { Stage } from '../harness/stage.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { openRepository } from '../../store/repo.ts';
+import { commit } from '../../store/unit.ts';
 
 /** One request that its route grants: to the owner of the project, or to whom the table lets. */
 export interface Example {
@@ -41,6 +44,19 @@ const places = {
   queued: (it: Stage) => it.deployments.queued,
   key: (it: Stage) => it.actor.keyId,
 };
+
+const bystanders = new WeakMap<Stage, string>();
+
+/** Somebody without any part in the project. */
+async function addBystander(stage: Stage): Promise<void> {
+  const id = crypto.randomUUID();
+  const unit = openRepository(stage.world.store, stage.tenant, stage.world.clock).begin();
+  unit.create('user', id, { email: `${id}@example.test`, role: 'user' } as DesiredOf<'user'>);
+  await commit(unit);
+  bystanders.set(stage, id);
+}
+
+const bystander = (stage: Stage): string => `/users/${bystanders.get(stage)}`;
 
 const noLogs = ({ world }: Stage): void => {
   world.agents.answer = () => ({ lines: [], truncated: false });
@@ -106,6 +122,13 @@ export const examples: Readonly<Record<string, Example>> = {
     body: () => ({ totp: '123456' }),
     status: 409, // it is not enabled
   },
+  'GET /auth/sessions': { path: at('/auth/sessions'), item: ({ actor }) => actor.session },
+  'DELETE /auth/sessions': { path: at('/auth/sessions') },
+  'DELETE /auth/sessions/:id': { path: ({ actor }) => `/auth/sessions/${actor.session}` },
+  'GET /users': { path: at('/users?sort=-created_at&limit=500'), item: ({ actor }) => actor.id },
+  'GET /users/:id': { path: bystander, before: addBystander },
+  'PUT /users/:id': { path: bystander, before: addBystander, body: () => ({ disabled: true }) },
+  'DELETE /users/:id': { path: bystander, before: addBystander },
   'GET /settings/service-keys': { path: at('/settings/service-keys'), item: ({ actor }) => actor.keyId },
   'POST /settings/service-keys': { path: at('/settings/service-keys'), body: () => ({ name: 'ci', scopes: ['read'] }) },
   'DELETE /settings/service-keys/:id': { path: at('/settings/service-keys/:key') },

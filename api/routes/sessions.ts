@@ -1,0 +1,64 @@
+import { z } from 'zod';
+import { notFound } from '../api-error.ts';
+import { endLateSessions, endOtherSessions } from '../auth/sessions.ts';
+import { requireAccount } from '../authorize.ts';
+import type { RequestContext } from '../context.ts';
+import { defineEndpoint, defineList } from '../endpoint.ts';
+import { serialise } from '../kept.ts';
+import { PageQuery, pageOf } from '../paging.ts';
+import { Session, toSession } from '../resources/user.ts';
+
+export const listSessions = defineList({
+  path: '/auth/sessions',
+  summary: 'Where one is logged in',
+  query: PageQuery,
+  item: Session,
+  ownOnly: true,
+  perSession: true,
+  handle: async (ctx, { query }) => {
+    requireAccount(ctx.principal);
+    const now = ctx.clock.now().getTime();
+    const own = ctx.view.by('session', 'user', ctx.principal.user.meta.id);
+    const live = own.filter(({ desired }) => Date.parse(desired.expires_at) > now);
+    const { items, meta } = pageOf(live, query, { texts: ({ desired }) => [desired.user_agent] }, ctx.view);
+    const current = currentOf(ctx);
+    return { items: items.map((it) => serialise(toSession(it, it.meta.id === current))), meta };
+  },
+});
+
+export const endSession = defineEndpoint({
+  method: 'DELETE',
+  path: '/auth/sessions/:id',
+  summary: 'Log out in one place',
+  on: ['session', 'id'],
+  handle: async (ctx, { it }) => {
+    requireAccount(ctx.principal);
+    if (it.desired.user_id !== ctx.principal.user.meta.id) throw notFound('Session');
+    const unit = ctx.repo.begin();
+    unit.requestDelete(it);
+    return ctx.commit(unit, () => undefined);
+  },
+});
+
+export const endSessions = defineEndpoint({
+  method: 'DELETE',
+  path: '/auth/sessions',
+  summary: 'Log out everywhere but here',
+  response: z.object({ ended: z.int() }),
+  handle: async (ctx) => {
+    requireAccount(ctx.principal);
+    const user = ctx.principal.user.meta.id;
+    const current = currentOf(ctx);
+    const ended = ctx.view.by('session', 'user', user).filter(({ meta }) => meta.id !== current).length;
+    const unit = ctx.repo.begin();
+    await endOtherSessions(ctx, unit, user, current);
+    await ctx.commit(unit, () => ({ ended }));
+    await endLateSessions(ctx, user, current);
+    return { ended };
+  },
+});
+
+/** The session that asks; none if a service key does. */
+function currentOf({ principal: { by } }: RequestContext): string | undefined {
+  return by.type === 'session' ? by.session.meta.id : undefined;
+}

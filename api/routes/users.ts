@@ -1,0 +1,149 @@
+import type { GlobalRole } from '../../store/kinds/identity.ts';
+import type { Unit } from '../../store/repo.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { conflicting, forbidden } from '../api-error.ts';
+import { endLateSessions, endOtherSessions } from '../auth/sessions.ts';
+import { requireAccount } from '../authorize.ts';
+import type { RequestContext } from '../context.ts';
+import { defineEndpoint, defineList } from '../endpoint.ts';
+import { PageQuery, pageOf } from '../paging.ts';
+import { holdPopulation } from '../population.ts';
+import { readOnlyFields } from '../resources/object-fields.ts';
+import { Account, AccountUpdate, toAccount } from '../resources/user.ts';
+
+type User = ReadonlyResource<'user'>;
+
+const rank: Readonly<Record<GlobalRole, number>> = { user: 1, admin: 2, superadmin: 3 };
+/** Projects that a refusal names. */
+const named = 10;
+
+export const listUsers = defineList({
+  path: '/users',
+  summary: 'Users of the tenant',
+  query: PageQuery,
+  item: Account,
+  handle: async (ctx, { query }) => {
+    requireAccount(ctx.principal);
+    const { items, meta } = pageOf(ctx.view.list('user'), query, listing, ctx.view);
+    return { items: items.map((it) => ctx.keep(it, 'account', () => toAccount(it))), meta };
+  },
+});
+
+const listing = {
+  texts: ({ desired }: User) => [desired.email, desired.first_name, desired.last_name],
+  status: ({ desired }: User) => (desired.disabled ? 'disabled' : 'active'),
+  sorts: { email: ({ desired }: User) => desired.email, role: ({ desired }: User) => desired.role },
+};
+
+export const getUser = defineEndpoint({
+  method: 'GET',
+  path: '/users/:id',
+  summary: 'One user of the tenant',
+  on: ['user', 'id'],
+  response: Account,
+  handle: async (ctx, { it }) => {
+    requireAccount(ctx.principal);
+    return ctx.keep(it, 'account', () => toAccount(it));
+  },
+});
+
+export const updateUser = defineEndpoint({
+  method: 'PUT',
+  path: '/users/:id',
+  summary: 'Change role, names or access of a user; a change of role or access ends the user’s sessions',
+  on: ['user', 'id'],
+  body: AccountUpdate,
+  readOnly: readOnlyFields(Account, AccountUpdate),
+  response: Account,
+  handle: async (ctx, { it, body }) => {
+    const { role = it.desired.role, disabled = it.desired.disabled } = body;
+    requireRank(ctx, it, role);
+    const unit = ctx.repo.begin();
+    const changed = unit.change(it, (draft) => {
+      draft.role = role;
+      draft.disabled = disabled;
+      if (body.first_name !== undefined) draft.first_name = body.first_name;
+      if (body.last_name !== undefined) draft.last_name = body.last_name;
+    });
+    guardRank(ctx, unit, it);
+    if (role !== 'superadmin' || disabled) keepSuperadmin(ctx, unit, it);
+    if (role === it.desired.role && disabled === it.desired.disabled) return ctx.commit(unit, () => toAccount(changed));
+    const kept = ownSession(ctx, it);
+    await endOtherSessions(ctx, unit, it.meta.id, kept);
+    const answer = await ctx.commit(unit, () => toAccount(changed));
+    await endLateSessions(ctx, it.meta.id, kept);
+    return answer;
+  },
+});
+
+export const deleteUser = defineEndpoint({
+  method: 'DELETE',
+  path: '/users/:id',
+  summary: 'Delete a user who owns no project',
+  on: ['user', 'id'],
+  handle: async (ctx, { it }) => {
+    requireRank(ctx, it);
+    const unit = ctx.repo.begin();
+    guardRank(ctx, unit, it);
+    keepSuperadmin(ctx, unit, it);
+    await holdPopulation(ctx, unit, it);
+    requireNoProjects(ctx, it);
+    unit.requestDelete(it);
+    return ctx.commit(unit, () => undefined);
+  },
+});
+
+/** Nobody but a superadmin touches or grants a role at or above their own. @throws ApiError FORBIDDEN */
+function requireRank(ctx: RequestContext, it: User, granted: GlobalRole = 'user'): void {
+  requireAccount(ctx.principal);
+  const own = ctx.principal.user.desired.role;
+  if (own === 'superadmin') return;
+  if (rank[it.desired.role] >= rank[own])
+    throw forbidden(`An ${own} cannot change a user with the role ${it.desired.role}`);
+  if (rank[granted] >= rank[own]) throw forbidden(`An ${own} cannot give the role ${granted}`);
+}
+
+/** Whoever acts must still be what they were when the unit commits. */
+function guardRank({ principal }: RequestContext, unit: Unit, it: User): void {
+  if (principal.user.meta.id !== it.meta.id) unit.require(principal.user);
+}
+
+/**
+ * Guards that an enabled superadmin remains if this one goes: two who remove each other at once meet at this guard.
+ *
+ * @throws ApiError CONFLICT if it is the last one
+ */
+function keepSuperadmin({ view, principal }: RequestContext, unit: Unit, it: User): void {
+  if (it.desired.role !== 'superadmin' || it.desired.disabled) return;
+  const others = view
+    .list('user')
+    .filter(({ meta, desired }) => meta.id !== it.meta.id && desired.role === 'superadmin' && !desired.disabled);
+  // whoever acts is guarded already: one guard less that may fail
+  const other = others.find(({ meta }) => meta.id === principal.user.meta.id) ?? others[0];
+  if (other === undefined)
+    throw conflicting('The last superadmin must stay: make somebody else superadmin first', [
+      { field: 'role', reason: 'last_superadmin', message: 'An enabled superadmin must remain' },
+    ]);
+  unit.require(other);
+}
+
+/** @throws ApiError CONFLICT that names the projects */
+function requireNoProjects({ view }: RequestContext, it: User): void {
+  const owned = view.by('project', 'owner', it.meta.id);
+  if (owned.length === 0) return;
+  const names = owned.slice(0, named).map(({ desired }) => desired.name);
+  const more = owned.length > names.length ? ` and ${owned.length - names.length} more` : '';
+  throw conflicting(
+    `Cannot delete the user as projects are theirs: ${names.join(', ')}${more}. Transfer or delete them first`,
+    owned.slice(0, named).map(({ meta, desired }) => ({
+      field: 'id',
+      reason: 'owns_project',
+      message: `Project ${desired.name} (${meta.id}) is theirs`,
+    })),
+  );
+}
+
+/** Somebody who changes their own account stays logged in here. */
+function ownSession({ principal: { user, by } }: RequestContext, it: User): string | undefined {
+  return user.meta.id === it.meta.id && by.type === 'session' ? by.session.meta.id : undefined;
+}
