@@ -16,13 +16,7 @@ let world: ApiWorld;
 let passwordHash: string;
 
 beforeAll(async () => {
-  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited, codeRateLimit: unlimited } });
-  await createTenant(world.store, 'elsewhere', world.clock);
   passwordHash = await createPasswords().hash(password);
-});
-afterAll(async () => {
-  await world[Symbol.asyncDispose]();
-  expect(world.faults).toEqual([]);
 });
 
 const unlimited = { perMinute: 0, burst: 1 };
@@ -93,6 +87,15 @@ function expectGrant(endpoint: AnyEndpoint, stage: Stage, column: Column, answer
 }
 
 describe.each(named)('%s', (name, endpoint) => {
+  beforeAll(async () => {
+    world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited, codeRateLimit: unlimited } });
+    await createTenant(world.store, 'elsewhere', world.clock);
+  });
+  afterAll(async () => {
+    await world[Symbol.asyncDispose]();
+    expect(world.faults).toEqual([]);
+  });
+
   const row = permissions.get(name)!;
   const isPublic = row.grants.other === 'P';
 
