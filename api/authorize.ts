@@ -45,12 +45,18 @@ export function authorize(principal: Principal, permission: Permission, place: P
 /** The role of a principal in a project: as its owner or a member, or what admins of the tenant have everywhere. */
 export function projectRole(principal: Principal, project: Project, view: TenantView): ProjectRole | undefined {
   const narrowed = keyOf(principal)?.desired.project_id;
-  if (narrowed !== undefined && narrowed !== project.meta.id) return undefined;
-  if (isTenantAdmin(principal)) return 'owner';
-  const user = principal.user.meta.id;
-  if (project.desired.owner_id === user) return 'owner';
-  const [place] = view.by('member', 'place', placeOf(project.meta.id, user));
-  return place?.desired.role;
+  return narrowed !== undefined && narrowed !== project.meta.id ? undefined : roleOfUser(principal.user, project, view);
+}
+
+/** The role of a user in a project, whatever the credential. */
+export function roleOfUser(
+  { meta, desired }: ReadonlyResource<'user'>,
+  project: Project,
+  view: TenantView,
+): ProjectRole | undefined {
+  if (desired.role !== 'user' || project.desired.owner_id === meta.id) return 'owner';
+  const [member] = view.by('member', 'place', placeOf(project.meta.id, meta.id));
+  return member?.desired.role;
 }
 
 /** Projects whose objects the principal may see; `all` for admins of the tenant. */

@@ -7,6 +7,12 @@ import { conflicting } from './api-error.ts';
 export const caps = {
   projectsPerTenant: 1000,
   environmentsPerProject: 100,
+  /** Beside the owner. */
+  membersPerProject: 500,
+  /** Invites that wait to be accepted. */
+  openInvitesPerProject: 200,
+  /** Invites of whatever state: what is over is kept for some days. */
+  invitesPerProject: 1000,
   applicationsPerEnvironment: 1000,
   serversPerTenant: 1000,
   serviceKeysPerUser: 100,

@@ -11,6 +11,8 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 /** Kinds that a path can point at. */
 export type SubjectKind =
   | 'project'
+  | 'member'
+  | 'invite'
   | 'environment'
   | 'server'
   | 'application'

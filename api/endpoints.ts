@@ -5,7 +5,9 @@ import * as applications from './routes/applications.ts';
 import * as auth from './routes/auth.ts';
 import * as deployments from './routes/deployments.ts';
 import * as environments from './routes/environments.ts';
+import * as invites from './routes/invites.ts';
 import * as loginCodes from './routes/login-codes.ts';
+import * as members from './routes/members.ts';
 import * as notifications from './routes/notifications.ts';
 import * as projects from './routes/projects.ts';
 import * as serviceKeys from './routes/service-keys.ts';
@@ -19,6 +21,8 @@ const areas = {
   users,
   'service-keys': serviceKeys,
   projects,
+  members,
+  invites,
   environments,
   servers,
   applications: { ...applications, ...applicationReads, ...applicationVerbs },

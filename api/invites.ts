@@ -1,19 +1,52 @@
+import { createHash } from 'node:crypto';
 import { addressOf } from '../store/kinds/membership.ts';
 import type { TenantView } from '../store/mirror.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
+import { roleOfUser } from './authorize.ts';
 
 export type Invite = ReadonlyResource<'invite'>;
 
 /** An invite is open for 7 days. */
 export const inviteLifeMs = 7 * 24 * 3_600_000;
 
-/** Whether it can still be accepted; `now` is the wall clock. */
-export function isOpen({ desired, meta }: Invite, now: Date): boolean {
-  const isPending = desired.state === 'pending' && meta.deletionRequestedAt === undefined;
-  return isPending && Date.parse(desired.expires_at) > now.getTime();
+/**
+ * Whether it can still be accepted: it is pending, its time is not over (`now` is the wall clock), and who invited may
+ * still invite.
+ */
+export function isOpen(it: Invite, view: TenantView, now: Date): boolean {
+  const { state, expires_at } = it.desired;
+  return state === 'pending' && Date.parse(expires_at) > now.getTime() && inviterStands(it, view);
+}
+
+/** What somebody offered who has lost the rights to is offered no more. */
+function inviterStands({ desired }: Invite, view: TenantView): boolean {
+  const inviter = view.get('user', desired.invited_by);
+  if (inviter === undefined || inviter.desired.disabled) return false;
+  if (desired.project_id === undefined)
+    return desired.role === 'admin' ? inviter.desired.role === 'superadmin' : inviter.desired.role !== 'user';
+  const project = view.get('project', desired.project_id);
+  const role = project === undefined ? undefined : roleOfUser(inviter, project, view);
+  return role === 'owner' || role === 'admin';
 }
 
 /** Open invites to whoever owns that address, to projects and to the tenant, oldest first. */
 export function openInvitesTo(email: string, view: TenantView, now: Date): readonly Invite[] {
-  return view.by('invite', 'email', addressOf(email)).filter((it) => isOpen(it, now));
+  return view.by('invite', 'email', addressOf(email)).filter((it) => isOpen(it, view, now));
+}
+
+/** The invite that holds the place of an address in a project, open or not. */
+export function pendingInvite(projectId: string, email: string, view: TenantView): Invite | undefined {
+  return view
+    .by('invite', 'email', addressOf(email))
+    .find(({ desired }) => desired.project_id === projectId && desired.state === 'pending');
+}
+
+/** The invite that a mailed token or an id names. */
+export function invitedBy(token: string, view: TenantView): Invite | undefined {
+  const hash = createHash('sha256').update(token).digest('hex');
+  return view.by('invite', 'token', hash)[0] ?? view.get('invite', token.toLowerCase());
+}
+
+export function isFor({ desired }: Invite, user: ReadonlyResource<'user'>): boolean {
+  return addressOf(desired.email) === addressOf(user.desired.email);
 }

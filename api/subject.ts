@@ -2,10 +2,13 @@ import type { TenantView } from '../store/mirror.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { badField, notFound } from './api-error.ts';
 import type { SubjectKind } from './endpoint.ts';
+import { memberOf } from './members.ts';
 
 /** Words for people. */
 export const kindWords: Readonly<Record<SubjectKind, string>> = {
   project: 'Project',
+  member: 'Member',
+  invite: 'Invite',
   environment: 'Environment',
   server: 'Server',
   application: 'Application',
@@ -14,6 +17,9 @@ export const kindWords: Readonly<Record<SubjectKind, string>> = {
   session: 'Session',
   user: 'User',
 };
+
+/** The parameter that names the project, for kinds whose path goes through it. */
+const parentParams: Partial<Record<SubjectKind, string>> = { environment: 'projectId', member: 'id', invite: 'id' };
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -36,19 +42,34 @@ export function loadSubject<K extends SubjectKind>(
   const ids = new Map([...params].map(([name, text]) => [name, parseId(name, text)]));
   const id = ids.get(param);
   if (id === undefined) throw new Error(`Route must have the parameter ${param}`);
-  const parent = kind === 'environment' ? ids.get('projectId') : undefined;
-  if (parent !== undefined && view.get('project', parent) === undefined) throw notFound(kindWords.project);
-  const it = view.get(kind, id);
+  const parentParam = parentParams[kind];
+  const parent = parentParam === undefined ? undefined : ids.get(parentParam);
+  const project = parent === undefined ? undefined : view.get('project', parent);
+  if (parent !== undefined && project === undefined) throw notFound(kindWords.project);
+  const it = find(kind, id, project, view);
   if (it === undefined || (parent !== undefined && projectIdOf(it as ReadonlyResource<SubjectKind>) !== parent))
     throw notFound(kindWords[kind]);
   return it;
 }
 
+function find<K extends SubjectKind>(
+  kind: K,
+  id: string,
+  project: ReadonlyResource<'project'> | undefined,
+  view: TenantView,
+): ReadonlyResource<K> | undefined {
+  if (kind === 'member' && project !== undefined) return memberOf(project, id, view) as ReadonlyResource<K> | undefined; // K is that kind
+  return view.get(kind, id);
+}
+
+const kindsOfTenant = ['server', 'service_key', 'session', 'user'] as const;
+type KindOfTenant = (typeof kindsOfTenant)[number];
+
 /** Project whose roles decide about an object; `undefined` for objects of the tenant. */
 export function projectIdOf(it: ReadonlyResource<SubjectKind>): string | undefined {
   const { kind, id } = it.meta;
   if (kind === 'project') return id;
-  if (kind === 'server' || kind === 'service_key' || kind === 'session' || kind === 'user') return undefined;
+  if (kindsOfTenant.some((one) => one === kind)) return undefined;
   // the kinds that are left belong to a project
-  return (it as ReadonlyResource<'environment' | 'application' | 'deployment'>).desired.project_id;
+  return (it as ReadonlyResource<Exclude<SubjectKind, 'project' | KindOfTenant>>).desired.project_id;
 }

@@ -1,4 +1,5 @@
 import { conflictReason, isConflict, isTooLarge, isUnavailable } from '../store/errors.ts';
+import type { KindName } from '../store/kinds/kinds.ts';
 import { CallError } from '../agent-protocol/call-error.ts';
 import { ApiError, badRequest, conflicting, serviceUnavailable } from './api-error.ts';
 
@@ -21,8 +22,18 @@ export function isWorthRetrying(error: unknown): boolean {
 function conflictError(error: unknown): ApiError {
   const reason = conflictReason(error);
   if (reason?.why !== 'name-taken') return conflicting('The object was changed by somebody else meanwhile');
-  const message = `Another ${reason.kind.replaceAll('_', ' ')} has this name: ${reason.name}`;
-  return conflicting(message, [{ field: reason.kind === 'user' ? 'email' : 'name', reason: 'taken', message }]);
+  const { kind, name } = reason;
+  const message = takenMessage(kind, name);
+  return conflicting(message, [{ field: nameFields[kind] ?? 'name', reason: 'taken', message }]);
+}
+
+/** The fields that are unique of kinds which have no name. */
+const nameFields: Partial<Record<KindName, string>> = { user: 'email', member: 'user_id', invite: 'email' };
+
+function takenMessage(kind: KindName, name: string): string {
+  if (kind === 'member') return `The user has a role in the project already: ${name}`;
+  if (kind === 'invite') return `An invite to this address is pending: ${name}`;
+  return `Another ${kind.replaceAll('_', ' ')} has this name: ${name}`;
 }
 
 function callError(error: CallError): ApiError {

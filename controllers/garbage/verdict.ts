@@ -7,7 +7,7 @@ import { limits } from '../runtime/limits.ts';
 
 /** Why an object should go. */
 export type Verdict =
-  /** That blocking owner is gone or being deleted. */
+  /** That blocking owner is gone or, where that suffices, being deleted. */
   | { cause: 'owner'; owner: OwnerRef }
   /** Newer ones of its kind fill the place that there is. `holder` says what must not go, and must not change meanwhile. */
   | { cause: 'surplus'; holder: Ref }
@@ -17,7 +17,9 @@ export type Verdict =
 /** Whether an object should go, as far as the view knows. Pure; `now` is the wall clock in milliseconds. */
 export function judge(it: ReadonlyResource, view: TenantView, now: number): Verdict | undefined {
   if (it.meta.deletionRequestedAt !== undefined) return undefined;
-  const owner = it.meta.owners.find((ref) => ref.blocks && isKindName(ref.kind) && !lives(view.get(ref.kind, ref.id)));
+  const owner = it.meta.owners.find(
+    (ref) => ref.blocks && isKindName(ref.kind) && !holds(it, view.get(ref.kind, ref.id)),
+  );
   if (owner !== undefined) return { cause: 'owner', owner: { ...owner } };
   if (isExpired(it, now)) return { cause: 'expired' };
   if (isKind(it, 'deployment')) return judgeDeployment(it, view);
@@ -35,6 +37,11 @@ export function judge(it: ReadonlyResource, view: TenantView, now: number): Verd
   return undefined;
 }
 
+/** A member stays one until the project is gone: what is left of it until then is theirs to see. */
+function holds(it: ReadonlyResource, owner: ReadonlyResource | undefined): boolean {
+  return isKind(it, 'member') && owner?.meta.kind === 'project' ? true : lives(owner);
+}
+
 function lives(owner: ReadonlyResource | undefined): boolean {
   return owner !== undefined && owner.meta.deletionRequestedAt === undefined;
 }
@@ -47,6 +54,10 @@ function isExpired(it: ReadonlyResource, now: number): boolean {
   }
   if (isKind(it, 'login_code'))
     return Date.parse(it.desired.sent_at.at(-1) ?? it.meta.updatedAt) + limits.garbage.loginCodesKeepMs <= now;
+  if (isKind(it, 'invite')) {
+    const end = it.desired.accepted_at ?? it.desired.expires_at;
+    return Date.parse(end) + limits.garbage.invitesKeepMs <= now;
+  }
   if (isKind(it, 'notification')) return Date.parse(it.meta.createdAt) + limits.notifications.keepMs <= now;
   if (!isKind(it, 'operation') || it.observed?.finished_at === undefined) return false;
   return Date.parse(it.observed.finished_at) + limits.garbage.operationsKeepMs <= now;

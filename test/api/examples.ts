@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import type { AnyEndpoint } from '../../api/endpoint.ts';
 import { endpoints } from '../../api/endpoints.ts';
 import { routeName } from '../../api/endpoint.ts';
+import { placeOf } from '../../store/kinds/membership.ts';
 import { password } from '../harness/api.ts';
 import type { Stage } from '../harness/stage.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
@@ -43,6 +45,10 @@ const places = {
   current: (it: Stage) => it.deployments.current,
   queued: (it: Stage) => it.deployments.queued,
   key: (it: Stage) => it.actor.keyId,
+  invite: (it: Stage) => it.invite,
+  ownInvite: (it: Stage) => ownInvites.get(it) ?? '',
+  /** Whoever may take nobody's role away may still leave. */
+  leaver: (it: Stage) => (isPlainMember(it) ? it.actor.id : it.viewer.memberId),
 };
 
 const bystanders = new WeakMap<Stage, string>();
@@ -57,6 +63,38 @@ async function addBystander(stage: Stage): Promise<void> {
 }
 
 const bystander = (stage: Stage): string => `/users/${bystanders.get(stage)}`;
+
+function isPlainMember({ world, tenant, project, actor }: Stage): boolean {
+  const [member] = world.mirror.tenant(tenant).by('member', 'place', placeOf(project, actor.id));
+  return member !== undefined && member.desired.role !== 'admin';
+}
+
+const ownInvites = new WeakMap<Stage, string>();
+
+/** Somebody invites the actor to a project of theirs. */
+async function inviteActor(stage: Stage): Promise<void> {
+  const { world, tenant, actor, guest } = stage;
+  const unit = openRepository(world.store, tenant, world.clock).begin();
+  const [project, invite] = [randomUUID(), randomUUID()];
+  unit.create('project', project, {
+    name: `project ${project}`,
+    single_server_mode: false,
+    auto_error_tracking_enabled: false,
+    owner_id: guest.id,
+    default_environment_id: randomUUID(),
+  });
+  unit.create('invite', invite, {
+    project_id: project,
+    email: actor.email.toUpperCase(),
+    role: 'viewer',
+    invited_by: guest.id,
+    expires_at: new Date(world.clock.now().getTime() + 3_600_000).toISOString(),
+    state: 'pending',
+  });
+  await commit(unit);
+  await world.settled();
+  ownInvites.set(stage, invite);
+}
 
 const noLogs = ({ world }: Stage): void => {
   world.agents.answer = () => ({ lines: [], truncated: false });
@@ -141,6 +179,34 @@ export const examples: Readonly<Record<string, Example>> = {
     body: ({ server }) => ({ description: 'changed', default_server_id: server }),
   },
   'DELETE /projects/:id': { path: at('/projects/:project') },
+
+  'GET /projects/:id/members': { path: at('/projects/:project/members'), item: ({ viewer }) => viewer.memberId },
+  'POST /projects/:id/members': {
+    path: at('/projects/:project/members'),
+    body: ({ guest }) => ({ user_id: guest.id, role: 'viewer' }),
+  },
+  'PUT /projects/:id/members/:memberId': {
+    path: ({ project, viewer }) => `/projects/${project}/members/${viewer.memberId}`,
+    body: () => ({ role: 'member' }),
+  },
+  'DELETE /projects/:id/members/:memberId': { path: at('/projects/:project/members/:leaver') },
+  'POST /projects/:id/transfer': {
+    path: at('/projects/:project/transfer'),
+    body: ({ viewer }) => ({ new_owner_id: viewer.id }),
+  },
+  'GET /projects/:id/invites': { path: at('/projects/:project/invites'), item: ({ invite }) => invite },
+  'POST /projects/:id/invites': {
+    path: at('/projects/:project/invites'),
+    body: ({ project }) => ({ email: `new-${project}@example.test`, role: 'viewer' }),
+  },
+  'DELETE /projects/:id/invites/:inviteId': { path: at('/projects/:project/invites/:invite') },
+  'GET /invites/:token': { path: at('/invites/:ownInvite'), before: inviteActor },
+  'POST /invites/:token/accept': { path: at('/invites/:ownInvite/accept'), before: inviteActor },
+  'GET /me/invites': {
+    path: at('/me/invites'),
+    before: inviteActor,
+    item: (stage) => ownInvites.get(stage) ?? '',
+  },
 
   'GET /projects/:projectId/environments': {
     path: at('/projects/:project/environments'),

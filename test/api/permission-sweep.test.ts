@@ -52,6 +52,8 @@ function versions({ tenant, project, server, emptyServer, actor }: Stage): unkno
     view.get('user', actor.id),
     view.get('session', actor.session),
     view.get('service_key', actor.keyId),
+    ...view.by('member', 'project', project),
+    ...view.by('invite', 'project', project),
     ...view.by('environment', 'project', project),
     ...view.by('application', 'project', project),
     ...view.by('deployment', 'project', project),

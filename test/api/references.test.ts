@@ -37,6 +37,8 @@ const kindOf: Readonly<Record<string, { kind: KindName; of: (stage: Stage) => st
   server_id: { kind: 'server', of: ({ server }) => server },
   serverId: { kind: 'server', of: ({ server }) => server },
   default_server_id: { kind: 'server', of: ({ server }) => server },
+  user_id: { kind: 'user', of: ({ guest }) => guest.id },
+  new_owner_id: { kind: 'user', of: ({ viewer }) => viewer.id },
 };
 /** Fields of kinds that are not served: a registry is refused, the id of an SSH key is kept and shown, nothing more. */
 const unserved: ReadonlySet<string> = new Set(['registry_id', 'ssh_key_id', 'sshKeyId']);
@@ -113,10 +115,11 @@ describe.each(references)('%s: %s', (name, field, endpoint) => {
 
   it('is of the sender’s own projects', async () => {
     const target = targetOf(field);
-    if (target.kind === 'server') return; // those of the tenant are everybody's to use
+    // those of the tenant are everybody's to use
+    if (field !== 'new_owner_id' && ['server', 'user'].includes(target.kind)) return;
     const stage = await setStage(world, 'owner');
     const foreign = await setStage(world, 'owner');
     const answer = await send(stage, target.of(foreign));
-    expect([403, 404]).toContain(answer.status);
+    expect(field === 'new_owner_id' ? [409] : [403, 404]).toContain(answer.status);
   });
 });

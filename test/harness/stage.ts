@@ -39,6 +39,12 @@ export interface Stage {
   /** The one that serves, the one before it, and one under way. */
   deployments: { current: string; earlier: string; queued: string };
   owner: Actor;
+  /** A viewer of the project. */
+  viewer: Actor & { memberId: string };
+  /** Has no part in the project. */
+  guest: Actor;
+  /** To the project, and pending. */
+  invite: string;
   /** Who asks. */
   actor: Actor;
 }
@@ -192,6 +198,7 @@ export async function setStage(
       cancel_requested: false,
     });
   await commit(unit);
+  const people = await addPeople(world, tenant, project, owner.id);
   const stage: Stage = {
     world,
     tenant,
@@ -204,10 +211,34 @@ export async function setStage(
     applicationName,
     deployments: { current, earlier, queued },
     owner,
+    ...people,
     actor,
   };
   await observeStage(stage);
   return stage;
+}
+
+async function addPeople(
+  world: ApiWorld,
+  tenant: string,
+  project: string,
+  owner: string,
+): Promise<Pick<Stage, 'viewer' | 'guest' | 'invite'>> {
+  const unit = openRepository(world.store, tenant, world.clock).begin();
+  const viewer = { ...(await addActor(world, unit, tenant)), memberId: randomUUID() };
+  const guest = await addActor(world, unit, tenant);
+  const invite = randomUUID();
+  unit.create('member', viewer.memberId, { project_id: project, user_id: viewer.id, role: 'viewer' });
+  unit.create('invite', invite, {
+    project_id: project,
+    email: `invited-${invite}@example.test`,
+    role: 'member',
+    invited_by: owner,
+    expires_at: new Date(world.clock.now().getTime() + 3_600_000).toISOString(),
+    state: 'pending',
+  });
+  await commit(unit);
+  return { viewer, guest, invite };
 }
 
 async function observeStage({ world, tenant, application, deployments, server }: Stage): Promise<void> {

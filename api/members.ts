@@ -1,0 +1,70 @@
+import { placeOf } from '../store/kinds/membership.ts';
+import type { MemberRole } from '../store/kinds/membership.ts';
+import type { TenantView } from '../store/mirror.ts';
+import type { Unit } from '../store/repo.ts';
+import type { ReadonlyResource } from '../store/resource.ts';
+import { conflicting, forbidden, notFound } from './api-error.ts';
+import { caps, requireRoom } from './caps.ts';
+import type { Column } from './permissions.ts';
+
+export type Member = ReadonlyResource<'member'>;
+type Project = ReadonlyResource<'project'>;
+type User = ReadonlyResource<'user'>;
+
+/** Everybody with a place in the project: its owner, then its members in the order in which they came. */
+export function membersOf(project: Project, view: TenantView): readonly Member[] {
+  return [ownerOf(project), ...view.by('member', 'project', project.meta.id)];
+}
+
+/** The place of somebody in a project, by its own id or the user's. */
+export function memberOf(project: Project, id: string, view: TenantView): Member | undefined {
+  if (id === project.desired.owner_id) return ownerOf(project);
+  return view.by('member', 'place', placeOf(project.meta.id, id))[0] ?? view.get('member', id);
+}
+
+export function isOwner(project: Project, { desired }: Member): boolean {
+  return project.desired.owner_id === desired.user_id;
+}
+
+/** The owner is named by the project and has no record of a member; this is what it would look like. */
+function ownerOf({ meta, desired }: Project): Member {
+  const { generation: _, finalizers: __, owners: ___, labels: ____, ...shared } = meta;
+  return {
+    meta: { ...shared, kind: 'member', id: desired.owner_id, generation: 1, finalizers: [], owners: [], labels: {} },
+    desired: { project_id: meta.id, user_id: desired.owner_id, role: 'admin' },
+  };
+}
+
+/**
+ * Nobody grants, changes or takes a role at or above their own; admins of the tenant and the owner stand above the
+ * admins of a project. @throws ApiError FORBIDDEN
+ */
+export function requireAbove(column: Column, role: MemberRole): void {
+  const above = ['superadmin', 'admin', 'owner'].includes(column) || (column === 'project_admin' && role !== 'admin');
+  if (!above) throw forbidden(`Nobody gives or takes a role at or above their own: ${role}`);
+}
+
+/** @throws ApiError CONFLICT */
+export function requireSeat(project: Project, view: TenantView): void {
+  requireRoom(view.by('member', 'project', project.meta.id).length, caps.membersPerProject, {
+    where: 'The project',
+    what: 'members',
+    remedy: 'remove one who is not needed',
+  });
+}
+
+/** A user who can be given a role. @throws ApiError NOT_FOUND, CONFLICT for one who is disabled. */
+export function activeUser(id: string, field: string, view: TenantView): User {
+  const user = view.get('user', id);
+  if (user === undefined) throw notFound('User', field);
+  if (!user.desired.disabled) return user;
+  const message = `User is disabled: ${id}`;
+  throw conflicting(message, [{ field, reason: 'disabled', message }]);
+}
+
+/** Guards that the role of a user in a project is at the commit what it was when it was judged. */
+export function guardRole(unit: Unit, user: User, project: Project, view: TenantView): void {
+  unit.require(user);
+  unit.require(project);
+  for (const member of view.by('member', 'place', placeOf(project.meta.id, user.meta.id))) unit.require(member);
+}

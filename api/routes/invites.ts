@@ -1,0 +1,193 @@
+import { conflicting, forbidden, notFound } from '../api-error.ts';
+import { requireAccount } from '../authorize.ts';
+import { caps, requireRoom } from '../caps.ts';
+import type { RequestContext } from '../context.ts';
+import { defineEndpoint, defineList } from '../endpoint.ts';
+import { invitedBy, inviteLifeMs, isFor, isOpen, openInvitesTo, pendingInvite } from '../invites.ts';
+import type { Invite as Stored } from '../invites.ts';
+import { serialise } from '../kept.ts';
+import { guardRole, memberOf, requireAbove, requireSeat } from '../members.ts';
+import { PageQuery, pageOf } from '../paging.ts';
+import { referred } from '../references.ts';
+import { Invite, InviteCreate, toInvite } from '../resources/invite.ts';
+import { tellUser } from '../tell-user.ts';
+
+export const listInvites = defineList({
+  path: '/projects/:id/invites',
+  summary: 'Invites to a project that wait to be accepted',
+  on: ['project', 'id'],
+  query: PageQuery,
+  item: Invite,
+  handle: async (ctx, { it, query }) => pageOfInvites(ctx, openInvitesOf(it.meta.id, ctx), query),
+});
+
+export const listMyInvites = defineList({
+  path: '/me/invites',
+  summary: 'Invites to one’s address that wait to be accepted',
+  query: PageQuery,
+  item: Invite,
+  ownOnly: true,
+  handle: async (ctx, { query }) => {
+    requireAccount(ctx.principal);
+    const own = openInvitesTo(ctx.principal.user.desired.email, ctx.view, ctx.clock.now());
+    return pageOfInvites(
+      ctx,
+      own.filter(({ desired }) => desired.project_id !== undefined),
+      query,
+    );
+  },
+});
+
+function pageOfInvites(ctx: RequestContext, candidates: readonly Stored[], query: PageQuery) {
+  const listing = {
+    texts: ({ desired }: Stored) => [desired.email],
+    status: ({ desired }: Stored) => desired.state,
+    sorts: { email: ({ desired }: Stored) => desired.email },
+  };
+  const { items, meta } = pageOf(candidates, query, listing, ctx.view);
+  return { items: items.map((it) => serialise(toInvite(it, ctx.view))), meta };
+}
+
+function openInvitesOf(projectId: string, { view, clock }: RequestContext): readonly Stored[] {
+  return view.by('invite', 'project', projectId).filter((it) => isOpen(it, view, clock.now()));
+}
+
+export const createInvite = defineEndpoint({
+  method: 'POST',
+  path: '/projects/:id/invites',
+  summary: 'Invite the owner of an address to a project, by mail; good for 7 days',
+  on: ['project', 'id'],
+  heavy: true,
+  body: InviteCreate,
+  response: Invite,
+  status: 201,
+  handle: async (ctx, { it, body }) => {
+    const { view, principal, clock } = ctx;
+    const { email, role } = body;
+    requireAbove(ctx.access.column, role);
+    const userId = await ctx.repo.idByName('user', 'all', email);
+    const user = userId === undefined ? undefined : view.get('user', userId);
+    if (user !== undefined && memberOf(it, user.meta.id, view) !== undefined)
+      throw taken(`Whoever has this address has a role in the project already: ${email}`);
+    const former = pendingInvite(it.meta.id, email, view);
+    if (former !== undefined && isOpen(former, view, clock.now()))
+      throw taken(`An invite to this address is pending: ${email}`);
+    requireRoomForInvite(it.meta.id, ctx);
+    const unit = ctx.repo.begin();
+    guardRole(unit, principal.user, it, view);
+    if (former !== undefined) unit.requestDelete(former);
+    const made = unit.create('invite', ctx.random.id(), {
+      project_id: it.meta.id,
+      email,
+      role,
+      invited_by: principal.user.meta.id,
+      expires_at: new Date(clock.now().getTime() + inviteLifeMs).toISOString(),
+      state: 'pending',
+    });
+    if (user !== undefined)
+      tellUser(unit, ctx.random, user.meta.id, it, {
+        type: 'invited',
+        title: `You are invited to the project ${it.desired.name}`,
+        message: `${principal.user.desired.email} invites you with the role ${role}`,
+      });
+    return ctx.commit(unit, () => toInvite(made, view));
+  },
+});
+
+function taken(message: string) {
+  return conflicting(message, [{ field: 'email', reason: 'taken', message }]);
+}
+
+/** @throws ApiError CONFLICT */
+function requireRoomForInvite(projectId: string, ctx: RequestContext): void {
+  const where = 'The project';
+  requireRoom(openInvitesOf(projectId, ctx).length, caps.openInvitesPerProject, {
+    where,
+    what: 'pending invites',
+    remedy: 'cancel one that is not needed',
+  });
+  requireRoom(ctx.view.by('invite', 'project', projectId).length, caps.invitesPerProject, {
+    where,
+    what: 'invites of late',
+    remedy: 'try again when old ones are forgotten, some days after their end',
+  });
+}
+
+export const cancelInvite = defineEndpoint({
+  method: 'DELETE',
+  path: '/projects/:id/invites/:inviteId',
+  summary: 'Cancel an invite',
+  on: ['invite', 'inviteId'],
+  handle: async (ctx, { it }) => {
+    if (it.desired.state === 'accepted') throw used();
+    const project = it.desired.project_id === undefined ? undefined : ctx.view.get('project', it.desired.project_id);
+    if (project === undefined || !isOpen(it, ctx.view, ctx.clock.now())) throw notFound('Invite');
+    const unit = ctx.repo.begin();
+    guardRole(unit, ctx.principal.user, project, ctx.view);
+    unit.requestDelete(it);
+    return ctx.commit(unit, () => undefined);
+  },
+});
+
+export const getInvite = defineEndpoint({
+  method: 'GET',
+  path: '/invites/:token',
+  summary: 'An invite to one’s address, by the token that was mailed or by its id',
+  response: Invite,
+  handle: async (ctx) => {
+    requireAccount(ctx.principal);
+    const it = named(ctx);
+    if (!isFor(it, ctx.principal.user)) throw notFound('Invite');
+    return toInvite(it, ctx.view);
+  },
+});
+
+export const acceptInvite = defineEndpoint({
+  method: 'POST',
+  path: '/invites/:token/accept',
+  summary: 'Accept an invite to one’s address: it gives the role that it names',
+  response: Invite,
+  handle: async (ctx) => {
+    const { view, principal, clock } = ctx;
+    requireAccount(principal);
+    const it = named(ctx);
+    const { user } = principal;
+    if (!isFor(it, user)) throw forbidden('The invite is for another address than that of the account');
+    const { project_id, role, state } = it.desired;
+    if (state === 'accepted') throw used();
+    if (project_id === undefined || role === 'user') throw conflicting('The invite is to an account, which is there');
+    const project = referred(view, 'project', project_id, 'token');
+    if (memberOf(project, user.meta.id, view) !== undefined)
+      throw conflicting('The user has a role in the project already');
+    requireSeat(project, view);
+    const inviter = view.get('user', it.desired.invited_by);
+    const unit = ctx.repo.begin();
+    unit.require(user);
+    // who has lost the rights to invite meanwhile invites nobody
+    if (inviter !== undefined) guardRole(unit, inviter, project, view);
+    const accepted = unit.change(it, (draft) => {
+      draft.state = 'accepted';
+      draft.accepted_by = user.meta.id;
+      draft.accepted_at = clock.now().toISOString();
+    });
+    unit.create('member', ctx.random.id(), { project_id, user_id: user.meta.id, role });
+    if (inviter !== undefined)
+      tellUser(unit, ctx.random, inviter.meta.id, project, {
+        type: 'invite_accepted',
+        title: `An invite to the project ${project.desired.name} was accepted`,
+        message: `${user.desired.email} now has the role ${role}`,
+      });
+    return ctx.commit(unit, () => toInvite(accepted, view));
+  },
+});
+
+/** The invite that the path names. @throws ApiError NOT_FOUND, also for one that is neither open nor used. */
+function named({ params, view, clock }: RequestContext): Stored {
+  const it = invitedBy(params.get('token') ?? '', view);
+  if (it === undefined || (it.desired.state === 'pending' && !isOpen(it, view, clock.now()))) throw notFound('Invite');
+  return it;
+}
+
+function used() {
+  return conflicting('The invite was accepted already');
+}
