@@ -13,6 +13,7 @@ import { garbage } from '../controllers/garbage/garbage.ts';
 import { clusterKey } from '../controllers/gateway/cluster-key.ts';
 import { Gateway } from '../controllers/gateway/gateway.ts';
 import type { Replica } from '../controllers/gateway/replica.ts';
+import { inviteController } from '../controllers/invite/reconcile.ts';
 import { deliverToLog, Mailer } from '../controllers/mail/mailer.ts';
 import { deliverBySmtp } from '../controllers/mail/smtp.ts';
 import type { SmtpServer } from '../controllers/mail/smtp.ts';
@@ -123,8 +124,8 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       log: log.child({ part: 'controllers' }),
       registry,
       replica: replica.id,
-      controllers: controllersOf(options, gateway),
       background: [garbage, compaction, keyRotation(keyring), tenantDeletion],
+      controllers: controllersOf(options, gateway, mailer),
       strict,
     }),
   );
@@ -157,12 +158,9 @@ function repositories(store: Store, clock: Clock): (tenant: string) => Repositor
 }
 
 function controllersOf(
-  {
-    keyring,
-    buildDeadlineMs,
-    rolloutDeadlineMs,
-  }: Pick<ReplicaOptions, 'keyring' | 'buildDeadlineMs' | 'rolloutDeadlineMs'>,
+  { keyring, buildDeadlineMs, rolloutDeadlineMs, publicUrl, random }: ReplicaOptions,
   agents: AgentCalls,
+  mailer: Mailer,
 ): AnyController[] {
   return [
     projectController,
@@ -171,5 +169,6 @@ function controllersOf(
     applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: rolloutDeadlineMs }),
     deploymentController({ queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs, rolloutDeadlineMs }),
     operationController(agents),
+    inviteController({ mailer, publicUrl, bytes: (count) => random.bytes(count) }),
   ];
 }

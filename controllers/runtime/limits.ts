@@ -69,6 +69,8 @@ export const limits = {
     loginCodesKeepMs: 60 * minute,
     /** After its expiry a service key is still listed, so that its owner sees what stopped working. */
     expiredKeysKeepMs: 7 * 24 * 60 * minute,
+    /** After its end an invite still tells whoever comes late what became of it. */
+    invitesKeepMs: 7 * 24 * 60 * minute,
     /** Between two searches for orphaned keys. */
     orphanSweepMs: 60 * minute,
     /** A key must have been an orphan for so long. */
@@ -84,6 +86,16 @@ export const limits = {
     bytes: 800 * 1024,
     /** Copies removed by one transaction. */
     removals: 8,
+  },
+  invites: {
+    /** Of one invite in one term; a mail that cannot be handed over by then needs a look by somebody. */
+    attempts: 12,
+    firstPauseMs: 10 * second,
+    maxPauseMs: 60 * minute,
+    /** Tokens that are to be mailed. One that is forgotten is replaced by a new one. */
+    tokens: 1000,
+    /** Tokens of one invite that are good: a mail may have arrived although it seemed lost. */
+    goodTokens: 3,
   },
   compaction: {
     everyMs: 5 * minute,

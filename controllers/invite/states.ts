@@ -1,0 +1,38 @@
+import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
+
+/** What became of the mail of an invite. */
+export type Delivery = 'Sending' | 'NotSent' | 'Sent' | 'Refused' | 'GivenUp';
+
+const messages: Readonly<Record<Delivery, string>> = {
+  Sending: 'The mail is being sent',
+  NotSent: 'The mail could not be handed over; it is tried again',
+  Sent: 'The mail was handed over',
+  Refused: 'The mail server refused the mail: cancel the invite, and invite anew with an address that takes mail',
+  GivenUp:
+    'The mail could not be handed over in many attempts: check the mail server, cancel the invite and invite anew',
+};
+
+/** What was said of the mail last. */
+export function deliveryOf({ observed }: ReadonlyResource<'invite'>): Delivery | undefined {
+  const said = observed?.conditions.find((one) => one.type === 'Delivered');
+  return said !== undefined && Object.hasOwn(messages, said.reason) ? (said.reason as Delivery) : undefined; // a key of the messages
+}
+
+/** Nothing more is done about the mail. */
+export function isOver(delivery: Delivery | undefined): boolean {
+  return delivery === 'Sent' || delivery === 'Refused' || delivery === 'GivenUp';
+}
+
+export function conditionsOf(delivery: Delivery | undefined): ConditionInput[] {
+  if (delivery === undefined)
+    return [{ type: 'Ready', status: 'false', reason: 'Over', message: 'Nobody waits for the mail any more' }];
+  const said = {
+    status: delivery === 'Sent' ? 'true' : 'false',
+    reason: delivery,
+    message: messages[delivery],
+  } as const;
+  return [
+    { type: 'Ready', ...said },
+    { type: 'Delivered', ...said },
+  ];
+}
