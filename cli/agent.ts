@@ -1,4 +1,4 @@
-import { mkdir, statfs } from 'node:fs/promises';
+import { statfs } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -16,6 +16,7 @@ import { httpProber } from '../agent/probe.ts';
 import type { PortPublisher } from '../agent/publication.ts';
 import { defaultContainerLimits, dockerRuntime } from '../agent/runtime/docker/docker-runtime.ts';
 import { MockEngine } from '../agent/runtime/mock/mock-engine.ts';
+import { stockImages } from '../agent/runtime/mock/mock-images.ts';
 import { mockProber, mockRuntime } from '../agent/runtime/mock/mock-runtime.ts';
 import type { ContainerRuntime } from '../agent/runtime/runtime.ts';
 import { runBuild } from '../agent/tasks/build.ts';
@@ -23,6 +24,7 @@ import { git } from '../agent/tasks/git.ts';
 import { headReader } from '../agent/tasks/read-head.ts';
 import { openWorkFolder } from '../agent/tasks/work-folder.ts';
 import { AgentConfig } from './agent-config.ts';
+import { ensureDataDir } from './data-dir.ts';
 import { parseConfig } from './parse-config.ts';
 import { stopped } from './stop-signal.ts';
 
@@ -49,7 +51,7 @@ export function localRuntime(socketPath: string): ContainerRuntime & Disposable 
 
 /** @throws Error if there is neither an identity nor a join token, or the data directory is used by another agent. */
 export async function startLocalAgent(config: AgentConfig, log: Logger): Promise<Agent> {
-  await mkdir(config.data, { recursive: true, mode: 0o700 });
+  await ensureDataDir(config.data);
   await using starting = new AsyncDisposableStack();
   starting.use(await holdExclusively(config.data));
   const { serverId } = await openIdentity(config.data, config.token);
@@ -95,6 +97,7 @@ function engineOf(
       prober: httpProber(systemClock),
     };
   const engine = new MockEngine(systemClock);
+  stockImages(engine);
   return { runtime: mockRuntime(engine), ports: new MockPorts().publisher(), prober: mockProber(engine) };
 }
 

@@ -1,3 +1,4 @@
+import { json } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
 import { z } from 'zod';
 
@@ -60,13 +61,16 @@ export class Refused extends Error {
   }
 }
 
+/** A stream that was open and ended in disorder; it can be opened again. */
+export class StreamCut extends Error {}
+
 export interface Client {
   readonly connection: Connection;
-  request(method: string, path: string, body?: unknown): Promise<unknown>;
-  object(method: string, path: string, body?: unknown): Promise<ApiObject>;
+  request(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<unknown>;
+  object(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiObject>;
   /** All pages. */
   list(path: string, query?: Record<string, string>): Promise<ApiObject[]>;
-  /** JSON frames of a stream until it ends or the signal aborts. @throws Error with the reason when it is refused. */
+  /** JSON frames of a stream until it ends or the signal aborts. @throws Refused, or StreamCut once it was open. */
   stream(path: string, query: Record<string, string>, signal: AbortSignal): AsyncIterable<Record<string, unknown>>;
 }
 
@@ -78,46 +82,40 @@ export function createClient(connection: Connection): Client {
     throw new Error(`The server must be an address such as http://127.0.0.1:7070: got ${connection.server}`);
   const base = `${connection.server.replace(/\/$/, '')}/${connection.tenant}`;
 
-  async function call(method: string, path: string, body?: unknown): Promise<z.infer<typeof Envelope> | undefined> {
+  async function call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<z.infer<typeof Envelope> | undefined> {
     const response = await fetch(`${base}${path}`, {
       method,
       headers: {
         ...credential(connection.token),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(timeoutMs),
     }).catch((error: unknown) => {
-      throw new Error(`Cannot reach ${connection.server}: ${reasonOf(error)}. Does the control plane run there?`, {
-        cause: error,
-      });
+      throw unreachable(connection, error);
     });
     if (response.status === 204) return undefined;
-    const envelope = Envelope.safeParse(await response.json().catch(() => undefined));
-    if (!envelope.success)
-      throw new Error(`${connection.server} answered ${response.status}, but not as a Setpoint control plane does`);
-    if (envelope.data.success) return envelope.data;
-    const { code, message, details } = envelope.data.error;
-    const fields = (details ?? [])
-      .filter((it) => !message.includes(it.message))
-      .map((it) => `\n  ${it.field ?? ''}: ${it.message}`)
-      .join('');
-    const advice =
-      response.status === 401 && path !== '/api/v1/auth/login'
-        ? `: run \`setpoint login --server ${connection.server} --tenant ${connection.tenant} --email ADDRESS\``
-        : '';
-    throw new Refused(response.status, code, `${message}${fields}${advice}`);
+    const answer: unknown = await response.json().catch(() => undefined);
+    const envelope = Envelope.safeParse(answer);
+    if (envelope.success && envelope.data.success) return envelope.data;
+    throw refusal(connection, response.status, answer, path === '/api/v1/auth/login');
   }
 
-  const request = async (method: string, path: string, body?: unknown): Promise<unknown> => {
-    const envelope = await call(method, path, body);
+  const request: Client['request'] = async (method, path, body, headers) => {
+    const envelope = await call(method, path, body, headers);
     return envelope?.success === true ? envelope.data : undefined;
   };
 
   return {
     connection,
     request,
-    object: async (method, path, body) => ApiObject.parse(await request(method, path, body)),
+    object: async (method, path, body, headers) => ApiObject.parse(await request(method, path, body, headers)),
     async list(path, query = {}) {
       const all: ApiObject[] = [];
       let cursor: string | undefined;
@@ -130,9 +128,27 @@ export function createClient(connection: Connection): Client {
       } while (cursor !== undefined);
       return all;
     },
-    stream: (path, query, signal) =>
-      readFrames(`${base.replace(/^http/, 'ws')}${path}`, connection.token, query, signal),
+    stream: (path, query, signal) => readFrames(connection, `${base.replace(/^http/, 'ws')}${path}`, query, signal),
   };
+}
+
+/** What an answer that is no success says, with what to do about it. */
+function refusal({ server, tenant }: Connection, status: number, answer: unknown, isLogin = false): Error {
+  const envelope = Envelope.safeParse(answer);
+  if (!envelope.success || envelope.data.success)
+    return new Error(`${server} answered ${status}, but not as a Setpoint control plane does`);
+  const { code, message, details } = envelope.data.error;
+  const fields = (details ?? [])
+    .filter((it) => !message.includes(it.message))
+    .map((it) => `\n  ${it.field ?? ''}: ${it.message}`)
+    .join('');
+  const advice =
+    status === 401 && !isLogin ? `: run \`setpoint login --server ${server} --tenant ${tenant} --email ADDRESS\`` : '';
+  return new Refused(status, code, `${message}${fields}${advice}`);
+}
+
+function unreachable({ server }: Connection, error: unknown): Error {
+  return new Error(`Cannot reach ${server}: ${reasonOf(error)}. Does the control plane run there?`, { cause: error });
 }
 
 function credential(token: string | undefined): Record<string, string> {
@@ -149,35 +165,46 @@ function reasonOf(error: unknown): string {
 const waiting = 1000;
 
 async function* readFrames(
+  connection: Connection,
   address: string,
-  token: string | undefined,
   query: Record<string, string>,
   signal: AbortSignal,
 ): AsyncGenerator<Record<string, unknown>> {
   const search = new URLSearchParams(query);
   const socket = new WebSocket(`${address}?${search.toString()}`, {
-    headers: credential(token),
+    headers: credential(connection.token),
     handshakeTimeout: 10_000,
     perMessageDeflate: false,
   });
   const frames: Record<string, unknown>[] = [];
+  let isOpen = false;
   let ended: Error | 'orderly' | undefined;
   let wake = Promise.withResolvers<void>();
   const end = (how: Error | 'orderly'): void => {
     ended ??= how;
     wake.resolve();
   };
+  socket.on('open', () => void (isOpen = true));
   socket.on('message', (data: Buffer) => {
     frames.push(z.record(z.string(), z.unknown()).parse(JSON.parse(data.toString())));
     if (frames.length >= waiting) socket.pause();
     wake.resolve();
   });
   socket.on('unexpected-response', (request, response) => {
-    end(new Error(`The stream was refused with ${response.statusCode ?? 0}`));
-    request.destroy();
+    json(response)
+      .catch(() => undefined)
+      .then((answer) => end(refusal(connection, response.statusCode ?? 0, answer)), end)
+      .finally(() => request.destroy());
   });
-  socket.on('close', (code) => end(code === 1000 ? 'orderly' : new Error(`The stream was closed with ${code}`)));
-  socket.on('error', (error) => end(new Error(`The stream failed: ${error.message}`, { cause: error })));
+  socket.on('close', (code, reason) => {
+    const why = reason.length === 0 ? String(code) : `${reason.toString()} (${code})`;
+    end(code === 1000 ? 'orderly' : new StreamCut(`The stream was closed: ${why}`));
+  });
+  socket.on('error', (error) =>
+    end(
+      isOpen ? new StreamCut(`The stream failed: ${error.message}`, { cause: error }) : unreachable(connection, error),
+    ),
+  );
   const abort = (): void => end('orderly');
   signal.addEventListener('abort', abort, { once: true });
   try {

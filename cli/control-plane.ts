@@ -1,6 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
@@ -15,6 +14,7 @@ import { openStore } from '../store/open.ts';
 import { openKeyring } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import { writeAdminFile } from './admin-file.ts';
+import { ensureDataDir } from './data-dir.ts';
 import { readEtcdAccess } from './etcd-access.ts';
 import { startReplica } from './replica.ts';
 import type { ServerConfig } from './server-config.ts';
@@ -35,7 +35,7 @@ export interface ControlPlane extends AsyncDisposable {
  */
 export async function startControlPlane(config: ServerConfig, log: Logger): Promise<ControlPlane> {
   await using starting = new AsyncDisposableStack();
-  await mkdir(config.data, { recursive: true, mode: 0o700 });
+  await ensureDataDir(config.data);
   const clock = systemClock;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { pino } from 'pino';
@@ -14,6 +14,7 @@ import type { ApiObject, Client, Connection } from './client.ts';
 import { createClient } from './client.ts';
 import { startControlPlane } from './control-plane.ts';
 import { loadConnection, saveCredentials } from './credentials.ts';
+import { ensureDataDir } from './data-dir.ts';
 import { findObject } from './objects.ts';
 import { parseConfig } from './parse-config.ts';
 import { ServerConfig } from './server-config.ts';
@@ -24,6 +25,7 @@ const DevConfig = z.object({
   listen: z.string().default('127.0.0.1:7070'),
   data: z.string().default('data'),
   logLevel: z.string().default('warn'),
+  examplePort: z.coerce.number().int().min(1).max(65_535).optional(),
 });
 
 const Account = z.object({ email: z.string(), password: z.string() });
@@ -39,7 +41,7 @@ const names = { project: 'demo', server: 'local', application: 'hello' } as cons
 export async function runDev(options: unknown, signal: AbortSignal): Promise<void> {
   const dev = parseConfig(DevConfig, options);
   const data = resolve(dev.data);
-  await mkdir(data, { recursive: true, mode: 0o700 });
+  await ensureDataDir(data);
   const log = pino({ level: dev.logLevel }, pino.destination({ dest: join(data, 'dev.log'), sync: true }));
   const config = parseConfig(ServerConfig, { listen: dev.listen, data: join(data, 'server'), logLevel: dev.logLevel });
 
@@ -60,7 +62,7 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   say(`Agent: server "${names.server}" (${agent.serverId}) on the Docker engine of this machine`);
 
   await ensureProject(client);
-  await deployExample(client, data, server, signal).catch((error: unknown) => {
+  await deployExample(client, { data, server, port: dev.examplePort }, signal).catch((error: unknown) => {
     signal.throwIfAborted();
     say(`\nThe example is not deployed: ${error instanceof Error ? error.message : String(error)}`);
     say(
@@ -123,7 +125,11 @@ async function ensureProject(client: Client): Promise<void> {
     await client.object('POST', '/api/v1/projects', { name: names.project });
 }
 
-async function deployExample(client: Client, data: string, server: ApiObject, signal: AbortSignal): Promise<void> {
+async function deployExample(
+  client: Client,
+  { data, server, port }: { data: string; server: ApiObject; port: number | undefined },
+  signal: AbortSignal,
+): Promise<void> {
   const repository = join(data, 'examples', 'hello');
   {
     using runtime = localRuntime('/var/run/docker.sock');
@@ -136,11 +142,16 @@ async function deployExample(client: Client, data: string, server: ApiObject, si
   say(`Example: ${repository}, a git repository to change and deploy from`);
   for (const declared of parseApplications(await readFile(manifest, 'utf8'))) {
     declared.spec.repository_url = pathToFileURL(repository).href;
+    if (port !== undefined) {
+      declared.spec.exposed_port = port;
+      declared.spec.env = { ...declared.spec.env, PORT: String(port) };
+    }
     await applyApplication(client, declared, {}, signal);
   }
   const app = await findObject(client, 'applications', names.application, names.project);
   const address = `http://127.0.0.1:${String(app['exposed_port'])}/`;
-  const current = await client.object('GET', `/api/v1/applications/${app.id}?wait=60`);
+  // changes nothing, and is answered once nothing is left to do
+  const current = await client.object('PUT', `/api/v1/applications/${app.id}?wait=60`, {});
   say(`\nApplication "${names.application}" is ${current.status ?? 'unknown'} on server "${String(server.name)}"`);
   const answer = await fetch(address, { signal: AbortSignal.timeout(5_000) }).then(
     (response) => response.text(),

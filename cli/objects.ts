@@ -2,11 +2,11 @@ import type { ApiObject, Client } from './client.ts';
 
 /** Kinds that the verbs know, by their names in the plural, the singular and short. */
 const kinds = {
-  projects: { names: ['project', 'proj'], path: '/api/v1/projects', watch: 'project' },
-  environments: { names: ['environment', 'env'], path: undefined, watch: 'environment' },
-  servers: { names: ['server'], path: '/api/v1/servers', watch: 'server' },
-  applications: { names: ['application', 'app', 'apps'], path: '/api/v1/applications', watch: 'application' },
-  deployments: { names: ['deployment', 'deploy'], path: undefined, watch: 'deployment' },
+  projects: { names: ['project', 'proj'], path: '/api/v1/projects', parent: undefined },
+  environments: { names: ['environment', 'env'], path: undefined, parent: 'projects' },
+  servers: { names: ['server'], path: '/api/v1/servers', parent: undefined },
+  applications: { names: ['application', 'app', 'apps'], path: '/api/v1/applications', parent: 'projects' },
+  deployments: { names: ['deployment', 'deploy'], path: undefined, parent: 'applications' },
 } as const;
 
 export type CliKind = keyof typeof kinds;
@@ -19,8 +19,9 @@ export function kindOf(word: string): CliKind {
   throw new Error(`Unknown kind ${word}: one of ${Object.keys(kinds).join(', ')}`);
 }
 
-export function watchName(kind: CliKind): string {
-  return kinds[kind].watch;
+/** The word of one object; the interface's streams know the kind by it. */
+export function singular(kind: CliKind): string {
+  return kinds[kind].names[0];
 }
 
 /** Every object of a kind that the caller may see, within a project where one is named. */
@@ -39,8 +40,23 @@ export async function listObjects(client: Client, kind: CliKind, project?: strin
   return pages.flat();
 }
 
+/** Name of the object that one belongs to: the project of an environment, the application of a deployment. */
+export type ParentName = (it: ApiObject) => string;
+
+/** Looks up the names of the parents of a kind's objects, once; a parent made since goes by its id. */
+export async function parentNames(client: Client, kind: CliKind): Promise<ParentName> {
+  const { parent } = kinds[kind];
+  if (parent === undefined) return () => '';
+  const parents = await listObjects(client, parent);
+  const names = new Map(parents.map((it) => [it.id, it.name]));
+  return (it) => {
+    const id = String(it[parent === 'projects' ? 'project_id' : 'application_id']);
+    return names.get(id) ?? id;
+  };
+}
+
 /**
- * The one object of that id or name.
+ * The one object of that id or name. A deployment goes by `APPLICATION/NUMBER`; the newest one by `APPLICATION` alone.
  *
  * @throws Error if there is none, or if several bear the name.
  */
@@ -50,15 +66,32 @@ export async function findObject(
   nameOrId: string,
   project?: string,
 ): Promise<ApiObject> {
+  if (kind === 'deployments') return findDeployment(client, nameOrId, project);
   const all = await listObjects(client, kind, project);
   const found = all.filter((it) => it.id === nameOrId || it.name === nameOrId);
   const [first, second] = found;
-  if (first === undefined) throw new Error(`No ${kind.slice(0, -1)} is called ${nameOrId}`);
+  if (first === undefined) throw new Error(`No ${singular(kind)} is called ${nameOrId}${known(all)}`);
   if (second !== undefined)
     throw new Error(
       `Several ${kind} are called ${nameOrId}: name the project, or one of ${found.map((it) => it.id).join(', ')}`,
     );
   return first;
+}
+
+async function findDeployment(client: Client, nameOrId: string, project?: string): Promise<ApiObject> {
+  if (/^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(nameOrId)) return client.object('GET', `/api/v1/deployments/${nameOrId}`);
+  const [, application = '', number] = /^(.*?)(?:\/(\d+))?$/.exec(nameOrId) ?? [];
+  const app = await findObject(client, 'applications', application, project);
+  const all = await client.list(`/api/v1/applications/${app.id}/deployments`);
+  const found = number === undefined ? all[0] : all.find((it) => String(it['number']) === number);
+  if (found !== undefined) return found;
+  throw new Error(`${application} has no deployment${number === undefined ? '' : ` ${number}`}`);
+}
+
+/** A few names that could have been meant. */
+function known(all: readonly ApiObject[]): string {
+  const names = all.flatMap((it) => it.name ?? []).slice(0, 10);
+  return names.length === 0 ? ': there is none' : `: there is ${names.join(', ')}`;
 }
 
 /** Path of one object. */

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import packageFile from '../package.json' with { type: 'json' };
 import { createClient } from './client.ts';
-import type { Client } from './client.ts';
 import { loadConnection } from './credentials.ts';
 import { stopSignal } from './stop-signal.ts';
+import { verbs } from './verbs.ts';
 
 /** A flag that the environment can set as well: `--log-level` is `SETPOINT_LOG_LEVEL`. */
 function flag(flags: string, text: string): Option {
@@ -65,8 +65,9 @@ program
   .command('dev')
   .description('run control plane and agent on this machine and deploy the example')
   .addOption(flag('--listen <host:port>', 'address of the control plane (127.0.0.1:7070)'))
-  .addOption(flag('--data <dir>', 'where everything is kept'))
-  .addOption(flag('--log-level <level>', 'level of the log on standard error (warn)'))
+  .addOption(flag('--data <dir>', 'where everything is kept (data)'))
+  .addOption(flag('--example-port <port>', 'port of the example application (8080)'))
+  .addOption(flag('--log-level <level>', 'level of dev.log in the data directory (warn)'))
   .action(async (options: unknown) => (await import('./dev.ts')).runDev(options, stopSignal()));
 
 program
@@ -79,37 +80,22 @@ program
     (await import('./verbs/login.ts')).login(options),
   );
 
-verb('get <kind> [name]', 'list projects, environments, servers, applications or deployments')
-  .option('-w, --watch', 'go on and print changes')
-  .addOption(new Option('-o, --output <form>', 'how it is printed').choices(['table', 'json']).default('table'))
-  .action(async (kind: string, name: string | undefined, options: VerbOptions & { watch?: boolean; output?: string }) =>
-    (await import('./verbs/get.ts')).get(await clientFor(options), kind, name, options, stopSignal()),
-  );
-
-verb('describe <kind> <name>', 'tell everything of one object: conditions, events, what it waits for').action(
-  async (kind: string, name: string, options: VerbOptions) =>
-    (await import('./verbs/describe.ts')).describe(await clientFor(options), kind, name, options),
-);
-
-verb('deploy <application>', 'deploy an application and follow it to its end')
-  .option('--no-wait', 'return when the deployment is accepted')
-  .action(async (name: string, options: VerbOptions & { wait?: boolean }) =>
-    (await import('./verbs/deploy.ts')).deploy(await clientFor(options), name, options, stopSignal()),
-  );
-
-verb('logs <application>', 'print the output of an application')
-  .option('-f, --follow', 'go on')
-  .addOption(new Option('--tail <n>', 'lines to begin with').default('200').argParser(lineCount))
-  .action(async (name: string, options: VerbOptions & { follow?: boolean; tail: string }) =>
-    (await import('./verbs/logs.ts')).logs(await clientFor(options), name, options, stopSignal()),
-  );
-
-unscoped('apply', 'create, change and deploy what a file declares')
-  .requiredOption('-f, --file <path>', 'YAML file, - for standard input')
-  .option('--no-wait', 'return when the deployments are accepted')
-  .action(async (options: VerbOptions & { file: string; wait?: boolean }) =>
-    (await import('./verbs/apply.ts')).apply(await clientFor(options), options, stopSignal()),
-  );
+for (const verb of verbs) {
+  const command = program
+    .command(verb.use)
+    .description(verb.text)
+    .addOption(
+      new Option('--server <url>', 'address of the control plane (that of the last login)').env('SETPOINT_URL'),
+    )
+    .addOption(flag('--tenant <name>', 'tenant (that of the last login)'))
+    .addOption(flag('--token <token>', 'token or service key (that of the last login)'));
+  if (verb.inProject) command.addOption(flag('--project <name>', 'only within this project'));
+  for (const option of verb.options) command.addOption(option);
+  command.action(async () => {
+    const options = command.opts<Parameters<typeof loadConnection>[0]>();
+    await verb.run(createClient(await loadConnection(options)), command.args, options, stopSignal());
+  });
+}
 
 const tenant = program.command('tenant').description('tenants of the installation; run beside a running server');
 tenant
@@ -130,38 +116,6 @@ tenant
   .action(async (name: string, options: { data: string; confirm?: string }) =>
     (await import('./verbs/tenant.ts')).deleteTenant(options.data, name, options.confirm),
   );
-
-interface VerbOptions {
-  server?: string;
-  tenant?: string;
-  token?: string;
-  project?: string;
-}
-
-function verb(name: string, text: string): Command {
-  return unscoped(name, text).addOption(flag('--project <name>', 'only within this project'));
-}
-
-/** A verb that is told the project in another way. */
-function unscoped(name: string, text: string): Command {
-  return program
-    .command(name)
-    .description(text)
-    .addOption(
-      new Option('--server <url>', 'address of the control plane (that of the last login)').env('SETPOINT_URL'),
-    )
-    .addOption(flag('--tenant <name>', 'tenant (that of the last login)'))
-    .addOption(flag('--token <token>', 'token or service key (that of the last login)'));
-}
-
-function lineCount(text: string): string {
-  if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError('It must be a number of lines, such as 200.');
-  return text;
-}
-
-async function clientFor(options: VerbOptions): Promise<Client> {
-  return createClient(await loadConnection(options));
-}
 
 try {
   await program.parseAsync();

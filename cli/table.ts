@@ -1,15 +1,29 @@
+/** Lines of one table that come one after another: as wide as the rows that were known at first, or wider from then on. */
+export class Columns {
+  readonly #widths: number[];
+
+  constructor(rows: readonly (readonly string[])[]) {
+    const count = Math.max(0, ...rows.map((row) => row.length));
+    this.#widths = Array.from({ length: count }, (_, at) => Math.max(...rows.map((row) => (row[at] ?? '').length)));
+  }
+
+  line(row: readonly string[]): string {
+    return row
+      .map((cell, at) => {
+        const width = Math.max(this.#widths[at] ?? 0, cell.length);
+        this.#widths[at] = width;
+        return at === row.length - 1 ? cell : cell.padEnd(width);
+      })
+      .join('   ')
+      .trimEnd();
+  }
+}
+
 /** Rows as aligned columns with a head in capitals. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [head.map((it) => it.toUpperCase()), ...rows];
-  const widths = head.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)));
-  return all
-    .map((row) =>
-      row
-        .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
-        .join('   ')
-        .trimEnd(),
-    )
-    .join('\n');
+  const columns = new Columns(all);
+  return all.map((row) => columns.line(row)).join('\n');
 }
 
 /** Time since an instant, in its largest unit: `42s`, `7m`, `3h`, `12d`. */

@@ -1,4 +1,5 @@
-import { parseAllDocuments } from 'yaml';
+import { isNode, LineCounter, parseAllDocuments } from 'yaml';
+import type { Document } from 'yaml';
 import { z } from 'zod';
 
 /** A declared application: names instead of ids, the interface's own field names otherwise. */
@@ -38,18 +39,34 @@ const maxDocuments = 100;
 /**
  * Reads the applications that a YAML text declares, separated by `---`.
  *
- * @throws Error that names the line, or the document and the field, and the rule.
+ * @throws Error that names the line, the field and the rule.
  */
 export function parseApplications(text: string): ApplicationManifest[] {
   if (Buffer.byteLength(text) > maxBytes) throw new Error(`Manifest must be at most ${maxBytes / 1024} KiB`);
-  const documents = parseAllDocuments(text);
+  const lines = new LineCounter();
+  const documents = parseAllDocuments(text, { lineCounter: lines });
   if (documents.length > maxDocuments) throw new Error(`Manifest must hold at most ${maxDocuments} documents`);
-  return documents.map((document, index) => {
+  return documents.map((document) => {
     const [syntax] = document.errors;
     if (syntax !== undefined) throw new Error(syntax.message, { cause: syntax });
     const parsed = ApplicationManifest.safeParse(document.toJS({ maxAliasCount: 100 }));
     if (parsed.success) return parsed.data;
-    const faults = parsed.error.issues.map((it) => `\n  ${it.path.join('.')}: ${it.message}`).join('');
-    throw new Error(`Document ${index + 1} is no application manifest:${faults}`);
+    const faults = parsed.error.issues.map(
+      (it) => `\n  ${placeOf(document, it, lines)}${it.path.join('.')}: ${it.message}`,
+    );
+    throw new Error(`This is no application manifest:${faults.join('')}`);
   });
+}
+
+/** Where the value lies that an issue is about, or the nearest one around it. */
+function placeOf(document: Document, issue: z.core.$ZodIssue, lines: LineCounter): string {
+  const inside = issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
+  const path: unknown[] = [...issue.path, ...inside];
+  for (; path.length > 0; path.pop()) {
+    const node = document.getIn(path, true);
+    if (!isNode(node) || !node.range) continue;
+    const { line, col } = lines.linePos(node.range[0]);
+    return `line ${line}, column ${col}: `;
+  }
+  return '';
 }

@@ -1,90 +1,142 @@
 import { readFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
+import { z } from 'zod';
 import type { ApplicationManifest } from '../../manifests/application.ts';
 import { parseApplications } from '../../manifests/application.ts';
+import { changesOf } from '../application-change.ts';
+import type { Change } from '../application-change.ts';
 import type { ApiObject, Client } from '../client.ts';
 import { Refused } from '../client.ts';
 import { findObject, listObjects } from '../objects.ts';
 import { followDeployment } from './deploy.ts';
 
-/** Fields that say where the image comes from: their change needs a deployment, which the server does not start itself. */
-const sourceFields = [
-  'source_type',
-  'repository_url',
-  'branch',
-  'dockerfile_path',
-  'build_context',
-  'build_args',
-  'image_url',
-] as const;
-
-/** Creates or changes the declared applications and deploys what needs it; applying the same file again does nothing. */
-export async function apply(
-  client: Client,
-  options: { file: string; wait?: boolean },
-  signal: AbortSignal,
-): Promise<void> {
-  const text = await readFile(options.file === '-' ? '/dev/stdin' : options.file, 'utf8').catch((error: unknown) => {
-    throw new Error(`Cannot read ${options.file}: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
-  });
-  for (const manifest of parseApplications(text)) await applyApplication(client, manifest, options, signal);
+interface Options {
+  wait?: boolean;
+  dryRun?: boolean;
 }
 
-/** Brings one declared application about. @throws Error when its deployment was waited for and did not succeed. */
+const Variables = z.object({ env: z.record(z.string(), z.string()), masked: z.boolean() });
+
+/** Creates or changes the declared applications and deploys what needs it; applying the same file again does nothing. */
+export async function apply(client: Client, options: Options & { file: string }, signal: AbortSignal): Promise<void> {
+  const content = await contentOf(options.file);
+  for (const manifest of parse(options.file, content)) await applyApplication(client, manifest, options, signal);
+}
+
+/** `-` is standard input, whatever that is: a socket cannot be opened by its name. */
+async function contentOf(file: string): Promise<string> {
+  try {
+    return await (file === '-' ? text(process.stdin) : readFile(file, 'utf8'));
+  } catch (error) {
+    throw new Error(`Cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+function parse(file: string, content: string): ApplicationManifest[] {
+  try {
+    return parseApplications(content);
+  } catch (error) {
+    throw new Error(`${file}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+/**
+ * Brings one declared application about, after saying what that changes. @throws Error when its deployment was waited for
+ * and did not succeed.
+ */
 export async function applyApplication(
   client: Client,
   manifest: ApplicationManifest,
-  options: { wait?: boolean },
+  options: Options,
   signal: AbortSignal,
 ): Promise<void> {
-  const { app, outcome, deploy } = await put(client, manifest);
-  console.log(`application ${manifest.metadata.name} ${outcome}`);
-  if (!deploy) return;
-  const deployment = await client.object('POST', `/api/v1/applications/${app.id}/deploy`, {});
-  console.log(`deployment ${String(deployment['number'])} ${deployment.status ?? ''}`);
+  const plan = await planOf(client, manifest);
+  const { name } = manifest.metadata;
+  const would = options.dryRun === true ? 'would be ' : '';
+  console.log(
+    `application ${name} ${plan.existing === undefined ? `${would}created` : isSame(plan) ? 'unchanged' : `${would}changed`}`,
+  );
+  for (const it of plan.changes) console.log(`  ${it.field}: ${it.text}`);
+  if (options.dryRun === true) return;
+  const deployment = await perform(client, manifest, plan);
+  if (deployment === undefined) return;
+  console.log(`Deployment ${String(deployment['number'])} of ${name}: ${deployment.status ?? ''}`);
   if (options.wait !== false) await followDeployment(client, deployment, signal);
 }
 
-interface Applied {
-  app: ApiObject;
-  outcome: 'created' | 'changed' | 'unchanged';
-  deploy: boolean;
+interface Plan {
+  places: { project: ApiObject; environment: ApiObject; server: ApiObject };
+  /** Absent: it is created. */
+  existing: ApiObject | undefined;
+  changes: readonly Change[];
 }
 
-async function put(client: Client, manifest: ApplicationManifest): Promise<Applied> {
-  const { project: projectName, environment: environmentName, server: serverName, env, ...fields } = manifest.spec;
-  const { name, labels } = manifest.metadata;
-  const project = await findObject(client, 'projects', projectName);
-  const environment = await findObject(client, 'environments', environmentName, project.id);
-  const server = await findObject(client, 'servers', serverName);
-  const body = { ...fields, ...(labels === undefined ? {} : { labels }) };
+function isSame({ existing, changes }: Plan): boolean {
+  return existing !== undefined && changes.length === 0;
+}
+
+async function planOf(client: Client, manifest: ApplicationManifest): Promise<Plan> {
+  const { spec, metadata } = manifest;
+  const project = await findObject(client, 'projects', spec.project);
+  const environment = await findObject(client, 'environments', spec.environment, project.id);
+  const server = await findObject(client, 'servers', spec.server);
+  const places = { project, environment, server };
   const existing = (await listObjects(client, 'applications', project.id)).find(
-    (it) => it.name === name && it['environment_id'] === environment.id,
+    (it) => it.name === metadata.name && it['environment_id'] === environment.id,
   );
-  if (existing === undefined) {
-    const ids = { project_id: project.id, environment_id: environment.id, server_id: server.id };
-    const app = await client.object('POST', '/api/v1/applications', {
-      ...ids,
-      name,
-      ...body,
-      ...(env === undefined ? {} : { env }),
-    });
-    return { app, outcome: 'created', deploy: true };
-  }
+  if (existing === undefined) return { places, existing, changes: [] };
   if (existing['server_id'] !== server.id)
-    throw new Refused(409, 'CONFLICT', `${name} runs on another server: move it with its server_id before applying`);
-  const before = existing.generation;
-  let app = await client.object('PUT', `/api/v1/applications/${existing.id}`, body);
-  if (env !== undefined) {
-    await client.request('PUT', `/api/v1/applications/${existing.id}/env`, env);
-    app = await client.object('GET', `/api/v1/applications/${existing.id}`);
+    throw new Error(`${metadata.name} runs on another server than ${spec.server}: it cannot be moved by a file`);
+  const variables =
+    spec.env === undefined
+      ? undefined
+      : Variables.parse(await client.request('GET', `/api/v1/applications/${existing.id}/env`));
+  return { places, existing, changes: changesOf(manifest, existing, variables) };
+}
+
+/** Answers with the deployment that brings the change about, if it needs one. */
+async function perform(client: Client, manifest: ApplicationManifest, plan: Plan): Promise<ApiObject | undefined> {
+  const { existing } = plan;
+  const app =
+    existing === undefined ? await create(client, manifest, plan) : await change(client, manifest, existing, plan);
+  const isNew = app['current_deployment_id'] === null && app.status === 'stopped';
+  const sourceChanged = app.generation !== existing?.generation && plan.changes.some((it) => it.isSource);
+  if (isNew || sourceChanged || app.status === 'failed')
+    return client.object('POST', `/api/v1/applications/${app.id}/deploy`, {});
+  const started = app['deployment_id'] === existing?.['deployment_id'] ? undefined : app['deployment_id'];
+  return typeof started === 'string' ? client.object('GET', `/api/v1/deployments/${started}`) : undefined;
+}
+
+function create(client: Client, manifest: ApplicationManifest, { places }: Plan): Promise<ApiObject> {
+  const { project, environment, server } = places;
+  return client.object('POST', '/api/v1/applications', {
+    project_id: project.id,
+    environment_id: environment.id,
+    server_id: server.id,
+    name: manifest.metadata.name,
+    ...bodyOf(manifest),
+  });
+}
+
+/** Changes what was looked at and nothing newer: somebody else's change in between is a conflict. */
+async function change(
+  client: Client,
+  manifest: ApplicationManifest,
+  existing: ApiObject,
+  { changes }: Plan,
+): Promise<ApiObject> {
+  if (changes.length === 0) return existing;
+  const version = String(existing['resource_version']);
+  const path = `/api/v1/applications/${existing.id}`;
+  try {
+    return await client.object('PUT', path, bodyOf(manifest), { 'if-match': version });
+  } catch (error) {
+    if (!(error instanceof Refused && error.message.includes('If-Match'))) throw error;
+    throw new Error(`${manifest.metadata.name} was changed by somebody else meanwhile: apply again`, { cause: error });
   }
-  const sourceChanged = sourceFields.some((it) => JSON.stringify(app[it]) !== JSON.stringify(existing[it]));
-  const neverDeployed = app['current_deployment_id'] === null && app.status === 'stopped';
-  return {
-    app,
-    outcome: app.generation === before ? 'unchanged' : 'changed',
-    deploy: sourceChanged || neverDeployed || app.status === 'failed',
-  };
+}
+
+function bodyOf({ spec, metadata }: ApplicationManifest): Record<string, unknown> {
+  const { project: _p, environment: _e, server: _s, ...fields } = spec;
+  return { ...fields, ...(metadata.labels !== undefined && { labels: metadata.labels }) };
 }

@@ -1,30 +1,45 @@
 import type { ApiObject, Client } from '../client.ts';
 import { findObject } from '../objects.ts';
+import { resumed } from '../resume.ts';
+
+interface Options {
+  project?: string;
+  wait?: boolean;
+}
 
 /** Deploys an application and follows its build until the deployment ended. @throws Error when it did not succeed. */
-export async function deploy(
+export async function deploy(client: Client, name: string, options: Options, signal: AbortSignal): Promise<void> {
+  await bring(client, name, 'deploy', options, signal);
+}
+
+/** Returns to the deployment that served before, and follows that to its end. @throws Error when it did not succeed. */
+export async function rollback(client: Client, name: string, options: Options, signal: AbortSignal): Promise<void> {
+  await bring(client, name, 'rollback', options, signal);
+}
+
+async function bring(
   client: Client,
   name: string,
-  options: { project?: string; wait?: boolean },
+  what: 'deploy' | 'rollback',
+  options: Options,
   signal: AbortSignal,
 ): Promise<void> {
   const app = await findObject(client, 'applications', name, options.project);
-  const deployment = await client.object('POST', `/api/v1/applications/${app.id}/deploy`, {});
-  console.log(`Deployment ${String(deployment['number'])} of ${name}: ${deployment.status ?? 'queued'}`);
-  if (options.wait === false) return;
-  await followDeployment(client, deployment, signal);
+  const deployment = await client.object('POST', `/api/v1/applications/${app.id}/${what}`, {});
+  console.log(`Deployment ${String(deployment['number'])} of ${app.name ?? name}: ${deployment.status ?? 'queued'}`);
+  if (options.wait !== false) await followDeployment(client, deployment, signal);
 }
 
 /** Prints build lines and phases of a deployment until it ends. @throws Error when it did not succeed. */
 export async function followDeployment(client: Client, deployment: ApiObject, signal: AbortSignal): Promise<void> {
   let last = deployment.status;
-  for await (const frame of client.stream(`/ws/deployments/${deployment.id}/logs`, {}, signal)) {
+  for await (const frame of resumed(client, `/ws/deployments/${deployment.id}/logs`, {}, {}, signal)) {
     if (frame['type'] === 'log') console.log(`  ${String(frame['message'])}`);
     else if (frame['type'] === 'gap') console.log(`  … ${String(frame['dropped'])} lines were dropped`);
     else if (frame['type'] === 'status' && frame['status'] !== last) {
       last = String(frame['status']);
       console.log(last);
-    } else if (frame['type'] === 'end') break;
+    }
   }
   const ended = await client.object('GET', `/api/v1/deployments/${deployment.id}`);
   if (ended.status === 'succeeded') return;

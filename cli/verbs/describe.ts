@@ -1,13 +1,27 @@
 import { z } from 'zod';
-import type { Client } from '../client.ts';
+import type { ApiObject, Client } from '../client.ts';
+import type { CliKind } from '../objects.ts';
 import { findObject, kindOf, pathOf } from '../objects.ts';
+import { openEnd } from '../settled.ts';
 import { age, table } from '../table.ts';
 
 const Events = z.array(
   z.looseObject({ type: z.string(), reason: z.string(), message: z.string(), count: z.number(), last_at: z.string() }),
 );
+const Instances = z.array(
+  z.looseObject({
+    id: z.string(),
+    replica: z.number(),
+    status: z.string(),
+    ready: z.boolean(),
+    restarts: z.number(),
+    started_at: z.string().nullable(),
+    exit_code: z.number().nullable(),
+  }),
+);
+const Fault = z.object({ code: z.string(), message: z.string() });
 
-/** Tells everything of one object: its fields, its conditions, what it waits for, its events. */
+/** Tells everything of one object: its fields, its conditions, what it waits for, its instances, its events. */
 export async function describe(
   client: Client,
   word: string,
@@ -18,12 +32,8 @@ export async function describe(
   const found = await findObject(client, kind, name, options.project);
   const it = await client.object('GET', pathOf(kind, found));
   const now = new Date();
-  const width = Math.max(...Object.keys(it).map((field) => field.length)) + 3;
-  for (const [field, value] of Object.entries(it)) {
-    if (field === 'conditions' || value === null || value === undefined) continue;
-    console.log(`${field.padEnd(width)}${typeof value === 'string' ? value : JSON.stringify(value)}`);
-  }
   const conditions = it.conditions ?? [];
+  console.log(fieldsOf(it));
   console.log('\nConditions');
   console.log(
     table(
@@ -31,15 +41,48 @@ export async function describe(
       conditions.map((one) => [one.type, one.status, one.reason, age(one.last_transition_at, now), one.message]),
     ),
   );
-  const waiting = conditions.find((one) => one.type === 'Reconciling' && one.status === 'true');
-  const stalled = conditions.find((one) => one.type === 'Stalled' && one.status === 'true');
-  if (stalled !== undefined) console.log(`\nStalled: ${stalled.message}`);
-  else if (waiting !== undefined)
-    console.log(`\nWaits for: ${waiting.message === '' ? waiting.reason : waiting.message}`);
-  else console.log('\nSettled: there is nothing left to do.');
-  if (kind !== 'applications' && kind !== 'servers' && kind !== 'deployments') return;
+  console.log(`\n${openEnd(it) ?? 'Settled: there is nothing left to do.'}`);
+  if (kind === 'applications') await tellInstances(client, it, now);
+  if (kind !== 'projects' && kind !== 'environments') await tellEvents(client, kind, it, now);
+}
+
+function fieldsOf(it: ApiObject): string {
+  const width = Math.max(...Object.keys(it).map((field) => field.length)) + 3;
+  return Object.entries(it)
+    .filter(([field, value]) => field !== 'conditions' && value !== null && value !== undefined)
+    .map(([field, value]) => `${field.padEnd(width)}${shown(value)}`)
+    .join('\n');
+}
+
+function shown(value: unknown): string {
+  const fault = Fault.safeParse(value);
+  if (fault.success) return `${fault.data.message} (${fault.data.code})`;
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+async function tellInstances(client: Client, it: ApiObject, now: Date): Promise<void> {
+  const instances = Instances.parse(await client.request('GET', `${pathOf('applications', it)}/instances`));
+  if (instances.length === 0) return;
+  console.log('\nInstances');
+  console.log(
+    table(
+      ['replica', 'status', 'ready', 'restarts', 'exit code', 'age', 'id'],
+      instances.map((one) => [
+        String(one.replica),
+        one.status,
+        one.ready ? 'yes' : 'no',
+        String(one.restarts),
+        String(one.exit_code ?? ''),
+        age(one.started_at ?? undefined, now),
+        one.id,
+      ]),
+    ),
+  );
+}
+
+async function tellEvents(client: Client, kind: CliKind, it: ApiObject, now: Date): Promise<void> {
   const events = Events.parse(await client.request('GET', `${pathOf(kind, it)}/events`));
-  console.log('\nEvents');
+  console.log('\nEvents, newest first');
   if (events.length === 0) console.log('none');
   else
     console.log(

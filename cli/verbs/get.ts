@@ -1,88 +1,125 @@
-import type { ApiObject, Client } from '../client.ts';
-import type { CliKind } from '../objects.ts';
-import { kindOf, listObjects, watchName } from '../objects.ts';
-import { age, table } from '../table.ts';
+import { ApiObject } from '../client.ts';
+import type { Client } from '../client.ts';
+import type { CliKind, ParentName } from '../objects.ts';
+import { findObject, kindOf, listObjects, parentNames, singular } from '../objects.ts';
+import { resumed } from '../resume.ts';
+import { headOf, rowOf, usualRow } from '../rows.ts';
+import { Columns, table } from '../table.ts';
+
+interface Options {
+  project?: string;
+  output?: string;
+  watch?: boolean;
+}
 
 /** Lists objects; with `watch`, prints each change as it happens. */
 export async function get(
   client: Client,
   word: string,
   name: string | undefined,
-  options: { project?: string; output?: string; watch?: boolean },
+  options: Options,
   signal: AbortSignal,
 ): Promise<void> {
   const kind = kindOf(word);
-  const all = await listObjects(client, kind, options.project);
-  const found = name === undefined ? all : all.filter((it) => it.name === name || it.id === name);
-  if (name !== undefined && found.length === 0) throw new Error(`No ${kind.slice(0, -1)} is called ${name}`);
+  if (options.watch === true) {
+    await follow(client, kind, name, options, signal);
+    return;
+  }
+  const found = await select(client, kind, name, options.project);
+  if (options.output === 'json') {
+    console.log(JSON.stringify(found, null, 2));
+    return;
+  }
+  const parents = await parentNames(client, kind);
+  const now = new Date();
   console.log(
-    options.output === 'json'
-      ? JSON.stringify(found, null, 2)
-      : table(
-          headOf(kind),
-          found.map((it) => rowOf(kind, it)),
-        ),
+    table(
+      headOf(kind),
+      found.map((it) => rowOf(kind, it, parents, now)),
+    ),
   );
-  if (options.watch === true) await follow(client, kind, name, signal);
 }
 
-async function follow(client: Client, kind: CliKind, name: string | undefined, signal: AbortSignal): Promise<void> {
-  for await (const frame of client.stream('/ws/watch', { kinds: watchName(kind) }, signal)) {
-    const it = frame['object'] as ApiObject | undefined; // the stream of changes carries objects in their REST form
-    if (frame['type'] === 'deleted') console.log(`${String(frame['id'])}   deleted`);
-    else if (it !== undefined && (name === undefined || it.name === name || it.id === name))
-      console.log(rowOf(kind, it).join('   '));
+async function select(
+  client: Client,
+  kind: CliKind,
+  name: string | undefined,
+  project: string | undefined,
+): Promise<ApiObject[]> {
+  if (name === undefined) return listObjects(client, kind, project);
+  return [await findObject(client, kind, name, project)];
+}
+
+/** The stream is opened before the list is read, so that no change falls between them. */
+async function follow(
+  client: Client,
+  kind: CliKind,
+  name: string | undefined,
+  options: Options,
+  signal: AbortSignal,
+): Promise<void> {
+  const project = options.project === undefined ? undefined : await findObject(client, 'projects', options.project);
+  const query = { kinds: singular(kind), ...(project === undefined ? {} : { projectId: project.id }) };
+  let shown: Shown | undefined;
+  let wanted: string | undefined;
+  for await (const frame of resumed(client, '/ws/watch', query, {}, signal)) {
+    if (shown === undefined) {
+      const found = await select(client, kind, name, options.project);
+      wanted = name === undefined ? undefined : found[0]?.id;
+      shown = new Shown(kind, await parentNames(client, kind), options.output === 'json');
+      shown.all(found);
+      continue;
+    }
+    if (frame['type'] === 'gap') console.error('… changes were lost');
+    const id = String(frame['id']);
+    if (frame['op'] === 'delete') shown.deleted(id);
+    const it = ApiObject.safeParse(frame['object']);
+    if (it.success && (wanted === undefined || it.data.id === wanted)) shown.changed(it.data);
   }
 }
 
-function headOf(kind: CliKind): string[] {
-  switch (kind) {
-    case 'servers':
-      return ['name', 'status', 'agent', 'age', 'id'];
-    case 'applications':
-      return ['name', 'status', 'ready', 'replicas', 'reason', 'age', 'id'];
-    case 'deployments':
-      return ['number', 'status', 'trigger', 'current', 'commit', 'age', 'id'];
-    default:
-      return ['name', 'status', 'age', 'id'];
-  }
-}
+/** What the table on the screen says, line after line; nothing is printed twice. */
+class Shown {
+  readonly #kind: CliKind;
+  readonly #parents: ParentName;
+  readonly #json: boolean;
+  readonly #rows = new Map<string, string[]>();
+  #columns = new Columns([]);
 
-function rowOf(kind: CliKind, it: ApiObject): string[] {
-  const old = age(it.created_at, new Date());
-  const ready = it.conditions?.find((one) => one.type === 'Ready');
-  switch (kind) {
-    case 'servers':
-      return [it.name ?? '', it.status ?? '', text(it['agent_status']), old, it.id];
-    case 'applications':
-      return [
-        it.name ?? '',
-        it.status ?? '',
-        ready?.status ?? '',
-        text(it['replicas']),
-        ready?.reason ?? '',
-        old,
-        it.id,
-      ];
-    case 'deployments':
-      return [
-        text(it['number']),
-        it.status ?? '',
-        text(it['trigger']),
-        text(it['is_current']),
-        text(it['commit']).slice(0, 12),
-        old,
-        it.id,
-      ];
-    default:
-      return [it.name ?? '', it.status ?? '', old, it.id];
+  constructor(kind: CliKind, parents: ParentName, json: boolean) {
+    this.#kind = kind;
+    this.#parents = parents;
+    this.#json = json;
   }
-}
 
-function text(value: unknown): string {
-  return value === undefined || value === null
-    ? ''
-    : typeof value === 'object'
-      ? JSON.stringify(value)
-      : `${value as string | number | boolean}`; // what JSON leaves
+  all(found: readonly ApiObject[]): void {
+    const head = headOf(this.#kind).map((it) => it.toUpperCase());
+    const now = new Date();
+    const rows = found.map((it) => rowOf(this.#kind, it, this.#parents, now));
+    this.#columns = new Columns([head, usualRow(this.#kind), ...rows]);
+    if (!this.#json) console.log(this.#columns.line(head));
+    for (const it of found) this.changed(it);
+  }
+
+  changed(it: ApiObject): void {
+    if (this.#json) {
+      console.log(JSON.stringify(it));
+      return;
+    }
+    const row = rowOf(this.#kind, it, this.#parents);
+    if (JSON.stringify(row) === JSON.stringify(this.#rows.get(it.id))) return;
+    this.#rows.set(it.id, row);
+    console.log(this.#columns.line(rowOf(this.#kind, it, this.#parents, new Date())));
+  }
+
+  deleted(id: string): void {
+    const row = this.#rows.get(id);
+    if (this.#json) console.log(JSON.stringify({ id, deleted: true }));
+    else if (row !== undefined) {
+      const status = headOf(this.#kind).indexOf('status');
+      const last = row.slice(0, -1).map((cell, at) => (at === status ? 'deleted' : cell));
+      console.log(this.#columns.line([...last, '', id]));
+    }
+    this.#rows.delete(id);
+  }
 }

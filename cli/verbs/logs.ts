@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Client } from '../client.ts';
 import { findObject } from '../objects.ts';
+import { resumed } from '../resume.ts';
 
 const Page = z.object({
   lines: z.array(z.looseObject({ timestamp: z.string(), stream: z.string(), message: z.string() })),
@@ -22,7 +23,8 @@ export async function logs(
     for (const line of Page.parse(answer).lines) print(line);
     return;
   }
-  for await (const frame of client.stream(`/ws/applications/${app.id}/logs`, { tail: options.tail }, signal)) {
+  const path = `/ws/applications/${app.id}/logs`;
+  for await (const frame of resumed(client, path, { tail: options.tail }, { tail: '0' }, signal)) {
     if (frame['type'] === 'log') print(frame);
     else if (frame['type'] === 'gap') console.error(`… ${String(frame['dropped'])} lines were dropped`);
     else if (frame['type'] === 'end') console.error(`The stream ended: ${String(frame['reason'])}`);

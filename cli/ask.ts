@@ -1,0 +1,13 @@
+import { createInterface } from 'node:readline/promises';
+
+/** @throws Error unless the one at the terminal says yes, or if there is nobody to ask. */
+export async function confirm(question: string): Promise<void> {
+  if (!process.stdin.isTTY) throw new Error(`${question} There is nobody to ask here: repeat it with --yes`);
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await terminal.question(`${question} [y/N] `);
+    if (!/^y(es)?$/i.test(answer.trim())) throw new Error('Nothing was changed');
+  } finally {
+    terminal.close();
+  }
+}

@@ -1,0 +1,53 @@
+import { access, constants, mkdir, stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+
+/**
+ * Makes the directory in which a program keeps its state, with the ones above it, for its owner alone.
+ *
+ * @throws Error that names the directory and why it does not serve.
+ */
+export async function ensureDataDir(path: string): Promise<void> {
+  try {
+    await ensure(resolve(path));
+    await access(path, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new Error(`Cannot use ${path} as the data directory: ${reasonOf(error)}. Choose another with --data`, {
+      cause: error,
+    });
+  }
+}
+
+/** One directory at a time: the recursive form of `mkdir` does not end where a file system refuses every new entry. */
+async function ensure(path: string): Promise<void> {
+  const found = await stat(path).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (found?.isDirectory() === true) return;
+  if (found !== undefined) throw new Error(`${path} is a file`);
+  const above = dirname(path);
+  if (above !== path) await ensure(above);
+  await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
+    if (codeOf(error) !== 'EEXIST') throw error; // made by somebody else meanwhile
+  });
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}
+
+function reasonOf(error: unknown): string {
+  switch (codeOf(error)) {
+    case 'ENOENT':
+      return 'its file system makes no directory there';
+    case 'ENOTDIR':
+      return 'a part of its path is a file';
+    case 'EACCES':
+    case 'EPERM':
+      return 'this user may not write there';
+    case 'EROFS':
+      return 'its file system is read-only';
+    default:
+      return error instanceof Error ? error.message : String(error);
+  }
+}

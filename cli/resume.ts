@@ -1,0 +1,46 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from './client.ts';
+import { Refused, StreamCut } from './client.ts';
+
+type Frame = Record<string, unknown>;
+
+const pauseMs = 1000;
+/** Without one frame in between. */
+const mostAttempts = 30;
+
+/**
+ * Frames of a stream, which is opened again where it was cut: behind the last frame that carried a cursor. `again` are
+ * the parts of the query that change then.
+ *
+ * @throws Refused when it is refused; Error when it cannot be opened again.
+ */
+export async function* resumed(
+  client: Client,
+  path: string,
+  query: Record<string, string>,
+  again: Record<string, string>,
+  signal: AbortSignal,
+): AsyncGenerator<Frame> {
+  let cursor: string | undefined;
+  for (let attempts = 0; ;) {
+    const now = cursor === undefined ? query : { ...query, ...again, cursor };
+    try {
+      for await (const frame of client.stream(path, now, signal)) {
+        if (typeof frame['cursor'] === 'string') cursor = frame['cursor'];
+        attempts = 0;
+        yield frame;
+      }
+      return;
+    } catch (error) {
+      const mayReturn = error instanceof StreamCut || (cursor !== undefined && !isFinal(error));
+      if (!mayReturn || ++attempts > mostAttempts) throw error;
+      console.error(`… ${error instanceof Error ? error.message : String(error)}: connecting again`);
+      await delay(pauseMs, undefined, { signal }).catch(() => undefined); // aborted: the next stream ends at once
+    }
+  }
+}
+
+/** What another attempt does not change: the object is gone, the session is over. */
+function isFinal(error: unknown): boolean {
+  return error instanceof Refused && error.status < 500 && error.status !== 429;
+}

@@ -1,0 +1,67 @@
+import type { ApiObject } from './client.ts';
+import type { CliKind, ParentName } from './objects.ts';
+import { age } from './table.ts';
+
+type Cell = (it: ApiObject, parent: ParentName) => string;
+
+const field =
+  (name: string): Cell =>
+  (it) =>
+    text(it[name]);
+const ready: Cell = (it) => {
+  const condition = it.conditions?.find((one) => one.type === 'Ready');
+  return condition?.status === 'true' ? 'yes' : (condition?.reason ?? '');
+};
+const instances: Cell = (it) => `${text(it['ready_replicas'])}/${text(it['replicas'])}`;
+const parent: Cell = (it, nameOf) => nameOf(it);
+
+/** What a list shows of each kind, between its head and its age and id. */
+const columns: Record<CliKind, Record<string, Cell>> = {
+  projects: { name: field('name'), status: field('status') },
+  environments: { name: field('name'), project: parent, status: field('status') },
+  servers: { name: field('name'), status: field('status'), agent: field('agent_status') },
+  applications: { name: field('name'), project: parent, status: field('status'), instances, ready },
+  deployments: {
+    application: parent,
+    number: field('number'),
+    status: field('status'),
+    trigger: field('trigger'),
+    current: (it) => (it['is_current'] === true ? 'yes' : ''),
+    commit: (it) => text(it['commit']).slice(0, 12),
+  },
+};
+
+export function headOf(kind: CliKind): string[] {
+  return [...Object.keys(columns[kind]), 'age', 'id'];
+}
+
+/** Cells as wide as most that come later: what is yet to come shall stand in the columns of what there is. */
+const usual: Readonly<Record<string, string>> = {
+  name: 'an-application',
+  project: 'a-project',
+  application: 'an-application',
+  status: 'provisioning',
+  agent: 'disconnected',
+  ready: 'DeploymentFailed',
+  trigger: 'rollback',
+  commit: '0123456789ab',
+  age: '59m',
+};
+
+export function usualRow(kind: CliKind): string[] {
+  return headOf(kind).map((name) => usual[name] ?? name);
+}
+
+/** The cells of an object; without its age they are equal as long as nothing that is shown of it changes. */
+export function rowOf(kind: CliKind, it: ApiObject, nameOf: ParentName, now?: Date): string[] {
+  const cells = Object.values(columns[kind]).map((cell) => cell(it, nameOf));
+  return [...cells, ...(now === undefined ? [] : [age(it.created_at, now)]), it.id];
+}
+
+function text(value: unknown): string {
+  return value === undefined || value === null
+    ? ''
+    : typeof value === 'object'
+      ? JSON.stringify(value)
+      : `${value as string | number | boolean}`; // what JSON leaves
+}

@@ -1,0 +1,16 @@
+import type { ApiObject } from './client.ts';
+
+/** Appended to the path of a change: it is answered when the object has settled, or after five minutes. */
+export const waiting = 'wait=300';
+
+/** What keeps an object from being as it was asked for, in words; nothing once it is settled. */
+export function openEnd({ conditions = [], generation, observed_generation }: ApiObject): string | undefined {
+  const of = (type: string) => conditions.find((one) => one.type === type && one.status === 'true');
+  const stalled = of('Stalled');
+  if (stalled !== undefined) return `Stalled: ${stalled.message}`;
+  const open = of('Reconciling');
+  if (open !== undefined) return `Waits for ${open.message === '' ? open.reason : open.message}`;
+  if (generation !== undefined && (observed_generation ?? 0) < generation)
+    return 'Waits for the control plane to take up the last change';
+  return undefined;
+}

@@ -1,0 +1,52 @@
+import type { ApiObject, Client } from '../client.ts';
+import { findObject } from '../objects.ts';
+import { openEnd, waiting } from '../settled.ts';
+import { followDeployment } from './deploy.ts';
+
+interface Options {
+  project?: string;
+  wait?: boolean;
+}
+
+export async function stop(client: Client, name: string, options: Options): Promise<void> {
+  await bring(client, await findObject(client, 'applications', name, options.project), 'stop', options);
+}
+
+export async function restart(client: Client, name: string, options: Options): Promise<void> {
+  await bring(client, await findObject(client, 'applications', name, options.project), 'restart', options);
+}
+
+export async function scale(client: Client, name: string, replicas: string, options: Options): Promise<void> {
+  if (!/^\d{1,3}$/.test(replicas)) throw new Error(`The number of instances must be 0 to 100: got ${replicas}`);
+  const app = await findObject(client, 'applications', name, options.project);
+  await bring(client, app, 'scale', options, { replicas: Number(replicas) });
+}
+
+/** Lets an application run; follows the deployment that this needs where it never ran. */
+export async function start(client: Client, name: string, options: Options, signal: AbortSignal): Promise<void> {
+  const app = await findObject(client, 'applications', name, options.project);
+  const started = await client.object('POST', `/api/v1/applications/${app.id}/start`, {});
+  const id = started['deployment_id'];
+  const deployment = typeof id === 'string' ? await client.object('GET', `/api/v1/deployments/${id}`) : undefined;
+  if (deployment !== undefined && deployment['finished_at'] === null) {
+    console.log(`Deployment ${String(deployment['number'])} of ${name}: ${deployment.status ?? ''}`);
+    if (options.wait === false) return;
+    await followDeployment(client, deployment, signal);
+  }
+  // asked for again, it changes nothing and is answered once it is so
+  await bring(client, app, 'start', options);
+}
+
+/** Asks for a change and says what came of it. @throws Error when the application is not as it was asked to be. */
+async function bring(client: Client, app: ApiObject, what: string, options: Options, body = {}): Promise<void> {
+  const query = options.wait === false ? '' : `?${waiting}`;
+  const after = await client.object('POST', `/api/v1/applications/${app.id}/${what}${query}`, body);
+  const goal = what === 'stop' || after['replicas'] === 0 ? 'stopped' : 'running';
+  const ready = goal === 'running' ? `, ${String(after['ready_replicas'])} of ${String(after['replicas'])} ready` : '';
+  const is = `${app.name ?? app.id} is ${after.status ?? 'unknown'}${ready}`;
+  if (options.wait !== false && (after.status !== goal || openEnd(after) !== undefined)) {
+    const condition = after.conditions?.find((one) => one.type === 'Ready');
+    throw new Error(`${is}: ${openEnd(after) ?? condition?.message ?? 'the reason is not known'}`);
+  }
+  console.log(is);
+}

@@ -1,0 +1,248 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Town } from '../harness/command-line.ts';
+import { freePort } from '../harness/program.ts';
+
+/** An application of an image; the mock engine runs every one but the tags `missing` and `crashing`. */
+function manifest(name: string, changes: Record<string, unknown> = {}): string {
+  const spec = {
+    project: 'shop',
+    server: 'one',
+    source_type: 'image',
+    image_url: 'registry.test/web:1',
+    exposed_port: 8080,
+    healthcheck_path: '/healthz',
+    ...changes,
+  };
+  return JSON.stringify({ apiVersion: 'setpoint/v1', kind: 'Application', metadata: { name }, spec });
+}
+
+let town: Town;
+
+const run = (...argv: string[]) => town.cli.run(argv);
+const applied = (name: string, changes?: Record<string, unknown>, ...flags: string[]) =>
+  town.cli.run(['apply', '-f', '-', ...flags], manifest(name, changes));
+const said = (out: string, err = '', code = 0) => ({ code, out: expect.stringMatching(out), err });
+
+beforeAll(async () => {
+  town = await Town.start();
+});
+afterAll(() => town[Symbol.asyncDispose]());
+
+describe('before a login', () => {
+  it('a verb says how to log in', async () => {
+    expect(await run('get', 'projects')).toEqual({
+      code: 1,
+      out: '',
+      err: 'No server is known: run `setpoint login --server URL --email ADDRESS`, or set SETPOINT_URL\n',
+    });
+    expect((await run('get', 'projects', '--server', town.url)).err).toContain(
+      `run \`setpoint login --server ${town.url} --tenant default --email ADDRESS\``,
+    );
+  });
+
+  it('a wrong password, a wrong address and a wrong server are told apart', async () => {
+    const wrong = await town.login('nothing like it');
+    expect(wrong).toMatchObject({ code: 1, out: '' });
+    expect(wrong.err).not.toContain('nothing like it');
+    expect(wrong.err).not.toContain('setpoint login');
+    const free = `http://127.0.0.1:${await freePort()}`;
+    const nobody = await town.cli.run(['login', '--server', free, '--email', 'a@b.test'], 'x\n');
+    expect(nobody).toMatchObject({ code: 1, out: '' });
+    expect(nobody.err).toMatch(
+      /^Cannot reach http:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED.*Does the control plane run there\?/,
+    );
+    const none = await town.cli.run(['login', '--server', 'nonsense', '--email', 'a@b.test'], 'x\n');
+    expect(none.err).toContain('The server must be an address such as http://127.0.0.1:7070: got nonsense');
+  });
+});
+
+describe('after a login', () => {
+  beforeAll(async () => {
+    expect(await town.login()).toEqual(
+      said(`^Logged in to ${town.url} \\(default\\) as owner@example.test, superadmin\n$`),
+    );
+  });
+
+  it.concurrent('every kind is listed in columns, or as JSON', async () => {
+    expect((await run('get', 'servers')).out).toMatch(
+      /^NAME +STATUS +AGENT +AGE +ID\none +active +connected +\d+s +[0-9a-f-]{36}\n$/,
+    );
+    expect((await run('get', 'environments')).out).toMatch(
+      /^NAME +PROJECT +STATUS +AGE +ID\nproduction +shop +active /,
+    );
+    const projects: unknown = JSON.parse((await run('get', 'projects', '-o', 'json')).out);
+    expect(projects).toMatchObject([{ name: 'shop', status: 'active' }]);
+    expect(await run('get', 'things')).toMatchObject({
+      code: 1,
+      out: '',
+      err: 'Unknown kind things: one of projects, environments, servers, applications, deployments\n',
+    });
+    expect((await run('get', 'projects', 'shpo')).err).toBe('No project is called shpo: there is shop\n');
+  });
+
+  it.concurrent('a file is applied once, shows what changes, and changes nothing when it is applied again', async () => {
+    const env = { GREETING: 'a secret greeting' };
+    const first = await applied('web', { env });
+    expect(first).toEqual(said('^application web created\nDeployment 1 of web: queued\n(deploying\n)?succeeded\n$'));
+    expect(await applied('web', { env })).toEqual(said('^application web unchanged\n$'));
+
+    const other = {
+      env: { GREETING: 'another secret', MORE: 'x' },
+      memory_limit: '128m',
+      image_url: 'registry.test/web:2',
+    };
+    const lines = [
+      '  image_url: registry.test/web:1 → registry.test/web:2',
+      '  memory_limit: none → 128m',
+      '  env.GREETING: changes',
+      '  env.MORE: is set',
+    ].join('\n');
+    expect(await applied('web', other, '--dry-run')).toEqual({
+      code: 0,
+      out: `application web would be changed\n${lines}\n`,
+      err: '',
+    });
+    expect(await applied('web', { env }, '--dry-run')).toEqual(said('^application web unchanged\n$'));
+    const changed = await applied('web', other);
+    expect(changed).toEqual(
+      said(`^application web changed\n${lines}\nDeployment \\d of web: queued\n(deploying\n)?succeeded\n$`),
+    );
+    expect(changed.out).not.toContain('secret');
+
+    const gone = await applied('web', { ...other, image_url: 'registry.test/web:missing' });
+    expect(gone.code).toBe(1);
+    expect(gone.err).toMatch(/^Deployment \d failed: Cannot pull image registry.test\/web:missing/);
+    const described = await run('describe', 'application', 'web');
+    expect(described.out).toMatch(/status +running/);
+    expect(described.out).not.toContain('secret');
+  }, 120_000);
+
+  it.concurrent('a file that is none is refused with its line, and creates nothing', async () => {
+    const broken = await town.cli.file('broken.yaml', 'apiVersion: setpoint/v1\nkind: [\n');
+    const syntax = await run('apply', '-f', broken);
+    expect(syntax).toMatchObject({ code: 1, out: '' });
+    expect(syntax.err).toMatch(/broken\.yaml: .*at line 3, column 1/);
+    const wrong = await town.cli.file(
+      'wrong.yaml',
+      'apiVersion: setpoint/v1\nkind: Application\nmetadata:\n  name: wrong\nspec:\n  project: shop\n  server: one\n' +
+        '  source_type: git\n  replicas: many\n  colour: red\n',
+    );
+    const schema = await run('apply', '-f', wrong);
+    expect(schema).toMatchObject({ code: 1, out: '' });
+    expect(schema.err).toContain('line 9, column 13: spec.replicas: Invalid input');
+    expect(schema.err).toContain('line 10, column 11: spec: Unrecognized key: "colour"');
+    expect((await run('apply', '-f', '/none')).err).toContain('Cannot read /none');
+    const elsewhere = await applied('elsewhere', { project: 'none' });
+    expect(elsewhere).toMatchObject({ code: 1, err: 'No project is called none: there is shop\n' });
+    const refused = await applied('refused', { memory_limit: 'lots' });
+    expect(refused.code).toBe(1);
+    expect(refused.err).toContain('memory_limit');
+  });
+
+  it.concurrent('an application is stopped, started, scaled, restarted, rolled back and deleted', async () => {
+    expect((await applied('shop-window')).code).toBe(0);
+    expect(await run('stop', 'shop-window')).toEqual(said('^shop-window is stopped\n$'));
+    expect(await run('restart', 'shop-window')).toMatchObject({
+      code: 1,
+      err: 'Cannot restart as the application is stopped\n',
+    });
+    expect(await run('start', 'shop-window')).toEqual(said('^shop-window is running, 1 of 1 ready\n$'));
+    expect(await run('scale', 'shop-window', '2')).toEqual(said('^shop-window is running, 2 of 2 ready\n$'));
+    expect((await run('scale', 'shop-window', 'two')).err).toContain('must be 0 to 100: got two');
+    expect(await run('restart', 'shop-window')).toEqual(said('^shop-window is running, 2 of 2 ready\n$'));
+    expect((await run('rollback', 'shop-window')).err).toBe('There is no earlier successful deployment to return to\n');
+    expect((await run('deploy', 'shop-window')).code).toBe(0);
+    const back = await run('rollback', 'shop-window');
+    expect(back).toEqual(said('^Deployment 3 of shop-window: queued\n(deploying\n)?succeeded\n$'));
+
+    const listed = await run('get', 'deployments');
+    expect(listed.out).toMatch(/^APPLICATION +NUMBER +STATUS +TRIGGER +CURRENT +COMMIT +AGE +ID\n/);
+    expect(listed.out).toMatch(/shop-window +3 +succeeded +rollback +yes /);
+    const newest = await run('describe', 'deployment', 'shop-window');
+    expect(newest.out).toMatch(/number +3\n/);
+    expect(newest.out).toContain('Settled: there is nothing left to do.');
+    const second = await run('describe', 'deployment', 'shop-window/2');
+    expect(second.out).toMatch(/number +2\n/);
+    const id = /^id +(\S+)$/m.exec(second.out)?.[1] ?? '';
+    expect((await run('describe', 'deployment', id)).out).toMatch(/number +2\n/);
+    expect((await run('describe', 'deployment', 'shop-window/9')).err).toBe('shop-window has no deployment 9\n');
+
+    const { out } = await run('describe', 'application', 'shop-window');
+    const order = [...out.matchAll(/DeploymentSucceeded +1 +Deployment (\d) succeeded/g)].map(([, number]) => number);
+    expect(order).toEqual(['3', '2', '1']);
+
+    const asked = await run('delete', 'application', 'shop-window');
+    expect(asked).toMatchObject({ code: 1, out: '' });
+    expect(asked.err).toContain('Delete application shop-window');
+    expect(asked.err).toContain('--yes');
+    expect(await run('delete', 'application', 'shop-window', '--yes')).toEqual(
+      said('^application shop-window is deleted\n$'),
+    );
+    expect((await run('describe', 'application', 'shop-window')).code).toBe(1);
+  }, 180_000);
+
+  it.concurrent('what fails is told with its reason, what lasts with what it waits for', async () => {
+    const failing = await applied('failing', { image_url: 'registry.test/web:crashing' });
+    expect(failing).toMatchObject({ code: 1, out: expect.stringContaining('application failing created') });
+    expect(failing.err).toMatch(/^Deployment 1 failed: .*Cannot start/);
+    expect((await run('start', 'failing')).code).toBe(1);
+
+    expect((await applied('waiting', {}, '--no-wait')).code).toBe(0);
+    const watched = await run('describe', 'application', 'waiting');
+    expect(watched.out).toContain('\nWaits for deployment 1 to end\n');
+    const deployment = await run('describe', 'deployment', 'waiting');
+    expect(deployment.out).toMatch(
+      /\nWaits for its (server to take it up|instances to be ready and to stay so for 10 s)\n/,
+    );
+  }, 120_000);
+
+  it.concurrent('the output of an application is printed, and followed until it is interrupted', async () => {
+    expect((await applied('talking')).code).toBe(0);
+    const printed = await run('logs', 'talking');
+    expect(printed).toEqual(said('^\\d{4}-\\S+Z Listening\n$'));
+    const following = town.cli.start(['logs', 'talking', '--follow']);
+    await following.says('Listening');
+    expect((await run('restart', 'talking')).code).toBe(0);
+    await following.says(/Listening\n[^]*Listening\n/);
+    expect(await following.interrupt()).toMatchObject({ code: 0, err: '' });
+    expect((await run('logs', 'talking', '--tail', 'few')).err).toContain('It must be a number of lines');
+  }, 120_000);
+
+  it.concurrent('a watch prints every change in the columns of its list, until it is interrupted', async () => {
+    const watching = town.cli.start(['get', 'applications', '--watch']);
+    await watching.says('INSTANCES');
+    expect((await applied('watched')).code).toBe(0);
+    expect((await run('stop', 'watched')).code).toBe(0);
+    await watching.says(/watched +shop +stopped +0\/1 +Stopped /);
+    expect((await run('delete', 'application', 'watched', '--yes')).code).toBe(0);
+    await watching.says(/watched +shop +deleted /);
+    const { code, out, err } = await watching.interrupt();
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    const [head = '', ...rows] = out.trimEnd().split('\n');
+    const of = rows.filter((row) => row.startsWith('watched '));
+    expect(
+      new Set([head, ...of].map((row) => row.search(/STATUS|stopped|deploying|running|deleting|deleted/))).size,
+    ).toBe(1);
+    expect(of.some((row) => /running +1\/1 +yes /.test(row))).toBe(true);
+    const tellings = of.map((row) => row.replace(/ \d+s +/, ' '));
+    expect(tellings.every((row, at) => row !== tellings[at - 1])).toBe(true);
+  }, 120_000);
+
+  it.concurrent('a stream that is refused says why, in the words of the server', async () => {
+    const watch = await run('get', 'servers', '--watch', '--token', 'sp_none');
+    expect(watch).toMatchObject({ code: 1, out: '' });
+    expect(watch.err).not.toMatch(/refused with \d+/);
+    expect(watch.err).toContain('setpoint login');
+  });
+
+  it.concurrent('tenants are made and listed beside the server, and nowhere else', async () => {
+    expect(await run('tenant', 'create', 'acme', '--data', town.data)).toEqual(
+      said(`^Tenant acme is there: its address is ${town.url}/acme\n$`),
+    );
+    const listed = await run('tenant', 'list', '--data', town.data);
+    expect(listed.out).toMatch(/^NAME +CREATED\nacme /m);
+    expect(listed.out).toMatch(/^default /m);
+    expect((await run('tenant', 'create', 'Not A Name', '--data', town.data)).code).toBe(1);
+    expect((await run('tenant', 'list', '--data', '/none')).err).toContain('with the --data of a running server');
+  });
+});
