@@ -91,6 +91,11 @@ export function isTenantAdmin(principal: Principal): boolean {
   return principal.user.desired.role !== 'user';
 }
 
+/** Servers and other things of the tenant are seen whole by its admins, unless their key is narrowed to a project. */
+export function isTenantWide(principal: Principal): boolean {
+  return isTenantAdmin(principal) && !isNarrowed(principal);
+}
+
 /** A key that is narrowed to a project has the rights of its owner there, and no tenant-wide ones. */
 function isNarrowed(principal: Principal): boolean {
   return keyOf(principal)?.desired.project_id !== undefined;

@@ -19,7 +19,12 @@ const ErrorBody = z
   .meta({ id: 'Error' });
 
 const ListMeta = z
-  .object({ next_cursor: z.string().nullable(), limit: z.int(), total: z.int() })
+  .object({
+    next_cursor: z.string().nullable(),
+    limit: z.int(),
+    total: z.int(),
+    unread: z.int().optional().meta({ description: 'Of notifications: how many one has not read' }),
+  })
   .meta({ id: 'ListMeta' });
 
 const WaitQuery = z.object({

@@ -11,6 +11,8 @@ export interface ListMeta {
   limit: number;
   /** Items that match, on all pages. */
   total: number;
+  /** Of notifications: how many one has not read, whatever the query. */
+  unread?: number;
 }
 
 /** Query of every list. */

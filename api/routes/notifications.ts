@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { commit } from '../../store/unit.ts';
+import { badField } from '../api-error.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
+import { heardBy } from '../heard.ts';
 import { PageQuery, pageOf } from '../paging.ts';
 import { Notification, toNotification } from '../resources/notification.ts';
 import { Reference } from '../resources/object-fields.ts';
@@ -15,22 +17,37 @@ export const listNotifications = defineList({
   item: Notification,
   ownOnly: true,
   handle: async (ctx, { query }) => {
-    const own = ctx.view
-      .by('notification', 'user', ctx.principal.user.meta.id)
-      .filter((it) => query.unread === undefined || it.desired.read === (query.unread === 'false'));
-    const { items, meta } = pageOf(own, query, { texts: ({ desired }) => [desired.title, desired.message] }, ctx.view);
-    return { items: items.map((it) => ctx.keep(it, '', () => toNotification(it))), meta };
+    const heard = heardBy(ctx.principal, ctx.view);
+    const unread = heard.filter((it) => !it.desired.read);
+    const wanted =
+      query.unread === undefined ? heard : heard.filter((it) => it.desired.read === (query.unread === 'false'));
+    const { items, meta } = pageOf(
+      wanted,
+      query,
+      { texts: ({ desired }) => [desired.title, desired.message] },
+      ctx.view,
+    );
+    return {
+      items: items.map((it) => ctx.keep(it, '', () => toNotification(it))),
+      meta: { ...meta, unread: unread.length },
+    };
   },
 });
+
+const ReadBody = z.strictObject({ ids: z.array(Reference).max(500).nullish(), all: z.boolean().nullish() });
 
 export const readNotifications = defineEndpoint({
   method: 'POST',
   path: '/notifications/read',
-  summary: 'Mark notifications as read; all of them unless ids are sent',
-  body: z.strictObject({ ids: z.array(Reference).max(500).nullish() }),
+  summary: 'Mark notifications as read: those of ids, or all of them',
+  body: ReadBody,
   response: z.object({ marked: z.int() }),
   handle: async (ctx, { body }) => {
     const ids = body.ids === undefined || body.ids === null ? undefined : new Set(body.ids);
+    if (ids !== undefined && body.all === true)
+      throw badField('all', 'conflicting', 'Send ids or all, not both: all covers every notification');
+    if (ids === undefined && body.all === false)
+      throw badField('ids', 'required', 'Send the ids of the notifications, or all: true');
     const unread = ctx.view
       .by('notification', 'user', ctx.principal.user.meta.id)
       .filter((it) => !it.desired.read && (ids === undefined || ids.has(it.meta.id)));

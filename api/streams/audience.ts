@@ -5,9 +5,9 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import { isOpenTenant } from '../../store/tenants.ts';
 import { ApiError } from '../api-error.ts';
 import { asOfNow, isStillGood } from '../auth/authenticate.ts';
-import { keyOf, principalId } from '../auth/principal.ts';
+import { principalId } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
-import { authorize, isTenantAdmin } from '../authorize.ts';
+import { authorize } from '../authorize.ts';
 import type { Place } from '../authorize.ts';
 import type { Permission } from '../permissions.ts';
 import type { Channel } from './channel.ts';
@@ -129,11 +129,6 @@ export class Audience implements Disposable {
     const fault = faultOf(seat, this.#clock);
     if (fault !== undefined) seat.channel.close(...fault);
   }
-}
-
-/** Servers and other things of the tenant are seen whole by its admins, unless their key is narrowed to a project. */
-export function isTenantWide(principal: Principal): boolean {
-  return isTenantAdmin(principal) && keyOf(principal)?.desired.project_id === undefined;
 }
 
 function nameOf(tenant: string, principal: Principal): string {

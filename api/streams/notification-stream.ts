@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { asOfNow } from '../auth/authenticate.ts';
+import { heardBy, mayHear } from '../heard.ts';
 import { toNotification } from '../resources/notification.ts';
 import { defineStream } from './stream.ts';
 import { untilClosed } from './until-closed.ts';
@@ -24,13 +26,13 @@ export const notifications = defineStream({
     channel.send({ type: 'ready', cursor: String(mirror.applied) });
     if (query.cursor !== undefined) {
       const start = parseCursor(query.cursor);
-      const missed = view.by('notification', 'user', userId).filter((it) => it.meta.desiredRevision > start);
+      const missed = heardBy(asOfNow(ctx.principal, view), view).filter((it) => it.meta.desiredRevision > start);
       for (const it of missed.toSorted((a, b) => a.meta.desiredRevision - b.meta.desiredRevision)) send(it);
     }
     const unsubscribe = mirror.subscribe((change) => {
       if (change.kind !== 'notification' || change.tenant !== tenant || change.after === undefined) return;
       const it = change.after as It; // a change of a notification holds notifications
-      if (it.desired.user_id === userId) send(it);
+      if (it.desired.user_id === userId && mayHear(asOfNow(ctx.principal, view), view)(it)) send(it);
     });
     await untilClosed(channel.signal);
     unsubscribe();

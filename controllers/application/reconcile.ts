@@ -31,6 +31,7 @@ export function applicationController(settings: ApplicationSettings): Controller
       const unready = unreadyFor(it, isUnready(read), ctx);
       const world: World = { ...read, unreadyTooLong: unready !== undefined && unready.left <= 0 };
       for (const action of plan(world)) await perform(ctx, action);
+      await tell(world, ctx);
       return verdict(world, ctx, unready?.left);
     },
     async finalize(it, ctx) {
@@ -86,6 +87,26 @@ function verdict(world: World, ctx: Context, unreadyLeft: number | undefined): V
     ctx.event(app, { type: trouble ? 'warning' : 'normal', reason: now.reason, message: now.message });
   }
   return { observed: observe(world, now), conditions: conditionsOf(world, now), next: nextOf(world, unreadyLeft) };
+}
+
+/**
+ * Whoever may see the application hears when it stops serving by itself, and when it is back. Not when its server is away:
+ * that is one piece of news, and the server's.
+ */
+async function tell(world: World, ctx: Context): Promise<void> {
+  const { app } = world;
+  const before = app.observed;
+  const { phase, reason, message } = stateOf(world);
+  const isLost = before?.phase === 'running' && phase === 'error' && reason !== 'ServerOffline';
+  const wasAway = before?.conditions.some((it) => it.type === 'Ready' && it.reason === 'ServerOffline') ?? false;
+  const isBack = before?.phase === 'error' && phase === 'running' && !wasAway;
+  if (!isLost && !isBack) return;
+  await ctx.notify(app, `${app.meta.id}/${phase}/${app.meta.observedRevision ?? 0}`, {
+    type: isBack ? 'application_recovered' : 'application_error',
+    severity: isBack ? 'info' : 'error',
+    title: isBack ? `${app.desired.name} serves again` : `${app.desired.name} does not serve any more`,
+    message,
+  });
 }
 
 function nextOf(world: World, unreadyLeft: number | undefined): Next {

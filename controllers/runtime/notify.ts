@@ -18,7 +18,7 @@ export interface NotifyDeps {
 }
 
 /**
- * Tells the owner of the object's project and every administrator. The id of a notification follows from its user and
+ * Tells the owner and the members of the object's project, and every administrator. The id of a notification follows from its user and
  * its key, so telling again tells nothing. Never throws: what could not be told is logged.
  */
 export class Notifier {
@@ -92,11 +92,16 @@ function refuse(result: Parameters<typeof committed>[0]): void {
 }
 
 function recipients(view: TenantView, projectId: string | undefined): ReadonlySet<string> {
+  const inProject = new Set<string>();
+  if (projectId !== undefined) {
+    const owner = view.get('project', projectId)?.desired.owner_id;
+    if (owner !== undefined) inProject.add(owner);
+    for (const { desired } of view.by('member', 'project', projectId)) inProject.add(desired.user_id);
+  }
   const users = view.list('user').filter(({ desired }) => !desired.disabled);
-  const told = new Set(users.filter(({ desired }) => desired.role !== 'user').map(({ meta }) => meta.id));
-  const owner = projectId === undefined ? undefined : view.get('project', projectId)?.desired.owner_id;
-  if (owner !== undefined && users.some(({ meta }) => meta.id === owner)) told.add(owner);
-  return told;
+  return new Set(
+    users.filter(({ meta, desired }) => desired.role !== 'user' || inProject.has(meta.id)).map(({ meta }) => meta.id),
+  );
 }
 
 function projectOf({ meta, desired }: ReadonlyResource): string | undefined {

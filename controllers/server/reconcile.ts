@@ -32,7 +32,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       const world: World = { server: it, agent, away: left !== undefined && left <= 0 };
       const observed = observe(world);
       const before = it.observed?.phase;
-      if (before !== undefined && before !== observed.phase) await announce(it, observed.phase, ctx);
+      if (before !== undefined && before !== observed.phase) await announce(it, before, observed.phase, ctx);
       return { observed, conditions: conditionsOf(world), next: nextOf(it, observed.phase, left) };
     },
     async finalize(it, ctx) {
@@ -86,7 +86,7 @@ function nextOf(it: ReadonlyResource<'server'>, phase: string, left: number | un
   return { settled: true };
 }
 
-async function announce(it: ReadonlyResource<'server'>, phase: string, ctx: Context): Promise<void> {
+async function announce(it: ReadonlyResource<'server'>, before: string, phase: string, ctx: Context): Promise<void> {
   const { name } = it.desired;
   if (phase === 'offline') {
     ctx.event(it, { type: 'warning', reason: 'Offline', message: 'Its agent is not connected' });
@@ -98,5 +98,12 @@ async function announce(it: ReadonlyResource<'server'>, phase: string, ctx: Cont
     });
   } else if (phase === 'active') {
     ctx.event(it, { type: 'normal', reason: 'Connected', message: 'Its agent is connected' });
+    if (before !== 'offline') return;
+    await ctx.notify(it, `${it.meta.id}/online/${it.meta.observedRevision ?? 0}`, {
+      type: 'server_online',
+      severity: 'info',
+      title: `Server ${name} is back`,
+      message: 'Its agent is connected again',
+    });
   }
 }

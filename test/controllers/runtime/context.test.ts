@@ -256,7 +256,7 @@ test('a write that loses its race is a conflict, and the next run sees what won'
   expect((await rig.repo.get('environment', child))?.desired.git_branch).toBeUndefined();
 });
 
-test('notifications reach the owner of the project and the administrators, once per key', async () => {
+test('notifications reach owner and members of the project and the administrators, once per key', async () => {
   const { rig, reconcile } = await withProject();
   await using _ = rig;
   const unit = rig.repo.begin();
@@ -276,6 +276,11 @@ test('notifications reach the owner of the project and the administrators, once 
   user('admin', 'admin');
   user('retired admin', 'admin', true);
   user('root', 'superadmin');
+  user('viewer', 'user');
+  user('former member', 'user', true);
+  for (const name of ['viewer', 'former member'])
+    unit.create('member', id(`place of ${name}`), { project_id: id('one'), user_id: id(name), role: 'viewer' });
+  unit.create('member', id('elsewhere'), { project_id: id('two'), user_id: id('stranger'), role: 'admin' });
   await unit.commit();
   await rig.rest();
   const tell = (it: Project, ctx: Context) =>
@@ -287,7 +292,9 @@ test('notifications reach the owner of the project and the administrators, once 
     });
   await reconcile(tell);
   const stored = rig.mirror.tenant(tenant).list('notification');
-  expect(stored.map(({ desired }) => desired.user_id).sort()).toEqual([id('owner'), id('admin'), id('root')].sort());
+  expect(stored.map(({ desired }) => desired.user_id).sort()).toEqual(
+    [id('owner'), id('viewer'), id('admin'), id('root')].sort(),
+  );
   expect(stored[0]?.desired).toMatchObject({
     severity: 'error',
     read: false,

@@ -1,0 +1,20 @@
+import type { TenantView } from '../store/mirror.ts';
+import type { ReadonlyResource } from '../store/resource.ts';
+import type { Principal } from './auth/principal.ts';
+import { isTenantWide, visibleProjects } from './authorize.ts';
+
+type Notification = ReadonlyResource<'notification'>;
+
+/** Notifications of the caller about what the caller may see now, oldest first. */
+export function heardBy(principal: Principal, view: TenantView): Notification[] {
+  return view.by('notification', 'user', principal.user.meta.id).filter(mayHear(principal, view));
+}
+
+/** Whether a notification of the caller is about what the caller may see: who has left a project hears no more of it. */
+export function mayHear(principal: Principal, view: TenantView): (it: Notification) => boolean {
+  const visible = visibleProjects(principal, view);
+  return ({ desired: { resource } }) => {
+    if (resource?.project_id !== undefined) return visible === 'all' || visible.has(resource.project_id);
+    return resource?.kind !== 'server' || isTenantWide(principal);
+  };
+}
