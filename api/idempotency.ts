@@ -6,7 +6,7 @@ import type { Unit } from '../store/repo.ts';
 import type { SealPlace } from '../store/seal.ts';
 import type { Guard } from '../store/store.ts';
 import { badRequest, conflicting } from './api-error.ts';
-import { canonicalJson } from './canonical-json.ts';
+import { canonicalJson } from '../store/canonical-json.ts';
 import { caps, requireRoom } from './caps.ts';
 import type { ApiDependencies } from './context.ts';
 

@@ -9,6 +9,7 @@ export type KeyMeaning =
   | { area: 'unique'; tenant: string; kind: string; scope: string; name: string }
   | { area: 'agent'; tenant: string; server: string }
   | { area: 'idempotency'; tenant: string; hash: string }
+  | { area: 'audit'; tenant: string; part: 'pending' | 'chained' | 'head' }
   | { area: 'tenant'; tenant: string }
   | { area: 'replica'; id: string }
   | { area: 'leader'; name: string }
@@ -31,12 +32,35 @@ export const keys = {
   agent: (tenant: string, server: string): string => `${root}t/${tenant}/live/agent/${server}`,
   /** Leased 24 h. */
   idempotency: (tenant: string, hash: string): string => `${root}t/${tenant}/idem/${hash}`,
+  /** Audit records that are not chained yet. `id` begins with a time, so that they are about in its order. */
+  auditPending: (tenant: string, id: string): string => `${root}t/${tenant}/a/p/${id}`,
+  /** Chained audit records, the newest first. */
+  auditChained: (tenant: string, seq: number): string => `${root}t/${tenant}/a/c/${inverted(seq)}`,
+  allAuditChained: (tenant: string): KeyRange => ({ prefix: `${root}t/${tenant}/a/c/` }),
+  allAuditPending: (tenant: string): KeyRange => ({ prefix: `${root}t/${tenant}/a/p/` }),
+  /** Where the chain of audit records begins and ends. */
+  auditHead: (tenant: string): string => `${root}t/${tenant}/a/head`,
   tenant: (tenant: string): string => `${root}c/tenant/${tenant}`,
   replica: (id: string): string => `${root}c/replica/${id}`,
   leader: (name: string): string => `${root}c/leader/${name}`,
   meta: (name: string): string => `${root}c/meta/${name}`,
   ofTenant: (tenant: string): KeyRange => ({ prefix: `${root}t/${tenant}/` }),
 };
+
+/** Sixteen digits that are the smaller the higher the number is. */
+function inverted(seq: number): string {
+  return String(Number.MAX_SAFE_INTEGER - seq).padStart(16, '0');
+}
+
+/** Areas of a tenant that nobody keeps in memory. */
+const unmirrored = new Set(['a']);
+
+/** Where to go on with a list after a key: for one of an area that is not mirrored, behind the whole area. */
+export function afterUnmirrored(key: string): string {
+  const [space, tenant, area] = key.slice(root.length).split('/', 3);
+  if (space !== 't' || tenant === undefined || area === undefined || !unmirrored.has(area)) return key;
+  return `${root}t/${tenant}/${area}0`; // `0` is what follows `/`
+}
 
 /** Names are equal when their NFKC, lower-case forms are. */
 export function normalizeName(name: string): string {
@@ -58,8 +82,15 @@ export function parseKey(key: string): KeyMeaning | undefined {
   if (area === 'u' && b !== undefined && c !== undefined)
     return { area: 'unique', tenant, kind: a, scope: decodeURIComponent(b), name: decodeURIComponent(c) };
   if (area === 'live' && a === 'agent' && b !== undefined) return { area: 'agent', tenant, server: b };
+  if (area === 'a') return parseAuditKey(tenant, a);
   if (area === 'idem') return { area: 'idempotency', tenant, hash: a };
   return undefined;
+}
+
+function parseAuditKey(tenant: string, part: string): KeyMeaning | undefined {
+  if (part === 'p') return { area: 'audit', tenant, part: 'pending' };
+  if (part === 'c') return { area: 'audit', tenant, part: 'chained' };
+  return part === 'head' ? { area: 'audit', tenant, part } : undefined;
 }
 
 function parseClusterKey([area, name]: string[]): KeyMeaning | undefined {

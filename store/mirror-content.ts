@@ -77,7 +77,8 @@ const Agent = z.object({
  *
  * 1. An object is there exactly if its desired record is; an observed record without one waits for it unseen.
  * 2. An object keeps its identity until one of its records changes.
- * 3. A record that cannot be read changes nothing but {@link unreadable}: the object stays as it was. If it is the
+ * 3. Records of the audit log are not kept.
+ * 4. A record that cannot be read changes nothing but {@link unreadable}: the object stays as it was. If it is the
  *    observed record, its revision moves on all the same, so that its writer can replace it.
  */
 export class MirrorContent {
@@ -181,6 +182,11 @@ export class MirrorContent {
         if (!isKindName(kind)) continue;
         const object = { ...meaning, area, kind };
         if (this.#takeRecord(change, object)) touch(touched, object);
+      } else if (meaning.area === 'audit') {
+        // a log has no end: nothing of it is kept, and only that there is something new is told
+        const { key, value } = change;
+        if (meaning.part === 'pending' && value !== undefined)
+          difference.keys.push({ key, after: value, revision, initial });
       } else {
         const before = this.#keys.get(change.key);
         if (before?.value === change.value && before?.revision === change.revision) continue;

@@ -12,6 +12,15 @@ import type { Revision } from './revision.ts';
 import type { Entry, Guard, Store, TxnResult, Write } from './store.ts';
 import { beginUnit } from './unit.ts';
 
+/** What a unit does to one object. */
+export interface UnitChange {
+  /** As it will be. */
+  it: ReadonlyResource;
+  action: 'create' | 'change' | 'delete';
+  /** Names of what differs; see `changedFields`. Of an object that goes: none. */
+  fields: string[];
+}
+
 export interface CreateOptions {
   labels?: Record<string, string>;
   /** Owners beside the ones that the kind derives from the desired state. */
@@ -53,6 +62,11 @@ export interface Unit {
   holdPopulation(it: ReadonlyResource): Promise<void>;
   guard(guard: Guard): void;
   write(write: Write): void;
+  /**
+   * What a commit would do by now. `isEmpty`: it would write nothing; without objects it may still write, as an
+   * observed record or a key that is no object.
+   */
+  changes(): { objects: UnitChange[]; isEmpty: boolean };
   /** Nothing to write: no transaction, `committed` with the highest revision that was read. */
   commit(): Promise<TxnResult>;
 }

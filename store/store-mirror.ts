@@ -1,6 +1,6 @@
 import { wait } from './clock.ts';
 import { isCompacted, isRewound, isUnavailable, rewound, unavailable } from './errors.ts';
-import { keys } from './keys.ts';
+import { afterUnmirrored, keys } from './keys.ts';
 import { MirrorContent } from './mirror-content.ts';
 import type { Difference } from './mirror-content.ts';
 import { mirrorMetrics, noMirrorMetrics } from './mirror-metrics.ts';
@@ -174,7 +174,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     entries.push(...page.entries);
     while (page.next !== undefined) {
       signal.throwIfAborted();
-      page = await store.list(keys.all, { limit: limits.page, after: page.next, at });
+      page = await store.list(keys.all, { limit: limits.page, after: afterUnmirrored(page.next), at });
       entries.push(...page.entries);
     }
     signal.throwIfAborted();

@@ -1,3 +1,4 @@
+import { changedFields } from './changed-fields.ts';
 import { committed } from './commit-failure.ts';
 import { conflict } from './errors.ts';
 import type { Clock } from './clock.ts';
@@ -9,7 +10,7 @@ import { expectTenant, observation } from './observation.ts';
 import type { Observation } from './observation.ts';
 import { enteredBy, isPopulated } from './population.ts';
 import { cloneResource, encodeDesired, succeed } from './record.ts';
-import type { CreateOptions, Unit } from './repo.ts';
+import type { CreateOptions, Unit, UnitChange } from './repo.ts';
 import type { OwnerRef, ReadonlyResource, Resource } from './resource.ts';
 import { revision } from './revision.ts';
 import type { Revision } from './revision.ts';
@@ -181,6 +182,10 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
     },
     guard: (guard) => void guards.push(guard),
     write: (write) => void writes.push(write),
+    changes() {
+      const objects = [...plans.values()].flatMap((plan) => changeOf(plan) ?? []);
+      return { objects, isEmpty: objects.length + observations.size + writes.length === 0 };
+    },
     async commit() {
       if (sent) throw new Error('Cannot commit a unit twice');
       sent = true;
@@ -210,6 +215,19 @@ function isWritten({ base, next }: Plan): boolean {
     !jsonEqual(meta.labels, base.meta.labels) ||
     !jsonEqual(meta.finalizers, base.meta.finalizers)
   );
+}
+
+function changeOf(plan: Plan): UnitChange | undefined {
+  const { base, next: it, removed } = plan;
+  if (!base) return removed ? undefined : { it, action: 'create', fields: changedFields(undefined, stateOf(it)) };
+  const { deletionRequestedAt } = it.meta;
+  if (removed || deletionRequestedAt !== base.meta.deletionRequestedAt) return { it, action: 'delete', fields: [] };
+  return isWritten(plan) ? { it, action: 'change', fields: changedFields(stateOf(base), stateOf(it)) } : undefined;
+}
+
+/** What there is to be changed of an object. */
+function stateOf({ meta: { labels, finalizers }, desired }: ReadonlyResource): object {
+  return { ...desired, ...(Object.keys(labels).length > 0 && { labels }), finalizers };
 }
 
 function removal({ meta: { tenant, kind, id } }: Resource): Write[] {

@@ -1,5 +1,5 @@
 import { definitionOf } from '../../store/definition.ts';
-import { keys, parseKey } from '../../store/keys.ts';
+import { afterUnmirrored, keys, parseKey } from '../../store/keys.ts';
 import { isKindName, type KindName } from '../../store/kinds/kinds.ts';
 import { decodeDesired } from '../../store/record.ts';
 import type { Revision } from '../../store/revision.ts';
@@ -49,7 +49,7 @@ export async function removeOrphans(seen: SeenOrphans, term: Term, deps: Deps): 
       if (isSame && clock.monotonic() - known.since >= limits.garbage.orphanAgeMs)
         await remove(entry, subject, proof, term, deps);
     }
-    after = page.next;
+    after = page.next === undefined ? undefined : afterUnmirrored(page.next);
   } while (after !== undefined);
   for (const key of seen.keys()) if (!still.has(key)) seen.delete(key);
 }

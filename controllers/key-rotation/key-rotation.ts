@@ -1,5 +1,5 @@
 import { wait } from '../../store/clock.ts';
-import { keys, parseKey } from '../../store/keys.ts';
+import { afterUnmirrored, keys, parseKey } from '../../store/keys.ts';
 import type { KeyMeaning } from '../../store/keys.ts';
 import type { Resealer } from '../../store/seal.ts';
 import type { Entry } from '../../store/store.ts';
@@ -65,7 +65,7 @@ export async function rotate(
       } else pass.contended++;
       await wait(clock, limits.rotation.paceMs, term.signal);
     }
-    after = page.next;
+    after = page.next === undefined ? undefined : afterUnmirrored(page.next);
   } while (after !== undefined);
   return pass;
 

@@ -121,6 +121,22 @@ export const limits = {
     /** After that time a server whose agent is connected, and does not finish, counts as one whose agent is away. */
     agentPatienceMs: 10 * minute,
   },
+  audit: {
+    /** From the first record that waits to the chaining of all that wait by then. */
+    gatherMs: second,
+    /** The same after a failure. */
+    failureMs: 5 * second,
+    /** Between two looks at every tenant: for what was not heard of, and for what is old enough to go. */
+    sweepMs: 5 * minute,
+    pageSize: 500,
+    /** Records that one look takes into memory, the oldest first. */
+    atOnce: 1000,
+    /** Records of one transaction: each is a put and a deletion, beside three guards and the head. */
+    perTransaction: 30,
+    /** Bytes of the records of one transaction. */
+    transactionBytes: 700 * 1024,
+    forgottenPerTransaction: 60,
+  },
   rotation: {
     everyMs: 10 * minute,
     pageSize: 200,

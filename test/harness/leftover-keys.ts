@@ -43,6 +43,7 @@ function belongs({ key, value }: Entry, has: (kind: string, id: string) => boole
     case 'leader':
     case 'replica':
     case 'idempotency':
+    case 'audit':
     case 'tenant':
     case 'meta':
       return true;

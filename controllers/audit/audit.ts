@@ -1,0 +1,106 @@
+import { installationLog } from '../../store/audit/record.ts';
+import { wait } from '../../store/clock.ts';
+import { keys, parseKey } from '../../store/keys.ts';
+import type { Guard } from '../../store/store.ts';
+import { aborted } from '../runtime/aborted.ts';
+import type { Term } from '../runtime/leader.ts';
+import { limits } from '../runtime/limits.ts';
+import type { Background, BackgroundDeps } from '../runtime/manager.ts';
+import { chainPending } from './chain.ts';
+import { forgetOld } from './forget.ts';
+
+export interface AuditRetention {
+  keepMs: number;
+  /** Per tenant. */
+  maxRecords: number;
+}
+
+/**
+ * Chains the audit records of all tenants and forgets the oldest. Whoever writes a record meets nobody, as each has a
+ * key of its own; the order and the hashes come afterwards, from one writer. At rest it only reads.
+ */
+export function audit(retention: AuditRetention): Background {
+  return {
+    name: 'audit',
+    async run(term, deps) {
+      const { mirror, clock, log } = deps;
+      const due = new Set<string>();
+      let wake = Promise.withResolvers<void>();
+      const add = (tenant: string): void => {
+        due.add(tenant);
+        wake.resolve();
+      };
+      using subscriptions = new DisposableStack();
+      subscriptions.defer(
+        mirror.subscribeKeys(({ key }) => {
+          const meaning = parseKey(key);
+          if (meaning?.area === 'audit') add(meaning.tenant);
+        }),
+      );
+
+      const chain = async (): Promise<void> => {
+        let pauseMs: number = limits.audit.gatherMs;
+        for (;;) {
+          await Promise.race([wake.promise, aborted(term.signal)]);
+          await wait(clock, pauseMs, term.signal);
+          pauseMs = limits.audit.gatherMs;
+          const tenants = [...due];
+          due.clear();
+          wake = Promise.withResolvers<void>();
+          for (const tenant of tenants) {
+            if (await chainOne(tenant, term, deps)) continue;
+            pauseMs = limits.audit.failureMs;
+            add(tenant);
+          }
+        }
+      };
+      const sweep = async (): Promise<void> => {
+        for (;;) {
+          for (const tenant of [installationLog, ...mirror.tenants()]) {
+            add(tenant);
+            await forgetIn(tenant, retention, term, deps);
+          }
+          await wait(clock, limits.audit.sweepMs, term.signal);
+        }
+      };
+      await Promise.all([chain(), sweep()]);
+      log.debug('Audit records are not chained any more');
+    },
+  };
+}
+
+/** Nothing is written for a tenant that is gone, or its range would be filled again. */
+function guardsOf(tenant: string, term: Term): Guard[] {
+  return tenant === installationLog ? [term.fence] : [term.fence, { key: keys.tenant(tenant), is: 'present' }];
+}
+
+/** Whether it need not be tried again. */
+async function chainOne(tenant: string, term: Term, { store, log, mirror }: BackgroundDeps): Promise<boolean> {
+  try {
+    const done = await chainPending(store, tenant, guardsOf(tenant, term), term.signal);
+    if (done?.mended === true) log.error({ tenant }, 'Head of the audit log did not fit its records: verify the log');
+    if (done !== undefined) return true;
+    return tenant !== installationLog && mirror.key(keys.tenant(tenant)) === undefined;
+  } catch (error) {
+    if (term.signal.aborted) throw error;
+    log.warn({ tenant, err: error }, 'Audit records were not all chained');
+    return false;
+  }
+}
+
+async function forgetIn(
+  tenant: string,
+  { keepMs, maxRecords }: AuditRetention,
+  term: Term,
+  { store, clock, log }: BackgroundDeps,
+): Promise<void> {
+  try {
+    const before = clock.now().getTime() - keepMs;
+    const done = await forgetOld(store, tenant, { before, maxRecords }, guardsOf(tenant, term), term.signal);
+    if (done !== undefined && done.early > 0)
+      log.warn({ tenant, records: done.early, maxRecords }, 'Audit records were forgotten early as there are too many');
+  } catch (error) {
+    if (term.signal.aborted) throw error;
+    log.warn({ tenant, err: error }, 'Old audit records were not all forgotten');
+  }
+}

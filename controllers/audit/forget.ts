@@ -1,0 +1,88 @@
+import { chainedEntries, parseChained } from '../../store/audit/chain.ts';
+import type { ChainedRecord, ChainHead } from '../../store/audit/chain.ts';
+import { keys } from '../../store/keys.ts';
+import type { Store } from '../../store/store.ts';
+import { limits } from '../runtime/limits.ts';
+import { readHead } from './chain.ts';
+import type { ChainGuards } from './chain.ts';
+
+export interface Retention {
+  /** Records from before this time go, in milliseconds since 1970. */
+  before: number;
+  /** Of more records than this the oldest go, whatever their age. */
+  maxRecords: number;
+}
+
+/**
+ * Forgets the oldest records of a chain. Each transaction deletes some and moves the anchor behind them, so that what
+ * is left can be verified at every moment.
+ *
+ * @returns how many, and how many of them would not have been old enough; `undefined` if somebody else chains.
+ */
+export async function forgetOld(
+  store: Pick<Store, 'get' | 'list' | 'txn'>,
+  tenant: string,
+  retention: Retention,
+  guards: ChainGuards,
+  signal: AbortSignal,
+): Promise<{ forgotten: number; early: number } | undefined> {
+  let forgotten = 0;
+  let early = 0;
+  for (;;) {
+    signal.throwIfAborted();
+    const { head, guard, mended } = await readHead(store, tenant);
+    // of a chain that was tampered with nothing is taken away, until it is written on and has an anchor again
+    if (mended) return { forgotten, early };
+    const part = await oldest(store, tenant, head, retention);
+    if (part === undefined) return { forgotten, early };
+    const next: ChainHead = { ...head, anchor: { seq: part.to, hash: part.hash ?? head.anchor.hash } };
+    const result = await store.txn({
+      if: [...guards, guard],
+      then: [{ put: guard.key, value: JSON.stringify(next) }, ...part.keys.map((key) => ({ delete: key }))],
+    });
+    if (!result.committed) return undefined;
+    forgotten += part.keys.length;
+    early += part.early;
+  }
+}
+
+interface Part {
+  /** Last number of the part. */
+  to: number;
+  /** Of the last one that can be read: if a later one was tampered with, the verifier finds it. */
+  hash: string | undefined;
+  keys: string[];
+  early: number;
+}
+
+/** The oldest records that may go, as many as fit into a transaction; `undefined` if none may. */
+async function oldest(
+  store: Pick<Store, 'list'>,
+  tenant: string,
+  { seq: last, anchor }: ChainHead,
+  { before, maxRecords }: Retention,
+): Promise<Part | undefined> {
+  const from = anchor.seq + 1;
+  const surplus = last - anchor.seq - maxRecords;
+  const to = Math.min(last, anchor.seq + limits.audit.forgottenPerTransaction);
+  const entries = await chainedEntries(store, tenant, { from, to });
+  const part: Part = { to: anchor.seq, hash: undefined, keys: [], early: 0 };
+  for (let seq = from; seq <= to; seq += 1) {
+    const entry = entries.get(seq);
+    const chained = entry && parseChained(entry.value);
+    const isSurplus = seq - anchor.seq <= surplus;
+    // one that is missing goes with an older one behind it, and is there for the verifier to find until then
+    if (chained === undefined && !isSurplus) continue;
+    const isOld = chained === undefined || !(timeOf(chained) >= before);
+    if (!isOld && !isSurplus) break;
+    while (part.to < seq) part.keys.push(keys.auditChained(tenant, (part.to += 1)));
+    part.hash = chained?.hash ?? part.hash;
+    if (!isOld) part.early += 1;
+  }
+  return part.keys.length === 0 ? undefined : part;
+}
+
+/** `NaN` of a record that does not say it, which counts as old. */
+function timeOf({ record }: ChainedRecord): number {
+  return typeof record['at'] === 'string' ? Date.parse(record['at']) : Number.NaN;
+}

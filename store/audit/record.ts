@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import { keys } from '../keys.ts';
+import type { Write } from '../store.ts';
+
+/** The log of what belongs to no tenant, such as the making of tenants. No tenant can have this name. */
+export const installationLog = '*';
+
+/** What was done to one object. */
+export const AuditedObject = z.object({
+  kind: z.string(),
+  id: z.string(),
+  name: z.string().optional(),
+  action: z.enum(['create', 'change', 'delete', 'read']).optional(),
+  /** Names of fields, and of the keys of maps; never what they hold. */
+  fields: z.array(z.string()).optional(),
+});
+export type AuditedObject = z.infer<typeof AuditedObject>;
+
+/**
+ * `ok`: it was done, and the record was written by the transaction that did it, or before the secret was given out.
+ * `refused`: somebody known was not allowed to. `failed`: a login failed.
+ */
+export const AuditResult = z.enum(['ok', 'refused', 'failed']);
+
+/** One line of the audit log: who did what to which objects. It holds names, never values. */
+export const AuditRecord = z.object({
+  v: z.literal(1),
+  /** By the clock of the replica that handled the request. */
+  at: z.string(),
+  /** Method and path as the table of permissions has them. */
+  route: z.string(),
+  result: AuditResult,
+  tenant: z.string(),
+  user: z.object({ id: z.string(), email: z.string() }).optional(),
+  /** The service key that was used. */
+  key_id: z.string().optional(),
+  session_id: z.string().optional(),
+  /** Address of the client. */
+  source: z.string().optional(),
+  request_id: z.string().optional(),
+  project_id: z.string().optional(),
+  /** Column of the table of permissions; `operator` for whoever administers the installation. */
+  role: z.string().optional(),
+  objects: z.array(AuditedObject),
+  /** Further objects that were changed and are not named. */
+  omitted: z.number().optional(),
+  /** Like requests since `since` that this record stands for, beside the one that has a record of its own. */
+  count: z.number().optional(),
+  since: z.string().optional(),
+});
+export type AuditRecord = z.infer<typeof AuditRecord>;
+
+/** Bounds of one record, so that any 30 of them fit into a transaction. */
+const maxObjects = 20;
+const maxFields = 200;
+
+/** Leaves out of a record what is too much of it, and says so. */
+function bounded(record: AuditRecord): AuditRecord {
+  let room = maxFields;
+  const objects = record.objects.slice(0, maxObjects).map(({ fields, ...it }) => {
+    if (fields === undefined || fields.length === 0) return it;
+    const shown = fields.slice(0, room);
+    room -= shown.length;
+    return { ...it, fields: shown.length < fields.length ? [...shown, '…'] : shown };
+  });
+  const omitted = record.objects.length - objects.length;
+  return { ...record, objects, ...(omitted > 0 && { omitted }) };
+}
+
+/**
+ * The write that records. It joins the transaction of what it tells of and touches no key that anybody else writes, so
+ * that writers do not meet: the leader chains the records later. `unique` is different for every record.
+ */
+export function auditWrite(record: AuditRecord, unique: string): Write {
+  const id = `${String(Date.parse(record.at)).padStart(14, '0')}-${unique}`;
+  return { put: keys.auditPending(record.tenant, id), value: JSON.stringify(bounded(record)) };
+}
