@@ -7,6 +7,7 @@ import type { ReadonlyResource } from '../store/resource.ts';
 import type { Sealer, Unsealer } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Agents } from './agents.ts';
+import type { AuditLog } from './audit/audit-log.ts';
 import type { Passwords } from './auth/passwords.ts';
 import type { LoginThrottle } from './auth/login-throttle.ts';
 import type { Principal } from './auth/principal.ts';
@@ -46,6 +47,7 @@ export interface Services extends ApiDependencies {
   /** Takes a token of a client that asks for codes. */
   codeRate(address: string): Quota | undefined;
   keep: Keep;
+  audit: AuditLog;
   /** Lets writers of one object go one after another. */
   inTurn: InTurn;
   /** Notes that a service key was used. */
@@ -80,6 +82,8 @@ export interface RequestContext extends Services {
   /** The caller of a public route, if it presented a valid credential. */
   caller: Principal | undefined;
   /**
+   * The only way for a handler to write: the audit record of what the unit does joins its transaction.
+   *
    * Commits the unit and answers with what `answer` makes of its objects; with an `Idempotency-Key` the answer is
    * recorded in the same transaction, for which `answer` is called before it too. @throws conflict, after which the whole request is tried again; ApiError CONFLICT
    * for a name that is taken.

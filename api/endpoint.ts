@@ -54,6 +54,8 @@ interface Common<K extends SubjectKind> {
   summary: string;
   /** Kind and path parameter of the object that is loaded and judged before the handler runs. */
   on?: readonly [kind: K, param: string];
+  /** Where the project is named whose roles decide, if the path does not point at an object. */
+  projectFrom?: 'body.project_id' | 'query.projectId';
 }
 
 export interface EndpointSpec<
@@ -64,8 +66,6 @@ export interface EndpointSpec<
 > extends Common<K> {
   method: Method;
   query?: Q;
-  /** Where the project is named whose roles decide, if the path does not point at an object. */
-  projectFrom?: 'body.project_id' | 'query.projectId';
   body?: B;
   /** Fields of the object that a PUT may carry and that change nothing. */
   readOnly?: readonly string[];
@@ -75,6 +75,8 @@ export interface EndpointSpec<
   status?: 200 | 201;
   /** Counts against the smaller of the two rate limits. */
   heavy?: true;
+  /** Its answer holds secrets unless it is masked: it is not given before the audit log has it. */
+  givesSecrets?: true;
   /** May take long: other writers of the object do not wait for it. */
   waitsForAgent?: true;
   settle?: Settle<Output<R>>;

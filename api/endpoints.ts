@@ -2,6 +2,7 @@ import type { AnyEndpoint } from './endpoint.ts';
 import * as applicationReads from './routes/application-reads.ts';
 import * as applicationVerbs from './routes/application-verbs.ts';
 import * as applications from './routes/applications.ts';
+import * as audit from './routes/audit.ts';
 import * as auth from './routes/auth.ts';
 import * as deployments from './routes/deployments.ts';
 import * as environments from './routes/environments.ts';
@@ -28,6 +29,7 @@ const areas = {
   applications: { ...applications, ...applicationReads, ...applicationVerbs },
   deployments,
   notifications,
+  audit,
 };
 
 function isEndpoint(value: unknown): value is AnyEndpoint {

@@ -22,7 +22,7 @@ const ListMeta = z
   .object({
     next_cursor: z.string().nullable(),
     limit: z.int(),
-    total: z.int(),
+    total: z.int().nullable(),
     unread: z.int().optional().meta({ description: 'Of notifications: how many one has not read' }),
   })
   .meta({ id: 'ListMeta' });

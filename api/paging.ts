@@ -9,8 +9,8 @@ import { matchesLabels, parseLabelSelector } from './label-selector.ts';
 export interface ListMeta {
   next_cursor: string | null;
   limit: number;
-  /** Items that match, on all pages. */
-  total: number;
+  /** Items that match, on all pages; `null` where they are not counted. */
+  total: number | null;
   /** Of notifications: how many one has not read, whatever the query. */
   unread?: number;
 }

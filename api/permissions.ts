@@ -212,6 +212,9 @@ const rows = {
   'GET /template-instances/:id': ['+ + + + + + -'],
   'DELETE /template-instances/:id': ['+ + + + - - -'],
 
+  'GET /audit': ['+ + f f - - -', admin],
+  'GET /audit/verify': ['+ + - - - - -', admin],
+
   'GET /notifications': ['s s s s s s s'],
   'POST /notifications/read': ['s s s s s s s'],
 

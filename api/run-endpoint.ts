@@ -5,13 +5,16 @@ import type { TenantView } from '../store/mirror.ts';
 import type { Repository } from '../store/repo.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { isOpenTenant } from '../store/tenants.ts';
-import { badField, conflicting, forbidden, notFound, unauthorized } from './api-error.ts';
+import { ApiError, badField, conflicting, forbidden, notFound, unauthorized } from './api-error.ts';
+import { mention } from './audit/audit-log.ts';
+import type { Asked } from './audit/audit-log.ts';
 import { asOfNow, isStillGood } from './auth/authenticate.ts';
 import { keyOf, principalId } from './auth/principal.ts';
 import type { Principal } from './auth/principal.ts';
 import { authorize, isTenantAdmin } from './authorize.ts';
 import type { Access, Place } from './authorize.ts';
 import type { RequestContext, RequestInfo, Services } from './context.ts';
+import { routeName } from './endpoint.ts';
 import type { Endpoint, Input, ListEndpoint, Reply, SubjectKind } from './endpoint.ts';
 import { recallAnswer, recordAnswer } from './idempotency.ts';
 import type { IdempotentRequest } from './idempotency.ts';
@@ -59,9 +62,19 @@ const Wait = z.object({ wait: z.coerce.number().min(0).max(300).optional() });
 
 /**
  * Runs the handler: loads what the path points at, decides whether the caller may, parses, handles. A write that
- * somebody else overtook is tried again from the beginning, rights included.
+ * somebody else overtook is tried again from the beginning, rights included. What it commits, and who was turned away,
+ * is in the audit log.
  */
 export async function runEndpoint(services: Services & { pageCache: PageCache }, call: Call): Promise<Outcome> {
+  try {
+    return await run(services, call);
+  } catch (error) {
+    if (error instanceof ApiError) await recordDenial(services, call, error);
+    throw error;
+  }
+}
+
+async function run(services: Services & { pageCache: PageCache }, call: Call): Promise<Outcome> {
   const { endpoint } = call.route;
   const search = call.search === '' ? {} : Object.fromEntries(new URLSearchParams(call.search));
   if (endpoint.list) return runList(services, call, endpoint, search);
@@ -105,8 +118,8 @@ async function runOnce(
   endpoint: Endpoint,
   search: Record<string, string>,
 ): Promise<Kept<unknown> | undefined> {
-  const { it, ...admitted } = admit(services, call, endpoint, search);
-  const { caller } = admitted;
+  const { it, asked, ...admitted } = admit(services, call, endpoint, search);
+  const { access, caller } = admitted;
   checkState(call, endpoint, it);
   const body = parseBody(endpoint, call.body);
   const query = endpoint.query === undefined ? undefined : parseInput(endpoint.query, search, 'query');
@@ -123,7 +136,9 @@ async function runOnce(
     if ('answer' in recalled) return serialise(JSON.parse(recalled.answer));
     idempotent = recalled.begin;
   }
+  const audited = { change: false };
   const ctx = contextOf(services, call, admitted, async (unit, answer) => {
+    if (services.audit.change(asked, unit)) audited.change = true;
     if (idempotent !== undefined) {
       const kept = toKept(answer());
       if (kept !== undefined) recordAnswer(services, unit, idempotent, kept.json, changes(it, kept.json));
@@ -132,7 +147,11 @@ async function runOnce(
     return answer();
   });
   // an endpoint without `on`, `query` or `body` does not look at that part of its input
-  return toKept(await endpoint.handle(ctx, { it, query, body } as Input<SubjectKind, unknown, unknown>));
+  const reply = toKept(await endpoint.handle(ctx, { it, query, body } as Input<SubjectKind, unknown, unknown>));
+  // without a record the secrets stay here
+  if (endpoint.givesSecrets === true && access.grant !== 'm' && !audited.change)
+    await services.audit.read(asked, it === undefined ? [] : [mention(it)]);
+  return reply;
 }
 
 async function runList(
@@ -164,11 +183,49 @@ function readerOf(caller: Principal, { ownOnly, perSession }: ListEndpoint): str
   return seesAll ? 'admin' : principalId(caller);
 }
 
+/** Records a caller who was refused, and a login that failed. Who comes without any credential is not recorded. */
+async function recordDenial({ audit }: Services, call: Call, { code, details }: ApiError): Promise<void> {
+  const { caller } = call;
+  if (code === 'FORBIDDEN' && caller !== undefined) {
+    const it = subjectOf(call);
+    const projectId = it && projectIdOf(it);
+    await audit.deny(
+      { ...askedBy(call), ...(projectId !== undefined && { projectId }) },
+      'refused',
+      it === undefined ? [] : [mention(it)],
+    );
+  } else if (code === 'UNAUTHORIZED' && isPublic(call.route.permission)) {
+    // half of a login that goes on
+    if (details.some(({ reason }) => reason === 'totp_required')) return;
+    const user = await accountOf(call);
+    await audit.deny(askedBy(call), 'failed', user === undefined ? [] : [mention(user)]);
+  }
+}
+
+/** What the path points at, if it is there. */
+function subjectOf({ route: { endpoint }, params, view }: Call): ReadonlyResource<SubjectKind> | undefined {
+  const { on } = endpoint;
+  return on && view.get(on[0], params.get(on[1])?.toLowerCase() ?? '');
+}
+
+/** Whose login failed. What was typed is recorded only if it is an account: it may have been the password. */
+async function accountOf({ body, repo, view }: Call): Promise<ReadonlyResource | undefined> {
+  if (typeof body !== 'object' || body === null || !('email' in body) || typeof body.email !== 'string')
+    return undefined;
+  const id = await repo.idByName('user', 'all', body.email.trim()).catch(() => undefined);
+  return id === undefined ? undefined : view.get('user', id);
+}
+
+function askedBy({ tenant, view, route, request, caller }: Call): Asked {
+  return { tenant, view, route: routeName(route.endpoint), request, caller };
+}
+
 interface Admitted {
   it: ReadonlyResource<SubjectKind> | undefined;
   access: Access;
   /** With the rights of now: a try may come long after the request did. */
   caller: Principal | undefined;
+  asked: Asked;
 }
 
 /** @throws ApiError for what does not exist or is not allowed. */
@@ -180,11 +237,20 @@ function admit(
 ): Admitted {
   const { route, params, view } = call;
   const it = endpoint.on === undefined ? undefined : loadSubject(endpoint.on, params, view);
-  const { caller: asked } = call;
-  const caller = asked !== undefined && isStillGood(asked, view, clock) ? asOfNow(asked, view) : undefined;
-  if (isPublic(route.permission)) return { it, access: { column: 'other', grant: 'P' }, caller };
+  const { caller: before } = call;
+  const caller = before !== undefined && isStillGood(before, view, clock) ? asOfNow(before, view) : undefined;
+  const asked = { ...askedBy(call), caller };
+  if (isPublic(route.permission)) return { it, access: { column: 'other', grant: 'P' }, caller, asked };
   if (caller === undefined) throw unauthorized();
-  return { it, access: authorize(caller, route.permission, placeOf(call, endpoint, it, search)), caller };
+  const place = placeOf(call, endpoint, it, search);
+  const access = authorize(caller, route.permission, place);
+  const projectId = place.project?.meta.id;
+  return {
+    it,
+    access,
+    caller,
+    asked: { ...asked, role: access.column, ...(projectId !== undefined && { projectId }) },
+  };
 }
 
 function placeOf(
@@ -200,7 +266,7 @@ function placeOf(
     if (project === undefined) throw notFound(kindWords[it.meta.kind]);
     return { tenant: view, project };
   }
-  const from = endpoint.list ? undefined : endpoint.projectFrom;
+  const from = endpoint.projectFrom;
   if (from === undefined) return { tenant: view };
   const [field, value] = from === 'query.projectId' ? ['projectId', search['projectId']] : ['project_id', named(body)];
   if (typeof value !== 'string') return { tenant: view };

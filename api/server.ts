@@ -5,6 +5,7 @@ import type { RequestHandler } from 'express';
 import { isUnavailable } from '../store/errors.ts';
 import { createFirstTenant } from '../store/tenants.ts';
 import { badRequest, serviceUnavailable, unexpected } from './api-error.ts';
+import { createAuditLog } from './audit/audit-log.ts';
 import { createKeyUse } from './auth/key-use.ts';
 import { createLoginThrottle } from './auth/login-throttle.ts';
 import { createPasswords } from './auth/passwords.ts';
@@ -60,6 +61,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     codeRate: createRateLimit(config.codeRateLimit, clock),
     keyUsed: createKeyUse(clock),
     keep: createKeep(),
+    audit: building.use(createAuditLog(deps)),
     inTurn: createInTurn(),
     fresh: createFreshness(store, mirror, clock),
     pageCache: createPageCache(),

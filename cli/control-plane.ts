@@ -54,6 +54,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
       publicUrl: config.publicUrl,
       trustedProxies: config.trustedProxies,
       ...(config.mail !== undefined && { mail: config.mail }),
+      auditKeepMs: config.auditRetentionDays * 24 * 3_600_000,
       buildDeadlineMs: config.buildDeadlineSeconds * 1000,
       rolloutDeadlineMs: config.rolloutDeadlineSeconds * 1000,
       pages: (seen) => createClusterPages({ store, mirror: seen, clock, token }),

@@ -6,6 +6,7 @@ import type { Random } from '../api/random.ts';
 import { createApi } from '../api/server.ts';
 import type { Api } from '../api/server.ts';
 import { applicationController } from '../controllers/application/reconcile.ts';
+import { audit } from '../controllers/audit/audit.ts';
 import { compaction } from '../controllers/compaction/compaction.ts';
 import { deploymentController } from '../controllers/deployment/reconcile.ts';
 import { environmentController } from '../controllers/environment/reconcile.ts';
@@ -51,6 +52,7 @@ export interface ReplicaOptions {
   /** Server and sender of mail; without one mail is only logged. */
   mail?: { server: SmtpServer; from: string };
   buildDeadlineMs: number;
+  auditKeepMs: number;
   rolloutDeadlineMs: number;
   /** Answers what is neither under a tenant nor the interface's own. */
   pages?: (mirror: Mirror) => RequestHandler;
@@ -59,6 +61,9 @@ export interface ReplicaOptions {
   /** Freezes what the mirror holds and fails runs that break a law of the status: for development and tests. */
   strict: boolean;
 }
+
+/** Records of the audit log that a tenant keeps at most, of about 1 KiB each. */
+const auditRecordsPerTenant = 100_000;
 
 /** A replica of the control plane whose server is not listening yet. */
 export interface RunningReplica extends AsyncDisposable {
@@ -124,8 +129,14 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       log: log.child({ part: 'controllers' }),
       registry,
       replica: replica.id,
-      background: [garbage, compaction, keyRotation(keyring), tenantDeletion],
       controllers: controllersOf(options, gateway, mailer),
+      background: [
+        garbage,
+        compaction,
+        keyRotation(keyring),
+        tenantDeletion,
+        audit({ keepMs: options.auditKeepMs, maxRecords: auditRecordsPerTenant }),
+      ],
       strict,
     }),
   );

@@ -56,6 +56,7 @@ export const ServerConfig = z
     mailFrom: z.email().optional(),
     buildDeadlineSeconds: Seconds.default(30 * 60),
     rolloutDeadlineSeconds: Seconds.default(10 * 60),
+    auditRetentionDays: z.coerce.number().int().min(1).max(3650).default(90),
   })
   .refine((it) => it.smtpUrl === undefined || it.mailFrom !== undefined, {
     path: ['mailFrom'],

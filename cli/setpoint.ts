@@ -38,6 +38,7 @@ program
   .addOption(flag('--mail-from <address>', 'sender of mail'))
   .addOption(flag('--build-deadline-seconds <n>', 'longest build (1800)'))
   .addOption(flag('--rollout-deadline-seconds <n>', 'time in which new instances must become ready (600)'))
+  .addOption(flag('--audit-retention-days <n>', 'age up to which audit records are kept (90)'))
   .addOption(flag('--log-level <level>', 'fatal, error, warn, info, debug or trace (info)'))
   .action(async (options: unknown) => (await import('./server.ts')).runServer(options, stopSignal()));
 

@@ -1,10 +1,12 @@
 import type { RequestContext } from '../context.ts';
 import { tokenLifeMs } from './signing-keys.ts';
-import { commit } from '../../store/unit.ts';
 import type { Unit } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
-type Context = Pick<RequestContext, 'tenant' | 'view' | 'repo' | 'clock' | 'random' | 'tokens' | 'request' | 'fresh'>;
+type Context = Pick<
+  RequestContext,
+  'tenant' | 'view' | 'repo' | 'clock' | 'random' | 'tokens' | 'request' | 'fresh' | 'commit'
+>;
 
 /** Expired sessions that one login clears away. */
 const clearedPerLogin = 5;
@@ -52,7 +54,7 @@ export async function endOtherSessions(
     }
     const batch = ctx.repo.begin();
     for (const session of others.slice(0, endedPerTransaction)) batch.requestDelete(session);
-    await commit(batch);
+    await ctx.commit(batch, () => undefined);
     await ctx.fresh();
   }
 }
@@ -62,7 +64,7 @@ export async function endLateSessions(ctx: Context, userId: string, keep: string
   await ctx.fresh();
   const unit = ctx.repo.begin();
   await endOtherSessions(ctx, unit, userId, keep);
-  await commit(unit);
+  await ctx.commit(unit, () => undefined);
 }
 
 function otherSessions(ctx: Context, userId: string, keep: string | undefined): ReadonlyResource<'session'>[] {

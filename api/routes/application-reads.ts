@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { commit } from '../../store/unit.ts';
 import { conflicting, serviceUnavailable } from '../api-error.ts';
 import { caps, requireRoom } from '../caps.ts';
 import { activeOf, addDeployment, servingOf, successesOf } from '../deploying.ts';
@@ -204,7 +203,7 @@ export const syncDeployments = defineEndpoint({
       requested_at: ctx.clock.now().toISOString(),
       deadline_seconds: syncPatienceMs / 1000,
     });
-    await commit(asking);
+    await ctx.commit(asking, () => undefined);
     await ctx.fresh();
     const isOver = (): boolean => view.get('operation', id)?.observed?.finished_at !== undefined;
     await untilSettled(ctx, tenant, isOver, syncPatienceMs, ctx.signal());

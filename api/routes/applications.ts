@@ -238,6 +238,7 @@ export const getEnv = defineEndpoint({
   path: '/applications/:id/env',
   summary: 'Environment variables; viewers see their names only',
   on: ['application', 'id'],
+  givesSecrets: true,
   response: Env,
   handle: async (ctx, { it }) => {
     const { env } = it.desired.config;
@@ -266,6 +267,7 @@ export const mergeEnv = defineEndpoint({
   summary: 'Set the variables that are sent and keep the others; null removes one',
   on: ['application', 'id'],
   body: EnvMerge,
+  givesSecrets: true,
   response: Env,
   handle: async (ctx, { it, body }) => {
     const merged = { ...unsealEnv(ctx, it.meta.id, it.desired.config.env), ...body };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { conflictReason } from '../../store/errors.ts';
+import { conflictReason, isConflict } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
 import { badField, conflicting, forbidden, refusedLogin, unauthorized } from '../api-error.ts';
 import type { ApiError } from '../api-error.ts';
@@ -121,8 +121,12 @@ export const logout = defineEndpoint({
     if (caller?.by.type === 'session') {
       const unit = ctx.repo.begin();
       unit.requestDelete(caller.by.session);
-      // somebody else ended it meanwhile: that is what was asked for
-      await unit.commit();
+      try {
+        await ctx.commit(unit, () => undefined);
+      } catch (error) {
+        // somebody else ended it meanwhile: that is what was asked for
+        if (!isConflict(error)) throw error;
+      }
     }
     return { logged_out: true as const };
   },

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { commit } from '../../store/unit.ts';
 import { badField } from '../api-error.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { heardBy } from '../heard.ts';
@@ -55,7 +54,7 @@ export const readNotifications = defineEndpoint({
       const unit = ctx.repo.begin();
       for (const it of unread.slice(at, at + markedPerTransaction))
         unit.change(it, (draft) => void (draft.read = true));
-      await commit(unit);
+      await ctx.commit(unit, () => undefined);
     }
     return { marked: unread.length };
   },

@@ -37,6 +37,7 @@ await using replica = await startReplica({
   trustedProxies: [],
   buildDeadlineMs: 60_000,
   rolloutDeadlineMs: 60_000,
+  auditKeepMs: 90 * 24 * 3_600_000,
   limits: { rateLimit: unlimited, heavyRateLimit: unlimited, streamsPerPrincipal: 0 },
   strict: false,
 });

@@ -162,6 +162,7 @@ export class World implements AsyncDisposable {
         trustedProxies: [],
         buildDeadlineMs: 600_000,
         rolloutDeadlineMs: 120_000,
+        auditKeepMs: 90 * 24 * 3_600_000,
         strict: true,
       });
       plane.replica = replica;

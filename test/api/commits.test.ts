@@ -1,0 +1,24 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const api = join(import.meta.dirname, '../../api');
+
+/** What commits by itself, and why nobody need know who did it. */
+const exceptions = new Map([
+  ['run-endpoint.ts', 'the one place where handlers commit'],
+  ['audit/audit-log.ts', 'the records themselves'],
+  ['auth/key-use.ts', 'notes that a key was used: nobody asked for it'],
+  ['auth/signing-keys.ts', 'keys of the installation, made at its start'],
+  ['idempotency.ts', 'forgets answers that have expired'],
+]);
+
+test('nothing of the interface commits past the audit log', () => {
+  const files = readdirSync(api, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+  const committing = files.filter((name) => {
+    const text = readFileSync(join(api, name), 'utf8');
+    const imports = /import \{[^}]*\bcommit\b[^}]*\} from '[./]*store\/unit\.ts'/.test(text);
+    return imports || /\.commit\(\)|\bstore\.txn\(|\brepo\.(change|observe)\(/.test(text);
+  });
+  expect(committing.toSorted()).toEqual([...exceptions.keys()].toSorted());
+});
