@@ -138,12 +138,14 @@ async function runOnce(
   }
   const audited = { change: false };
   const ctx = contextOf(services, call, admitted, async (unit, answer) => {
-    if (services.audit.change(asked, unit)) audited.change = true;
+    const change = services.audit.change(asked, unit);
     if (idempotent !== undefined) {
       const kept = toKept(answer());
       if (kept !== undefined) recordAnswer(services, unit, idempotent, kept.json, changes(it, kept.json));
     }
     committed(await unit.commit());
+    if (change !== undefined) audited.change = true;
+    await change?.committed();
     return answer();
   });
   // an endpoint without `on`, `query` or `body` does not look at that part of its input

@@ -9,7 +9,7 @@ import { keyOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { Column } from '../permissions.ts';
 import type { ApiDependencies, RequestInfo } from '../context.ts';
-import { DenialWindow } from './denial-window.ts';
+import { CountingWindow } from './counting-window.ts';
 
 /** What a record says of the request that it is of. */
 export interface Asked {
@@ -26,8 +26,11 @@ export interface Asked {
 
 /** Writes the audit log: names of who, what and which fields, never values. Disposing writes down what it counted. */
 export interface AuditLog extends AsyncDisposable {
-  /** Adds the record of what the unit does to the unit itself; `false` if it does nothing, and nothing is to be told. */
-  change(asked: Asked, unit: Unit): boolean;
+  /**
+   * Adds the record of what the unit does to the unit itself. Only what strangers can make happen, such as a code that is
+   * sent, is counted like what they are refused, once it is `committed`. `undefined`: the unit does nothing.
+   */
+  change(asked: Asked, unit: Unit): { committed(): Promise<void> } | undefined;
   /** Records that secrets of these objects are given out; they must not be before. @throws what the store throws */
   read(asked: Asked, objects: readonly AuditedObject[]): Promise<void>;
   /** Records that it was not allowed, or that a login failed. Never fails the answer, which gives nothing away. */
@@ -70,21 +73,22 @@ export function createAuditLog({ store, clock, random, log }: Dependencies): Aud
     try {
       await write(record);
     } catch (error) {
-      log.warn({ err: error, request: record.request_id, route: record.route }, 'Refusal is not in the audit log');
+      log.warn({ err: error, request: record.request_id, route: record.route }, 'Record is not in the audit log');
     }
   };
-  const denials = new DenialWindow(clock, tryToWrite);
+  const counted = new CountingWindow(clock, tryToWrite);
 
   return {
     change(asked, unit) {
       const { objects, isEmpty } = unit.changes();
-      if (isEmpty) return false;
+      if (isEmpty) return undefined;
       const touched = objects.map(({ it, action, fields }) => ({ ...mention(it), action, fields }));
       const changed = objects.map(({ it }) => it);
       const record = recordOf({ ...asked, ...projectOf(asked, changed) }, 'ok', touched);
-      const newcomer = asked.caller === undefined ? newcomerIn(changed, asked.view) : {};
+      const newcomer = asked.caller === undefined ? newcomerIn(changed, asked.view) : record;
+      if (newcomer === undefined) return { committed: () => counted.add(record) };
       unit.write(auditWrite({ ...record, ...newcomer }, random.id()));
-      return true;
+      return { committed: async () => undefined };
     },
     read: (asked, objects) =>
       write(
@@ -94,14 +98,14 @@ export function createAuditLog({ store, clock, random, log }: Dependencies): Aud
           objects.map((it) => ({ ...it, action: 'read' as const })),
         ),
       ),
-    deny: (asked, result, objects) => denials.add(recordOf(asked, result, [...objects])),
-    [Symbol.asyncDispose]: () => denials[Symbol.asyncDispose](),
+    deny: (asked, result, objects) => counted.add(recordOf(asked, result, [...objects])),
+    [Symbol.asyncDispose]: () => counted[Symbol.asyncDispose](),
   };
 }
 
-/** What a record calls an object by. */
+/** What a record calls an object by; people by their address, of which somebody said that it is theirs. */
 export function mention({ meta: { kind, id }, desired }: ReadonlyResource): AuditedObject {
-  const name = 'name' in desired ? desired.name : 'email' in desired ? desired.email : undefined;
+  const name = 'name' in desired ? desired.name : kind === 'user' && 'email' in desired ? desired.email : undefined;
   return { kind, id, ...(typeof name === 'string' && { name }) };
 }
 
@@ -116,7 +120,10 @@ function projectOf({ projectId }: Asked, changed: readonly ReadonlyResource[]): 
 }
 
 /** Who has just logged in: the one whose session begins. */
-function newcomerIn(changed: readonly ReadonlyResource[], view: TenantView): Pick<AuditRecord, 'user' | 'session_id'> {
+function newcomerIn(
+  changed: readonly ReadonlyResource[],
+  view: TenantView,
+): Pick<AuditRecord, 'user' | 'session_id'> | undefined {
   for (const { meta, desired } of changed) {
     if (meta.kind !== 'session' || !('user_id' in desired)) continue;
     const { user_id } = desired;
@@ -124,5 +131,5 @@ function newcomerIn(changed: readonly ReadonlyResource[], view: TenantView): Pic
     const user = view.get('user', user_id) ?? changed.find(isTheirs);
     return { session_id: meta.id, ...(user && { user: { id: user.meta.id, email: user.desired.email } }) };
   }
-  return {};
+  return undefined;
 }

@@ -235,6 +235,17 @@ describe('what is turned away', () => {
   });
 });
 
+describe('what strangers make happen', () => {
+  it('is recorded without the address that they typed, and counted after the first', async () => {
+    const before = (await log()).length;
+    expect((await world.client().post('/auth/send-code', { email: 'stranger@example.test' })).status).toBe(200);
+    const [entry] = await log();
+    expect(entry).toMatchObject({ route: 'POST /auth/send-code', user_id: null, objects: [{ kind: 'login_code' }] });
+    expect(await log()).toHaveLength(before + 1);
+    expect(await everything()).not.toContain('stranger@');
+  });
+});
+
 describe('somebody who is turned away again and again', () => {
   it('makes the store write a bounded number of records', async () => {
     const clock = new FakeClock();

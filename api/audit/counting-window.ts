@@ -2,30 +2,31 @@ import type { AuditRecord } from '../../store/audit/record.ts';
 import type { Clock } from '../../store/clock.ts';
 
 const windowMs = 15 * 60_000;
-/** Different denials of one tenant and window that get a record of their own. */
+/** Different records of one tenant and window. */
 const perWindow = 100;
 
 interface Counted {
   record: AuditRecord;
-  /** Denials after the recorded one. */
+  /** Like ones after it. */
   count: number;
 }
 
 interface Window {
   since: string;
   known: Map<string, Counted>;
-  /** Denials beyond the different ones that are told apart. */
+  /** Ones beyond those that are told apart. */
   others: number;
   cancel: () => void;
 }
 
 /**
- * Bounds what somebody who is turned away can make the store write. In 15 minutes the first denial of a caller (or an
- * address), an account and a route is recorded at once, and the ones like it in one more record at the end; beyond 100
- * different ones all others share a single record. So a tenant gets at most 201 records of denials in 15 minutes from
- * each replica, whoever tries how often. Failed logins are throttled besides: 10 of an account and 50 of an address.
+ * Bounds what somebody who is turned away, or is not known, can make the store write. In 15 minutes the first request of
+ * a caller (or an address) for an object and a route is recorded at once, and the ones like it in one more record at the
+ * end; beyond 100 different ones all others share a single record. So a tenant gets at most 201 such records in 15
+ * minutes from each replica, whoever tries how often. Failed logins are throttled besides: 10 of an account and 50 of an
+ * address.
  */
-export class DenialWindow implements AsyncDisposable {
+export class CountingWindow implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #write: (record: AuditRecord) => Promise<void>;
   readonly #windows = new Map<string, Window>();
@@ -80,8 +81,8 @@ export class DenialWindow implements AsyncDisposable {
   }
 }
 
-/** Denials that are counted together. */
+/** Records that are counted together. */
 function keyOf({ route, result, user, key_id, source, objects }: AuditRecord): string {
   const about = objects.map(({ kind, id }) => `${kind}/${id}`);
-  return JSON.stringify([route, result, user?.id, key_id, result === 'failed' ? source : '', ...about]);
+  return JSON.stringify([route, result, user?.id, key_id, user === undefined ? source : '', ...about]);
 }
