@@ -1,9 +1,9 @@
 import { auditWrite } from '../../store/audit/record.ts';
 import type { AuditedObject, AuditRecord } from '../../store/audit/record.ts';
-import { keys } from '../../store/keys.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { Unit } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { openTenantGuard } from '../../store/tenants.ts';
 import { notFound } from '../api-error.ts';
 import { keyOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
@@ -37,9 +37,9 @@ export interface AuditLog extends AsyncDisposable {
   deny(asked: Asked, result: 'refused' | 'failed', objects: readonly AuditedObject[]): Promise<void>;
 }
 
-type Dependencies = Pick<ApiDependencies, 'store' | 'clock' | 'random' | 'log'>;
+type Dependencies = Pick<ApiDependencies, 'store' | 'mirror' | 'clock' | 'random' | 'log'>;
 
-export function createAuditLog({ store, clock, random, log }: Dependencies): AuditLog {
+export function createAuditLog({ store, mirror, clock, random, log }: Dependencies): AuditLog {
   const recordOf = (asked: Asked, result: AuditRecord['result'], objects: AuditedObject[]): AuditRecord => {
     const { caller, request, role } = asked;
     const project_id = asked.projectId;
@@ -62,11 +62,9 @@ export function createAuditLog({ store, clock, random, log }: Dependencies): Aud
   };
 
   const write = async (record: AuditRecord): Promise<void> => {
-    const result = await store.txn({
-      if: [{ key: keys.tenant(record.tenant), is: 'present' }],
-      then: [auditWrite(record, random.id())],
-    });
-    if (!result.committed) throw notFound('Tenant');
+    const open = openTenantGuard(mirror, record.tenant);
+    const done = open && (await store.txn({ if: [open], then: [auditWrite(record, random.id())] }));
+    if (done?.committed !== true) throw notFound('Tenant');
   };
 
   const tryToWrite = async (record: AuditRecord): Promise<void> => {

@@ -1,7 +1,8 @@
 import { installationLog } from '../../store/audit/record.ts';
 import { wait } from '../../store/clock.ts';
-import { keys, parseKey } from '../../store/keys.ts';
+import { parseKey } from '../../store/keys.ts';
 import type { Guard } from '../../store/store.ts';
+import { openTenantGuard } from '../../store/tenants.ts';
 import { aborted } from '../runtime/aborted.ts';
 import type { Term } from '../runtime/leader.ts';
 import { limits } from '../runtime/limits.ts';
@@ -69,18 +70,21 @@ export function audit(retention: AuditRetention): Background {
   };
 }
 
-/** Nothing is written for a tenant that is gone, or its range would be filled again. */
-function guardsOf(tenant: string, term: Term): Guard[] {
-  return tenant === installationLog ? [term.fence] : [term.fence, { key: keys.tenant(tenant), is: 'present' }];
+/** Nothing is written for a tenant that is gone or going, or what is deleted would be filled again: no guards. */
+function guardsOf(tenant: string, term: Term, mirror: BackgroundDeps['mirror']): Guard[] | undefined {
+  if (tenant === installationLog) return [term.fence];
+  const open = openTenantGuard(mirror, tenant);
+  return open && [term.fence, open];
 }
 
 /** Whether it need not be tried again. */
 async function chainOne(tenant: string, term: Term, { store, log, mirror }: BackgroundDeps): Promise<boolean> {
+  const guards = guardsOf(tenant, term, mirror);
+  if (guards === undefined) return true;
   try {
-    const done = await chainPending(store, tenant, guardsOf(tenant, term), term.signal);
+    const done = await chainPending(store, tenant, guards, term.signal);
     if (done?.mended === true) log.error({ tenant }, 'Head of the audit log did not fit its records: verify the log');
-    if (done !== undefined) return true;
-    return tenant !== installationLog && mirror.key(keys.tenant(tenant)) === undefined;
+    return done !== undefined;
   } catch (error) {
     if (term.signal.aborted) throw error;
     log.warn({ tenant, err: error }, 'Audit records were not all chained');
@@ -92,11 +96,13 @@ async function forgetIn(
   tenant: string,
   { keepMs, maxRecords }: AuditRetention,
   term: Term,
-  { store, clock, log }: BackgroundDeps,
+  { store, clock, log, mirror }: BackgroundDeps,
 ): Promise<void> {
+  const guards = guardsOf(tenant, term, mirror);
+  if (guards === undefined) return;
   try {
     const before = clock.now().getTime() - keepMs;
-    const done = await forgetOld(store, tenant, { before, maxRecords }, guardsOf(tenant, term), term.signal);
+    const done = await forgetOld(store, tenant, { before, maxRecords }, guards, term.signal);
     if (done !== undefined && done.early > 0)
       log.warn({ tenant, records: done.early, maxRecords }, 'Audit records were forgotten early as there are too many');
   } catch (error) {
