@@ -9,6 +9,9 @@ import type { IgnoreFile } from './ignore-file.ts';
 
 /** The name that the Dockerfile has in the archive, wherever it lies in the repository. */
 export const dockerfileName = '.setpoint.dockerfile';
+const ignoreName = '.dockerignore';
+/** They steer the build and are no part of what is built: by this the engine takes them out once it has read them. */
+const engineIgnore = `${ignoreName}\n${dockerfileName}\n`;
 
 export interface BuildContext {
   /** Real path of the folder whose files are sent. */
@@ -49,6 +52,7 @@ async function fill(tar: Pack, context: BuildContext, signal: AbortSignal): Prom
   const mtime = context.modifiedAt;
   const left = { entries: maxEntries, bytes: maxBytes };
   tar.entry({ name: dockerfileName, mode: 0o644, mtime }, context.dockerfile);
+  tar.entry({ name: ignoreName, mode: 0o644, mtime }, engineIgnore);
 
   const spend = (bytes: number): void => {
     left.entries -= 1;
@@ -64,7 +68,7 @@ async function fill(tar: Pack, context: BuildContext, signal: AbortSignal): Prom
       const name = below === '' ? child : `${below}/${child}`;
       const path = join(folder, name);
       const it = await lstat(path);
-      if (name === '.git' || name === dockerfileName) continue;
+      if (name === '.git' || name === dockerfileName || name === ignoreName) continue;
       const ignored = ignore.ignores(name);
       if (it.isDirectory()) {
         if (ignored && !ignore.hasExceptions) continue;

@@ -7,6 +7,7 @@ import { contextArchive, dockerfileName } from './build-context.ts';
 import { containedPath } from './contained-path.ts';
 import type { Git } from './git.ts';
 import { ignoreFile, type IgnoreFile } from './ignore-file.ts';
+import { labelledDockerfile } from './labelled-dockerfile.ts';
 import type { WorkFolder } from './work-folder.ts';
 
 export interface BuildDeps {
@@ -55,11 +56,21 @@ export async function runBuild(
   line(`Checked out ${commit} ${message}`);
   const root = await realpath(join(folder.path, 'tree'));
   const context = await findContext(root, spec.build_context);
+  const dockerfile = await readDockerfile(root, context, spec.dockerfile_path);
+  const given = {
+    [labels.server]: deps.server,
+    [labels.tenant]: item.tenant,
+    [labels.workload]: item.workload_id,
+    [labels.assignment]: item.id,
+    [labels.type]: 'build',
+    'org.opencontainers.image.revision': commit,
+  };
+  const labelled = labelledDockerfile(dockerfile, given);
   const options = {
     context: contextArchive(
       {
         folder: context,
-        dockerfile: await readDockerfile(root, context, spec.dockerfile_path),
+        dockerfile: labelled ?? dockerfile,
         ignore: await readIgnoreFile(context),
         modifiedAt: committedAt,
       },
@@ -68,14 +79,7 @@ export async function runBuild(
     dockerfile: dockerfileName,
     tag: spec.image,
     buildArgs: spec.build_args,
-    labels: {
-      [labels.server]: deps.server,
-      [labels.tenant]: item.tenant,
-      [labels.workload]: item.workload_id,
-      [labels.assignment]: item.id,
-      [labels.type]: 'build',
-      'org.opencontainers.image.revision': commit,
-    },
+    labels: labelled === undefined ? given : {},
   };
   const last: string[] = [];
   const keep = (text: string): void => {

@@ -126,7 +126,29 @@ test('a repository becomes an image that bears its commit and its owner', async 
   });
   expect(image.Config.Env).toContain('SAID=good $day "x"');
   expect(await outputOf(built.image, ['/bin/cat', '/app/hello', '/app/same/run.sh'])).toBe('hello from gitecho run');
-  expect(await outputOf(built.image, ['/bin/ls', '/app'])).toBe('Dockerfile\ndeep\nhello\nsame\n');
+  expect(await outputOf(built.image, ['/bin/ls', '-A', '/app'])).toBe('Dockerfile\ndeep\nhello\nsame\n');
+  expect(lines.filter((text) => /^Step .*LABEL/.test(text))).toHaveLength(1);
+});
+
+test('a build that is repeated takes everything but its labels from the cache', async () => {
+  const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nCOPY . /app\nRUN echo ${randomUUID()}` });
+  await build(item(fileUrl));
+  const lines: string[] = [];
+  await build(item(fileUrl), (text) => lines.push(text));
+  expect(lines.filter((text) => text.startsWith('Step '))).toHaveLength(4);
+  expect(lines.filter((text) => text.includes('Using cache'))).toHaveLength(2);
+});
+
+test('a Dockerfile whose last instruction is open gets its labels beside it', async () => {
+  const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nCMD echo said \\\n# the end\n` });
+  const wanted = item(fileUrl);
+  const built = await build(wanted);
+  const image = (await engineCall('GET', `/images/${built.image}/json`)) as {
+    Config: { Labels: object; Cmd: string[] };
+  };
+  expect(image.Config.Labels).toMatchObject({ [labels.assignment]: wanted.id });
+  expect(image.Config.Cmd.at(-1)).toMatch(/^echo said/);
+  expect(image.Config.Cmd.at(-1)).not.toContain('LABEL');
 });
 
 test('a Dockerfile may lie beside its context, or be named by its path in it', async () => {
