@@ -1,7 +1,17 @@
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { instanceDesired, slotId } from './instance.ts';
 import type { Assignment, Deployment, World } from './world.ts';
-import { isActive, isLive, isReady, isStaying, isWanted, restartTokenOf, rollingOut, slotOf } from './world.ts';
+import {
+  isActive,
+  isLive,
+  isReady,
+  isStable,
+  isStaying,
+  isWanted,
+  restartTokenOf,
+  rollingOut,
+  slotOf,
+} from './world.ts';
 
 export type Action =
   | { do: 'ensure'; id: string; desired: DesiredOf<'assignment'>; deployment: Deployment }
@@ -11,7 +21,8 @@ export type Action =
 /**
  * What to write so that the instances come one step nearer to the application. Pure.
  *
- * Never starts more than `replicas + 1` live instances; stops a ready instance only when ready successors cover it;
+ * Never starts more than `replicas + 1` live instances; stops a ready instance only when ready successors cover it, and
+ * the last ready one of the older revision only when one of its successors is stable;
  * a stopped application starts nothing; a deployment that ended without success gets no new instance.
  *
  * A stopped instance keeps its record while its deployment may serve again, so that ids and generations are never
@@ -48,14 +59,20 @@ function mayServe(world: World, deploymentId: string): boolean {
   return deploymentId === world.target?.meta.id && isActive(world.target);
 }
 
-/** Instances beside the goal's that stay up since the goal's ready ones do not yet cover them. */
+/**
+ * Instances beside the goal's that stay up: as many as the goal's ready ones do not yet cover, and the last ready one
+ * until one of the goal's has proved that it stays.
+ */
 function needed(world: World, own: readonly Assignment[], others: readonly Assignment[]): Assignment[] {
   const { replicas } = world.app.desired;
-  const covered = own.filter((it) => slotOf(it) < replicas && isReady(it)).length;
-  return others
+  const successors = own.filter((it) => slotOf(it) < replicas);
+  const candidates = others
     .filter((it) => isWanted(it) && (isReady(it) || mayServe(world, it.desired.deployment_id)))
-    .toSorted((a, b) => Number(isReady(b)) - Number(isReady(a)) || slotOf(a) - slotOf(b))
-    .slice(0, Math.max(0, replicas - covered));
+    .toSorted((a, b) => Number(isReady(b)) - Number(isReady(a)) || slotOf(a) - slotOf(b));
+  const uncovered = Math.max(0, replicas - successors.filter(isReady).length);
+  const [last] = candidates;
+  const isLastNeeded = last !== undefined && isReady(last) && !successors.some(isStable);
+  return candidates.slice(0, isLastNeeded ? Math.max(1, uncovered) : uncovered);
 }
 
 /** Missing or stopped instances of the goal, as many as the surge of one allows. */

@@ -64,6 +64,11 @@ export function isReady(it: Assignment): boolean {
   return isWanted(it) && upToDate(it)?.ready === true;
 }
 
+/** It answered, and went on to: what starts well and then fails is not taken for a success. */
+export function isStable(it: Assignment): boolean {
+  return isReady(it) && it.observed?.stable === true;
+}
+
 /** The instance may be running: wanted so, or not yet seen to have ended. Unknown is never absent. */
 export function isLive(it: Assignment): boolean {
   const report = upToDate(it);

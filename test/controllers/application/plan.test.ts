@@ -5,7 +5,7 @@ import { instanceDesired, slotId } from '../../../controllers/application/instan
 import { plan } from '../../../controllers/application/plan.ts';
 import { stateOf } from '../../../controllers/application/states.ts';
 import type { Assignment, World } from '../../../controllers/application/world.ts';
-import { isLive, isReady, isWanted } from '../../../controllers/application/world.ts';
+import { isLive, isReady, isStable, isWanted } from '../../../controllers/application/world.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import type { Resource } from '../../../store/resource.ts';
 import { aDeployment, anApplication, aServer, object } from '../../harness/objects.ts';
@@ -21,7 +21,14 @@ const reported = (overrides: Partial<ObservedOf<'assignment'>> = {}): ObservedOf
   crash_loop: false,
   ...overrides,
 });
-const readyReport = reported({ ready: true, stable: true });
+/** What the agent says of an instance that is to run. */
+const reports = {
+  unready: reported(),
+  ready: reported({ ready: true }),
+  stable: reported({ ready: true, stable: true }),
+  crashed: reported({ crash_loop: true, phase: 'starting' }),
+};
+type Report = keyof typeof reports;
 
 function tokenOf({ desired: { spec } }: Slot): string | undefined {
   return spec.type === 'service' ? spec.restart_token : undefined;
@@ -101,23 +108,22 @@ class Town {
   }
 
   /** The agent does what it is told with one instance. */
-  agent(index: number, becomesReady: boolean): void {
+  agent(index: number, report: Report): void {
     const it = this.slots[index];
     if (it === undefined) return;
     if (it.meta.deletionRequestedAt !== undefined) {
       this.slots.splice(index, 1);
       return;
     }
-    const observed =
-      it.desired.run === 'stopped' ? reported({ phase: 'stopped' }) : becomesReady ? readyReport : reported();
+    const observed = it.desired.run === 'stopped' ? reported({ phase: 'stopped' }) : reports[report];
     this.slots[index] = { ...it, observed: { ...observed, observedGeneration: it.meta.generation, conditions: [] } };
   }
 
-  settle(becomesReady = true): void {
+  settle(report: Report = 'stable'): void {
     for (let i = 0; i < 200; i++) {
       const writes = this.step();
       const before = JSON.stringify(this.slots);
-      for (let index = this.slots.length - 1; index >= 0; index--) this.agent(index, becomesReady);
+      for (let index = this.slots.length - 1; index >= 0; index--) this.agent(index, report);
       if (writes === 0 && before === JSON.stringify(this.slots)) return;
     }
     throw new Error('The plan does not settle');
@@ -148,7 +154,7 @@ describe('the plan of an application', () => {
     town.step();
     expect(town.of(2)).toHaveLength(1);
     expect(town.of(1).filter(isWanted)).toHaveLength(3);
-    town.agent(town.slots.indexOf(town.of(2)[0]!), true);
+    town.agent(town.slots.indexOf(town.of(2)[0]!), 'ready');
     town.step();
     expect(town.of(1).filter(isWanted)).toHaveLength(2);
     town.settle();
@@ -157,6 +163,70 @@ describe('the plan of an application', () => {
     town.setPhase(2, 'succeeded');
     town.settle();
     expect(town.of(1)).toHaveLength(0);
+  });
+
+  describe.each([1, 2, 3])('a rollout over %i ready instances', (replicas) => {
+    const successors = (...states: Report[]): Town => {
+      const town = new Town();
+      town.set({ replicas });
+      town.deploy();
+      town.settle();
+      town.setPhase(1, 'succeeded');
+      town.deploy();
+      for (const [index, state] of states.entries()) {
+        town.step();
+        // The older one that it replaces ends, which lets the next one start.
+        for (const it of town.of(1)) if (!isWanted(it)) town.agent(town.slots.indexOf(it), 'stable');
+        town.step();
+        const next = town.of(2)[index];
+        if (next !== undefined) town.agent(town.slots.indexOf(next), state);
+      }
+      town.step();
+      return town;
+    };
+    const all = (state: Report): Report[] => Array.from({ length: replicas }, () => state);
+
+    it.each<[string, Report[], number]>([
+      ['nobody has answered', all('unready'), replicas],
+      ['the first one has answered', ['ready'], Math.max(1, replicas - 1)],
+      ['the first one stays', ['stable'], replicas - 1],
+      ['the first one keeps exiting', ['crashed'], replicas],
+      ['all have answered and none has stayed', all('ready'), 1],
+      ['all have answered and one stays', ['stable', ...all('ready').slice(1)], 0],
+      ['all stay', all('stable'), 0],
+    ])('when %s: %o leaves %i older', (_when, states, older) => {
+      expect(
+        successors(...states)
+          .of(1)
+          .filter(isWanted),
+      ).toHaveLength(older);
+    });
+
+    it('goes on to its end although the last older instance waits for the first new one to stay', () => {
+      const town = successors(...all('ready'));
+      expect(town.of(2).filter(isReady)).toHaveLength(replicas);
+      expect(town.step()).toBe(0);
+      town.settle('stable');
+      expect(town.of(1).filter(isWanted)).toEqual([]);
+    });
+  });
+
+  it('loses nothing when the new revision answers and then keeps exiting', () => {
+    const town = new Town();
+    town.deploy();
+    town.settle();
+    town.setPhase(1, 'succeeded');
+    town.deploy();
+    for (const report of ['ready', 'unready', 'ready', 'crashed'] as const) {
+      town.step();
+      town.agent(town.slots.indexOf(town.of(2)[0]!), report);
+      town.step();
+      expect(town.of(1).filter(isReady)).toHaveLength(1);
+    }
+    town.setPhase(2, 'failed');
+    town.settle();
+    expect(town.of(1).filter(isReady)).toHaveLength(1);
+    expect(town.of(2)).toEqual([]);
   });
 
   it('returns to the last success when the new revision fails, with the same records', () => {
@@ -168,7 +238,7 @@ describe('the plan of an application', () => {
     const ids = town.of(1).map((it) => it.meta.id);
     town.deploy();
     town.step();
-    town.agent(town.slots.indexOf(town.of(2)[0]!), true);
+    town.agent(town.slots.indexOf(town.of(2)[0]!), 'ready');
     town.step();
     expect(town.of(1).filter(isWanted)).toHaveLength(1);
     town.setPhase(2, 'failed');
@@ -226,7 +296,7 @@ describe('the plan of an application', () => {
     expect(renewed()).toHaveLength(1);
     expect(town.slots.filter(isReady)).toHaveLength(2);
     expect(town.step()).toBe(0);
-    town.agent(town.slots.indexOf(renewed()[0] as Slot), false);
+    town.agent(town.slots.indexOf(renewed()[0] as Slot), 'unready');
     expect(town.step()).toBe(0);
     town.settle();
     expect(renewed()).toHaveLength(3);
@@ -275,7 +345,11 @@ describe('any sequence of deployments, failures, scalings and agent answers', ()
     fc.record({ do: fc.constant('scale' as const), replicas: fc.integer({ min: 1, max: 4 }) }),
     fc.record({ do: fc.constant('run' as const), run: fc.constantFrom('running', 'stopped') }),
     fc.record({ do: fc.constant('restart' as const), token: fc.string({ minLength: 1, maxLength: 3 }) }),
-    fc.record({ do: fc.constant('agent' as const), index: fc.nat(8), ready: fc.boolean() }),
+    fc.record({
+      do: fc.constant('agent' as const),
+      index: fc.nat(8),
+      report: fc.constantFrom('unready', 'ready', 'stable', 'crashed'),
+    }),
     fc.record({ do: fc.constant('plan' as const) }),
   );
 
@@ -289,7 +363,7 @@ describe('any sequence of deployments, failures, scalings and agent answers', ()
           else if (it.do === 'scale') town.set({ replicas: it.replicas });
           else if (it.do === 'run') town.set({ run: it.run as 'running' | 'stopped' });
           else if (it.do === 'restart') town.set({ restart_token: it.token });
-          else if (it.do === 'agent') town.agent(it.index % Math.max(1, town.slots.length), it.ready);
+          else if (it.do === 'agent') town.agent(it.index % Math.max(1, town.slots.length), it.report as Report);
           else checkedStep(town);
         }
         if (town.world().target?.observed?.phase === 'deploying') endTarget(town, 'succeeded');
@@ -327,7 +401,16 @@ describe('any sequence of deployments, failures, scalings and agent answers', ()
       (it) => areReady.has(it.meta.id) && isWanted(it) && tokensBefore.get(it.meta.id) !== tokenOf(it),
     ).length;
     expect(restarted).toBeLessThanOrEqual(1);
+    const { target } = town.world();
+    const older = othersThan(town, target?.meta.id).filter((it) => areReady.has(it.meta.id));
+    const isProven = town.slots.some((it) => it.desired.deployment_id === target?.meta.id && isStable(it));
+    if (run === 'running' && target?.observed?.phase === 'deploying' && older.length > 0 && !isProven)
+      expect(older.some((it) => isReady(town.slots.find(({ meta }) => meta.id === it.meta.id)!))).toBe(true);
     if (run === 'running' && town.world().serving !== undefined)
       expect(readyAfter + restarted).toBeGreaterThanOrEqual(Math.min(readyBefore, replicas));
+  }
+
+  function othersThan(town: Town, target: string | undefined): Slot[] {
+    return town.slots.filter((it) => it.desired.deployment_id !== target);
   }
 });
