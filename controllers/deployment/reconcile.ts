@@ -1,9 +1,10 @@
 import type { Context, Controller, Next, Verdict, Wake } from '../runtime/controller.ts';
+import { isLive } from '../application/world.ts';
 import { isKind } from '../runtime/kind-guard.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ConditionInput } from '../../store/resource.ts';
 import { buildsExhausted, plan } from './plan.ts';
-import type { Deployment, World } from './states.ts';
+import type { Assignment, Deployment, World } from './states.ts';
 import { advance, awaited, isTerminal } from './states.ts';
 
 export interface DeploymentSettings {
@@ -82,7 +83,10 @@ function readWorld(it: Deployment, ctx: Context, expired: boolean): World {
     serverGone: server === undefined || server.meta.deletionRequestedAt !== undefined,
     build,
     buildsExhausted: buildsExhausted(build),
-    slots: assignments.filter((assignment) => assignment.desired.spec.type === 'service'),
+    slots: assignments.filter(isService),
+    olderLive: ctx.view
+      .by('assignment', 'workload', it.desired.application_id)
+      .some((other) => other.desired.deployment_id !== it.meta.id && isService(other) && isLive(other)),
     expired,
     now: ctx.clock.now().toISOString(),
   };
@@ -142,11 +146,19 @@ function nextOf(it: Deployment, now: ObservedOf<'deployment'>, left: number, wor
   return { waitingFor: world.slots.map((slot) => ({ kind: 'assignment', id: slot.meta.id })), because };
 }
 
+function isService({ desired }: Assignment): boolean {
+  return desired.spec.type === 'service';
+}
+
+/** Its own, and the instances of other deployments that it takes the place of. */
 const wakeByAssignment: Wake<'deployment'> = {
   kind: 'assignment',
-  ids: ({ before, after }) => {
+  ids: ({ before, after }, view) => {
     const it = after ?? before;
-    return it !== undefined && isKind(it, 'assignment') ? [it.desired.deployment_id] : [];
+    if (it === undefined || !isKind(it, 'assignment')) return [];
+    const { deployment_id: own, workload_id: workload } = it.desired;
+    const newest = view.get('application', workload)?.desired.deployment_id;
+    return newest === undefined || newest === own ? [own] : [own, newest];
   },
 };
 

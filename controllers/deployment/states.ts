@@ -18,6 +18,8 @@ export interface World {
   buildsExhausted: boolean;
   /** Service instances of this deployment. */
   slots: readonly Assignment[];
+  /** An instance of another deployment may still be answering. */
+  olderLive: boolean;
   /** Its deadline for the present phase has passed. */
   expired: boolean;
   now: string;
@@ -112,8 +114,9 @@ function fromDeploying(world: World, before: Observed): Observed {
   const next: Observed = defined({ ...before, image_digest: before.image_digest ?? digest });
   const broken = wanted.map(failureOf).find((it) => it !== undefined);
   if (broken !== undefined) return fail(world, next, broken);
-  if (wanted.length >= replicas && wanted.every(isStable))
-    return { ...next, phase: 'succeeded', finished_at: world.now };
+  const isUp = wanted.length >= replicas && wanted.every(isStable);
+  // Whoever sees the success meets the new revision only. An older one that cannot be stopped must not undo it, though.
+  if (isUp && (!world.olderLive || world.expired)) return { ...next, phase: 'succeeded', finished_at: world.now };
   if (!world.expired) return next;
   const seen = wanted.map((it) => upToDate(it)?.error).find((it) => it !== undefined);
   return fail(world, next, seen ?? { code: 'not_ready', message: 'Its instances did not become ready in time' });

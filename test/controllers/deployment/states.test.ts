@@ -25,6 +25,7 @@ interface Given {
   slots?: Partial<ObservedOf<'assignment'>>[];
   expired?: boolean;
   serverGone?: boolean;
+  olderLive?: boolean;
   attempt?: number;
 }
 
@@ -52,6 +53,7 @@ function world(given: Given): World {
     serverGone: given.serverGone ?? false,
     buildsExhausted: (given.attempt ?? 1) >= 3,
     slots: (given.slots ?? []).map((report, slot) => assignment(deployment, { ...spec, slot }, report)),
+    olderLive: given.olderLive ?? false,
     expired: given.expired ?? false,
     now,
   };
@@ -125,6 +127,12 @@ describe('the phase of a deployment', () => {
     ['no instance yet', { observed: deploying }, 'deploying'],
     ['ready, but not for long enough', { observed: deploying, slots: [{ ready: true }] }, 'deploying'],
     ['stable', { observed: deploying, slots: [stable] }, 'succeeded'],
+    ['stable, and an older one still answers', { observed: deploying, slots: [stable], olderLive: true }, 'deploying'],
+    [
+      'stable, and an older one cannot be stopped',
+      { observed: deploying, slots: [stable], olderLive: true, expired: true },
+      'succeeded',
+    ],
     ['not every instance is stable', { observed: deploying, app: { replicas: 2 }, slots: [stable, {}] }, 'deploying'],
     [
       'one exit is no verdict',
