@@ -2,7 +2,16 @@ import type { WireAssignment, WireReport } from './assignment.ts';
 import { CallError, tellable } from './call-error.ts';
 import type { Clock } from './clock.ts';
 import { decodeControlFrame, encodeMessage } from './codec.ts';
-import type { AgentMessage, CallParams, ControlMessage, Hello, Load, Position, StreamParams } from './messages.ts';
+import type {
+  AgentMessage,
+  CallParams,
+  ControlMessage,
+  EngineState,
+  Hello,
+  Load,
+  Position,
+  StreamParams,
+} from './messages.ts';
 import { DesiredChain } from './desired-chain.ts';
 import { every } from './every.ts';
 import { Outbox } from './outbox.ts';
@@ -27,6 +36,7 @@ export interface AgentHost {
   report(id: string): WireReport | undefined;
   acknowledged(reports: readonly WireReport[], rejected: ReadonlySet<string>): void;
   load(): Load;
+  engine(): EngineState;
   call(params: CallParams, signal: AbortSignal): Promise<unknown>;
   stream(params: StreamParams, signal: AbortSignal): AsyncIterable<Uint8Array>;
   configure(settings: { logRetentionDays: number }): void;
@@ -43,7 +53,7 @@ export interface AgentSessionOptions {
   wire: Wire;
   clock: Clock;
   host: AgentHost;
-  hello: Omit<z.infer<typeof Hello>, 'type' | 'store'>;
+  hello: Omit<z.infer<typeof Hello>, 'type' | 'store' | 'engine'>;
   /** Ed25519 signature, base64url. */
   sign: (bytes: Uint8Array) => string;
   welcomed: (welcome: MessageOf<'welcome'>) => void;
@@ -101,7 +111,7 @@ export class AgentSession {
   start(): void {
     const { hello, host, clock } = this.#o;
     this.#cleanup.push(clock.timer(timing.handshakeMs, () => this.#state === 'opening' && this.#lose('No welcome')));
-    this.#say({ type: 'hello', ...hello, store: host.position() ?? null });
+    this.#say({ type: 'hello', ...hello, store: host.position() ?? null, engine: host.engine() });
   }
 
   receive(frame: Frame): void {
@@ -187,6 +197,7 @@ export class AgentSession {
     this.#heardAt = clock.monotonic();
     this.#cleanup.push(host.onReport((id) => this.#reports.mark(id)));
     this.#reports.start();
+    this.#beat(message.beat_ms);
   }
 
   #serve(message: ControlMessage): void {
@@ -258,9 +269,12 @@ export class AgentSession {
   }
 
   #beat(beatMs: number): void {
-    if (this.#o.clock.monotonic() - this.#heardAt > timing.missedBeats * beatMs) this.#lose('Control plane is silent');
-    else if (this.#state === 'up')
-      this.#outbox.urgent(encodeMessage({ type: 'beat', n: ++this.#beats, load: this.#o.host.load() }));
+    const { clock, host } = this.#o;
+    if (clock.monotonic() - this.#heardAt > timing.missedBeats * beatMs) this.#lose('Control plane is silent');
+    else if (this.#state === 'up') {
+      const beat: AgentMessage = { type: 'beat', n: ++this.#beats, load: host.load(), engine: host.engine() };
+      this.#outbox.urgent(encodeMessage(beat));
+    }
   }
 
   #say(message: AgentMessage): void {

@@ -117,6 +117,8 @@ export const WireReport = z.object({
   commit: z.string().optional(),
   commit_message: z.string().optional(),
   gone: z.boolean().optional(),
+  /** The engine has not answered since the agent started: the report says that the agent has the item, and no more. */
+  unknown: z.boolean().optional(),
   events: WireEvents.optional(),
 });
 export type WireReport = z.infer<typeof WireReport>;

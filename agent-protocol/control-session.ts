@@ -6,7 +6,15 @@ import { decodeAgentFrame, encodeMessage } from './codec.ts';
 import { desiredDigest } from './desired-digest.ts';
 import { desiredParts } from './desired-parts.ts';
 import { protocols } from './messages.ts';
-import type { AgentMessage, CallParams, ControlMessage, Load, Position, StreamParams } from './messages.ts';
+import type {
+  AgentMessage,
+  CallParams,
+  ControlMessage,
+  EngineState,
+  Load,
+  Position,
+  StreamParams,
+} from './messages.ts';
 import { every } from './every.ts';
 import { OpenCalls } from './open-calls.ts';
 import { Outbox } from './outbox.ts';
@@ -38,6 +46,8 @@ export interface ControlHost {
   applied(revision: number): void;
   needSnapshot(why: string): void;
   loaded(load: Load): void;
+  /** What the agent says of its container engine, with every beat. */
+  engine(state: EngineState): void;
   ended(why: string): void;
 }
 
@@ -245,6 +255,7 @@ export class ControlSession {
       case 'beat':
         this.#outbox.urgent(encodeMessage({ type: 'beat_ack', n: message.n }));
         this.#host.loaded(message.load);
+        if (message.engine !== undefined) this.#host.engine(message.engine);
         return;
       case 'applied':
         this.#host.applied(message.revision);

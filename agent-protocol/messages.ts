@@ -23,6 +23,15 @@ export const Load = z.object({
 });
 export type Load = z.infer<typeof Load>;
 
+/** What the agent knows of its container engine. */
+export const EngineState = z.object({
+  /** Absent while it has never answered. */
+  version: z.string().max(64).optional(),
+  /** It cannot be used, and that is no hiccup. `message` says what is wrong and what to do; stable, without times. */
+  trouble: z.object({ reason: z.string().regex(/^[A-Z][A-Za-z0-9]{0,63}$/), message: z.string().max(500) }).optional(),
+});
+export type EngineState = z.infer<typeof EngineState>;
+
 /** Agent → control plane, first frame. `join_token` only at the first connection, with the key it registers. */
 export const Hello = z.object({
   type: z.literal('hello'),
@@ -38,6 +47,7 @@ export const Hello = z.object({
   runtime_version: z.string().max(64),
   capabilities: z.array(z.string().max(64)).max(64),
   store: Position.nullable(),
+  engine: EngineState.optional(),
 });
 
 /** Control plane → agent: 32 random bytes, base64url. */
@@ -117,7 +127,8 @@ export const ReportAck = z.object({
   rejected: z.array(z.object({ id: z.string(), why: z.enum(['not_assigned', 'stale_generation', 'unavailable']) })),
 });
 
-export const Beat = z.object({ type: z.literal('beat'), n: z.int(), load: Load });
+/** The first one follows the welcome at once. */
+export const Beat = z.object({ type: z.literal('beat'), n: z.int(), load: Load, engine: EngineState.optional() });
 export const BeatAck = z.object({ type: z.literal('beat_ack'), n: z.int() });
 
 /** Calls that the control plane makes: method → parameters. Every call has a deadline; none changes desired state. */

@@ -10,10 +10,10 @@ import type { Backend } from './backend.ts';
 import type { RunBuild } from './build-worker.ts';
 import { connect } from './connect.ts';
 import { Core } from './core.ts';
-import { deadline } from './deadline.ts';
 import { DesiredSet } from './desired.ts';
 import type { DiskSpace } from './disk-guard.ts';
 import { diskGuard } from './disk-guard.ts';
+import { EngineMonitor } from './engine-monitor.ts';
 import { Fleet } from './fleet.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { openIdentity } from './identity.ts';
@@ -25,6 +25,7 @@ import { Capture } from './logs/capture.ts';
 import { LogStore } from './logs/log-store.ts';
 import { readMachine } from './machine.ts';
 import { Observer } from './observer.ts';
+import { patientBuild } from './patient-build.ts';
 import type { Prober } from './probe.ts';
 import type { PortPublisher } from './publication.ts';
 import { Publication } from './publication.ts';
@@ -70,7 +71,6 @@ const parallelBuilds = 2;
 const segmentBytes = 8 * 1024 * 1024;
 /** Until the control plane says how long. */
 const retentionDays = 7;
-const versionMs = 3_000;
 /** An engine or an instance that does not answer must not keep the agent from its control plane for ever. */
 const settleMs = 10_000;
 
@@ -104,6 +104,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     );
     const meter = stack.use(new LoadMeter({ clock, disk: options.disk }));
     const networks = new Set<string>();
+    const engine = stack.use(new EngineMonitor({ runtime, clock, log }));
     const observer: Observer = stack.use(
       new Observer({
         runtime,
@@ -112,7 +113,11 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         clock,
         log,
         changed: (ids) => fleet.changed(ids),
-        returned: () => fleet.wakeAll(),
+        returned: () => {
+          engine.returned();
+          fleet.wakeAll();
+        },
+        silent: (error) => engine.silent(error),
       }),
     );
     const capture = stack.use(new Capture({ runtime, store: logs, clock, log }));
@@ -147,7 +152,11 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
           eventSource: randomUUID(),
         },
         builds: {
-          build: guarded(options),
+          build: patientBuild(options.build, {
+            disk: diskGuard(options.disk),
+            engine,
+            relist: () => observer.relist(),
+          }),
           desired,
           results,
           logs,
@@ -169,6 +178,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       observer,
       logs,
       load: () => meter.load,
+      engine: () => engine.state,
       gitHead: options.gitHead,
       housekeep: () => housekeeping.soon(),
       log,
@@ -180,7 +190,8 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     const watching = watch({ observer, ledger, fleet, publication, log }, stop.signal);
     const late = wait(clock, settleMs, stop.signal).catch(() => undefined); // aborted: nobody waits any more
     const settled = Promise.race([watching, late]);
-    const connected = settled.then(() => keepConnected());
+    // Whoever asks why a server does nothing must be told, also while its engine is away.
+    const connected = Promise.race([settled, engine.failed]).then(() => keepConnected());
     stack.defer(async () => {
       stop.abort(new Error('The agent is stopping'));
       // The observer ends the first look; the connection says goodbye.
@@ -189,6 +200,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
 
     const keepConnected = async (): Promise<void> => {
       if (options.controlPlane === undefined || stop.signal.aborted) return;
+      await engine.asked();
       await connect(
         {
           urls: options.controlPlane,
@@ -196,7 +208,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
           identity,
           machine: await readMachine(server),
           agentVersion: options.version,
-          runtime: { name: runtime.name, version: await versionOf(options, stop.signal) },
+          runtime: () => ({ name: runtime.name, version: engine.state.version ?? 'unknown' }),
           backend,
           clock,
           random: options.random,
@@ -238,18 +250,4 @@ async function watch(
   } catch (error) {
     if (!signal.aborted) log.error({ err: error }, 'The first look at the container engine failed');
   }
-}
-
-/** Refuses to begin a build for which there is no room. */
-function guarded({ build, disk }: AgentOptions): RunBuild {
-  const guard = diskGuard(disk);
-  return async (item, line, signal) => {
-    await guard.check(`build image ${item.spec.image}`);
-    return build(item, line, signal);
-  };
-}
-
-async function versionOf({ runtime, clock }: AgentOptions, signal: AbortSignal): Promise<string> {
-  using limit = deadline(clock, versionMs, 'Asking for the version of the engine', signal);
-  return await runtime.version(limit.signal).catch(() => 'unknown');
 }

@@ -1,5 +1,5 @@
 import type { WireAssignment, WireReport } from '../agent-protocol/assignment.ts';
-import type { CallParams, Load, Position, StreamParams } from '../agent-protocol/messages.ts';
+import type { CallParams, EngineState, Load, Position, StreamParams } from '../agent-protocol/messages.ts';
 
 /**
  * What the connection needs of the rest of the agent. The agent reconciles without any connection; a connection only
@@ -29,6 +29,7 @@ export interface Backend {
    */
   acknowledged(reports: readonly WireReport[], rejected: ReadonlySet<string>): void;
   load(): Load;
+  engine(): EngineState;
   /** @throws CallError with a code and a message for the user. */
   call(params: CallParams, signal: AbortSignal): Promise<unknown>;
   /**

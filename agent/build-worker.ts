@@ -178,9 +178,11 @@ export class BuildWorker {
       signal.throwIfAborted();
       const late = limit.signal.aborted;
       if (!late && !(error instanceof RuntimeFailure)) log.error({ err: error, assignment: this.id }, 'Build failed');
-      const failure = late
-        ? { code: 'build_timeout', message: `The build did not end within ${seconds} s` }
-        : failureOf(error);
+      const isWaiting = error instanceof RuntimeFailure && error.code === 'runtime_unavailable';
+      const failure =
+        late && !isWaiting
+          ? { code: 'build_timeout', message: `The build did not end within ${seconds} s` }
+          : failureOf(error);
       tell('system', failure.message);
       await logs.flushed(desired.workload_id);
       return { ...blank(desired), phase: 'failed', error: failure };

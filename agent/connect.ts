@@ -24,7 +24,8 @@ export interface ConnectOptions {
   identity: Identity;
   machine: Machine;
   agentVersion: string;
-  runtime: { name: string; version: string };
+  /** Of the container engine, as far as it is known at each attempt. */
+  runtime: () => { name: string; version: string };
   backend: Backend;
   clock: Clock;
   /** Uniform in [0, 1). */
@@ -128,7 +129,8 @@ const advice = {
 } as const satisfies Record<Exclude<Refusal['code'], 'busy'>, string>;
 
 function connectOnce(options: ConnectOptions, url: string, signal: AbortSignal): Promise<AgentEnd> {
-  const { identity, machine, runtime, backend, clock, log } = options;
+  const { identity, machine, backend, clock, log } = options;
+  const runtime = options.runtime();
   return new Promise((resolve) => {
     const socket = new WebSocket(connectUrl(url), subprotocol, {
       perMessageDeflate: false,

@@ -3,7 +3,7 @@ import type { WireAssignment, WireReport } from '../agent-protocol/assignment.ts
 import { CallError } from '../agent-protocol/call-error.ts';
 import { encodeLogChunk } from '../agent-protocol/log-stream.ts';
 import type { LogFollow } from '../agent-protocol/logs.ts';
-import type { CallParams, Load, Position, StreamParams } from '../agent-protocol/messages.ts';
+import type { CallParams, EngineState, Load, Position, StreamParams } from '../agent-protocol/messages.ts';
 import type { Backend } from './backend.ts';
 import type { DesiredSet } from './desired.ts';
 import type { Fleet } from './fleet.ts';
@@ -18,6 +18,7 @@ export interface CoreDeps {
   observer: Observer;
   logs: LogStore;
   load: () => Load;
+  engine: () => EngineState;
   gitHead: ReadHead;
   /** Something may have become superfluous. */
   housekeep: () => void;
@@ -79,6 +80,10 @@ export class Core implements Backend {
 
   load(): Load {
     return this.#deps.load();
+  }
+
+  engine(): EngineState {
+    return this.#deps.engine();
   }
 
   async call(params: CallParams, signal: AbortSignal): Promise<unknown> {

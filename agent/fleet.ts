@@ -207,5 +207,14 @@ function isService(item: WireAssignment): item is ServiceItem {
 /** The engine has not answered since the agent started: there may be a container, and nobody can tell. */
 function unknownYet(id: string, desired: DesiredSet): WireReport {
   const generation = desired.get(id)?.generation ?? desired.tombstone(id)?.generation ?? 0;
-  return { id, generation, phase: 'pending', ready: false, stable: false, restarts: 0, crash_loop: false };
+  return {
+    id,
+    generation,
+    phase: 'pending',
+    ready: false,
+    stable: false,
+    restarts: 0,
+    crash_loop: false,
+    unknown: true,
+  };
 }

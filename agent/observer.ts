@@ -43,6 +43,7 @@ export class Observer {
   readonly #log: Logger;
   readonly #changed: (assignments: ReadonlySet<string>) => void;
   readonly #returned: () => void;
+  readonly #silent: (error: unknown) => void;
   readonly #seen = new Map<string, Seen>();
   readonly #removed = new Map<string, number>();
   readonly #closing = new AbortController();
@@ -66,6 +67,8 @@ export class Observer {
     changed: (assignments: ReadonlySet<string>) => void;
     /** The engine answers, for the first time or again. */
     returned: () => void;
+    /** It does not answer, or not any more; called with every failure. */
+    silent: (error: unknown) => void;
   }) {
     this.#runtime = deps.runtime;
     this.#server = deps.server;
@@ -74,6 +77,7 @@ export class Observer {
     this.#log = deps.log;
     this.#changed = deps.changed;
     this.#returned = deps.returned;
+    this.#silent = deps.silent;
   }
 
   /** The last list succeeded. */
@@ -178,6 +182,7 @@ export class Observer {
       if (this.#reachable !== false && !this.#closing.signal.aborted)
         this.#log.warn({ err: error }, 'Container engine does not answer');
       this.#reachable = false;
+      if (!this.#closing.signal.aborted) this.#silent(error);
       throw error;
     }
     const returned = this.#reachable !== true;

@@ -60,6 +60,11 @@ export class Readiness {
     return this.#health;
   }
 
+  /** Its health is seen by asking the process itself. */
+  get isProbed(): boolean {
+    return this.#subject?.health !== undefined;
+  }
+
   /** There is nothing to look at, or it was looked at. */
   get settled(): boolean {
     return this.#subject?.health === undefined || this.#looked;

@@ -156,7 +156,8 @@ export class ServiceWorker {
   #next(): Action | undefined {
     const now = this.#now();
     if (!this.#deps.observer.reachable) {
-      if (this.#looked) this.#show(this.#world(now));
+      // Of what has no health check, nothing is known any more: it may have ended.
+      if (this.#looked && this.#readiness.isProbed) this.#show(this.#world(now));
       return undefined;
     }
     const before = this.#world(now);
@@ -268,8 +269,13 @@ export class ServiceWorker {
   /** An outcome that is not known is looked up; a failure is told and tried again later. */
   async #failed(action: Action, error: unknown): Promise<void> {
     const { observer, networks, clock, log } = this.#deps;
-    const aborted = this.#step.signal.aborted;
-    if (!aborted) {
+    // While the engine does not answer there is nothing to do: its return wakes every worker.
+    const answers = await observer.relist().then(
+      () => true,
+      () => false,
+    );
+    // Nor did the step fail by itself then.
+    if (!this.#step.signal.aborted && answers) {
       const failure = stepFailure(error, this.#memory.failure, clock.monotonic());
       log.warn({ err: error, assignment: this.id, action: action.do }, 'Step failed');
       this.#memory = { ...this.#memory, failure };
@@ -278,8 +284,6 @@ export class ServiceWorker {
         if (failure.code === 'image_not_found') this.#memory = { ...this.#memory, image: undefined };
       }
     }
-    // While the engine does not answer there is nothing to do: its return wakes every worker.
-    await observer.relist().catch(() => undefined);
   }
 
   #now(): Now {

@@ -14,10 +14,15 @@ export function stepFailure(error: unknown, before: Failure | undefined, now: nu
   return {
     code,
     message,
-    final: !retryable || tries >= triesUntilFinal,
+    // That the engine went away says nothing of the step, however often.
+    final: !retryable || (tries >= triesUntilFinal && !isAway(error)),
     tries,
     until: now + (retryable ? backoffMs(tries) : Math.max(finalRetryMs, backoffMs(tries))),
   };
+}
+
+function isAway(error: unknown): boolean {
+  return error instanceof RuntimeFailure && error.code === 'runtime_unavailable';
 }
 
 function tellable(error: unknown): Pick<RuntimeFailure, 'code' | 'message' | 'retryable'> {

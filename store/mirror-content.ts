@@ -69,6 +69,7 @@ const Agent = z.object({
   agentVersion: z.string().exactOptional(),
   runtime: z.string().exactOptional(),
   runtimeVersion: z.string().exactOptional(),
+  engineTrouble: z.object({ reason: z.string(), message: z.string() }).exactOptional(),
   conflict: z.boolean().exactOptional(),
 });
 

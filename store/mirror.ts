@@ -50,6 +50,8 @@ export interface LiveAgent {
   agentVersion?: string;
   runtime?: string;
   runtimeVersion?: string;
+  /** Why its container engine cannot be used; `reason` is CamelCase. */
+  engineTrouble?: { reason: string; message: string };
   /** Sessions of different machines keep replacing each other: one is a copy of the other. */
   conflict?: boolean;
 }

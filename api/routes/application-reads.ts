@@ -52,7 +52,7 @@ function toInstance(it: ReadonlyResource<'assignment'>, view: TenantView): z.inf
   const isAtRest = desired.run === 'stopped' && ['stopped', 'pending'].includes(phase);
   if (spec.type !== 'service' || isAtRest) return [];
   const server = view.get('server', desired.server_id);
-  const isAnswering = server !== undefined && serverStatus(server) !== 'offline';
+  const isAnswering = server !== undefined && !['offline', 'error'].includes(serverStatus(server));
   return [
     {
       id: it.meta.id,

@@ -34,7 +34,7 @@ function start({ server, publicKey, privateKey }: AgentsArgument['agents'][numbe
       },
       machine: { machineId: server, bootId: server },
       agentVersion: '0.0.0',
-      runtime: { name: 'mock', version: '1' },
+      runtime: () => ({ name: 'mock', version: '1' }),
       backend,
       clock: systemClock,
       random: Math.random,

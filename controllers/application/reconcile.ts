@@ -117,8 +117,10 @@ function nextOf(world: World, unreadyLeft: number | undefined): Next {
     case 'Queued':
     case 'Building':
     case 'RollingOut':
+    case 'WaitingForServer':
       return { waitingFor: target === undefined ? [] : [{ kind: 'deployment', id: target.meta.id }], because };
     case 'ServerOffline':
+    case 'EngineNotReady':
       return { waitingFor: [{ kind: 'server', id: app.desired.server_id }], because };
     case 'Starting':
     case 'Degraded':

@@ -24,13 +24,17 @@ export function stateOf(world: World): State {
   if (app.desired.run === 'stopped') return stoppedState(world);
   if (target === undefined && serving === undefined)
     return state('stopped', 'false', 'NeverDeployed', 'No deployment was asked for yet');
-  if (target !== undefined && isActive(target)) return deployingState(target);
+  if (target !== undefined && isActive(target)) return deployingState(target, world);
   if (serving === undefined) return withoutSuccess(target);
   if (server === undefined) return state('error', 'unknown', 'ServerGone', 'Its server was deleted');
   if (server.observed?.phase === 'offline')
     return state('error', 'unknown', 'ServerOffline', 'Its server does not answer: what runs there is not known');
+  if (server.observed?.phase === 'error')
+    return state('error', 'unknown', 'EngineNotReady', `${engineAway}: what runs there is not known`);
   return servingState(world, serving);
 }
+
+const engineAway = 'The container engine of its server does not answer';
 
 function stoppedState(world: World): State {
   const live = world.slots.filter(isLive);
@@ -41,17 +45,25 @@ function stoppedState(world: World): State {
   }
   if (world.server?.observed?.phase === 'offline')
     return state('error', 'unknown', 'ServerOffline', 'Its server does not answer: whether it stopped is not known');
+  if (world.server?.observed?.phase === 'error')
+    return state('error', 'unknown', 'EngineNotReady', `${engineAway}: whether it stopped is not known`);
   return state('running', 'false', 'Stopping', 'Instances are being stopped');
 }
 
-function deployingState(target: Deployment): State {
+/** What waits there goes on by itself; the server's own conditions say what to do. */
+function deployingState(target: Deployment, { server }: World): State {
+  const number = `Deployment ${target.desired.number}`;
+  if (server?.observed?.phase === 'offline')
+    return state('deploying', 'unknown', 'WaitingForServer', `${number} waits for its server, which does not answer`);
+  if (server?.observed?.phase === 'error')
+    return state('deploying', 'unknown', 'WaitingForServer', `${number} waits for the container engine of its server`);
   switch (target.observed?.phase) {
     case 'building':
-      return state('deploying', 'false', 'Building', `Deployment ${target.desired.number} is being built`);
+      return state('deploying', 'false', 'Building', `${number} is being built`);
     case 'deploying':
-      return state('deploying', 'false', 'RollingOut', `Deployment ${target.desired.number} is being rolled out`);
+      return state('deploying', 'false', 'RollingOut', `${number} is being rolled out`);
     default:
-      return state('deploying', 'false', 'Queued', `Deployment ${target.desired.number} is queued`);
+      return state('deploying', 'false', 'Queued', `${number} is queued`);
   }
 }
 
@@ -118,9 +130,12 @@ export function awaited(world: World, now: State): string {
     case 'Queued':
     case 'Building':
     case 'RollingOut':
+    case 'WaitingForServer':
       return `deployment ${target?.desired.number ?? ''} to end`;
     case 'ServerOffline':
       return 'its server to answer';
+    case 'EngineNotReady':
+      return 'the container engine of its server to answer';
     case 'Deleting':
       return 'its instances and deployments to be gone';
     case 'Stopping':

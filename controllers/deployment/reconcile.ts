@@ -2,7 +2,7 @@ import type { Context, Controller, Next, Verdict, Wake } from '../runtime/contro
 import { isLive } from '../application/world.ts';
 import { isKind } from '../runtime/kind-guard.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
-import type { ConditionInput } from '../../store/resource.ts';
+import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { buildsExhausted, plan } from './plan.ts';
 import type { Assignment, Deployment, World } from './states.ts';
 import { advance, awaited, isTerminal } from './states.ts';
@@ -49,7 +49,7 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
       else await ctx.retire('assignment', action.id);
     }
     if (now.phase !== (it.observed?.phase ?? 'queued')) await announce(world, now, ctx);
-    return { observed: now, conditions: [readyCondition(now)], next: nextOf(it, now, left, world) };
+    return { observed: now, conditions: [readyCondition(now, world)], next: nextOf(it, now, left, world) };
   }
 
   function remaining(it: Deployment, ctx: Context): number {
@@ -80,6 +80,7 @@ function readWorld(it: Deployment, ctx: Context, expired: boolean): World {
   return {
     deployment: it,
     application: ctx.view.get('application', it.desired.application_id),
+    serverAway: awayOf(server),
     serverGone: server === undefined || server.meta.deletionRequestedAt !== undefined,
     build,
     buildsExhausted: buildsExhausted(build),
@@ -118,7 +119,22 @@ async function announce(world: World, now: ObservedOf<'deployment'>, ctx: Contex
   });
 }
 
-function readyCondition(now: ObservedOf<'deployment'>): ConditionInput {
+function awayOf(server: ReadonlyResource<'server'> | undefined): World['serverAway'] {
+  switch (server?.observed?.phase) {
+    case 'offline':
+      return 'offline';
+    case 'error':
+      return 'engine';
+    default:
+      return undefined;
+  }
+}
+
+function readyCondition(now: ObservedOf<'deployment'>, { serverAway }: World): ConditionInput {
+  if (!isTerminal(now.phase) && serverAway !== undefined) {
+    const what = serverAway === 'offline' ? 'its server, which does not answer' : 'the container engine of its server';
+    return { type: 'Ready', status: 'false', reason: 'WaitingForServer', message: `It waits for ${what}` };
+  }
   switch (now.phase) {
     case 'succeeded':
       return { type: 'Ready', status: 'true', reason: 'Succeeded', message: 'Every instance is ready' };
@@ -176,15 +192,21 @@ const wakeByApplication: Wake<'deployment'> = {
   },
 };
 
-/** The end of a server is the end of what was to run there. */
+/** The end of a server is the end of what was to run there; while it is away, what is to run there waits for it. */
 const wakeByServer: Wake<'deployment'> = {
   kind: 'server',
   ids: ({ before, after }, view) => {
-    const isStaying = after !== undefined && after.meta.deletionRequestedAt === undefined;
     const it = after ?? before;
-    return it === undefined || isStaying ? [] : unfinished(view.by('deployment', 'server', it.meta.id));
+    if (it === undefined) return [];
+    const isStaying = after !== undefined && after.meta.deletionRequestedAt === undefined;
+    const isSame = phaseOf(before) === phaseOf(after);
+    return isStaying && isSame ? [] : unfinished(view.by('deployment', 'server', it.meta.id));
   },
 };
+
+function phaseOf(it: ReadonlyResource | undefined): string | undefined {
+  return it !== undefined && isKind(it, 'server') ? it.observed?.phase : undefined;
+}
 
 function unfinished(deployments: readonly Deployment[]): string[] {
   return deployments

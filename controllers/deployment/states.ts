@@ -13,6 +13,8 @@ export interface World {
   application: ReadonlyResource<'application'> | undefined;
   /** Its server was deleted, or is being: nothing will run there any more. */
   serverGone: boolean;
+  /** Why nothing can go on there for now. */
+  serverAway: 'offline' | 'engine' | undefined;
   build: Assignment | undefined;
   /** The build was tried as often as it may be. */
   buildsExhausted: boolean;
@@ -72,14 +74,17 @@ function fromQueued(world: World, before: Observed): Observed {
   if (source.type === 'image') return { ...before, phase: 'deploying', image: source.image_url, started_at: world.now };
   if (world.build !== undefined && world.build.observed !== undefined)
     return { ...before, phase: 'building', started_at: world.now };
-  return world.expired ? fail(world, before, offline) : before;
+  return world.expired ? fail(world, before, away[world.serverAway ?? 'offline']) : before;
 }
 
 const gone: Failure = { code: 'server_gone', message: 'Its server was deleted' };
 
-const offline: Failure = {
-  code: 'server_offline',
-  message: 'The server did not take up the build in time: its agent is not connected',
+const away: Record<NonNullable<World['serverAway']>, Failure> = {
+  offline: { code: 'server_offline', message: 'Its server was not there in time: its agent is not connected' },
+  engine: {
+    code: 'engine_unavailable',
+    message: 'The container engine of its server did not answer in time: the conditions of the server say what to do',
+  },
 };
 
 function fromBuilding(world: World, before: Observed): Observed {
@@ -103,7 +108,8 @@ function fromBuilding(world: World, before: Observed): Observed {
       code: 'build_lost',
       message: 'The server lost the build, and lost it again when it was repeated',
     });
-  if (world.expired) return fail(world, before, { code: 'build_timeout', message: 'The build did not end in time' });
+  if (world.expired)
+    return fail(world, before, late(world, { code: 'build_timeout', message: 'The build did not end in time' }));
   return before;
 }
 
@@ -119,7 +125,16 @@ function fromDeploying(world: World, before: Observed): Observed {
   if (isUp && (!world.olderLive || world.expired)) return { ...next, phase: 'succeeded', finished_at: world.now };
   if (!world.expired) return next;
   const seen = wanted.map((it) => upToDate(it)?.error).find((it) => it !== undefined);
-  return fail(world, next, seen ?? { code: 'not_ready', message: 'Its instances did not become ready in time' });
+  return fail(
+    world,
+    next,
+    late(world, seen ?? { code: 'not_ready', message: 'Its instances did not become ready in time' }),
+  );
+}
+
+/** What a deadline is told to have missed: a server that is away explains it all. */
+function late({ serverAway }: World, otherwise: Failure): Failure {
+  return serverAway === undefined ? otherwise : away[serverAway];
 }
 
 function isStable(it: Assignment): boolean {

@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
+import type { EngineState } from '../../agent-protocol/messages.ts';
 import { wait } from '../../store/clock.ts';
 import type { Clock } from '../../store/clock.ts';
 import { isUnavailable } from '../../store/errors.ts';
@@ -8,13 +10,15 @@ import { limits } from './limits.ts';
 import { parseLive, takeLiveKey } from './live-key.ts';
 import type { LiveKey, LiveValue } from './live-key.ts';
 
+type About = Omit<LiveValue, 'conflict' | 'takeovers'>;
+
 export interface LiveHoldOptions {
   store: Store;
   clock: Clock;
   log: Logger;
   tenant: string;
   server: string;
-  about: Omit<LiveValue, 'conflict' | 'takeovers'>;
+  about: About;
   /** The server has another session, or is gone. Said once. */
   lost: () => void;
 }
@@ -28,17 +32,20 @@ export interface LiveHoldOptions {
 export class LiveHold {
   #o: LiveHoldOptions;
   #live: LiveKey | undefined;
+  /** What the key says, or is about to. */
+  #about: About;
   #stop = new AbortController();
   #isRetaking = false;
 
   constructor(options: LiveHoldOptions) {
     this.#o = options;
+    this.#about = options.about;
   }
 
   /** Takes the key from whoever has it. `undefined`: the server is gone. @throws Unavailable */
   async take(): Promise<LiveKey | undefined> {
-    const { store, clock, tenant, server, about } = this.#o;
-    const live = await takeLiveKey(store, clock, { tenant, server }, about);
+    const { store, clock, tenant, server } = this.#o;
+    const live = await takeLiveKey(store, clock, { tenant, server }, this.#about);
     if (live === undefined) return undefined;
     if (this.#stop.signal.aborted) {
       await live.lease.revoke();
@@ -50,6 +57,19 @@ export class LiveHold {
 
   fence(): Guard | undefined {
     return this.#live?.fence;
+  }
+
+  /** The key is to say this of the agent's engine: it is written anew, under another epoch, if it does not yet. */
+  describe({ version, trouble }: EngineState): void {
+    const { engineTrouble: _, ...rest } = this.#about;
+    const about: About = {
+      ...rest,
+      ...(version !== undefined && { runtimeVersion: version }),
+      ...(trouble !== undefined && { engineTrouble: { ...trouble } }),
+    };
+    if (isDeepStrictEqual(about, this.#about)) return;
+    this.#about = about;
+    if (this.#live !== undefined) void this.#retake();
   }
 
   /** The live key of the server changed. */
@@ -97,15 +117,19 @@ export class LiveHold {
   async #retake(): Promise<void> {
     if (this.#isRetaking || this.#stop.signal.aborted) return;
     this.#isRetaking = true;
+    const before = this.#live;
     this.#live = undefined;
-    const { store, clock, log, tenant, server, about } = this.#o;
-    const isOther = (holder: LiveValue): boolean => holder.session !== about.session;
+    let written = this.#about;
+    const { store, clock, log, tenant, server } = this.#o;
+    const isOther = (holder: LiveValue): boolean => holder.session !== this.#about.session;
     try {
       for (;;) {
         try {
           // oxlint-disable-next-line no-await-in-loop -- each attempt follows from the one before
-          const live = await takeLiveKey(store, clock, { tenant, server }, about, isOther);
+          written = this.#about;
+          const live = await takeLiveKey(store, clock, { tenant, server }, written, isOther);
           if (live === undefined) return this.#lose();
+          void before?.lease.revoke().catch(() => undefined); // nothing hangs on it any more; it may be lost already
           if (!this.#isOver()) return this.#hold(live);
           await live.lease.revoke();
           return;
@@ -121,6 +145,7 @@ export class LiveHold {
       this.#lose();
     } finally {
       this.#isRetaking = false;
+      if (this.fence() !== undefined && written !== this.#about) void this.#retake();
     }
   }
 

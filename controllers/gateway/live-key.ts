@@ -14,6 +14,8 @@ const LiveValue = z.object({
   agentVersion: z.string(),
   runtime: z.string(),
   runtimeVersion: z.string(),
+  /** Why the agent's container engine cannot be used. */
+  engineTrouble: z.object({ reason: z.string(), message: z.string() }).optional(),
   /** RFC 3339: when the session began, for display. */
   since: z.string(),
   /** Sessions of different machines keep replacing each other: one is a copy of the other. */

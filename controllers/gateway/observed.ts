@@ -8,7 +8,7 @@ type State = ObservedOf<'assignment'>;
 
 /** What the store is to hold of an assignment after the report; `undefined`: what it holds. Pure. */
 export function observedOf(it: Assignment, report: WireReport, now: Date): Observed<State> | undefined {
-  if (report.gone === true && hasEnded(it)) return undefined;
+  if (report.unknown === true || (report.gone === true && hasEnded(it))) return undefined;
   const state = report.gone === true ? withoutContainer(it) : stateOf(report);
   const last = report.events?.items.at(-1);
   const seen = last === undefined ? it.observed?.events_seen : { source: report.events?.source ?? '', seq: last.seq };
@@ -27,7 +27,7 @@ function withEvents(state: State, seen: State['events_seen']): State {
 }
 
 function stateOf(report: WireReport): State {
-  const { id: _id, generation: _generation, gone: _gone, events: _events, ...state } = report;
+  const { id: _id, generation: _generation, gone: _gone, unknown: _unknown, events: _events, ...state } = report;
   return state;
 }
 

@@ -9,7 +9,7 @@ import type {
   Report,
   Welcome,
 } from '../../agent-protocol/control-session.ts';
-import type { Load } from '../../agent-protocol/messages.ts';
+import type { EngineState, Load } from '../../agent-protocol/messages.ts';
 import { closeCodes } from '../../agent-protocol/wire.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import type { Clock } from '../../store/clock.ts';
@@ -182,6 +182,10 @@ export class ServerSession implements ControlHost {
     this.#owner.loaded(this);
   }
 
+  engine(state: EngineState): void {
+    this.#parts?.hold.describe(state);
+  }
+
   ended(why: string): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -267,6 +271,7 @@ export class ServerSession implements ControlHost {
       agentVersion: hello.agent_version,
       runtime: hello.runtime,
       runtimeVersion: hello.runtime_version,
+      ...(hello.engine?.trouble !== undefined && { engineTrouble: { ...hello.engine.trouble } }),
       since: this.since.toISOString(),
     };
     const lost = (): void => this.superseded();

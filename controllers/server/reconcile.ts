@@ -1,4 +1,5 @@
 import type { Context, Controller, Next } from '../runtime/controller.ts';
+import type { LiveAgent } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { conditionsOf, observe } from './states.ts';
 import type { World } from './states.ts';
@@ -32,7 +33,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       const world: World = { server: it, agent, away: left !== undefined && left <= 0 };
       const observed = observe(world);
       const before = it.observed?.phase;
-      if (before !== undefined && before !== observed.phase) await announce(it, before, observed.phase, ctx);
+      if (before !== undefined && before !== observed.phase) await announce(it, before, observed.phase, agent, ctx);
       return { observed, conditions: conditionsOf(world), next: nextOf(it, observed.phase, left) };
     },
     async finalize(it, ctx) {
@@ -81,12 +82,19 @@ function serverOf(it: ReadonlyResource | undefined): string[] {
 }
 
 function nextOf(it: ReadonlyResource<'server'>, phase: string, left: number | undefined): Next {
-  const canBeLost = phase === 'active' || (phase === 'provisioning' && it.desired.agent_public_key !== undefined);
+  const hasJoined = phase === 'provisioning' && it.desired.agent_public_key !== undefined;
+  const canBeLost = phase === 'active' || phase === 'error' || hasJoined;
   if (canBeLost && left !== undefined) return { again: Math.max(0, left), because: 'its agent to connect again' };
   return { settled: true };
 }
 
-async function announce(it: ReadonlyResource<'server'>, before: string, phase: string, ctx: Context): Promise<void> {
+async function announce(
+  it: ReadonlyResource<'server'>,
+  before: string,
+  phase: string,
+  agent: LiveAgent | undefined,
+  ctx: Context,
+): Promise<void> {
   const { name } = it.desired;
   if (phase === 'offline') {
     ctx.event(it, { type: 'warning', reason: 'Offline', message: 'Its agent is not connected' });
@@ -96,14 +104,30 @@ async function announce(it: ReadonlyResource<'server'>, before: string, phase: s
       title: `Server ${name} is offline`,
       message: 'Its agent is not connected: what runs there goes on, but is not known',
     });
+  } else if (phase === 'error') {
+    const { reason, message } = agent?.engineTrouble ?? {
+      reason: 'EngineNotReady',
+      message: 'Its container engine does not answer',
+    };
+    ctx.event(it, { type: 'warning', reason, message });
+    await ctx.notify(it, `${it.meta.id}/engine/${it.meta.observedRevision ?? 0}`, {
+      type: 'server_error',
+      severity: 'error',
+      title: `The container engine of server ${name} cannot be used`,
+      message,
+    });
   } else if (phase === 'active') {
-    ctx.event(it, { type: 'normal', reason: 'Connected', message: 'Its agent is connected' });
-    if (before !== 'offline') return;
+    const [reason, message] =
+      before === 'error'
+        ? ['EngineAnswers', 'Its container engine answers again']
+        : ['Connected', 'Its agent is connected'];
+    ctx.event(it, { type: 'normal', reason, message });
+    if (before !== 'offline' && before !== 'error') return;
     await ctx.notify(it, `${it.meta.id}/online/${it.meta.observedRevision ?? 0}`, {
       type: 'server_online',
       severity: 'info',
       title: `Server ${name} is back`,
-      message: 'Its agent is connected again',
+      message: before === 'error' ? message : 'Its agent is connected again',
     });
   }
 }

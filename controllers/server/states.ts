@@ -11,7 +11,7 @@ export interface World {
 }
 
 /**
- * provisioning → active ⇄ offline. Pure. A server that never had an agent is being provisioned, however long that takes:
+ * provisioning → active ⇄ error, offline. Pure. A server that never had an agent is being provisioned, however long that takes:
  * its operator holds the join token.
  */
 export function observe(world: World): ObservedOf<'server'> {
@@ -28,7 +28,7 @@ export function observe(world: World): ObservedOf<'server'> {
 }
 
 function phaseOf({ server, agent, away }: World): ObservedOf<'server'>['phase'] {
-  if (agent !== undefined) return 'active';
+  if (agent !== undefined) return agent.engineTrouble === undefined ? 'active' : 'error';
   const before = server.observed?.phase ?? 'provisioning';
   if (before === 'provisioning' && server.desired.agent_public_key === undefined) return 'provisioning';
   return away ? 'offline' : before;
@@ -36,7 +36,8 @@ function phaseOf({ server, agent, away }: World): ObservedOf<'server'>['phase'] 
 
 export function conditionsOf(world: World): ConditionInput[] {
   const { phase } = observe(world);
-  const conditions: ConditionInput[] = [readyCondition(phase, world.agent !== undefined)];
+  const conditions: ConditionInput[] = [readyCondition(phase, world.agent)];
+  if (phase !== 'provisioning') conditions.push(engineCondition(world.agent));
   if (world.agent?.conflict === true)
     conditions.push({
       type: 'AgentIdentityConflict',
@@ -47,10 +48,20 @@ export function conditionsOf(world: World): ConditionInput[] {
   return conditions;
 }
 
-function readyCondition(phase: ObservedOf<'server'>['phase'], connected: boolean): ConditionInput {
+/** Whether containers can be run there, and what to do if not. */
+function engineCondition(agent: LiveAgent | undefined): ConditionInput {
+  if (agent === undefined)
+    return { type: 'EngineReady', status: 'unknown', reason: 'Disconnected', message: 'Its agent is not connected' };
+  const trouble = agent.engineTrouble;
+  return trouble === undefined
+    ? { type: 'EngineReady', status: 'true', reason: 'EngineAnswers', message: 'Its container engine answers' }
+    : { type: 'EngineReady', status: 'false', ...trouble };
+}
+
+function readyCondition(phase: ObservedOf<'server'>['phase'], agent: LiveAgent | undefined): ConditionInput {
   switch (phase) {
     case 'active':
-      return connected
+      return agent !== undefined
         ? { type: 'Ready', status: 'true', reason: 'Connected', message: 'Its agent is connected' }
         : { type: 'Ready', status: 'false', reason: 'Disconnected', message: 'Its agent has just disconnected' };
     case 'offline':
@@ -58,6 +69,12 @@ function readyCondition(phase: ObservedOf<'server'>['phase'], connected: boolean
     case 'provisioning':
       return { type: 'Ready', status: 'false', reason: 'AwaitingAgent', message: 'Its agent has not joined yet' };
     case 'error':
-      return { type: 'Ready', status: 'false', reason: 'Error', message: 'Its runtime is not usable' };
+      return {
+        type: 'Ready',
+        status: 'false',
+        reason: 'EngineNotReady',
+        message:
+          agent?.engineTrouble?.message ?? 'Its agent has just disconnected, and its container engine did not answer',
+      };
   }
 }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { AgentWorld, nameOf, network, service } from './agent-world.ts';
+import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 
 let world: AgentWorld;
 beforeEach(async () => {
@@ -663,6 +664,68 @@ describe('an engine that does not answer', () => {
     world.engine.failNext('list', { code: 'runtime_unavailable', message: 'The container engine does not answer' });
     await world.snapshot(item);
     await world.until('ready', () => world.report(item)?.ready === true, 15_000);
+  });
+
+  test('tells nothing of what it cannot know, and that it knows nothing', async () => {
+    world.engine.down();
+    await world.start();
+    const item = service({}, healthy);
+    await world.snapshot(item);
+    expect(world.agent.backend.reports()).toMatchObject([{ id: item.id, unknown: true }]);
+    expect(world.agent.backend.engine().trouble).toMatchObject({ reason: 'EngineUnusable' });
+    world.engine.up();
+    await world.until('ready', () => world.report(item)?.ready === true, 20_000);
+    expect(world.report(item)?.unknown).toBeUndefined();
+    expect(world.agent.backend.engine()).toEqual({ version: '1.0' });
+  });
+
+  test('for a moment, as in a restart, is no trouble; for longer it is, until it answers again', async () => {
+    await world.start();
+    await world.until('its version is known', () => world.agent.backend.engine().version === '1.0');
+    world.engine.down();
+    await world.pass(9_000, 500);
+    expect(world.agent.backend.engine().trouble).toBeUndefined();
+    await world.until('in trouble', () => world.agent.backend.engine().trouble !== undefined, 15_000, 500);
+    world.engine.up();
+    await world.until('out of trouble', () => world.agent.backend.engine().trouble === undefined, 15_000, 500);
+  });
+
+  test('says nothing of a service without a health check, which may have ended', async () => {
+    await world.start();
+    const item = service();
+    await world.snapshot(item);
+    await world.until('it runs', () => world.container(item)?.state === 'running', 5_000);
+    world.engine.down();
+    world.engine.killByHand(world.container(item)!.id);
+    await world.pass(30_000, 500);
+    expect(world.report(item)).toMatchObject({ ready: false, stable: false });
+  });
+
+  test('fails no step: what was under way when it went waits, however often that happens', async () => {
+    const real = mockRuntime(world.engine);
+    let outages = 0;
+    await world.start(
+      {},
+      {
+        ...real,
+        create(...call) {
+          if (outages < 5) world.engine.down();
+          outages += 1;
+          return real.create(...call);
+        },
+      },
+    );
+    const item = service({}, healthy);
+    const errors = new Set<unknown>();
+    world.agent.backend.onReport((id) => errors.add(world.agent.backend.report(id)?.error?.code));
+    await world.snapshot(item);
+    for (let n = 1; n <= 5; n += 1) {
+      await world.until('it is away', () => outages === n, 30_000);
+      await world.pass(500);
+      world.engine.up();
+    }
+    await world.until('ready', () => world.report(item)?.ready === true, 30_000);
+    expect([...errors]).toEqual([undefined]);
   });
 
   test('at the start: the desired set is taken and carried out later', async () => {

@@ -77,7 +77,7 @@ describe('a connection', () => {
         identity: await openIdentity(folder, makeJoinToken(server, randomBytes(32))),
         machine: await readMachine('fallback'),
         agentVersion: '1',
-        runtime: { name: 'mock', version: '1' },
+        runtime: () => ({ name: 'mock', version: '1' }),
         backend: new FakeBackend(),
         clock,
         random: () => 1,

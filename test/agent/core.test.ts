@@ -65,7 +65,8 @@ describe('a build', () => {
     await world.start({ build: run });
     const item = build();
     await world.snapshot(item);
-    await world.until('running', () => world.report(item)?.phase === 'running', 2_000);
+    await world.until('running', () => begun.length === 1, 2_000);
+    expect(world.report(item)?.phase).toBe('running');
     begun[0]!.end.resolve();
     await world.until('succeeded', () => world.report(item)?.phase === 'succeeded', 2_000);
     expect(world.report(item)).toMatchObject({

@@ -27,6 +27,7 @@ test('an engine that never answered is told of, once', async () => {
       log: pino({}, { write: (line) => void lines.push(line) }),
       changed: () => undefined,
       returned: () => undefined,
+      silent: () => undefined,
     });
     await expect(observer.relist()).rejects.toThrow('does not answer');
     await expect(observer.relist()).rejects.toThrow('does not answer');

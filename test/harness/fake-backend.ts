@@ -1,6 +1,6 @@
 import type { WireAssignment, WireReport } from '../../agent-protocol/assignment.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
-import type { CallParams, Load, Position, StreamParams } from '../../agent-protocol/messages.ts';
+import type { CallParams, EngineState, Load, Position, StreamParams } from '../../agent-protocol/messages.ts';
 import type { Backend } from '../../agent/backend.ts';
 
 /** An agent without containers: it keeps the desired set in memory and reports what the test tells it to. */
@@ -13,6 +13,7 @@ export class FakeBackend implements Backend {
   acknowledgements: { ids: string[]; rejected: string[] }[] = [];
   /** Reports of an assignment when it was put, if set. */
   onPut: ((item: WireAssignment) => WireReport) | undefined;
+  engineState: EngineState = { version: '1' };
   failStoring: Error | undefined;
   onCall: (params: CallParams, signal: AbortSignal) => Promise<unknown> = () => Promise.resolve({});
   onStream: (params: StreamParams, signal: AbortSignal) => AsyncIterable<Uint8Array> = () => {
@@ -75,6 +76,10 @@ export class FakeBackend implements Backend {
     for (const report of reports)
       if (report.gone === true && !rejected.has(report.id) && this.#reports.get(report.id)?.gone === true)
         this.#reports.delete(report.id);
+  }
+
+  engine(): EngineState {
+    return this.engineState;
   }
 
   load(): Load {

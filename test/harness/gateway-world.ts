@@ -185,7 +185,7 @@ export class GatewayWorld implements AsyncDisposable {
         identity,
         machine: { machineId: options.machineId ?? 'machine', bootId: options.bootId ?? 'boot' },
         agentVersion: '1.2.3',
-        runtime: { name: 'mock', version: '1' },
+        runtime: () => ({ name: 'mock', version: '1' }),
         backend,
         clock: systemClock,
         random: Math.random,

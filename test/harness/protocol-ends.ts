@@ -4,7 +4,7 @@ import type { AgentEnd } from '../../agent-protocol/agent-session.ts';
 import type { Clock } from '../../agent-protocol/clock.ts';
 import { ControlSession } from '../../agent-protocol/control-session.ts';
 import type { ControlHost, Hello, Refusal, Rejection, Report } from '../../agent-protocol/control-session.ts';
-import type { Load } from '../../agent-protocol/messages.ts';
+import type { EngineState, Load } from '../../agent-protocol/messages.ts';
 import { FakeBackend } from './fake-backend.ts';
 import { SocketPair } from './socket-pair.ts';
 
@@ -18,6 +18,7 @@ export class FakeControl implements ControlHost {
   applications: number[] = [];
   snapshotsAsked: string[] = [];
   loads: Load[] = [];
+  engines: EngineState[] = [];
   ends: string[] = [];
   isUp = false;
   onReport: (report: Report) => Promise<Rejection[]> = () => Promise.resolve([]);
@@ -51,6 +52,10 @@ export class FakeControl implements ControlHost {
 
   loaded(load: Load): void {
     this.loads.push(load);
+  }
+
+  engine(state: EngineState): void {
+    this.engines.push(state);
   }
 
   ended(why: string): void {

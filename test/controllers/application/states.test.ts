@@ -16,7 +16,7 @@ interface Given {
   deployments?: DeploymentPhase[];
   /** What the instances of the newest success report. */
   slots?: Report[];
-  server?: 'active' | 'offline' | 'gone';
+  server?: 'active' | 'offline' | 'error' | 'gone';
   deleting?: boolean;
   unreadyTooLong?: boolean;
   failures?: number;
@@ -134,6 +134,25 @@ describe('the phase of an application', () => {
       'error',
       'ServerOffline',
     ],
+    [
+      'its engine does not answer',
+      { before: 'running', deployments: ['succeeded'], slots: [up], server: 'error' },
+      'error',
+      'EngineNotReady',
+    ],
+    [
+      'stopped while the engine does not answer',
+      { run: 'stopped', before: 'running', deployments: ['succeeded'], slots: [up], server: 'error' },
+      'error',
+      'EngineNotReady',
+    ],
+    [
+      'rolled out and the server is away',
+      { deployments: ['deploying'], server: 'offline' },
+      'deploying',
+      'WaitingForServer',
+    ],
+    ['built and the engine is away', { deployments: ['building'], server: 'error' }, 'deploying', 'WaitingForServer'],
     [
       'server gone',
       { before: 'running', deployments: ['succeeded'], slots: [up], server: 'gone' },

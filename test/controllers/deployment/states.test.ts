@@ -25,6 +25,7 @@ interface Given {
   slots?: Partial<ObservedOf<'assignment'>>[];
   expired?: boolean;
   serverGone?: boolean;
+  serverAway?: 'offline' | 'engine';
   olderLive?: boolean;
   attempt?: number;
 }
@@ -51,6 +52,7 @@ function world(given: Given): World {
             given.build,
           ),
     serverGone: given.serverGone ?? false,
+    serverAway: given.serverAway,
     buildsExhausted: (given.attempt ?? 1) >= 3,
     slots: (given.slots ?? []).map((report, slot) => assignment(deployment, { ...spec, slot }, report)),
     olderLive: given.olderLive ?? false,
@@ -167,6 +169,7 @@ describe('the phase of a deployment', () => {
     ['application deleted', { observed: deploying, app: 'deleting' }, 'cancelled'],
     ['application gone', { observed: deploying, app: 'gone' }, 'cancelled'],
     ['success stays', { observed: { phase: 'succeeded' }, app: 'gone' }, 'succeeded'],
+    ['a rollout whose engine is away waits', { observed: deploying, slots: [{}], serverAway: 'engine' }, 'deploying'],
     ['failure stays', { observed: { phase: 'failed' }, slots: [stable] }, 'failed'],
   ];
 
@@ -254,5 +257,34 @@ describe('the plan of a deployment', () => {
       const it = world(given);
       expect(plan(it, advance(it), 60)).toEqual([]);
     }
+  });
+});
+
+describe('a deadline that passes while the server is away', () => {
+  const git = { type: 'git' as const, repository_url: 'u', branch: 'b', dockerfile_path: 'D', build_context: '.' };
+  it.each<[string, Given, string]>([
+    ['of a queue', { source: git as never, observed: { phase: 'queued' } }, 'server_offline'],
+    [
+      'of a queue, by its engine',
+      { source: git as never, observed: { phase: 'queued' }, serverAway: 'engine' },
+      'engine_unavailable',
+    ],
+    ['of a build', { observed: { phase: 'building' }, build: {}, serverAway: 'engine' }, 'engine_unavailable'],
+    [
+      'of a build, by its agent',
+      { observed: { phase: 'building' }, build: {}, serverAway: 'offline' },
+      'server_offline',
+    ],
+    [
+      'of a rollout, whatever its instances said before',
+      {
+        observed: { phase: 'deploying' },
+        slots: [{ error: { code: 'unhealthy', message: '500' } }],
+        serverAway: 'engine',
+      },
+      'engine_unavailable',
+    ],
+  ])('%s is explained by that', (_what, given, code) => {
+    expect(advance(world({ ...given, expired: true }))).toMatchObject({ phase: 'failed', error: { code } });
   });
 });

@@ -4,7 +4,7 @@ import { rewound, unavailable } from '../../../store/errors.ts';
 import { keys } from '../../../store/keys.ts';
 import { openSqlite } from '../../../store/sqlite/open.ts';
 import { eventually } from '../../harness/eventually.ts';
-import { running } from '../../harness/fake-backend.ts';
+import { FakeBackend, running } from '../../harness/fake-backend.ts';
 import { settle } from '../../harness/fake-clock.ts';
 import { GatewayWorld, tenant } from '../../harness/gateway-world.ts';
 import type { TestReplica } from '../../harness/gateway-world.ts';
@@ -397,5 +397,46 @@ describe('the live key', () => {
     wrapped?.replace(old, rewound(old.incarnation, 'test'));
     expect((await agent.ended).kind).toBe('goodbye');
     await old.close();
+  });
+});
+
+describe('the container engine of an agent', () => {
+  const trouble = { reason: 'EngineNotRunning', message: 'It does not answer: start it' };
+  const told = (server: string): unknown => replica.mirror.tenant(tenant).agent(server)?.engineTrouble ?? 'answers';
+
+  it('is known to be in trouble from the beginning of the session, and to answer again', async () => {
+    const server = await world.server();
+    const backend = new FakeBackend();
+    backend.engineState = { trouble };
+    const agent = await agentOf(server, { backend });
+    expect(told(server.id)).toEqual(trouble);
+    agent.socket.send(JSON.stringify({ type: 'beat', n: 77, load: backend.load(), engine: { version: '28' } }));
+    await eventually(replica.mirror, () => told(server.id) === 'answers');
+    expect(replica.mirror.tenant(tenant).agent(server.id)?.runtimeVersion).toBe('28');
+  });
+
+  it('changes while reports come: all of them are stored, and the session stays', async () => {
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    const agent = await agentOf(server);
+    const session = replica.mirror.tenant(tenant).agent(server.id)?.session;
+    for (let n = 0; n < 10; n++) {
+      const engine = n % 2 === 0 ? { trouble } : { version: '1' };
+      agent.socket.send(JSON.stringify({ type: 'beat', n: 100 + n, load: agent.backend.load(), engine }));
+      agent.backend.tell({ ...running({ ...item.meta }), restarts: n });
+    }
+    await eventually(replica.mirror, () => told(server.id) === 'answers');
+    await until('the last report is stored', async () => (await observedOf(item.meta.id))?.restarts === 9);
+    expect(replica.mirror.tenant(tenant).agent(server.id)?.session).toBe(session);
+  });
+
+  it('that has not answered since the agent started changes nothing that was known', async () => {
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    const agent = await agentOf(server);
+    expect(await sendReport(agent, [running({ ...item.meta })], 3001)).toEqual([]);
+    const unknown = { ...running({ ...item.meta }), phase: 'pending' as const, ready: false, unknown: true };
+    expect(await sendReport(agent, [unknown], 3002)).toEqual([]);
+    expect(await observedOf(item.meta.id)).toMatchObject({ phase: 'running', ready: true });
   });
 });

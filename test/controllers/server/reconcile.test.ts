@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Context } from '../../../controllers/runtime/controller.ts';
 import { serverController } from '../../../controllers/server/reconcile.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
@@ -25,4 +25,58 @@ it('is patient with an agent that went away, anew in each term of a leader', asy
   expect(await phase()).toBe('active');
   await clock.advance(25_000);
   expect(await phase()).toBe('offline');
+});
+
+describe('a server whose container engine cannot be used', () => {
+  const trouble = { reason: 'EngineNotRunning', message: 'The container engine does not answer: start it' };
+  const connected = { replica: 'r', session: 's', epoch: 1, machineId: 'm' };
+  const rig = () => {
+    const events: string[] = [];
+    const told: string[] = [];
+    let agent: object | undefined;
+    const clock = new FakeClock();
+    const controller = serverController({ offlineAfterMs: 25_000 });
+    const ctx = {
+      view: { agent: () => agent },
+      clock,
+      event: (_: unknown, { reason }: { reason: string }) => events.push(reason),
+      notify: async (_: unknown, __: string, { type }: { type: string }) => void told.push(type),
+    };
+    let it = server;
+    return {
+      clock,
+      events,
+      told,
+      async look(now: object | undefined) {
+        agent = now;
+        const verdict = await controller.reconcile(it, ctx as unknown as Context);
+        it = { ...server, observed: { ...server.observed!, ...verdict.observed } };
+        const engine = verdict.conditions.find(({ type }) => type === 'EngineReady');
+        return { phase: verdict.observed.phase, engine, next: verdict.next };
+      },
+    };
+  };
+
+  it('is in error with what to do, and active again by itself', async () => {
+    const { look, events, told } = rig();
+    expect(await look({ ...connected, engineTrouble: trouble })).toMatchObject({
+      phase: 'error',
+      engine: { status: 'false', ...trouble },
+    });
+    expect(await look(connected)).toMatchObject({ phase: 'active', engine: { status: 'true' } });
+    expect(events).toEqual(['EngineNotRunning', 'EngineAnswers']);
+    expect(told).toEqual(['server_error', 'server_online']);
+  });
+
+  it('is offline once its agent has been away for as long as any other', async () => {
+    const { look, clock } = rig();
+    await look({ ...connected, engineTrouble: trouble });
+    expect(await look(undefined)).toMatchObject({
+      phase: 'error',
+      next: { again: 25_000 },
+      engine: { status: 'unknown' },
+    });
+    await clock.advance(25_000);
+    expect(await look(undefined)).toMatchObject({ phase: 'offline' });
+  });
 });

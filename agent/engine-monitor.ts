@@ -1,0 +1,110 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../agent-protocol/clock.ts';
+import type { EngineState } from '../agent-protocol/messages.ts';
+import { deadline } from './deadline.ts';
+import { engineTrouble } from './engine-trouble.ts';
+import type { ContainerRuntime } from './runtime/runtime.ts';
+import { RuntimeFailure } from './runtime/runtime.ts';
+
+/** A restart of the engine takes less: it is not worth a word. */
+export const hiccupMs = 10_000;
+const versionMs = 3_000;
+
+/**
+ * What is known of the container engine, from what the observer met. States: unknown → answering ⇄ silent. It is in
+ * trouble when it has been silent for longer than a hiccup, or has never answered.
+ */
+export class EngineMonitor {
+  readonly #runtime: ContainerRuntime;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #closing = new AbortController();
+  readonly #failed = Promise.withResolvers<void>();
+  #silence: { since: number; error: unknown } | undefined;
+  #answered: PromiseWithResolvers<void> | undefined = Promise.withResolvers();
+  #everAnswered = false;
+  #version: string | undefined;
+  #asking: Promise<void> | undefined;
+
+  constructor({ runtime, clock, log }: { runtime: ContainerRuntime; clock: Clock; log: Logger }) {
+    this.#runtime = runtime;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  get state(): EngineState {
+    const trouble = this.#trouble;
+    return {
+      ...(this.#version !== undefined && { version: this.#version }),
+      ...(trouble !== undefined && { trouble }),
+    };
+  }
+
+  get #trouble(): EngineState['trouble'] {
+    const silence = this.#silence;
+    if (silence === undefined || this.#clock.monotonic() - silence.since < hiccupMs) return undefined;
+    return engineTrouble(silence.error);
+  }
+
+  get isSilent(): boolean {
+    return this.#silence !== undefined;
+  }
+
+  /** Resolves when the engine first failed to answer: whoever waits for it may go on without. */
+  get failed(): Promise<void> {
+    return this.#failed.promise;
+  }
+
+  /** The engine answers, for the first time or again: it may be another version. */
+  returned(): void {
+    this.#silence = undefined;
+    this.#everAnswered = true;
+    this.#answered?.resolve();
+    this.#answered = undefined;
+    this.#asking = this.#askVersion();
+  }
+
+  /** Resolves when the version of an engine that answers was asked for. */
+  async asked(): Promise<void> {
+    await this.#asking;
+  }
+
+  silent(error: unknown): void {
+    this.#failed.resolve();
+    const since = this.#everAnswered ? this.#clock.monotonic() : Number.NEGATIVE_INFINITY;
+    this.#silence = { since: this.#silence?.since ?? since, error };
+    this.#answered ??= Promise.withResolvers();
+  }
+
+  /** Resolves while it answers. @throws RuntimeFailure `runtime_unavailable` if it does not before the signal aborts */
+  async answers(signal: AbortSignal): Promise<void> {
+    const aborted = Promise.withResolvers<never>();
+    const abort = (): void => {
+      const why =
+        this.#silence === undefined
+          ? 'The container engine was not asked yet'
+          : engineTrouble(this.#silence.error).message;
+      aborted.reject(new RuntimeFailure('runtime_unavailable', why, { retryable: true, cause: signal.reason }));
+    };
+    signal.addEventListener('abort', abort, { once: true });
+    try {
+      if (signal.aborted) abort();
+      await Promise.race([this.#answered?.promise, aborted.promise]);
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#closing.abort(new Error('The agent is stopping'));
+  }
+
+  async #askVersion(): Promise<void> {
+    using limit = deadline(this.#clock, versionMs, 'Asking for the version of the engine', this.#closing.signal);
+    try {
+      this.#version = (await this.#runtime.version(limit.signal)).slice(0, 64);
+    } catch (error) {
+      if (!this.#closing.signal.aborted) this.#log.debug({ err: error }, 'The version of the engine is not known');
+    }
+  }
+}

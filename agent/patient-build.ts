@@ -1,0 +1,36 @@
+import type { RunBuild } from './build-worker.ts';
+import type { DiskGuard } from './disk-guard.ts';
+import type { EngineMonitor } from './engine-monitor.ts';
+import { RuntimeFailure } from './runtime/runtime.ts';
+
+/** An engine that answers, and yet loses every build, is not waited for without end. */
+const mostLosses = 3;
+
+/**
+ * A build that begins when the engine answers and there is room for it, and begins again when the engine went away under
+ * it. The deadline of the build is the end of the patience.
+ */
+export function patientBuild(
+  build: RunBuild,
+  { disk, engine, relist }: { disk: DiskGuard; engine: EngineMonitor; relist: () => Promise<void> },
+): RunBuild {
+  return async (item, line, signal) => {
+    for (let losses = 0; ;) {
+      if (engine.isSilent) line('Waits for the container engine of the server, which does not answer');
+      await engine.answers(signal);
+      await disk.check(`build image ${item.spec.image}`);
+      try {
+        return await build(item, line, signal);
+      } catch (error) {
+        if (signal.aborted || !isLoss(error)) throw error;
+        await relist().catch(() => undefined); // whether it answers is what it is asked for
+        if (!engine.isSilent && ++losses === mostLosses) throw error;
+        line('The container engine went away: the build begins again');
+      }
+    }
+  };
+}
+
+function isLoss(error: unknown): boolean {
+  return error instanceof RuntimeFailure && error.code === 'runtime_unavailable';
+}

@@ -1,0 +1,93 @@
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import type { BuildItem, BuildResult } from '../../agent/build-worker.ts';
+import { EngineMonitor } from '../../agent/engine-monitor.ts';
+import { engineTrouble } from '../../agent/engine-trouble.ts';
+import { patientBuild } from '../../agent/patient-build.ts';
+import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
+import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
+import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
+import { FakeClock } from '../harness/fake-clock.ts';
+
+const item = { spec: { image: 'web:1' } } as BuildItem; // nothing else of it is read
+const result: BuildResult = { image: 'sha256:1', commit: 'c', commitMessage: 'm' };
+const lost = new RuntimeFailure('runtime_unavailable', 'The container engine does not answer', { retryable: true });
+
+function rig(attempts: (Error | BuildResult)[], afterLoss: 'away' | 'back' = 'away') {
+  const clock = new FakeClock();
+  const engine = new EngineMonitor({
+    runtime: mockRuntime(new MockEngine(clock)),
+    clock,
+    log: pino({ level: 'silent' }),
+  });
+  const lines: string[] = [];
+  const stop = new AbortController();
+  const left = [...attempts];
+  const build = patientBuild(
+    async () => {
+      const next = left.shift();
+      if (next === undefined) throw new Error('Built more often than expected');
+      if (next instanceof Error) throw next;
+      return next;
+    },
+    {
+      disk: { check: () => Promise.resolve() },
+      engine,
+      async relist() {
+        if (afterLoss === 'away') engine.silent(lost);
+      },
+    },
+  );
+  return { engine, lines, stop, left, run: () => build(item, (text) => lines.push(text), stop.signal) };
+}
+
+test('a build waits for an engine that is away, and begins again when it was lost with it', async () => {
+  const { engine, lines, left, run } = rig([lost, result]);
+  engine.silent(lost);
+  const running = run();
+  await expect.poll(() => lines.length).toBe(1);
+  expect(left).toHaveLength(2);
+  engine.returned();
+  await expect.poll(() => lines.length).toBe(3);
+  engine.returned();
+  expect(await running).toBe(result);
+});
+
+test('a build that the deadline ends while it waits says that the engine is why', async () => {
+  const { engine, stop, run } = rig([]);
+  engine.silent(lost);
+  const running = run();
+  stop.abort(new Error('Late'));
+  await expect(running).rejects.toMatchObject({ code: 'runtime_unavailable', message: lost.message });
+});
+
+test('an engine that answers and loses every build is not tried without end', async () => {
+  const { engine, left, run } = rig([lost, lost, lost, result], 'back');
+  engine.returned();
+  await expect(run()).rejects.toBe(lost);
+  expect(left).toEqual([result]);
+});
+
+test('what is wrong with the build itself ends it at once', async () => {
+  const wrong = new RuntimeFailure('build_failed', 'Build failed', { retryable: false });
+  const { engine, run } = rig([wrong]);
+  engine.returned();
+  await expect(run()).rejects.toBe(wrong);
+});
+
+test.each([
+  ['ENOENT', 'EngineNotRunning', /systemctl start docker/],
+  ['ECONNREFUSED', 'EngineNotRunning', /systemctl start docker/],
+  ['EACCES', 'EngineForbidden', /as root/],
+])('an engine that fails with %s is told with what to do', (code, reason, message) => {
+  const cause = Object.assign(new Error('connect'), { code });
+  const error = new RuntimeFailure('runtime_unavailable', 'It does not answer at /x', { retryable: true, cause });
+  expect(engineTrouble(error)).toEqual({ reason, message: expect.stringMatching(message) });
+});
+
+test('an engine that takes calls and never answers is told to hang', () => {
+  expect(engineTrouble(new Error('Listing containers did not end within 30000 ms'))).toMatchObject({
+    reason: 'EngineHangs',
+    message: expect.stringContaining('systemctl restart docker'),
+  });
+});
