@@ -47,7 +47,7 @@ describe('a server whose container engine cannot be used', () => {
       clock,
       events,
       told,
-      async look(now: object | undefined) {
+      look: async (now: object | undefined) => {
         agent = now;
         const verdict = await controller.reconcile(it, ctx as unknown as Context);
         it = { ...server, observed: { ...server.observed!, ...verdict.observed } };
