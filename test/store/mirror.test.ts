@@ -310,6 +310,35 @@ describe('a view of a tenant', () => {
     expect(view.by('application', 'server', elsewhere)[0]).toBe(view.get('application', it.meta.id));
   });
 
+  it('finds by what was observed, as it changes', async () => {
+    const unit = repo.begin();
+    const [id, project] = [randomId(), randomId()];
+    const expires_at = '2031-01-01T00:00:00Z';
+    const desired = {
+      project_id: project,
+      email: 'a@b.c',
+      role: 'viewer',
+      invited_by: randomId(),
+      expires_at,
+    } as const;
+    const it = unit.create('invite', id, { ...desired, state: 'pending' });
+    await unit.commit();
+    const mirror = await started();
+    const found = (hash: string): number => mirror.tenant('acme').by('invite', 'token', hash).length;
+    expect(found('one')).toBe(0);
+    const observe = async (token_hashes: string[]): Promise<void> => {
+      const now = (await repo.get('invite', it.meta.id))!;
+      await repo.observe(now, { token_hashes, observedGeneration: 1, conditions: [] }, []);
+      await upToDate(mirror);
+    };
+    await observe(['one', 'two']);
+    expect([found('one'), found('two')]).toEqual([1, 1]);
+    await observe(['two', 'three']);
+    expect([found('one'), found('two'), found('three')]).toEqual([0, 1, 1]);
+    const again = await started();
+    expect(again.tenant('acme').by('invite', 'token', 'three')).toHaveLength(1);
+  });
+
   it('refuses an index that the kind does not declare', async () => {
     await create('a');
     const mirror = await started();

@@ -418,3 +418,59 @@ test('a system without garbage is swept without a write', async () => {
   await rig.clock.advance(3 * limits.garbage.orphanSweepMs);
   expect(rig.store.committed).toBe(0);
 });
+
+test('members stay until their project is gone, invites go with its deletion, and nothing is left', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  const project = await createProject(rig.repo, 'one');
+  await create(rig, (unit) => {
+    user(unit, 'ann');
+    user(unit, 'bob');
+    for (const name of ['ann', 'bob'])
+      unit.create('member', id(`member ${name}`), { project_id: project, user_id: id(name), role: 'viewer' });
+    unit.create('invite', id('invite'), anInvite({ project_id: project }));
+  });
+  const view = rig.mirror.tenant(tenant);
+  const members = () => view.by('member', 'project', project).map(({ desired }) => desired.user_id);
+  await requestDelete(rig, 'user', id('bob'));
+  expect(members()).toEqual([id('ann')]);
+  await requestDelete(rig, 'project', project);
+  expect(view.list('invite')).toEqual([]);
+  await rig.clock.advance(2 * limits.garbage.sweepMs);
+  await rig.rest();
+  expect(members()).toEqual([id('ann')]);
+  const unit = rig.repo.begin();
+  unit.release((await rig.repo.get('project', project))!, 'project');
+  await unit.commit();
+  await rig.rest();
+  expect(view.list('member')).toEqual([]);
+});
+
+test('invites go a week after they ended', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  const project = await createProject(rig.repo, 'one');
+  const now = rig.clock.now().getTime();
+  const at = (days: number): string => new Date(now + days * day).toISOString();
+  await create(rig, (unit) => {
+    const invites = {
+      expired: { expires_at: at(-6), email: 'a@b.c' },
+      forgotten: { expires_at: at(-7), email: 'b@b.c' },
+      accepted: { expires_at: at(1), state: 'accepted' as const, accepted_at: at(-6), email: 'c@b.c' },
+      done: { expires_at: at(1), state: 'accepted' as const, accepted_at: at(-7), email: 'd@b.c' },
+    };
+    for (const [name, fields] of Object.entries(invites))
+      unit.create('invite', id(name), { ...anInvite({ project_id: project }), ...fields });
+  });
+  const left = rig.mirror.tenant(tenant).list('invite');
+  expect(left.map(({ meta }) => meta.id).toSorted()).toEqual([id('expired'), id('accepted')].toSorted());
+});
+
+function anInvite(fields: { project_id: string }): DesiredOf<'invite'> {
+  return {
+    ...fields,
+    email: 'bob@example.org',
+    role: 'viewer',
+    invited_by: id('ann'),
+    expires_at: '2031-01-01T00:00:00Z',
+    state: 'pending',
+  };
+}
