@@ -87,6 +87,7 @@ export const createInvite = defineEndpoint({
     if (user !== undefined)
       tellUser(unit, ctx.random, user.meta.id, it, {
         type: 'invited',
+        isOutside: true,
         title: `You are invited to the project ${it.desired.name}`,
         message: `${principal.user.desired.email} invites you with the role ${role}`,
       });

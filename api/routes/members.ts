@@ -127,6 +127,7 @@ export const removeMember = defineEndpoint({
     if (!isSelf)
       tellUser(unit, ctx.random, it.desired.user_id, project, {
         type: 'member_removed',
+        isOutside: true,
         title: `You are no longer in the project ${project.desired.name}`,
         message: `${principal.user.desired.email} took your role away`,
       });

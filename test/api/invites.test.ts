@@ -85,6 +85,7 @@ describe('an invite', () => {
     const { id } = (await invite(owner, user.email.toUpperCase(), 'admin')).data;
     const token = await mailed(id);
     expect((await user.get(`/projects/${project}`)).status).toBe(403);
+    expect((await user.get('/notifications')).data[0]).toMatchObject({ kind: 'invited' });
     const accepted = await accept(user, token);
     expect([accepted.status, accepted.data]).toEqual([
       200,
@@ -96,7 +97,6 @@ describe('an invite', () => {
     expect((await user.get('/me/invites')).data).toEqual([]);
     expect((await user.get(`/invites/${token}`)).data.status).toBe('accepted');
     expect((await owner.get('/notifications')).data[0]).toMatchObject({ kind: 'invite_accepted' });
-    expect((await user.get('/notifications')).data[0]).toMatchObject({ kind: 'invited' });
   });
 
   it('is nobody else’s', async () => {

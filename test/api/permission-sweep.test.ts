@@ -101,16 +101,6 @@ describe.each(named)('%s', (name, endpoint) => {
   const row = permissions.get(name)!;
   const isPublic = row.grants.other === 'P';
 
-  // one for each route: of what all of them set up together there would be more than is allowed
-  beforeAll(async () => {
-    world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
-    await createTenant(world.store, 'elsewhere', world.clock);
-  });
-  afterAll(async () => {
-    await world[Symbol.asyncDispose]();
-    expect(world.faults).toEqual([]);
-  });
-
   it.each(columns)('answers the %s as its row says, by token and by service key', async (column) => {
     for (const by of ['token', 'key'] as const) {
       const stage = await stageFor(endpoint, column);
