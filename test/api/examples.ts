@@ -288,6 +288,9 @@ export const examples: Readonly<Record<string, Example>> = {
   'GET /deployments/:id/runtime-logs': { path: at('/deployments/:current/runtime-logs'), before: noLogs },
   'GET /deployments/:id/build-logs': { path: at('/deployments/:current/build-logs'), before: noLogs },
 
+  'GET /audit': { path: at('/audit?projectId=:project') },
+  'GET /audit/verify': { path: at('/audit/verify') },
+
   'GET /notifications': { path: at('/notifications') },
   'POST /notifications/read': { path: at('/notifications/read'), body: () => ({}) },
 };
