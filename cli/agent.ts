@@ -1,7 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
-import { pino } from 'pino';
 import type { Logger } from 'pino';
 import packageFile from '../package.json' with { type: 'json' };
 import { systemClock } from '../agent-protocol/clock.ts';
@@ -25,6 +24,7 @@ import { headReader } from '../agent/tasks/read-head.ts';
 import { openWorkFolder } from '../agent/tasks/work-folder.ts';
 import { AgentConfig } from './agent-config.ts';
 import { ensureDataDir } from './data-dir.ts';
+import { createLog } from './log.ts';
 import { parseConfig } from './parse-config.ts';
 import { stopped } from './stop-signal.ts';
 
@@ -36,7 +36,7 @@ const builds = { memoryBytes: 2 * 1024 ** 3, cpuShares: 512 };
 /** `setpoint agent`: the agent of this machine until the signal aborts; its containers go on. */
 export async function runAgent(options: unknown, signal: AbortSignal): Promise<void> {
   const config = parseConfig(AgentConfig, options);
-  const log = pino({ level: config.logLevel });
+  const log = createLog({ level: config.logLevel });
   await using agent = await startLocalAgent(config, log);
   log.info({ server: agent.serverId, runtime: config.runtime }, 'Agent started');
   flushCompileCache(); // a process that is killed would keep nothing

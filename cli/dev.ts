@@ -16,6 +16,7 @@ import { startControlPlane } from './control-plane.ts';
 import { loadConnection, saveCredentials } from './credentials.ts';
 import { ensureDataDir } from './data-dir.ts';
 import { findObject } from './objects.ts';
+import { createLog } from './log.ts';
 import { parseConfig } from './parse-config.ts';
 import { ServerConfig } from './server-config.ts';
 import { stopped } from './stop-signal.ts';
@@ -42,7 +43,7 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   const dev = parseConfig(DevConfig, options);
   const data = resolve(dev.data);
   await ensureDataDir(data);
-  const log = pino({ level: dev.logLevel }, pino.destination({ dest: join(data, 'dev.log'), sync: true }));
+  const log = createLog({ level: dev.logLevel }, pino.destination({ dest: join(data, 'dev.log'), sync: true }));
   const config = parseConfig(ServerConfig, { listen: dev.listen, data: join(data, 'server'), logLevel: dev.logLevel });
 
   await using plane = await startControlPlane(config, log);
