@@ -88,6 +88,7 @@ const rows = {
   'PUT /servers/:id': ['+ + - - - - -', admin],
   'DELETE /servers/:id': ['+ + - - - - -', admin],
   'POST /servers/:id/join-token': ['+ + - - - - -', admin],
+  'POST /servers/:id/confirm-removals': ['+ + - - - - -', admin],
   'POST /servers/:id/validate': ['+ + - - - - -', admin],
   'POST /servers/:id/ping': ['+ + - - - - -', admin],
   'GET /servers/:id/agent-status': ['+ + + + + + -'],

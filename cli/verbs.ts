@@ -124,6 +124,12 @@ export const verbs: readonly Verb[] = [
     run: async (client, [kind, name], options) =>
       (await import('./verbs/delete.ts')).deleteObject(client, kind, name, options),
   }),
+  verb<[server: string]>({
+    use: 'confirm-removals <server>',
+    text: 'let a server remove the instances that a restored store does not know',
+    inProject: false,
+    run: async (client, [name]) => (await import('./verbs/confirm-removals.ts')).confirmRemovals(client, name),
+  }),
 ];
 
 function lineCount(text: string): string {

@@ -7,7 +7,7 @@ const root = '/setpoint/1/';
 export type KeyMeaning =
   | { area: 'desired' | 'observed' | 'events' | 'population' | 'bytes'; tenant: string; kind: string; id: string }
   | { area: 'unique'; tenant: string; kind: string; scope: string; name: string }
-  | { area: 'agent'; tenant: string; server: string }
+  | { area: 'agent' | 'removals'; tenant: string; server: string }
   | { area: 'idempotency'; tenant: string; hash: string }
   | { area: 'audit'; tenant: string; part: 'pending' | 'chained' | 'head' }
   | { area: 'tenant'; tenant: string }
@@ -30,6 +30,8 @@ export const keys = {
     `${root}t/${tenant}/u/${kind}/${encodeURIComponent(scope)}/${encodeURIComponent(normalizeName(name))}`,
   /** Leased by the replica that holds the agent's session. */
   agent: (tenant: string, server: string): string => `${root}t/${tenant}/live/agent/${server}`,
+  /** What the agent of a server keeps though the store does not know it. */
+  removals: (tenant: string, server: string): string => `${root}t/${tenant}/live/removals/${server}`,
   /** Leased 24 h. */
   idempotency: (tenant: string, hash: string): string => `${root}t/${tenant}/idem/${hash}`,
   /** Audit records that are not chained yet. `id` begins with a time, so that they are about in its order. */
@@ -74,17 +76,31 @@ export function parseKey(key: string): KeyMeaning | undefined {
   if (!key.startsWith(root)) return undefined;
   const [space, ...rest] = key.slice(root.length).split('/');
   if (space === 'c') return parseClusterKey(rest);
-  if (space !== 't') return undefined;
-  const [tenant, area, a, b, c] = rest;
-  if (tenant === undefined || a === undefined) return undefined;
-  if (area === 'd' || area === 'o' || area === 'e' || area === 'm' || area === 'b')
-    return b === undefined ? undefined : { area: areas[area], tenant, kind: a, id: b };
-  if (area === 'u' && b !== undefined && c !== undefined)
-    return { area: 'unique', tenant, kind: a, scope: decodeURIComponent(b), name: decodeURIComponent(c) };
-  if (area === 'live' && a === 'agent' && b !== undefined) return { area: 'agent', tenant, server: b };
-  if (area === 'a') return parseAuditKey(tenant, a);
-  if (area === 'idem') return { area: 'idempotency', tenant, hash: a };
-  return undefined;
+  const [tenant, ...inTenant] = rest;
+  return space !== 't' || tenant === undefined ? undefined : parseTenantKey(tenant, inTenant);
+}
+
+function parseTenantKey(tenant: string, [area, a, b, c]: string[]): KeyMeaning | undefined {
+  if (a === undefined) return undefined;
+  switch (area) {
+    case 'd':
+    case 'o':
+    case 'e':
+    case 'm':
+    case 'b':
+      return b === undefined ? undefined : { area: areas[area], tenant, kind: a, id: b };
+    case 'u':
+      if (b === undefined || c === undefined) return undefined;
+      return { area: 'unique', tenant, kind: a, scope: decodeURIComponent(b), name: decodeURIComponent(c) };
+    case 'live':
+      return (a === 'agent' || a === 'removals') && b !== undefined ? { area: a, tenant, server: b } : undefined;
+    case 'a':
+      return parseAuditKey(tenant, a);
+    case 'idem':
+      return { area: 'idempotency', tenant, hash: a };
+    default:
+      return undefined;
+  }
 }
 
 function parseAuditKey(tenant: string, part: string): KeyMeaning | undefined {

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Clock } from './clock.ts';
+import type { HeldRemovals } from './held-removals.ts';
 import type { KindName } from './kinds/kinds.ts';
 import type { ReadonlyResource } from './resource.ts';
 import type { Revision } from './revision.ts';
@@ -38,6 +39,8 @@ export interface TenantView {
   list<K extends KindName>(kind: K): readonly ReadonlyResource<K>[];
   /** The live session of a server's agent. */
   agent(server: string): LiveAgent | undefined;
+  /** What is held on a server since the store was rewound. */
+  heldRemovals(server: string): HeldRemovals | undefined;
 }
 
 export interface LiveAgent {

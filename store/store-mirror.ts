@@ -1,5 +1,6 @@
 import { wait } from './clock.ts';
 import { isCompacted, isRewound, isUnavailable, rewound, unavailable } from './errors.ts';
+import { parseHeldRemovals } from './held-removals.ts';
 import { afterUnmirrored, keys } from './keys.ts';
 import { MirrorContent } from './mirror-content.ts';
 import type { Difference } from './mirror-content.ts';
@@ -77,6 +78,10 @@ export class StoreMirror implements Mirror, AsyncDisposable {
       by: (kind, index, value) => content.table(tenant, kind).by(index, value),
       list: (kind) => content.table(tenant, kind).list(),
       agent: (server) => content.agent(tenant, server),
+      heldRemovals: (server) => {
+        const record = content.key(keys.removals(tenant, server));
+        return record && parseHeldRemovals(record.value);
+      },
     };
   }
 

@@ -238,7 +238,8 @@ function removal({ meta: { tenant, kind, id } }: Resource): Write[] {
     ...(isPopulated(kind) ? [keys.population] : []),
     ...(definitionOf(kind).bytes === true ? [keys.bytes] : []),
   ];
-  return areas.map((key) => ({ delete: key(tenant, kind, id) }));
+  const all = areas.map((key) => ({ delete: key(tenant, kind, id) }));
+  return kind === 'server' ? [...all, { delete: keys.removals(tenant, id) }] : all;
 }
 
 /** Names follow their objects. One that moves between two of them needs no guard: its old holder is guarded itself. */

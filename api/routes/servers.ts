@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { defined } from '../../store/defined.ts';
+import { putHeldRemovals } from '../../store/held-removals.ts';
+import { keys } from '../../store/keys.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { hashJoinToken, makeJoinToken } from '../../agent-protocol/join-token.ts';
 import { conflicting } from '../api-error.ts';
@@ -179,6 +181,31 @@ export const deleteServer = defineEndpoint({
     const deleted = unit.change(it, () => undefined);
     unit.requestDelete(it);
     return ctx.commit(unit, () => toServer(deleted, agentStatus(deleted, ctx.view)));
+  },
+});
+
+export const confirmRemovals = defineEndpoint({
+  method: 'POST',
+  path: '/servers/:id/confirm-removals',
+  summary: 'Let a server remove the instances that a restored store does not know; they are kept until then',
+  on: ['server', 'id'],
+  response: z.object({
+    server_id: z.string(),
+    held: z.int().meta({ description: 'Instances that are removed now, or when the agent connects again' }),
+  }),
+  handle: async (ctx, { it }) => {
+    const { id } = it.meta;
+    const key = keys.removals(ctx.tenant, id);
+    const record = ctx.mirror.key(key);
+    const removals = ctx.view.heldRemovals(id);
+    if (record === undefined || removals === undefined) throw conflicting('Nothing is held on the server');
+    const unit = ctx.repo.begin();
+    if (!removals.confirmed) {
+      unit.require(it);
+      unit.guard({ key, is: 'at', revision: record.revision });
+      unit.write(putHeldRemovals(ctx.tenant, id, { ...removals, confirmed: true }));
+    }
+    return ctx.commit(unit, () => ({ server_id: id, held: removals.held }));
   },
 });
 

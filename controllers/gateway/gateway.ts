@@ -184,8 +184,8 @@ export class Gateway implements AsyncDisposable, SessionOwner {
 
   #keyChanged(change: KeyChange): void {
     const meaning = parseKey(change.key);
-    if (meaning?.area === 'agent') this.#sessions.get(keyOf(meaning.tenant, meaning.server))?.keyChanged(change);
-    else if (meaning?.area === 'meta') for (const session of this.#sessions.values()) session.keyChanged(change);
+    if (meaning?.area !== 'agent' && meaning?.area !== 'removals') return;
+    this.#sessions.get(keyOf(meaning.tenant, meaning.server))?.keyChanged(change);
   }
 
   *#concerned({ tenant, kind, id, before, after }: ObjectChange): Generator<ServerSession> {

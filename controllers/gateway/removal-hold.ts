@@ -1,34 +1,20 @@
-import { z } from 'zod';
 import type { Report } from '../../agent-protocol/control-session.ts';
 import { bounds } from '../../agent-protocol/timing.ts';
+import { parseHeldRemovals, putHeldRemovals } from '../../store/held-removals.ts';
+import type { HeldRemovals } from '../../store/held-removals.ts';
 import { keys } from '../../store/keys.ts';
-import type { KeyChange, Mirror, TenantView } from '../../store/mirror.ts';
-import type { Guard, KeyRange, Store } from '../../store/store.ts';
+import type { KeyChange, TenantView } from '../../store/mirror.ts';
+import type { Guard, Store } from '../../store/store.ts';
 import { limits } from './limits.ts';
 
-/**
- * A store that was restored from a backup does not know what was made since, so a snapshot from it may remove most of a
- * server's workloads. Such removals are held: the agent keeps what the store does not know until an operator confirms.
- */
-const Hold = z.object({
-  /** Assignments that the agent keeps. */
-  held: z.int(),
-  confirmed: z.boolean(),
-});
-type Hold = z.infer<typeof Hold>;
-
-interface Place {
+export interface RemovalHoldOptions {
   tenant: string;
   server: string;
-}
-
-export interface RemovalHoldOptions extends Place {
   store: Store;
-  mirror: Pick<Mirror, 'key'>;
-  view: Pick<TenantView, 'get'>;
+  view: Pick<TenantView, 'get' | 'heldRemovals'>;
 }
 
-/** Finds out in one session what the agent is to keep. */
+/** Finds out in one session what the agent is to keep of what a rewound store does not know. */
 export class RemovalHold {
   #o: RemovalHoldOptions;
   #reported: string[] = [];
@@ -66,47 +52,25 @@ export class RemovalHold {
 
   /** Whether that change of a key confirms the removals of this server. */
   isConfirmedBy({ key, after }: KeyChange): boolean {
-    return after !== undefined && key === holdKey(this.#o) && parse(after).confirmed;
+    return after !== undefined && key === this.#key && parseHeldRemovals(after).confirmed;
   }
 
   /** Forgets the hold once it was acted on. */
   async drop(fence: Guard): Promise<void> {
-    await this.#o.store.txn({ if: [fence], then: [{ delete: holdKey(this.#o) }] });
+    await this.#o.store.txn({ if: [fence], then: [{ delete: this.#key }] });
   }
 
   async #place(fence: Guard, held: number): Promise<void> {
-    const key = holdKey(this.#o);
-    const value: Hold = { held, confirmed: false };
-    await this.#o.store.txn({ if: [fence, { key, is: 'absent' }], then: [{ put: key, value: JSON.stringify(value) }] });
+    const { store, tenant, server } = this.#o;
+    const write = putHeldRemovals(tenant, server, { held, confirmed: false });
+    await store.txn({ if: [fence, { key: this.#key, is: 'absent' }], then: [write] });
   }
 
-  #hold(): Hold | undefined {
-    const entry = this.#o.mirror.key(holdKey(this.#o));
-    return entry && parse(entry.value);
+  #hold(): HeldRemovals | undefined {
+    return this.#o.view.heldRemovals(this.#o.server);
   }
-}
 
-/** An operator agrees that the server loses what the store does not know. Answers false if nothing is held. */
-export async function confirmRemovals(store: Store, place: Place): Promise<boolean> {
-  const key = holdKey(place);
-  const entry = await store.get(key);
-  if (entry === undefined) return false;
-  const result = await store.txn({
-    if: [{ key, is: 'at', revision: entry.modRevision }],
-    then: [{ put: key, value: JSON.stringify({ ...parse(entry.value), confirmed: true } satisfies Hold) }],
-  });
-  return result.committed;
-}
-
-/** Every hold of a tenant's servers. */
-export function removalHoldsOf(tenant: string): KeyRange {
-  return { prefix: keys.meta(`removals.${tenant}.`) }; // names of tenants have no dots
-}
-
-function holdKey({ tenant, server }: Place): string {
-  return `${removalHoldsOf(tenant).prefix}${server}`;
-}
-
-function parse(value: string): Hold {
-  return Hold.parse(JSON.parse(value));
+  get #key(): string {
+    return keys.removals(this.#o.tenant, this.#o.server);
+  }
 }

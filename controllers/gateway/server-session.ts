@@ -316,7 +316,7 @@ export class ServerSession implements ControlHost {
       stored: (it, report) => events.reported(it, report),
       fenced: () => hold.fenced(),
     });
-    const removals = new RemovalHold({ store, mirror, view, tenant, server });
+    const removals = new RemovalHold({ store, view, tenant, server });
     return { server, hold, feed, intake, removals, events };
   }
 

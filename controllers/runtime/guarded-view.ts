@@ -1,3 +1,4 @@
+import type { HeldRemovals } from '../../store/held-removals.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { LiveAgent, TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -36,6 +37,11 @@ export class GuardedView implements TenantView {
   agent(server: string): LiveAgent | undefined {
     this.#check('server');
     return this.#view.agent(server);
+  }
+
+  heldRemovals(server: string): HeldRemovals | undefined {
+    this.#check('server');
+    return this.#view.heldRemovals(server);
   }
 
   #check(kind: KindName): void {

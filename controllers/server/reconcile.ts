@@ -26,11 +26,13 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       },
     ],
     begin: () => awaySince.clear(),
-    keyWakes: (key) => (key.area === 'agent' ? { tenant: key.tenant, id: key.server } : undefined),
+    keyWakes: (key) =>
+      key.area === 'agent' || key.area === 'removals' ? { tenant: key.tenant, id: key.server } : undefined,
     async reconcile(it, ctx) {
       const agent = ctx.view.agent(it.meta.id);
       const left = leftUntilOffline(it, agent === undefined, ctx);
-      const world: World = { server: it, agent, away: left !== undefined && left <= 0 };
+      const removals = ctx.view.heldRemovals(it.meta.id);
+      const world: World = { server: it, agent, away: left !== undefined && left <= 0, removals };
       const observed = observe(world);
       const before = it.observed?.phase;
       if (before !== undefined && before !== observed.phase) await announce(it, before, observed.phase, agent, ctx);
@@ -43,7 +45,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
         await ctx.retire('assignment', assignment.meta.id);
         await ctx.waive('assignment', assignment.meta.id, 'agent');
       }
-      const world: World = { server: it, agent: ctx.view.agent(it.meta.id), away: false };
+      const world: World = { server: it, agent: ctx.view.agent(it.meta.id), away: false, removals: undefined };
       return {
         observed: observe(world),
         conditions: [

@@ -1,4 +1,5 @@
 import { defined } from '../../store/defined.ts';
+import type { HeldRemovals } from '../../store/held-removals.ts';
 import type { LiveAgent } from '../../store/mirror.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
@@ -8,6 +9,7 @@ export interface World {
   agent: LiveAgent | undefined;
   /** The agent has been away for longer than a hiccup. */
   away: boolean;
+  removals: HeldRemovals | undefined;
 }
 
 /**
@@ -44,6 +46,15 @@ export function conditionsOf(world: World): ConditionInput[] {
       status: 'true',
       reason: 'SeveralMachines',
       message: 'Several machines connect with the identity of this server: one of them is a copy',
+    });
+  if (world.removals?.confirmed === false)
+    conditions.push({
+      type: 'RemovalsHeld',
+      status: 'true',
+      reason: 'StoreRewound',
+      message:
+        `The store was rewound and does not know ${world.removals.held} of the instances here. They stay; to have them ` +
+        'removed: setpoint confirm-removals, or POST /servers/:id/confirm-removals',
     });
   return conditions;
 }

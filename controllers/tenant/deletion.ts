@@ -6,7 +6,6 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import { limits as storeLimits } from '../../store/store.ts';
 import type { Guard, KeyRange } from '../../store/store.ts';
 import { deletingTenants } from '../../store/tenants.ts';
-import { removalHoldsOf } from '../gateway/removal-hold.ts';
 import { aborted } from '../runtime/aborted.ts';
 import { limits } from '../runtime/limits.ts';
 import type { Term } from '../runtime/leader.ts';
@@ -78,9 +77,7 @@ async function removeRest(tenant: string, term: Term, { store, mirror, log }: Ba
   const record = mirror.key(keys.tenant(tenant));
   if (record === undefined) return;
   const guards: Guard[] = [term.fence, { key: keys.tenant(tenant), is: 'at', revision: record.revision }];
-  for (const range of [keys.ofTenant(tenant), removalHoldsOf(tenant)]) {
-    if (!(await clear(range))) return;
-  }
+  if (!(await clear(keys.ofTenant(tenant)))) return;
   const result = await store.txn({ if: guards, then: [{ delete: keys.tenant(tenant) }] });
   if (result.committed) log.info({ tenant }, 'Tenant is deleted');
 

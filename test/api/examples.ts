@@ -3,6 +3,7 @@ import type { AnyEndpoint } from '../../api/endpoint.ts';
 import { endpoints } from '../../api/endpoints.ts';
 import { routeName } from '../../api/endpoint.ts';
 import { placeOf } from '../../store/kinds/membership.ts';
+import { putHeldRemovals } from '../../store/held-removals.ts';
 import { password } from '../harness/api.ts';
 import type { Stage } from '../harness/stage.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
@@ -236,6 +237,12 @@ export const examples: Readonly<Record<string, Example>> = {
   'PUT /servers/:id': { path: at('/servers/:server'), body: () => ({ log_retention_days: 9 }) },
   'DELETE /servers/:id': { path: at('/servers/:emptyServer') },
   'POST /servers/:id/join-token': { path: at('/servers/:server/join-token') },
+  'POST /servers/:id/confirm-removals': {
+    path: at('/servers/:server/confirm-removals'),
+    before: async ({ world, server }) => {
+      await world.store.txn({ if: [], then: [putHeldRemovals('default', server, { held: 1, confirmed: false })] });
+    },
+  },
   'POST /servers/:id/ping': {
     path: at('/servers/:server/ping'),
     before: ({ world }) => void (world.agents.answer = () => ({})),

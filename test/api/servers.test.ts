@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hashJoinToken, parseJoinToken } from '../../agent-protocol/join-token.ts';
+import { putHeldRemovals } from '../../store/held-removals.ts';
 import { keys } from '../../store/keys.ts';
 import { writeEvents } from '../../store/event-ring.ts';
 import { startApi } from '../harness/api.ts';
@@ -15,6 +16,40 @@ beforeAll(async () => {
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
   expect(world.faults).toEqual([]);
+});
+
+describe('removals that are held since the store was rewound', () => {
+  const recordOf = async (id: string) => (await world.store.get(keys.removals('default', id)))?.value;
+
+  it('are confirmed by an admin, once or twice, and not where nothing is held', async () => {
+    const { server: id } = await world.place(owner);
+    const path = `/servers/${id}/confirm-removals`;
+    const nothing = await owner.post(path);
+    expect(nothing.status).toBe(409);
+    expect(nothing.body.error?.message).toBe('Nothing is held on the server');
+
+    await world.store.txn({ if: [], then: [putHeldRemovals('default', id, { held: 3, confirmed: false })] });
+    const user = await world.user('user');
+    expect((await user.post(path)).status).toBe(403);
+    expect(await recordOf(id)).toBe('{"held":3,"confirmed":false}');
+    for (let times = 0; times < 2; times += 1) {
+      const answer = await owner.post(path);
+      expect(answer.status).toBe(200);
+      expect(answer.data).toEqual({ server_id: id, held: 3 });
+      expect(await recordOf(id)).toBe('{"held":3,"confirmed":true}');
+    }
+  });
+
+  it('are forgotten with the server', async () => {
+    const { server: id } = await world.place(owner);
+    await world.store.txn({ if: [], then: [putHeldRemovals('default', id, { held: 3, confirmed: false })] });
+    const it = await world.repo.get('server', id);
+    const unit = world.repo.begin();
+    unit.requestDelete(it as never);
+    unit.release(it as never, 'server');
+    expect(await unit.commit()).toMatchObject({ committed: true });
+    expect(await recordOf(id)).toBeUndefined();
+  });
 });
 
 describe('a server', () => {

@@ -39,6 +39,7 @@ function belongs({ key, value }: Entry, has: (kind: string, id: string) => boole
     case 'unique':
       return has(meaning.kind, JSON.parse(value).id);
     case 'agent':
+    case 'removals':
       return has('server', meaning.server);
     case 'leader':
     case 'replica':

@@ -14,7 +14,12 @@ it('is patient with an agent that went away, anew in each term of a leader', asy
   const clock = new FakeClock();
   const controller = serverController({ offlineAfterMs: 25_000 });
   // All that this controller asks for while an agent is away.
-  const ctx = { view: { agent: () => undefined }, clock, event: () => undefined, notify: async () => undefined };
+  const ctx = {
+    view: { agent: () => undefined, heldRemovals: () => undefined },
+    clock,
+    event: () => undefined,
+    notify: async () => undefined,
+  };
   const phase = async () => (await controller.reconcile(server, ctx as unknown as Context)).observed.phase;
   controller.begin?.();
   expect(await phase()).toBe('active');
@@ -37,7 +42,7 @@ describe('a server whose container engine cannot be used', () => {
     const clock = new FakeClock();
     const controller = serverController({ offlineAfterMs: 25_000 });
     const ctx = {
-      view: { agent: () => agent },
+      view: { agent: () => agent, heldRemovals: () => undefined },
       clock,
       event: (_: unknown, { reason }: { reason: string }) => events.push(reason),
       notify: async (_: unknown, __: string, { type }: { type: string }) => void told.push(type),
@@ -79,4 +84,20 @@ describe('a server whose container engine cannot be used', () => {
     await clock.advance(25_000);
     expect(await look(undefined)).toMatchObject({ phase: 'offline' });
   });
+});
+
+it('says what is held since the store was rewound and how to release it, until that is confirmed', async () => {
+  const controller = serverController({ offlineAfterMs: 25_000 });
+  const held = async (confirmed: boolean | undefined) => {
+    const removals = confirmed === undefined ? undefined : { held: 3, confirmed };
+    // all that this controller asks for while an agent is connected
+    const ctx = { view: { agent: () => ({ epoch: 1 }), heldRemovals: () => removals }, clock: new FakeClock() };
+    const { conditions } = await controller.reconcile(server, ctx as unknown as Context);
+    return conditions.find((one) => one.type === 'RemovalsHeld');
+  };
+  expect(await held(false)).toMatchObject({ status: 'true', reason: 'StoreRewound' });
+  expect((await held(false))?.message).toMatch(/3 of the instances.*confirm-removals/);
+  expect(await held(true)).toBeUndefined();
+  expect(await held(undefined)).toBeUndefined();
+  expect(controller.keyWakes?.({ area: 'removals', tenant: 't', server: 's' })).toEqual({ tenant: 't', id: 's' });
 });

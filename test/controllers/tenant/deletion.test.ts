@@ -7,6 +7,7 @@ import { projectController } from '../../../controllers/project/reconcile.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
 import { serverController } from '../../../controllers/server/reconcile.ts';
 import { tenantDeletion } from '../../../controllers/tenant/deletion.ts';
+import { putHeldRemovals } from '../../../store/held-removals.ts';
 import { keys } from '../../../store/keys.ts';
 import { openRepository } from '../../../store/repo.ts';
 import { createTenant, listTenants, requestTenantDeletion } from '../../../store/tenants.ts';
@@ -80,8 +81,8 @@ async function inhabited(): Promise<Rig> {
       { put: keys.idempotency(tenant, 'abc'), value: '{}' },
       { put: `${keys.ofTenant(tenant).prefix}d/of-a-later-version/1`, value: '{}' },
       { put: `${keys.ofTenant(tenant).prefix}area-of-a-later-version/1`, value: '{}' },
-      { put: keys.meta(`removals.${tenant}.${id('far')}`), value: '{}' },
-      { put: keys.meta(`removals.${tenant}-2.${id('far')}`), value: '{}' },
+      putHeldRemovals(tenant, id('far'), { held: 1, confirmed: false }),
+      putHeldRemovals(`${tenant}-2`, id('far'), { held: 1, confirmed: false }),
       { put: keys.idempotency(`${tenant}-2`, 'abc'), value: '{}' },
     ],
   });
@@ -111,7 +112,7 @@ async function left(rig: Rig): Promise<string[]> {
 }
 
 const others = [
-  keys.meta(`removals.${tenant}-2.${id('far')}`),
+  keys.removals(`${tenant}-2`, id('far')),
   keys.tenant('other'),
   keys.idempotency(`${tenant}-2`, 'abc'),
   keys.desired('other', 'user', id('bob')),

@@ -1,0 +1,24 @@
+import { z } from 'zod';
+import { keys } from './keys.ts';
+import type { Write } from './store.ts';
+
+/**
+ * A store that was restored from a backup does not know what was made since, so the desired set of a server may lack
+ * most of what runs there. Then nothing of that is removed until an operator confirms it: this is the record of it.
+ */
+const HeldRemovals = z.object({
+  /** Number of instances that the store does not know and the agent keeps. */
+  held: z.int(),
+  confirmed: z.boolean(),
+});
+export type HeldRemovals = z.infer<typeof HeldRemovals>;
+
+/** @throws Error for a record that is not of this form. */
+export function parseHeldRemovals(value: string): HeldRemovals {
+  return HeldRemovals.parse(JSON.parse(value));
+}
+
+/** The write of what is held of a server. */
+export function putHeldRemovals(tenant: string, server: string, value: HeldRemovals): Write {
+  return { put: keys.removals(tenant, server), value: JSON.stringify(value) };
+}
