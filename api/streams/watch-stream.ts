@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { ObjectChange } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 import { revision } from '../../store/revision.ts';
 import type { Revision } from '../../store/revision.ts';
 import { badField } from '../api-error.ts';
@@ -48,13 +50,18 @@ export const watch = defineStream({
     channel.send({ type: 'ready', cursor: feed.cursor() });
     if (start !== undefined) {
       const { changes, lost } = feed.since(ctx.tenant, start);
-      if (lost) channel.send({ type: 'gap', dropped: 1 });
+      if (lost || joinedAfter(start, ctx, query)) channel.send({ type: 'gap', dropped: 1 });
       // what is made up for is sent at once, so that the live changes follow it without a seam
       for (const change of changes) if (isFor(change)) channel.send(frameFor(change));
     }
-    const unsubscribe = feed.subscribe({ tenant: ctx.tenant, changed: send });
+    using subscriptions = new DisposableStack();
+    subscriptions.defer(feed.subscribe({ tenant: ctx.tenant, changed: send }));
+    subscriptions.defer(
+      ctx.mirror.subscribe((change) => {
+        if (movesReader(ctx, query, change)) channel.send({ type: 'gap', dropped: 1 });
+      }),
+    );
     await untilClosed(channel.signal);
-    unsubscribe();
     return 'closed';
   },
 });
@@ -71,4 +78,25 @@ function selection({ principal, view }: StreamContext, query: WatchQuery): (chan
     if (project !== undefined) return projectRole(now, project, view) !== undefined;
     return kind === 'server' && hasProject(now, view);
   };
+}
+
+/** Whether a project may have become visible since, of whose objects only what changed after `start` is told. */
+function joinedAfter(start: Revision, { principal, view }: StreamContext, { projectId }: WatchQuery): boolean {
+  return view
+    .by('member', 'user', principal.user.meta.id)
+    .some(
+      ({ meta, desired }) => meta.desiredRevision > start && (projectId ?? desired.project_id) === desired.project_id,
+    );
+}
+
+/**
+ * Whether the reader came into a project or out of it: what is in it did not change, yet is to be shown or shown no
+ * more, which a reader learns by a look at the lists.
+ */
+function movesReader({ principal, view, tenant }: StreamContext, query: WatchQuery, change: ObjectChange): boolean {
+  if (change.kind !== 'member' || change.part !== 'desired' || change.tenant !== tenant) return false;
+  if (change.before !== undefined && change.after !== undefined) return false;
+  const { project_id, user_id } = ((change.after ?? change.before) as ReadonlyResource<'member'>).desired; // of that kind, as just checked
+  if (user_id !== principal.user.meta.id || (query.projectId ?? project_id) !== project_id) return false;
+  return !isTenantWide(asOfNow(principal, view)) && view.get('project', project_id) !== undefined;
 }
