@@ -1,0 +1,93 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CommandLine } from '../harness/command-line.ts';
+import type { Running } from '../harness/command-line.ts';
+import { instancesOf, removeEverythingOf } from '../harness/engine.ts';
+import { freePort } from '../harness/program.ts';
+
+interface Listed {
+  id: string;
+  name?: string;
+  number?: number;
+}
+
+describe('setpoint dev', () => {
+  let cli: CommandLine;
+  let argv: string[];
+  let url: string;
+  let example: string;
+  let serverId: string | undefined;
+  let running: Running | undefined;
+
+  const list = async (kind: string): Promise<Listed[]> => JSON.parse((await cli.run(['get', kind, '-o', 'json'])).out);
+  const answer = async () => (await fetch(example)).json();
+
+  beforeAll(async () => {
+    cli = await CommandLine.open();
+    const [port, examplePort] = [await freePort(), await freePort()];
+    url = `http://127.0.0.1:${port}`;
+    example = `http://127.0.0.1:${examplePort}/`;
+    argv = [
+      'dev',
+      '--listen',
+      `127.0.0.1:${port}`,
+      '--data',
+      join(cli.home, 'data'),
+      '--example-port',
+      `${examplePort}`,
+    ];
+  });
+  afterAll(async () => {
+    await running?.interrupt();
+    if (serverId !== undefined) await removeEverythingOf(serverId);
+    await cli[Symbol.asyncDispose]();
+  });
+
+  it('makes a user, a server and an example that answers, and is found as it was left by a second run', async () => {
+    running = cli.start(argv);
+    await running.says('Stop with Ctrl-C');
+    serverId = (await list('servers'))[0]?.id;
+    const out = running.out();
+    expect(out).toContain(`Control plane: ${url}/default`);
+    expect(out).toMatch(/First user: admin@\S+, password \S+ {3}\(kept in \S+account\.json\)/);
+    expect(out).toContain('application hello created\nDeployment 1 of hello: queued\n');
+    expect(out).toContain('Application "hello" is running on server "local"');
+    expect(out).toContain(`$ curl ${example}\n{"message":"Hello from Setpoint"`);
+    expect(await answer()).toMatchObject({ message: 'Hello from Setpoint', revision: 1 });
+
+    const second = await cli.run([
+      'dev',
+      '--listen',
+      `127.0.0.1:${await freePort()}`,
+      '--data',
+      join(cli.home, 'data'),
+    ]);
+    expect(second.code).toBe(1);
+    expect(second.out).toBe('');
+    expect(second.err).toMatch(/^Cannot open \S+ as it is held by process \d+ on /);
+    const elsewhere = await cli.run([...argv.slice(0, 3), '--data', join(cli.home, 'other')]);
+    expect(elsewhere.err).toContain('another program does. Choose another with --listen');
+    expect(elsewhere.code).toBe(1);
+
+    const before = await Promise.all(['projects', 'servers', 'applications', 'deployments'].map(list));
+    expect(await running.interrupt()).toMatchObject({ code: 0, err: '' });
+    const app = before[2]?.[0]?.id ?? '';
+    const containers = await instancesOf(app);
+    expect(containers).toHaveLength(1);
+    expect(await answer()).toMatchObject({ revision: 1 });
+
+    running = cli.start(argv);
+    await running.says('Stop with Ctrl-C');
+    expect(running.out()).toContain('application hello unchanged\n');
+    expect(running.out()).not.toContain('First user');
+    const after = await Promise.all(['projects', 'servers', 'applications', 'deployments'].map(list));
+    expect(after.map((all) => all.map(({ id }) => id))).toEqual(before.map((all) => all.map(({ id }) => id)));
+    expect(await instancesOf(app)).toEqual(containers);
+    expect(await answer()).toMatchObject({ revision: 1 });
+    expect(await running.interrupt()).toMatchObject({ code: 0, err: '' });
+    running = undefined;
+    const log = await readFile(join(cli.home, 'data', 'dev.log'), 'utf8');
+    expect(log.split('\n').filter((line) => line.includes('"level":50'))).toEqual([]);
+  });
+});
