@@ -43,7 +43,9 @@ const Envelope = z.discriminatedUnion('success', [
     error: z.object({
       code: z.string(),
       message: z.string(),
-      details: z.array(z.object({ field: z.string().optional(), message: z.string() })).optional(),
+      details: z
+        .array(z.object({ field: z.string().optional(), reason: z.string().optional(), message: z.string() }))
+        .optional(),
     }),
   }),
 ]);
@@ -52,12 +54,15 @@ const Envelope = z.discriminatedUnion('success', [
 export class Refused extends Error {
   readonly status: number;
   readonly code: string;
+  /** Stable words of its details. */
+  readonly reasons: readonly string[];
 
-  constructor(status: number, code: string, message: string) {
+  constructor(status: number, code: string, message: string, reasons: readonly string[] = []) {
     super(message);
     this.name = 'Refused';
     this.status = status;
     this.code = code;
+    this.reasons = reasons;
   }
 }
 
@@ -144,7 +149,8 @@ function refusal({ server, tenant }: Connection, status: number, answer: unknown
     .join('');
   const advice =
     status === 401 && !isLogin ? `: run \`setpoint login --server ${server} --tenant ${tenant} --email ADDRESS\`` : '';
-  return new Refused(status, code, `${message}${fields}${advice}`);
+  const reasons = (details ?? []).flatMap((it) => it.reason ?? []);
+  return new Refused(status, code, `${message}${fields}${advice}`, reasons);
 }
 
 function unreachable({ server }: Connection, error: unknown): Error {

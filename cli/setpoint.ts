@@ -5,6 +5,7 @@ import { createClient } from './client.ts';
 import { loadConnection } from './credentials.ts';
 import { stopSignal } from './stop-signal.ts';
 import { verbs } from './verbs.ts';
+import type * as Login from './verbs/login.ts';
 
 /** A flag that the environment can set as well: `--log-level` is `SETPOINT_LOG_LEVEL`. */
 function flag(flags: string, text: string): Option {
@@ -71,15 +72,24 @@ program
   .addOption(flag('--log-level <level>', 'level of dev.log in the data directory (warn)'))
   .action(async (options: unknown) => (await import('./dev.ts')).runDev(options, stopSignal()));
 
-program
-  .command('login')
-  .description('log in; the password is read from the terminal or from standard input')
-  .addOption(new Option('--server <url>', 'address of the control plane').env('SETPOINT_URL').makeOptionMandatory())
-  .addOption(flag('--tenant <name>', 'tenant').default('default'))
-  .requiredOption('--email <address>', 'address of the account')
-  .action(async (options: { server: string; tenant: string; email: string }) =>
-    (await import('./verbs/login.ts')).login(options),
+entrance('login', 'log in; the password is read from the terminal or from standard input').action(
+  async (options: Parameters<typeof Login.login>[0]) => (await import('./verbs/login.ts')).login(options),
+);
+entrance('register', 'register the first user of a tenant and log in; the password is read as for a login')
+  .option('--first-name <name>', 'first name', '')
+  .option('--last-name <name>', 'last name', '')
+  .action(async (options: Parameters<typeof Login.register>[0]) =>
+    (await import('./verbs/login.ts')).register(options),
   );
+
+function entrance(name: string, text: string): Command {
+  return program
+    .command(name)
+    .description(text)
+    .addOption(new Option('--server <url>', 'address of the control plane').env('SETPOINT_URL').makeOptionMandatory())
+    .addOption(flag('--tenant <name>', 'tenant').default('default'))
+    .requiredOption('--email <address>', 'address of the account');
+}
 
 for (const verb of verbs) {
   const command = program

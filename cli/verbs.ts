@@ -56,6 +56,19 @@ export const verbs: readonly Verb[] = [
     run: async (client, [kind, name], options) =>
       (await import('./verbs/describe.ts')).describe(client, kind, name, options),
   }),
+  verb<[kind: string, name: string], Scope & { directPorts?: boolean }>({
+    use: 'create <kind> <name>',
+    text: 'create a project, an environment or a server; prints how the agent of a server joins',
+    options: [new Option('--direct-ports', 'ports of applications are open on the server itself')],
+    run: async (client, [kind, name], options) =>
+      (await import('./verbs/create.ts')).create(client, kind, name, options),
+  }),
+  verb<[server: string]>({
+    use: 'join <server>',
+    text: 'make a new join token for a server, and print how its agent joins',
+    inProject: false,
+    run: async (client, [name]) => (await import('./verbs/create.ts')).join(client, name),
+  }),
   verb<[], Waiting & { file: string; dryRun?: boolean }>({
     use: 'apply',
     text: 'create, change and deploy what a file declares, saying first what that changes',

@@ -1,38 +1,51 @@
-import { text } from 'node:stream/consumers';
 import { z } from 'zod';
-import { createClient } from '../client.ts';
+import { createClient, Refused } from '../client.ts';
+import type { Client } from '../client.ts';
 import { saveCredentials } from '../credentials.ts';
+import { Secrets } from '../secrets.ts';
 
 const Login = z.object({ token: z.string(), user: z.looseObject({ email: z.string(), role: z.string() }) });
 
-/** Logs in and keeps the token for the next command. The password comes on standard input, never as an argument. */
-export async function login(options: { server: string; tenant: string; email: string }): Promise<void> {
-  const password = await readPassword();
-  const client = createClient({ server: options.server, tenant: options.tenant });
-  const answer = Login.parse(await client.request('POST', '/api/v1/auth/login', { email: options.email, password }));
-  await saveCredentials({ server: options.server, tenant: options.tenant, token: answer.token });
-  console.log(`Logged in to ${options.server} (${options.tenant}) as ${answer.user.email}, ${answer.user.role}`);
+interface Options {
+  server: string;
+  tenant: string;
+  email: string;
 }
 
-/** One line: typed without echo at a terminal, else all of standard input without its final line break. */
-async function readPassword(): Promise<string> {
-  const { stdin } = process;
-  if (!stdin.isTTY) return (await text(stdin)).replace(/\r?\n$/, '');
-  process.stderr.write('Password: ');
-  stdin.setRawMode(true);
-  stdin.setEncoding('utf8');
-  let typed = '';
-  try {
-    for await (const chunk of stdin) {
-      for (const char of String(chunk)) {
-        if (char === '\r' || char === '\n') return typed;
-        if (char === '\u0003') throw new Error('Interrupted');
-        typed = char === '\u007f' ? typed.slice(0, -1) : typed + char;
-      }
-    }
-    return typed;
-  } finally {
-    stdin.setRawMode(false);
-    process.stderr.write('\n');
-  }
+/**
+ * Logs in and keeps the token for the next command. Password and, where the account has a second factor, its code are
+ * asked for at the terminal, or are the lines of standard input; never arguments, which everybody on the machine sees.
+ */
+export async function login(options: Options): Promise<void> {
+  await using secrets = new Secrets();
+  const client = createClient(options);
+  await enter(client, options, { email: options.email, password: await secrets.next('Password') }, secrets);
+}
+
+/** Registers the first user of a tenant, and logs in as that. */
+export async function register(options: Options & { firstName: string; lastName: string }): Promise<void> {
+  await using secrets = new Secrets();
+  const client = createClient(options);
+  const account = { email: options.email, password: await secrets.next('Password of the new account') };
+  const names = { first_name: options.firstName, last_name: options.lastName };
+  await client.request('POST', '/api/v1/auth/register', { ...account, ...names });
+  await enter(client, options, account, secrets);
+}
+
+async function enter(
+  client: Client,
+  { server, tenant }: Options,
+  account: { email: string; password: string },
+  secrets: Secrets,
+): Promise<void> {
+  const attempt = async (totp?: string) =>
+    Login.parse(
+      await client.request('POST', '/api/v1/auth/login', { ...account, ...(totp !== undefined && { totp }) }),
+    );
+  const { token, user } = await attempt().catch(async (error: unknown) => {
+    if (!(error instanceof Refused) || !error.reasons.includes('totp_required')) throw error;
+    return attempt(await secrets.next('Code of your authenticator'));
+  });
+  await saveCredentials({ server, tenant, token });
+  console.log(`Logged in to ${server} (${tenant}) as ${user.email}, ${user.role}`);
 }

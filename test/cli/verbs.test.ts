@@ -1,5 +1,10 @@
+import { join } from 'node:path';
+import { Secret, TOTP } from 'otpauth';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Town } from '../harness/command-line.ts';
+import { z } from 'zod';
+import { createClient } from '../../cli/client.ts';
+import { loadConnection } from '../../cli/credentials.ts';
+import { account, CommandLine, Town } from '../harness/command-line.ts';
 import { freePort } from '../harness/program.ts';
 
 /** An application of an image; the mock engine runs every one but the tags `missing` and `crashing`. */
@@ -56,6 +61,33 @@ describe('before a login', () => {
   });
 });
 
+it('the first user of a tenant registers, and logs in with a second factor', async () => {
+  await using cli = await CommandLine.open();
+  const password = 'a long enough password';
+  const who = ['--server', town.url, '--tenant', 'careful', '--email', 'first@example.test'];
+  expect((await cli.run(['tenant', 'create', 'careful', '--data', town.data])).code).toBe(0);
+  expect(await cli.run(['register', ...who], `${password}\n`)).toEqual(
+    said('^Logged in to \\S+ \\(careful\\) as first@example.test, superadmin\n$'),
+  );
+  expect((await cli.run(['get', 'projects'])).out).toMatch(/^NAME/);
+
+  const { token = '' } = await loadConnection({}, join(cli.home, '.config', 'setpoint', 'credentials.json'));
+  const client = createClient({ server: town.url, tenant: 'careful', token });
+  const { secret } = z
+    .object({ secret: z.string() })
+    .parse(await client.request('POST', '/api/v1/auth/me/two-factor', { password }));
+  const totp = new TOTP({ secret: Secret.fromBase32(secret) }).generate();
+  const { recovery_codes } = z
+    .object({ recovery_codes: z.array(z.string()) })
+    .parse(await client.request('POST', '/api/v1/auth/me/two-factor/confirm', { totp }));
+
+  const alone = await cli.run(['login', ...who], `${password}\n`);
+  expect(alone).toMatchObject({ code: 1, out: '' });
+  expect(alone.err).toBe('Code of your authenticator is missing: give it as a line of standard input\n');
+  expect((await cli.run(['login', ...who], `${password}\n000000\n`)).code).toBe(1);
+  expect((await cli.run(['login', ...who], `${password}\n${recovery_codes[0]}\n`)).code).toBe(0);
+});
+
 describe('after a login', () => {
   beforeAll(async () => {
     expect(await town.login()).toEqual(
@@ -63,21 +95,60 @@ describe('after a login', () => {
     );
   });
 
+  it.concurrent('what is typed at a terminal as a password is not shown', async () => {
+    const login = town.cli.atTerminal(['login', '--server', town.url, '--email', account.email]);
+    await login.says('Password: ');
+    login.type(`wrong\u007f\u007f\u007f\u007f\u007f${account.password}\r`);
+    const { code, out } = await login.ended();
+    expect(out).toContain('Logged in to');
+    expect(out).not.toContain(account.password);
+    expect(code).toBe(0);
+  });
+
+  it.concurrent('what is needed for a start is created: project, environment, server, user', async () => {
+    expect(await run('create', 'project', 'garden')).toEqual(said('^project garden is created\n$'));
+    expect(await run('create', 'environment', 'staging', '--project', 'garden')).toEqual(
+      said('^environment staging is created\n$'),
+    );
+    expect((await run('create', 'environment', 'staging')).err).toContain('name it by --project');
+    const created = await run('create', 'server', 'two');
+    expect(created).toEqual(
+      said('^server two is created\nRun this on that machine as root, once, before \\S+:\n  setpoint agent '),
+    );
+    const again = await run('join', 'two');
+    const token = / --token (\S+)/;
+    expect(again.out).toMatch(token);
+    expect(token.exec(again.out)?.[1]).not.toBe(token.exec(created.out)?.[1]);
+    expect((await run('create', 'server', 'two')).code).toBe(1);
+
+    const question = town.cli.atTerminal(['delete', 'server', 'two']);
+    await question.says('Delete server two; the containers there stay as they are? [y/N] ');
+    question.type('n\r');
+    expect(await question.ended()).toMatchObject({ code: 1, out: expect.stringContaining('Nothing was changed') });
+    const answered = town.cli.atTerminal(['delete', 'server', 'two']);
+    await answered.says('[y/N] ');
+    answered.type('y\r');
+    expect(await answered.ended()).toMatchObject({ code: 0, out: expect.stringContaining('server two is deleted') });
+
+    const second = ['register', '--server', town.url, '--email', 'second@example.test'];
+    expect((await town.cli.run(second, 'another password\n')).code).toBe(1);
+  });
+
   it.concurrent('every kind is listed in columns, or as JSON', async () => {
     expect((await run('get', 'servers')).out).toMatch(
-      /^NAME +STATUS +AGENT +AGE +ID\none +active +connected +\d+s +[0-9a-f-]{36}\n$/,
+      /^NAME +STATUS +AGENT +AGE +ID\none +active +connected +\d+s +[0-9a-f-]{36}\n/,
     );
-    expect((await run('get', 'environments')).out).toMatch(
+    expect((await run('get', 'environments', '--project', 'shop')).out).toMatch(
       /^NAME +PROJECT +STATUS +AGE +ID\nproduction +shop +active /,
     );
     const projects: unknown = JSON.parse((await run('get', 'projects', '-o', 'json')).out);
-    expect(projects).toMatchObject([{ name: 'shop', status: 'active' }]);
+    expect(projects).toContainEqual(expect.objectContaining({ name: 'shop', status: 'active' }));
     expect(await run('get', 'things')).toMatchObject({
       code: 1,
       out: '',
       err: 'Unknown kind things: one of projects, environments, servers, applications, deployments\n',
     });
-    expect((await run('get', 'projects', 'shpo')).err).toBe('No project is called shpo: there is shop\n');
+    expect((await run('get', 'projects', 'shpo')).err).toMatch(/^No project is called shpo: there is .*shop/);
   });
 
   it.concurrent('a file is applied once, shows what changes, and changes nothing when it is applied again', async () => {
@@ -133,7 +204,10 @@ describe('after a login', () => {
     expect(schema.err).toContain('line 10, column 11: spec: Unrecognized key: "colour"');
     expect((await run('apply', '-f', '/none')).err).toContain('Cannot read /none');
     const elsewhere = await applied('elsewhere', { project: 'none' });
-    expect(elsewhere).toMatchObject({ code: 1, err: 'No project is called none: there is shop\n' });
+    expect(elsewhere).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^No project is called none: there is .*shop/),
+    });
     const refused = await applied('refused', { memory_limit: 'lots' });
     expect(refused.code).toBe(1);
     expect(refused.err).toContain('memory_limit');
@@ -240,7 +314,7 @@ describe('after a login', () => {
       said(`^Tenant acme is there: its address is ${town.url}/acme\n$`),
     );
     const listed = await run('tenant', 'list', '--data', town.data);
-    expect(listed.out).toMatch(/^NAME +CREATED\nacme /m);
+    expect(listed.out).toMatch(/^NAME +STATE +CREATED\nacme +active /);
     expect(listed.out).toMatch(/^default /m);
     expect((await run('tenant', 'create', 'Not A Name', '--data', town.data)).code).toBe(1);
     expect((await run('tenant', 'list', '--data', '/none')).err).toContain('with the --data of a running server');

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,6 +26,10 @@ export interface Running {
   out(): string;
   /** Resolves when its output has that; a string or a pattern. */
   says(what: string | RegExp): Promise<void>;
+  /** As from a keyboard. */
+  type(text: string): void;
+  /** What it said, once it has ended. */
+  ended(): Promise<Said>;
   /** Interrupts it, as Ctrl-C does, and answers with what it said. */
   interrupt(): Promise<Said>;
 }
@@ -55,6 +60,16 @@ export class CommandLine implements AsyncDisposable {
   start(argv: readonly string[]): Running {
     const child = this.#spawn(argv);
     child.stdin.end();
+    return this.#follow(child);
+  }
+
+  /** Runs it at a terminal of its own, whose screen is its standard output. */
+  atTerminal(argv: readonly string[]): Running {
+    const line = [command, ...argv].map((word) => `'${word}'`).join(' ');
+    return this.#follow(this.#launch('script', ['--quiet', '--return', '--flush', '--command', line, '/dev/null']));
+  }
+
+  #follow(child: ChildProcessWithoutNullStreams): Running {
     let [out, err] = ['', ''];
     let isOver = false;
     child.stdout.on('data', (chunk: Buffer) => void (out += chunk.toString()));
@@ -69,6 +84,8 @@ export class CommandLine implements AsyncDisposable {
         if (isOver && !(typeof what === 'string' ? out.includes(what) : what.test(out)))
           throw new Error(`It ended without saying ${String(what)}:\n${out}\n${err}`);
       },
+      type: (typed) => void child.stdin.write(typed),
+      ended: async () => ({ code: await ended, out, err }),
       interrupt: async () => {
         child.kill('SIGINT');
         const code = await ended;
@@ -84,8 +101,12 @@ export class CommandLine implements AsyncDisposable {
     return path;
   }
 
-  #spawn(argv: readonly string[]) {
-    const child = spawn(command, argv, { env: { PATH: process.env['PATH'], HOME: this.home } });
+  #spawn(argv: readonly string[]): ChildProcessWithoutNullStreams {
+    return this.#launch(command, argv);
+  }
+
+  #launch(program: string, argv: readonly string[]): ChildProcessWithoutNullStreams {
+    const child = spawn(program, argv, { env: { PATH: process.env['PATH'], HOME: this.home } });
     const kill = (): void => void child.kill('SIGKILL');
     this.#running.add(kill);
     child.on('close', () => this.#running.delete(kill));

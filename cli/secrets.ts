@@ -1,0 +1,45 @@
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import type { Interface } from 'node:readline';
+
+/** Secrets that a user gives one after another: typed without echo at a terminal, else the lines of standard input. */
+export class Secrets implements AsyncDisposable {
+  #lines: AsyncIterator<string> | undefined;
+  #reader: Interface | undefined;
+
+  /** @throws Error when there is none. */
+  async next(what: string): Promise<string> {
+    if (process.stdin.isTTY) return typed(what);
+    this.#reader ??= createInterface({ input: process.stdin });
+    this.#lines ??= this.#reader[Symbol.asyncIterator]();
+    const { done, value } = await this.#lines.next();
+    if (done === true) throw new Error(`${what} is missing: give it as a line of standard input`);
+    return value;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#reader?.close();
+  }
+}
+
+async function typed(what: string): Promise<string> {
+  const { stdin, stderr } = process;
+  stderr.write(`${what}: `);
+  stdin.setRawMode(true);
+  stdin.setEncoding('utf8');
+  let text = '';
+  try {
+    for (;;) {
+      const [chunk] = (await once(stdin, 'data')) as [string]; // as the encoding says
+      for (const char of chunk) {
+        if (char === '\r' || char === '\n') return text;
+        if (char === '\u0003' || char === '\u0004') throw new Error('Interrupted');
+        text = char === '\u007f' ? text.slice(0, -1) : text + char;
+      }
+    }
+  } finally {
+    stdin.pause();
+    stdin.setRawMode(false);
+    stderr.write('\n');
+  }
+}

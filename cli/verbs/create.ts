@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import type { Client } from '../client.ts';
+import { findObject, kindOf, singular } from '../objects.ts';
+
+const Join = z.object({ install_command: z.string(), join_token_expires_at: z.string() });
+
+/** Creates a project, an environment of one, or a server, which is told how its agent joins. */
+export async function create(
+  client: Client,
+  word: string,
+  name: string,
+  options: { project?: string; directPorts?: boolean },
+): Promise<void> {
+  const kind = kindOf(word);
+  switch (kind) {
+    case 'projects':
+      await client.request('POST', '/api/v1/projects', { name });
+      break;
+    case 'environments': {
+      if (options.project === undefined)
+        throw new Error('An environment is created in a project: name it by --project');
+      const project = await findObject(client, 'projects', options.project);
+      await client.request('POST', `/api/v1/projects/${project.id}/environments`, { name });
+      break;
+    }
+    case 'servers': {
+      const direct = options.directPorts === true ? { direct_ports_enabled: true } : {};
+      const created = await client.request('POST', '/api/v1/servers', { name, ...direct });
+      console.log(`server ${name} is created`);
+      tellJoin(created);
+      return;
+    }
+    case 'applications':
+    case 'deployments':
+      throw new Error(
+        `Not by this verb: \`setpoint ${kind === 'applications' ? 'apply -f FILE' : 'deploy APPLICATION'}\``,
+      );
+  }
+  console.log(`${singular(kind)} ${name} is created`);
+}
+
+/** Makes a new join token for a server: the one before no longer works, and an agent that joins with it takes over. */
+export async function join(client: Client, name: string): Promise<void> {
+  const server = await findObject(client, 'servers', name);
+  tellJoin(await client.request('POST', `/api/v1/servers/${server.id}/join-token`, {}));
+}
+
+function tellJoin(answer: unknown): void {
+  const { install_command: command, join_token_expires_at: until } = Join.parse(answer);
+  console.log(`Run this on that machine as root, once, before ${until}:\n  ${command}`);
+}
