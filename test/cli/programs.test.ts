@@ -2,10 +2,13 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { CommandLine } from '../harness/command-line.ts';
 import { freePort } from '../harness/program.ts';
 import { until } from '../harness/until.ts';
+
+// each command is a process
+vi.setConfig({ testTimeout: 120_000 });
 
 let cli: CommandLine;
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { Secret, TOTP } from 'otpauth';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { createClient } from '../../cli/client.ts';
 import { loadConnection } from '../../cli/credentials.ts';
@@ -20,6 +20,9 @@ function manifest(name: string, changes: Record<string, unknown> = {}): string {
   };
   return JSON.stringify({ apiVersion: 'setpoint/v1', kind: 'Application', metadata: { name }, spec });
 }
+
+// each command is a process, and several run at once
+vi.setConfig({ testTimeout: 180_000 });
 
 let town: Town;
 
@@ -186,7 +189,7 @@ describe('after a login', () => {
     const described = await run('describe', 'application', 'web');
     expect(described.out).toMatch(/status +running/);
     expect(described.out).not.toContain('secret');
-  }, 120_000);
+  });
 
   it.concurrent('a file that is none is refused with its line, and creates nothing', async () => {
     const broken = await town.cli.file('broken.yaml', 'apiVersion: setpoint/v1\nkind: [\n');
@@ -253,7 +256,7 @@ describe('after a login', () => {
       said('^application shop-window is deleted\n$'),
     );
     expect((await run('describe', 'application', 'shop-window')).code).toBe(1);
-  }, 180_000);
+  });
 
   it.concurrent('what fails is told with its reason, what lasts with what it waits for', async () => {
     const failing = await applied('failing', { image_url: 'registry.test/web:crashing' });
@@ -268,7 +271,7 @@ describe('after a login', () => {
     expect(deployment.out).toMatch(
       /\nWaits for its (server to take it up|instances to be ready and to stay so for 10 s)\n/,
     );
-  }, 120_000);
+  });
 
   it.concurrent('the output of an application is printed, and followed until it is interrupted', async () => {
     expect((await applied('talking')).code).toBe(0);
@@ -280,7 +283,7 @@ describe('after a login', () => {
     await following.says(/Listening\n[^]*Listening\n/);
     expect(await following.interrupt()).toMatchObject({ code: 0, err: '' });
     expect((await run('logs', 'talking', '--tail', 'few')).err).toContain('It must be a number of lines');
-  }, 120_000);
+  });
 
   it.concurrent('a watch prints every change in the columns of its list, until it is interrupted', async () => {
     const watching = town.cli.start(['get', 'applications', '--watch']);
@@ -300,7 +303,7 @@ describe('after a login', () => {
     expect(of.some((row) => /running +1\/1 +yes /.test(row))).toBe(true);
     const tellings = of.map((row) => row.replace(/ \d+s +/, ' '));
     expect(tellings.every((row, at) => row !== tellings[at - 1])).toBe(true);
-  }, 120_000);
+  });
 
   it.concurrent('a stream that is refused says why, in the words of the server', async () => {
     const watch = await run('get', 'servers', '--watch', '--token', 'sp_none');
