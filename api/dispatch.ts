@@ -6,7 +6,8 @@ import { authenticate } from './auth/authenticate.ts';
 import { principalId } from './auth/principal.ts';
 import type { Principal } from './auth/principal.ts';
 import type { RequestInfo, Services } from './context.ts';
-import { routeName } from './endpoint.ts';
+import { isDownload, routeName } from './endpoint.ts';
+import type { AnyEndpoint } from './endpoint.ts';
 import type { AnsweredRequest } from './http-metrics.ts';
 import { readJsonBody } from './json-body.ts';
 import type { PageCache } from './page-cache.ts';
@@ -17,6 +18,7 @@ import type { Match } from './router.ts';
 import { isPublic, runEndpoint, takesBody } from './run-endpoint.ts';
 import type { Outcome } from './run-endpoint.ts';
 import { toApiError } from './to-api-error.ts';
+import { readUpload } from './upload.ts';
 
 /** What a dispatcher needs beside the services. */
 export interface Dispatching {
@@ -54,8 +56,9 @@ export function createDispatch(
       ({ status } = outcome);
       addQuota(headers, progress.quota);
       if (outcome.etag !== undefined) headers['etag'] = outcome.etag;
-      if (outcome.body === undefined) sendNothing(response, headers);
-      else sendBody(response, status, headers, outcome.body);
+      Object.assign(headers, outcome.headers);
+      if (outcome.body === undefined) sendNothing(response, status, headers);
+      else sendBody(response, status, headers, outcome.body, outcome.type);
     } catch (error) {
       addQuota(headers, progress.quota);
       // what is left of the body is not worth reading
@@ -100,8 +103,7 @@ async function answer(
   if (caller !== undefined) progress.caller = caller;
   takeToken(deps, match, `${tenant} ${caller === undefined ? info.address : principalId(caller)}`, progress);
   if (caller === undefined && !isPublic(match.route.permission)) throw unauthorized();
-  const { endpoint } = match.route;
-  const body = !endpoint.list && takesBody(endpoint) ? await readJsonBody(request) : undefined;
+  const body = await readBody(request, match.route.endpoint);
   const repo = guarded(services.repositoryFor(tenant), guard);
   if (caller?.by.type === 'key') services.keyUsed(caller.by.key, repo);
   const { route, params } = match;
@@ -119,6 +121,12 @@ async function answer(
     caller,
     signal: goneSignal(response),
   });
+}
+
+/** What the endpoint takes: nothing, a form with a file, or JSON. @throws ApiError BAD_REQUEST */
+async function readBody(request: IncomingMessage, endpoint: AnyEndpoint): Promise<unknown> {
+  if (endpoint.list || isDownload(endpoint) || !takesBody(endpoint)) return undefined;
+  return endpoint.upload === undefined ? readJsonBody(request) : readUpload(request, endpoint.upload.maxBytes);
 }
 
 /** @throws ApiError TOO_MANY_REQUESTS */

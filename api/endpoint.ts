@@ -67,6 +67,8 @@ export interface EndpointSpec<
   method: Method;
   query?: Q;
   body?: B;
+  /** The body is a form with one file of at most so many bytes; its schema is `UploadBody`. */
+  upload?: { maxBytes: number };
   /** Fields of the object that a PUT may carry and that change nothing. */
   readOnly?: readonly string[];
   /** No schema: 204. */
@@ -106,9 +108,34 @@ export type ListEndpoint<
   K extends SubjectKind = SubjectKind,
   Q extends z.ZodType = z.ZodType,
   R extends z.ZodType = z.ZodType,
-> = ListSpec<K, Q, R> & { list: true; method: 'GET' };
+> = ListSpec<K, Q, R> & { list: true; method: 'GET'; upload?: never };
 
-export type AnyEndpoint = Endpoint | ListEndpoint;
+/** Bytes that are answered as they are, and not in the envelope. */
+export interface Download {
+  bytes: Buffer;
+  type: string;
+  /** For whoever saves it. */
+  fileName: string;
+  /** Tells these bytes from others. */
+  etag: string;
+}
+
+export interface DownloadSpec<K extends SubjectKind> extends Common<K> {
+  /** Types that the bytes can be of. */
+  types: readonly string[];
+  handle(ctx: RequestContext, input: Pick<Input<K, undefined, undefined>, 'it'>): Promise<Download>;
+}
+
+/** What other endpoints have and one that answers with bytes has not. */
+type Unused = 'query' | 'body' | 'upload' | 'readOnly' | 'response' | 'status' | 'heavy' | 'settle';
+
+/** An endpoint that answers with bytes. */
+export type DownloadEndpoint<K extends SubjectKind = SubjectKind> = DownloadSpec<K> & { [F in Unused]?: never } & {
+  list: false;
+  method: 'GET';
+};
+
+export type AnyEndpoint = Endpoint | ListEndpoint | DownloadEndpoint;
 
 /** A handler that answers with another shape than `response` does not compile. */
 export function defineEndpoint<
@@ -124,6 +151,14 @@ export function defineList<K extends SubjectKind, Q extends z.ZodType, R extends
   spec: ListSpec<K, Q, R>,
 ): ListEndpoint<K, Q, R> {
   return { ...spec, list: true, method: 'GET' };
+}
+
+export function defineDownload<K extends SubjectKind>(spec: DownloadSpec<K>): DownloadEndpoint<K> {
+  return { ...spec, list: false, method: 'GET' };
+}
+
+export function isDownload(endpoint: AnyEndpoint): endpoint is DownloadEndpoint {
+  return 'types' in endpoint;
 }
 
 /** Name of an endpoint's row in the table of permissions. */

@@ -10,6 +10,7 @@ import * as invites from './routes/invites.ts';
 import * as loginCodes from './routes/login-codes.ts';
 import * as members from './routes/members.ts';
 import * as notifications from './routes/notifications.ts';
+import * as projectIcon from './routes/project-icon.ts';
 import * as projects from './routes/projects.ts';
 import * as serviceKeys from './routes/service-keys.ts';
 import * as servers from './routes/servers.ts';
@@ -21,7 +22,7 @@ const areas = {
   auth: { ...auth, ...loginCodes, ...twoFactor, ...sessions },
   users,
   'service-keys': serviceKeys,
-  projects,
+  projects: { ...projects, ...projectIcon },
   members,
   invites,
   environments,

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { badRequest } from './api-error.ts';
+import { readBytes } from './read-bytes.ts';
 
 const maxBytes = 1024 * 1024;
 const maxDepth = 32;
@@ -10,7 +11,7 @@ const maxDepth = 32;
  * @throws ApiError BAD_REQUEST for what is not JSON in UTF-8, too long, too deep, or names `__proto__`.
  */
 export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
-  const bytes = await readBytes(request);
+  const bytes = await readBytes(request, maxBytes);
   if (bytes.length === 0) return undefined;
   const type = request.headers['content-type'];
   if (type === undefined || !/^application\/(json|[\w.-]+\+json)\s*(;|$)/i.test(type))
@@ -20,32 +21,6 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   const value = parse(bytes);
   checkShape(value, maxDepth);
   return value;
-}
-
-/** Leaves a request that is too long unread and whole: it still gets its answer. */
-function readBytes(request: IncomingMessage): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const parts: Buffer[] = [];
-    let length = 0;
-    const onData = (part: Buffer): void => {
-      length += part.length;
-      if (length > maxBytes) end(tooLong());
-      else parts.push(part);
-    };
-    const onEnd = (): void => end();
-    const onClose = (): void => end(badRequest('Body was cut off'));
-    const end = (error?: Error): void => {
-      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
-      if (error === undefined) resolve(Buffer.concat(parts));
-      else reject(error);
-    };
-    if (Number(request.headers['content-length'] ?? 0) > maxBytes) end(tooLong());
-    else request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
-  });
-}
-
-function tooLong(): Error {
-  return badRequest(`Body must not be longer than ${maxBytes} bytes`);
 }
 
 function parse(bytes: Buffer): unknown {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { createDocument } from 'zod-openapi';
 import { statusOfCode } from './api-error.ts';
 import type { AnyEndpoint } from './endpoint.ts';
-import { routeName } from './endpoint.ts';
+import { isDownload, routeName } from './endpoint.ts';
 import { isPublic } from './run-endpoint.ts';
 import { permissionOf } from './permissions.ts';
 
@@ -90,12 +90,16 @@ function operation(area: string, endpoint: AnyEndpoint): PathItem {
       ...(query !== undefined && { query }),
     },
     ...(!endpoint.list &&
-      endpoint.body !== undefined && { requestBody: { content: { 'application/json': { schema: endpoint.body } } } }),
+      endpoint.body !== undefined && { requestBody: { content: { [bodyType(endpoint)]: { schema: endpoint.body } } } }),
     responses: {
       ...success(endpoint),
       default: { description: 'Error', content: { 'application/json': { schema: ErrorBody } } },
     },
   };
+}
+
+function bodyType({ upload }: AnyEndpoint): string {
+  return upload === undefined ? 'application/json' : 'multipart/form-data';
 }
 
 function queryOf(endpoint: AnyEndpoint): z.ZodType | undefined {
@@ -107,6 +111,10 @@ function success(endpoint: AnyEndpoint): PathItem {
   if (endpoint.list) {
     const schema = z.object({ success: z.literal(true), data: z.array(endpoint.item), meta: ListMeta });
     return { 200: { description: 'A page', content: { 'application/json': { schema } } } };
+  }
+  if (isDownload(endpoint)) {
+    const content = Object.fromEntries(endpoint.types.map((type) => [type, {}]));
+    return { 200: { description: 'The bytes', content }, 304: { description: 'Not another one than If-None-Match' } };
   }
   if (endpoint.response === undefined) return { 204: { description: 'Done' } };
   const schema = z.object({ success: z.literal(true), data: endpoint.response });

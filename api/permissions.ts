@@ -60,6 +60,7 @@ const rows = {
   'GET /projects/:id': ['+ + + + + + -'],
   'PUT /projects/:id': ['+ + + + - - -'],
   'DELETE /projects/:id': ['+ + + - - - -', admin],
+  'GET /projects/:id/icon': ['+ + + + + + -'],
   'POST /projects/:id/icon': ['+ + + + - - -'],
   'DELETE /projects/:id/icon': ['+ + + + - - -'],
   'GET /projects/:id/members': ['+ + + + + + -'],

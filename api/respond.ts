@@ -29,8 +29,8 @@ export function sendBody(
   response.end(body);
 }
 
-export function sendNothing(response: ServerResponse, headers: Headers): void {
-  response.writeHead(204, headers);
+export function sendNothing(response: ServerResponse, status: number, headers: Headers): void {
+  response.writeHead(status, headers);
   response.end();
 }
 

@@ -14,8 +14,8 @@ import type { Principal } from './auth/principal.ts';
 import { authorize, isTenantAdmin } from './authorize.ts';
 import type { Access, Place } from './authorize.ts';
 import type { RequestContext, RequestInfo, Services } from './context.ts';
-import { routeName } from './endpoint.ts';
-import type { Endpoint, Input, ListEndpoint, Reply, SubjectKind } from './endpoint.ts';
+import type { AnyEndpoint, DownloadEndpoint, Endpoint, Input, ListEndpoint, Reply, SubjectKind } from './endpoint.ts';
+import { isDownload, routeName } from './endpoint.ts';
 import { recallAnswer, recordAnswer } from './idempotency.ts';
 import type { IdempotentRequest } from './idempotency.ts';
 import { isKept, serialise } from './kept.ts';
@@ -25,6 +25,7 @@ import { parseInput } from './parse-input.ts';
 import type { Permission } from './permissions.ts';
 import { refuseUnfinishedClone } from './references.ts';
 import { objectBody, pageBody } from './respond.ts';
+import type { Headers } from './respond.ts';
 import type { Route } from './router.ts';
 import { untilSettled } from './settle.ts';
 import { kindWords, loadSubject, parseId, projectIdOf } from './subject.ts';
@@ -51,8 +52,12 @@ export interface Call {
 
 export interface Outcome {
   status: number;
-  /** Absent: 204. */
+  /** Absent: the status says so. */
   body?: string | Buffer;
+  /** Of the body, where it is not JSON. */
+  type?: string;
+  /** Take the place of the usual ones. */
+  headers?: Headers;
   etag?: string;
 }
 
@@ -78,6 +83,7 @@ async function run(services: Services & { pageCache: PageCache }, call: Call): P
   const { endpoint } = call.route;
   const search = call.search === '' ? {} : Object.fromEntries(new URLSearchParams(call.search));
   if (endpoint.list) return runList(services, call, endpoint, search);
+  if (isDownload(endpoint)) return runDownload(services, call, endpoint);
   const patience = endpoint.method === 'GET' ? undefined : parseInput(Wait, search, 'query').wait;
   const answer = await takeTurn(services, call, endpoint, () => runOnce(services, call, endpoint, search));
   const settled = patience === undefined ? answer : await settle(services, call, endpoint, answer, patience);
@@ -156,6 +162,28 @@ async function runOnce(
   return reply;
 }
 
+async function runDownload(services: Services, call: Call, endpoint: DownloadEndpoint): Promise<Outcome> {
+  const { it, ...admitted } = admit(services, call, endpoint, {});
+  const ctx = contextOf(services, call, admitted, readOnly);
+  // as in `runOnce`
+  const { bytes, type, fileName, etag } = await endpoint.handle(ctx, { it } as Input<
+    SubjectKind,
+    undefined,
+    undefined
+  >);
+  const quoted = `"${etag}"`;
+  const headers = {
+    'cache-control': 'private, no-cache',
+    'content-disposition': `attachment; filename="${fileName}"`,
+    // should a browser show it as a page after all, it may do nothing
+    'content-security-policy': "default-src 'none'; frame-ancestors 'none'; sandbox",
+  };
+  const known = call.headers['if-none-match'];
+  if (known !== undefined && (known.trim() === '*' || versionsOf(known).includes(etag)))
+    return { status: 304, etag: quoted, headers };
+  return { status: 200, body: bytes, type, etag: quoted, headers };
+}
+
 async function runList(
   services: Services & { pageCache: PageCache },
   call: Call,
@@ -231,12 +259,7 @@ interface Admitted {
 }
 
 /** @throws ApiError for what does not exist or is not allowed. */
-function admit(
-  { clock }: Services,
-  call: Call,
-  endpoint: Endpoint | ListEndpoint,
-  search: Record<string, string>,
-): Admitted {
+function admit({ clock }: Services, call: Call, endpoint: AnyEndpoint, search: Record<string, string>): Admitted {
   const { route, params, view } = call;
   const it = endpoint.on === undefined ? undefined : loadSubject(endpoint.on, params, view);
   const { caller: before } = call;
@@ -257,7 +280,7 @@ function admit(
 
 function placeOf(
   { view, body }: Call,
-  endpoint: Endpoint | ListEndpoint,
+  endpoint: AnyEndpoint,
   it: ReadonlyResource<SubjectKind> | undefined,
   search: Record<string, string>,
 ): Place {
@@ -302,8 +325,8 @@ function checkState({ headers, view }: Call, endpoint: Endpoint, it: ReadonlyRes
   if (environment) refuseUnfinishedClone(environment);
 }
 
-function versionsOf(ifMatch: string): string[] {
-  return ifMatch.split(',').map((tag) => tag.trim().replace(/^W\//, '').replaceAll('"', ''));
+function versionsOf(header: string): string[] {
+  return header.split(',').map((tag) => tag.trim().replace(/^W\//, '').replaceAll('"', ''));
 }
 
 /** A deletion takes one only where it says so. */

@@ -47,7 +47,7 @@ export function toProject(it: ReadonlyResource<'project'>): Project {
     display_name: desired.display_name ?? null,
     description: desired.description ?? null,
     color: desired.color ?? null,
-    icon_path: null,
+    icon_path: desired.icon_path ?? null,
     single_server_mode: desired.single_server_mode,
     default_server_id: desired.default_server_id ?? null,
     auto_error_tracking_enabled: desired.auto_error_tracking_enabled,

@@ -2,9 +2,12 @@ import { randomUUID } from 'node:crypto';
 import type { AnyEndpoint } from '../../api/endpoint.ts';
 import { endpoints } from '../../api/endpoints.ts';
 import { routeName } from '../../api/endpoint.ts';
+import { encodeIcon, readIcon } from '../../api/icon.ts';
+import { keys } from '../../store/keys.ts';
 import { placeOf } from '../../store/kinds/membership.ts';
 import { putHeldRemovals } from '../../store/held-removals.ts';
 import { password } from '../harness/api.ts';
+import { formOf, png } from '../harness/images.ts';
 import type { Stage } from '../harness/stage.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { openRepository } from '../../store/repo.ts';
@@ -101,6 +104,14 @@ const noLogs = ({ world }: Stage): void => {
   world.agents.answer = () => ({ lines: [], truncated: false });
 };
 
+async function giveIcon({ world, tenant, project }: Stage): Promise<void> {
+  const repo = openRepository(world.store, tenant, world.clock);
+  await repo.change('project', project, (draft) => void (draft.icon_path = '/icon'));
+  const value = encodeIcon(readIcon(png()));
+  await world.store.txn({ if: [], then: [{ put: keys.bytes(tenant, 'project', project), value }] });
+  await world.settled();
+}
+
 /** One for every endpoint, by its name in the table of permissions. */
 export const examples: Readonly<Record<string, Example>> = {
   'GET /auth/setup-status': { path: at('/auth/setup-status') },
@@ -180,6 +191,9 @@ export const examples: Readonly<Record<string, Example>> = {
     body: ({ server }) => ({ description: 'changed', default_server_id: server }),
   },
   'DELETE /projects/:id': { path: at('/projects/:project') },
+  'GET /projects/:id/icon': { path: at('/projects/:project/icon'), before: giveIcon },
+  'POST /projects/:id/icon': { path: at('/projects/:project/icon'), body: () => formOf(png()), upload: true },
+  'DELETE /projects/:id/icon': { path: at('/projects/:project/icon'), before: giveIcon },
 
   'GET /projects/:id/members': { path: at('/projects/:project/members'), item: ({ viewer }) => viewer.memberId },
   'POST /projects/:id/members': {

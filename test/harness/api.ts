@@ -258,7 +258,8 @@ function createClient(base: string, token: string | undefined): Client {
       ...(body !== undefined && { body: text! }),
     });
     const answer = await response.text();
-    const parsed = answer === '' ? undefined : JSON.parse(answer);
+    const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
+    const parsed = isJson && answer !== '' ? JSON.parse(answer) : undefined;
     return { status: response.status, headers: response.headers, body: parsed, data: parsed?.data };
   };
   return {

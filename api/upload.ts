@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import busboy from 'busboy';
+import { z } from 'zod';
+import { badRequest } from './api-error.ts';
+import { readBytes } from './read-bytes.ts';
+
+/** The one file of a form. In JSON it is its digest, so that a repeated request can be told from another one. */
+export interface Upload {
+  bytes: Buffer;
+  toJSON(): unknown;
+}
+
+/** The body of an endpoint that takes a file. */
+export const UploadBody = z.object({
+  file: z.custom<Upload>().meta({ override: { type: 'string', format: 'binary' } }),
+});
+
+/** Of a form beside its file: boundaries, headers of parts, fields that nobody looks at. */
+const overheadBytes = 16 * 1024;
+const form = 'multipart/form-data with one file, such as curl -F file=@icon.png sends';
+
+/**
+ * The file of a request that is a form. Names and types that the client gives are not looked at; fields beside the file
+ * are passed over, at most four.
+ *
+ * @throws ApiError BAD_REQUEST for what is no such form, is cut off, has no file or several, or is too long.
+ */
+export async function readUpload(request: IncomingMessage, maxBytes: number): Promise<z.infer<typeof UploadBody>> {
+  const type = request.headers['content-type'];
+  if (type === undefined || !/^multipart\/form-data\s*;/i.test(type))
+    throw badRequest(`Body must be ${form}: got ${type ?? 'no content type'}`);
+  if ((request.headers['content-encoding'] ?? 'identity') !== 'identity')
+    throw badRequest('Body must not be compressed');
+  const body = await readBytes(request, maxBytes + overheadBytes);
+  const bytes = await fileOf(body, formParser(request, maxBytes), maxBytes);
+  const digest = createHash('sha256').update(bytes).digest('hex');
+  return { file: { bytes, toJSON: () => digest } };
+}
+
+function fileOf(body: Buffer, parser: busboy.Busboy, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    let file: Buffer | undefined;
+    let failure: Error | undefined;
+    const fail = (message: string): void => void (failure ??= badRequest(message));
+    const tooMany = (): void => fail(`Body has too many parts: send ${form}`);
+    parser.on('file', (_name, stream) => {
+      const parts: Buffer[] = [];
+      stream.on('data', (part: Buffer) => parts.push(part));
+      stream.on('limit', () => fail(`File must not be longer than ${maxBytes} bytes`));
+      stream.on('error', () => undefined); // the form fails, too
+      stream.on('end', () => void (file = Buffer.concat(parts)));
+    });
+    parser.on('filesLimit', tooMany).on('partsLimit', tooMany).on('fieldsLimit', tooMany);
+    parser.on('error', () => fail(`Body is not whole or no form: send ${form}`));
+    parser.on('close', () => {
+      if (failure !== undefined) reject(failure);
+      else if (file === undefined) reject(badRequest(`Body has no file: send ${form}`));
+      else resolve(file);
+    });
+    parser.end(body);
+  });
+}
+
+function formParser({ headers }: IncomingMessage, maxBytes: number): busboy.Busboy {
+  try {
+    return busboy({
+      headers,
+      // a file of just the most is none that is too long
+      limits: { files: 1, parts: 5, fields: 4, fileSize: maxBytes + 1, fieldNameSize: 100, fieldSize: 1024 },
+    });
+  } catch {
+    throw badRequest(`Content type must name the boundary of the parts: send ${form}`);
+  }
+}
