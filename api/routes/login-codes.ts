@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { tooMany, unauthorized } from '../api-error.ts';
+import { createInvited, invitationTo } from '../auth/invited.ts';
+import type { Invitation } from '../auth/invited.ts';
 import { codeIdOf, codeLifeMs, countFailure, judgeCode, makeCode, useUp } from '../auth/login-codes.ts';
 import { accountOf } from '../auth/login-throttle.ts';
 import { proveSecondFactor } from '../auth/second-factor.ts';
@@ -21,12 +23,12 @@ export const sendCode = defineEndpoint({
     const quota = ctx.codeRate(`${ctx.tenant} ${ctx.request.address}`);
     if (quota?.retryAfter !== undefined) throw tooMany('Too many codes were asked for from here', quota.retryAfter);
     return inTurn(ctx, email, async () => {
-      const user = await enabledUser(ctx, email);
+      const who = await whoIs(ctx, email);
       const unit = ctx.repo.begin();
       const code = makeCode(ctx, unit, email);
       const answer = await ctx.commit(unit, () => ({ sent: true as const, expires_in: codeLifeMs / 1000 }));
       // after the answer, whose time then says nothing about the address
-      if (user !== undefined) setImmediate(() => mail(ctx, user.desired.email, code));
+      if (who !== undefined) setImmediate(() => mail(ctx, addressOf(who), code));
       return answer;
     });
   },
@@ -35,26 +37,23 @@ export const sendCode = defineEndpoint({
 export const verifyCode = defineEndpoint({
   method: 'POST',
   path: '/auth/verify-code',
-  summary: 'Exchange a one-time code for a token',
+  summary: 'Exchange a one-time code for a token; an invited address gets its account by it',
   heavy: true,
   body: z.strictObject({ email: Email, code: z.string().max(40), totp: Totp.optional() }),
   response: Login,
   handle: async (ctx, { body: { email, code, totp } }) =>
     inTurn(ctx, email, async () => {
-      const user = await enabledUser(ctx, email);
+      const who = await whoIs(ctx, email);
       const unit = ctx.repo.begin();
       let refusal = unauthorized('The code is wrong, used or no longer good');
       // apart from the passwords: whoever guesses codes does not lock them
       const account = `${accountOf(ctx.tenant, email)} code`;
       const proven = await ctx.throttle.attempt(account, ctx.request.address, async () => {
         const judged = judgeCode(ctx, email, code);
-        if (judged.isRight && user !== undefined) {
-          const second = proveSecondFactor(ctx, unit, user, totp);
-          if (second === 'missing') return { second, user };
-          if (second === 'proven') {
-            useUp(unit, judged);
-            return { second, user };
-          }
+        if (judged.isRight && who !== undefined) {
+          const second = 'user' in who ? proveSecondFactor(ctx, unit, who.user, totp) : 'proven';
+          if (second === 'proven') useUp(unit, judged);
+          if (second !== 'wrong') return { second, who };
           refusal = wrongTotp();
         }
         await countFailure(ctx, judged);
@@ -62,9 +61,10 @@ export const verifyCode = defineEndpoint({
       });
       if (proven === undefined) throw refusal;
       if (proven.second === 'missing') throw missingTotp();
-      unit.require(proven.user);
-      const login = await startSession(ctx, unit, proven.user);
-      return ctx.commit(unit, () => ({ ...login, user: toLoginUser(proven.user) }));
+      const user = 'user' in proven.who ? proven.who.user : createInvited(ctx, unit, proven.who);
+      if ('user' in proven.who) unit.require(proven.who.user);
+      const login = await startSession(ctx, unit, user);
+      return ctx.commit(unit, () => ({ ...login, user: toLoginUser(user) }));
     }),
 });
 
@@ -76,10 +76,19 @@ function inTurn<T>(ctx: RequestContext, email: string, run: () => Promise<T>): P
   });
 }
 
-async function enabledUser(ctx: RequestContext, email: string): Promise<ReadonlyResource<'user'> | undefined> {
+/** Who may log in by a code: a user, or whoever is invited. */
+type Person = { user: ReadonlyResource<'user'> } | Invitation;
+
+async function whoIs(ctx: RequestContext, email: string): Promise<Person | undefined> {
   const id = await ctx.repo.idByName('user', 'all', email);
-  const user = id === undefined ? undefined : ctx.view.get('user', id);
-  return user?.desired.disabled === false ? user : undefined;
+  const invitation = invitationTo(email, ctx);
+  if (id === undefined) return invitation;
+  const user = ctx.view.get('user', id);
+  return user?.desired.disabled === false ? { user } : undefined;
+}
+
+function addressOf(who: Person): string {
+  return 'user' in who ? who.user.desired.email : who.invite.desired.email;
 }
 
 function mail({ mailer, config, log }: RequestContext, to: string, code: string): void {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { keys } from '../../store/keys.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
@@ -186,5 +187,73 @@ describe('asking for a code', () => {
     });
     await world.user('user', email);
     expect((await world.client().post('/auth/send-code', { email })).status).toBe(200);
+  });
+});
+
+describe('an invited address', () => {
+  const invite = (fields: Partial<DesiredOf<'invite'>>) =>
+    world.create('invite', crypto.randomUUID(), {
+      email: 'Ada@example.test',
+      role: 'user',
+      invited_by: crypto.randomUUID(),
+      expires_at: new Date(clock.now().getTime() + 7 * 86_400_000).toISOString(),
+      state: 'pending',
+      ...fields,
+    });
+  const users = () => world.mirror.tenant('default').list('user');
+
+  it('gets an account of the invited role, without a password, and may then set one', async () => {
+    const boss = await world.user('superadmin');
+    const { meta } = await invite({ role: 'admin', invited_by: boss.id });
+    const answers = await sentCode('Ada@example.test').then((code) =>
+      Promise.all(Array.from({ length: 10 }, () => verify(code))),
+    );
+    const won = answers.filter(({ status }) => status === 200);
+    expect(won).toHaveLength(1);
+    expect(won[0]!.data.user).toMatchObject({ email: 'Ada@example.test', role: 'admin' });
+    await world.settled();
+    expect(users()).toHaveLength(2);
+    expect(world.mirror.tenant('default').get('invite', meta.id)?.desired).toMatchObject({
+      state: 'accepted',
+      accepted_by: won[0]!.data.user.id,
+    });
+    const ada = world.client(won[0]!.data.token);
+    expect((await ada.get('/auth/me')).data.has_password).toBe(false);
+    expect((await ada.post('/auth/me/set-initial-password', { password: 'a long enough one 7' })).status).toBe(200);
+    const login = await world.client().post('/auth/login', { email, password: 'a long enough one 7' });
+    expect(login.status).toBe(200);
+  });
+
+  it('of a project gets the account of a user and keeps its invite', async () => {
+    const boss = await world.user('superadmin');
+    const { project } = await world.place(boss);
+    const { meta } = await invite({ role: 'admin', invited_by: boss.id, project_id: project });
+    const answer = await verify(await sentCode('Ada@example.test'));
+    expect(answer.data.user.role).toBe('user');
+    await world.settled();
+    expect(world.mirror.tenant('default').get('invite', meta.id)?.desired.state).toBe('pending');
+  });
+
+  it.each([
+    ['has expired', { expires_at: '2029-12-31T00:00:00Z' }, 'superadmin'],
+    ['was accepted', { state: 'accepted' }, 'superadmin'],
+    ['is of somebody who may not give the role any more', { role: 'admin' }, 'admin'],
+    ['is of somebody who may not invite any more', {}, 'user'],
+  ] as const)('gets none by an invite that %s', async (_, fields, role) => {
+    const inviter = await world.user(role);
+    await invite({ invited_by: inviter.id, ...fields });
+    expect((await send()).status).toBe(200);
+    expect((await verify('000000')).status).toBe(401);
+    expect([world.mails, users().length]).toEqual([[], 1]);
+  });
+
+  it('that is disabled gets none', async () => {
+    const boss = await world.user('superadmin');
+    const ada = await world.user('user', email);
+    await world.repo.change('user', ada.id, (draft) => void (draft.disabled = true));
+    await invite({ role: 'admin', invited_by: boss.id });
+    expect((await send()).status).toBe(200);
+    expect((await verify('000000')).status).toBe(401);
+    expect(world.mails).toEqual([]);
   });
 });
