@@ -2,11 +2,18 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import express from 'express';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
+import { auditWrite, installationLog } from '../store/audit/record.ts';
 import type { Clock } from '../store/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
+import type { Sealer } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import { createTenant, isOpenTenant, listTenants, requestTenantDeletion, TenantName } from '../store/tenants.ts';
+import { resetPassword, resetTwoFactor } from './auth/recover-account.ts';
+import { listSigningKeys, rotateSigningKeys } from './auth/signing-keys.ts';
 import { badField, badRequest, conflicting, notFound, unauthorized } from './api-error.ts';
+import { createPasswords } from './auth/passwords.ts';
+import { createFreshness } from './freshness.ts';
+import type { Random } from './random.ts';
 import { errorBody } from './respond.ts';
 import { toApiError } from './to-api-error.ts';
 
@@ -14,6 +21,8 @@ export interface ClusterPages {
   store: Store;
   mirror: Mirror;
   clock: Clock;
+  random: Random;
+  sealer: Sealer;
   /** Whoever presents it is the operator of the machine. */
   token: string;
 }
@@ -22,9 +31,13 @@ const patienceMs = 5000;
 
 const NewTenant = z.strictObject({ name: TenantName });
 
-/** What belongs to no tenant: the tenants themselves. For the operator beside the server, never for users. */
-export function createClusterPages({ store, mirror, clock, token }: ClusterPages): RequestHandler {
+const Account = z.strictObject({ tenant: TenantName, email: z.string().min(1).max(254) });
+
+/** What belongs to no tenant, and what its users cannot do themselves. For the operator beside the server, never for users. */
+export function createClusterPages(deps: ClusterPages): RequestHandler {
+  const { store, mirror, clock, token } = deps;
   const router = express.Router();
+  const recovery = { ...deps, passwords: createPasswords(), fresh: createFreshness(store, mirror, clock) };
   const expected = digest(`Bearer ${token}`);
   router.use('/cluster/v1', (request: Request, _response: Response, next: NextFunction) => {
     if (!timingSafeEqual(digest(request.get('authorization') ?? ''), expected)) throw unauthorized();
@@ -35,9 +48,7 @@ export function createClusterPages({ store, mirror, clock, token }: ClusterPages
     response.json({ success: true, data: listTenants(mirror) });
   });
   router.post('/cluster/v1/tenants', async (request, response) => {
-    const parsed = NewTenant.safeParse(request.body);
-    if (!parsed.success) throw badRequest(parsed.error.issues.map((it) => it.message).join('; '));
-    const { name } = parsed.data;
+    const { name } = parsed(NewTenant, request.body);
     if (!(await createTenant(store, name, clock))) {
       await mirror.reached(await store.revision(), AbortSignal.timeout(patienceMs));
       throw conflicting(
@@ -62,6 +73,30 @@ export function createClusterPages({ store, mirror, clock, token }: ClusterPages
         response.json({ success: true, data: { name, state: 'deleting' } });
     }
   });
+  router.get('/cluster/v1/signing-keys', async (_request, response) => {
+    response.json({ success: true, data: await listSigningKeys(store) });
+  });
+  router.post('/cluster/v1/signing-keys/rotate', async (_request, response) => {
+    const record = {
+      v: 1 as const,
+      at: clock.now().toISOString(),
+      route: 'POST /cluster/v1/signing-keys/rotate',
+      result: 'ok' as const,
+      tenant: installationLog,
+      role: 'operator',
+      objects: [],
+    };
+    await rotateSigningKeys(deps, { writes: [auditWrite(record, deps.random.id())] });
+    response.json({ success: true, data: await listSigningKeys(store) });
+  });
+  router.post('/cluster/v1/users/reset-password', async (request, response) => {
+    const { tenant, email } = parsed(Account, request.body);
+    response.json({ success: true, data: { password: await resetPassword(recovery, tenant, email) } });
+  });
+  router.post('/cluster/v1/users/reset-two-factor', async (request, response) => {
+    const { tenant, email } = parsed(Account, request.body);
+    response.json({ success: true, data: { was_enabled: await resetTwoFactor(recovery, tenant, email) } });
+  });
   router.use('/cluster/v1', (error: unknown, _request: Request, response: Response, next: NextFunction) => {
     if (response.headersSent) {
       next(error);
@@ -76,6 +111,13 @@ export function createClusterPages({ store, mirror, clock, token }: ClusterPages
     response.status(known.status).type('json').send(body);
   });
   return router;
+}
+
+/** @throws ApiError BAD_REQUEST */
+function parsed<S extends z.ZodType>(schema: S, body: unknown): z.output<S> {
+  const result = schema.safeParse(body);
+  if (!result.success) throw badRequest(result.error.issues.map((it) => it.message).join('; '));
+  return result.data;
 }
 
 function digest(text: string): Buffer {

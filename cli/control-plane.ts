@@ -41,10 +41,11 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
   collectDefaultMetrics({ register: registry });
   const store = starting.use(await openStore(config.store, await readEtcdAccess(config)));
   const token = randomBytes(32).toString('base64url');
+  const keyring = await openKeyring({ path: join(config.data, 'keys.json'), store });
   const { mirror, controllers, server } = starting.use(
     await startReplica({
       store,
-      keyring: await openKeyring({ path: join(config.data, 'keys.json'), store }),
+      keyring,
       clock,
       random: systemRandom,
       uniform: Math.random,
@@ -55,9 +56,10 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
       trustedProxies: config.trustedProxies,
       ...(config.mail !== undefined && { mail: config.mail }),
       auditKeepMs: config.auditRetentionDays * 24 * 3_600_000,
+      signingKeyLifeMs: config.signingKeyDays * 86_400_000,
       buildDeadlineMs: config.buildDeadlineSeconds * 1000,
       rolloutDeadlineMs: config.rolloutDeadlineSeconds * 1000,
-      pages: (seen) => createClusterPages({ store, mirror: seen, clock, token }),
+      pages: (seen) => createClusterPages({ store, mirror: seen, clock, random: systemRandom, sealer: keyring, token }),
       strict: false,
     }),
   );

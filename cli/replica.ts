@@ -2,6 +2,7 @@ import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { ApiConfig } from '../api/config.ts';
+import { rotateSigningKeys } from '../api/auth/signing-keys.ts';
 import type { Random } from '../api/random.ts';
 import { createApi } from '../api/server.ts';
 import type { Api } from '../api/server.ts';
@@ -27,6 +28,7 @@ import type { Controllers } from '../controllers/runtime/manager.ts';
 import { startControllers } from '../controllers/runtime/manager.ts';
 import { serverController } from '../controllers/server/reconcile.ts';
 import { tenantDeletion } from '../controllers/tenant/deletion.ts';
+import { signingKeyRotation } from '../controllers/signing-keys/signing-keys.ts';
 import type { Clock } from '../store/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
 import { startMirror } from '../store/mirror.ts';
@@ -51,6 +53,8 @@ export interface ReplicaOptions {
   trustedProxies: string[];
   /** Server and sender of mail; without one mail is only logged. */
   mail?: { server: SmtpServer; from: string };
+  /** After which another key signs tokens. Default: 90 days. */
+  signingKeyLifeMs?: number;
   buildDeadlineMs: number;
   auditKeepMs: number;
   rolloutDeadlineMs: number;
@@ -134,6 +138,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
         garbage,
         compaction,
         keyRotation(keyring),
+        signingKeys(options),
         tenantDeletion,
         audit({ keepMs: options.auditKeepMs, maxRecords: auditRecordsPerTenant }),
       ],
@@ -149,6 +154,11 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
     controllers,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
+}
+
+function signingKeys({ store, keyring, clock, random, signingKeyLifeMs = 90 * 86_400_000 }: ReplicaOptions) {
+  const deps = { store, sealer: keyring, clock, random };
+  return signingKeyRotation((fence) => rotateSigningKeys(deps, { olderThanMs: signingKeyLifeMs, guards: [fence] }));
 }
 
 function openMailer({ mail, clock, random, log, registry }: ReplicaOptions): Mailer {

@@ -54,6 +54,8 @@ export const ServerConfig = z
     smtpUrl: SmtpUrl.optional(),
     /** Sender of mail. */
     mailFrom: z.email().optional(),
+    /** After which another key signs tokens. */
+    signingKeyDays: z.coerce.number().int().min(1).max(3650).default(90),
     buildDeadlineSeconds: Seconds.default(30 * 60),
     rolloutDeadlineSeconds: Seconds.default(10 * 60),
     auditRetentionDays: z.coerce.number().int().min(1).max(3650).default(90),

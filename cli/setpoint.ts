@@ -37,6 +37,7 @@ program
     flag('--smtp-url <url>', 'mail server: smtp://[USER:PASSWORD@]HOST[:PORT], or smtps://… (mail is only logged)'),
   )
   .addOption(flag('--mail-from <address>', 'sender of mail'))
+  .addOption(flag('--signing-key-days <n>', 'days after which another key signs tokens (90)'))
   .addOption(flag('--build-deadline-seconds <n>', 'longest build (1800)'))
   .addOption(flag('--rollout-deadline-seconds <n>', 'time in which new instances must become ready (600)'))
   .addOption(flag('--audit-retention-days <n>', 'age up to which audit records are kept (90)'))
@@ -126,6 +127,37 @@ tenant
   .option('--confirm <name>', 'the name once more, instead of typing it')
   .action(async (name: string, options: { data: string; confirm?: string }) =>
     (await import('./verbs/tenant.ts')).deleteTenant(options.data, name, options.confirm),
+  );
+
+const keys = program.command('keys').description('keys that sign tokens; run beside a running server');
+keys
+  .command('rotate')
+  .description('sign with a new key from now on; sessions go on')
+  .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
+  .action(async (options: { data: string }) => (await import('./verbs/keys.ts')).rotateKeys(options.data));
+keys
+  .command('list')
+  .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
+  .action(async (options: { data: string }) => (await import('./verbs/keys.ts')).listKeys(options.data));
+
+const user = program
+  .command('user')
+  .description('accounts that cannot be reached any more; run beside a running server');
+user
+  .command('reset-password <email>')
+  .description('give the account a new password, which is printed, and end its sessions')
+  .addOption(flag('--tenant <name>', 'tenant').default('default'))
+  .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
+  .action(async (email: string, options: { data: string; tenant: string }) =>
+    (await import('./verbs/user.ts')).resetPassword(options.data, options.tenant, email),
+  );
+user
+  .command('reset-two-factor <email>')
+  .description('let the account log in without a second factor, and end its sessions')
+  .addOption(flag('--tenant <name>', 'tenant').default('default'))
+  .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
+  .action(async (email: string, options: { data: string; tenant: string }) =>
+    (await import('./verbs/user.ts')).resetTwoFactor(options.data, options.tenant, email),
   );
 
 try {

@@ -3,10 +3,8 @@ import { tokenLifeMs } from './signing-keys.ts';
 import type { Unit } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
-type Context = Pick<
-  RequestContext,
-  'tenant' | 'view' | 'repo' | 'clock' | 'random' | 'tokens' | 'request' | 'fresh' | 'commit'
->;
+type Starting = Pick<RequestContext, 'tenant' | 'view' | 'clock' | 'random' | 'tokens' | 'request'>;
+type Ending = Pick<RequestContext, 'view' | 'repo' | 'fresh' | 'commit'>;
 
 /** Expired sessions that one login clears away. */
 const clearedPerLogin = 5;
@@ -15,7 +13,7 @@ const endedPerTransaction = 10;
 
 /** Adds a session of the user to the unit; its token is good once the unit is committed. */
 export async function startSession(
-  ctx: Context,
+  ctx: Starting,
   unit: Unit,
   user: Pick<ReadonlyResource<'user'>, 'meta'>,
 ): Promise<{ token: string; expires_at: string }> {
@@ -41,7 +39,7 @@ export async function startSession(
  * transaction, which are added to `unit`. Cut in between, somebody must log in again and nothing else happened.
  */
 export async function endOtherSessions(
-  ctx: Context,
+  ctx: Ending,
   unit: Unit,
   userId: string,
   keep: string | undefined,
@@ -60,13 +58,13 @@ export async function endOtherSessions(
 }
 
 /** Ends the sessions that began while the change was under way. */
-export async function endLateSessions(ctx: Context, userId: string, keep: string | undefined): Promise<void> {
+export async function endLateSessions(ctx: Ending, userId: string, keep: string | undefined): Promise<void> {
   await ctx.fresh();
   const unit = ctx.repo.begin();
   await endOtherSessions(ctx, unit, userId, keep);
   await ctx.commit(unit, () => undefined);
 }
 
-function otherSessions(ctx: Context, userId: string, keep: string | undefined): ReadonlyResource<'session'>[] {
+function otherSessions(ctx: Ending, userId: string, keep: string | undefined): ReadonlyResource<'session'>[] {
   return ctx.view.by('session', 'user', userId).filter((session) => session.meta.id !== keep);
 }

@@ -2,15 +2,17 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:cry
 import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../store/clock.ts';
+import { committed } from '../../store/commit-failure.ts';
 import { keys } from '../../store/keys.ts';
 import { Sealed } from '../../store/kinds/fields.ts';
 import type { SealPlace, Sealer, Unsealer } from '../../store/seal.ts';
-import type { Entry, Store } from '../../store/store.ts';
+import type { Entry, Guard, Store, TxnResult, Write } from '../../store/store.ts';
 import type { Random } from '../random.ts';
 
 /** Life of a token. A key verifies that much longer than it signs. */
 export const tokenLifeMs = 24 * 3_600_000;
 const skewMs = 60_000;
+const attempts = 5;
 
 const SigningKey = z.object({
   kid: z.string(),
@@ -44,13 +46,28 @@ export async function ensureSigningKeys(deps: Dependencies): Promise<string> {
   for (;;) {
     const stored = await deps.store.get(signingKeysKey);
     if (stored !== undefined) return stored.value;
-    await write(deps, undefined, []);
+    await write(deps, undefined, [newKey(deps)], {});
   }
 }
 
-/** Adds a key that signs from now on, and drops the ones whose last token has expired. Nobody needs to restart. */
-export async function rotateSigningKeys(deps: Dependencies): Promise<void> {
-  for (;;) {
+export interface RotationOptions {
+  /** Adds a key only if the one that signs is that old; 0: in any case. */
+  olderThanMs?: number;
+  /** Of the transaction, beside its own. */
+  guards?: readonly Guard[];
+  /** Of the transaction, beside its own. */
+  writes?: readonly Write[];
+}
+
+/**
+ * Adds a key that signs from now on, if it is due, and drops the ones whose last token has expired. Every token stays
+ * good for as long as it was made, and nobody needs to restart. @throws conflict if another guard failed.
+ */
+export async function rotateSigningKeys(
+  deps: Dependencies,
+  { olderThanMs = 0, guards = [], writes = [] }: RotationOptions = {},
+): Promise<'rotated' | 'dropped' | 'kept'> {
+  for (let attempt = 1; ; attempt++) {
     const stored = await deps.store.get(signingKeysKey);
     const now = deps.clock.now().getTime();
     const ring = stored === undefined ? [] : Ring.parse(JSON.parse(stored.value)).keys;
@@ -58,8 +75,21 @@ export async function rotateSigningKeys(deps: Dependencies): Promise<void> {
       const successor = ring[at + 1];
       return successor === undefined || now - Date.parse(successor.created_at) <= tokenLifeMs + skewMs;
     });
-    if (await write(deps, stored, inUse)) return;
+    const newest = ring.at(-1);
+    const isDue = newest === undefined || now - Date.parse(newest.created_at) >= olderThanMs;
+    if (!isDue && inUse.length === ring.length) return 'kept';
+    const result = await write(deps, stored, isDue ? [...inUse, newKey(deps)] : inUse, { guards, writes });
+    if (result.committed) return isDue ? 'rotated' : 'dropped';
+    // somebody else was faster, unless it is another guard that fails: that does not pass by trying again
+    if (attempt === attempts) committed(result);
   }
+}
+
+/** The keys without what is secret of them, oldest first; the last one signs. */
+export async function listSigningKeys(store: Pick<Store, 'get'>): Promise<{ kid: string; created_at: string }[]> {
+  const stored = await store.get(signingKeysKey);
+  if (stored === undefined) return [];
+  return Ring.parse(JSON.parse(stored.value)).keys.map(({ kid, created_at }) => ({ kid, created_at }));
 }
 
 /** Opens what is stored. @throws Error if it cannot be read or unsealed: without its keys the interface must not start. */
@@ -75,23 +105,26 @@ export function openSigningKeys(value: string, unsealer: Unsealer): SigningKeys 
   };
 }
 
-async function write(
-  { store, sealer, clock, random }: Dependencies,
-  stored: Entry | undefined,
-  older: Ring['keys'],
-): Promise<boolean> {
+function newKey({ sealer, clock, random }: Dependencies): z.infer<typeof SigningKey> {
   const { privateKey } = generateKeyPairSync('ed25519');
   const { x, d } = privateKey.export({ format: 'jwk' });
   if (x === undefined || d === undefined) throw new Error('Generated key must be Ed25519');
   const kid = random.bytes(9).toString('base64url');
-  const key = { kid, created_at: clock.now().toISOString(), public: x, private: sealer.seal(d, placeOf(kid)) };
-  const ring: Ring = { v: 1, keys: [...older, key] };
+  return { kid, created_at: clock.now().toISOString(), public: x, private: sealer.seal(d, placeOf(kid)) };
+}
+
+async function write(
+  { store }: Dependencies,
+  stored: Entry | undefined,
+  ringKeys: Ring['keys'],
+  { guards = [], writes = [] }: Pick<RotationOptions, 'guards' | 'writes'>,
+): Promise<TxnResult> {
+  const ring: Ring = { v: 1, keys: ringKeys };
   const guard =
     stored === undefined
       ? ({ key: signingKeysKey, is: 'absent' } as const)
       : ({ key: signingKeysKey, is: 'at', revision: stored.modRevision } as const);
-  const result = await store.txn({ if: [guard], then: [{ put: signingKeysKey, value: JSON.stringify(ring) }] });
-  return result.committed;
+  return store.txn({ if: [...guards, guard], then: [{ put: signingKeysKey, value: JSON.stringify(ring) }, ...writes] });
 }
 
 /** Keys belong to the installation: no tenant can have this name. */

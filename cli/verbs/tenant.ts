@@ -1,10 +1,10 @@
 import { createInterface } from 'node:readline/promises';
 import { z } from 'zod';
 import { readAdminFile } from '../admin-file.ts';
+import { clusterRequest } from '../cluster-request.ts';
 import { table } from '../table.ts';
 
 const Tenants = z.object({ data: z.array(z.object({ name: z.string(), created_at: z.string(), state: z.string() })) });
-const Fault = z.object({ error: z.object({ message: z.string() }) });
 
 /** Makes a tenant; its first user registers at its address. */
 export async function createTenant(dataDir: string, name: string): Promise<void> {
@@ -41,16 +41,6 @@ async function ask(question: string): Promise<string> {
   }
 }
 
-async function request(dataDir: string, method: string, body?: unknown, below = ''): Promise<unknown> {
-  const { url, token } = await readAdminFile(dataDir);
-  const response = await fetch(`${url}/cluster/v1/tenants${below}`, {
-    method,
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(30_000),
-  });
-  const answer: unknown = await response.json();
-  if (response.ok) return answer;
-  const fault = Fault.safeParse(answer);
-  throw new Error(fault.success ? fault.data.error.message : `The server answered ${response.status}`);
+function request(dataDir: string, method: string, body?: unknown, below = ''): Promise<unknown> {
+  return clusterRequest(dataDir, method, `/tenants${below}`, body);
 }

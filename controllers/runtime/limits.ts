@@ -139,6 +139,7 @@ export const limits = {
   },
   rotation: {
     everyMs: 10 * minute,
+    signingKeysEveryMs: 60 * minute,
     pageSize: 200,
     /** Between two writes, so that a rotation does not crowd out users. */
     paceMs: 20,

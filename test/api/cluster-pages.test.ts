@@ -2,13 +2,15 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { expect, test } from 'vitest';
+import { systemRandom } from '../../api/random.ts';
 import { createClusterPages } from '../../api/cluster-pages.ts';
 import { startApi } from '../harness/api.ts';
 
 test('a tenant that exists already is refused in the form of every other refusal', async () => {
   await using world = await startApi();
-  const { store, mirror, clock } = world;
-  const app = express().use(createClusterPages({ store, mirror, clock, token: 'operator' }));
+  const { store, mirror, clock, keyring: sealer } = world;
+  const pages = createClusterPages({ store, mirror, clock, random: systemRandom, sealer, token: 'operator' });
+  const app = express().use(pages);
   const server = app.listen(0, '127.0.0.1');
   try {
     await once(server, 'listening');

@@ -3,6 +3,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemRandom } from '../../api/random.ts';
 import { createClusterPages } from '../../api/cluster-pages.ts';
 import { keys } from '../../store/keys.ts';
 import { createFirstTenant, createTenant, listTenants } from '../../store/tenants.ts';
@@ -16,9 +17,9 @@ let url: string;
 
 beforeEach(async () => {
   world = await startApi();
-  const { store, mirror, clock } = world;
+  const { store, mirror, clock, keyring: sealer } = world;
   server = express()
-    .use(createClusterPages({ store, mirror, clock, token: 'operator' }))
+    .use(createClusterPages({ store, mirror, clock, random: systemRandom, sealer, token: 'operator' }))
     .listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo; // a TCP server has such an address

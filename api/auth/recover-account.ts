@@ -1,0 +1,90 @@
+import { auditWrite } from '../../store/audit/record.ts';
+import type { Clock } from '../../store/clock.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { keys } from '../../store/keys.ts';
+import type { Mirror } from '../../store/mirror.ts';
+import type { Unit } from '../../store/repo.ts';
+import { openRepository } from '../../store/repo.ts';
+import type { Store } from '../../store/store.ts';
+import { commit } from '../../store/unit.ts';
+import { notFound } from '../api-error.ts';
+import { mention } from '../audit/audit-log.ts';
+import type { Random } from '../random.ts';
+import type { Passwords } from './passwords.ts';
+import { endLateSessions, endOtherSessions } from './sessions.ts';
+
+interface Dependencies {
+  store: Store;
+  mirror: Mirror;
+  clock: Clock;
+  random: Random;
+  passwords: Passwords;
+  fresh: () => Promise<void>;
+}
+
+/** Whose account, and what the audit log calls it. */
+interface Recovered {
+  tenant: string;
+  email: string;
+  route: string;
+}
+
+/**
+ * Gives an account a new password, to be changed at once, and ends its sessions. For the operator: whoever has lost
+ * everything else. @throws ApiError NOT_FOUND
+ */
+export async function resetPassword(deps: Dependencies, tenant: string, email: string): Promise<string> {
+  const password = deps.random.bytes(15).toString('base64url');
+  const password_hash = await deps.passwords.hash(password);
+  await change(deps, { tenant, email, route: 'POST /cluster/v1/users/reset-password' }, (draft) =>
+    Object.assign(draft, { password_hash, must_reset_password: true }),
+  );
+  return password;
+}
+
+/** Lets an account log in without its second factor, and ends its sessions; `false` if it had none. */
+export async function resetTwoFactor(deps: Dependencies, tenant: string, email: string): Promise<boolean> {
+  let wasEnabled = false;
+  await change(deps, { tenant, email, route: 'POST /cluster/v1/users/reset-two-factor' }, (draft) => {
+    wasEnabled = draft.two_factor_enabled;
+    draft.two_factor_enabled = false;
+    delete draft.two_factor;
+  });
+  return wasEnabled;
+}
+
+/** @throws ApiError NOT_FOUND; conflict */
+async function change(
+  { store, mirror, clock, random, fresh }: Dependencies,
+  { tenant, email, route }: Recovered,
+  edit: (draft: DesiredOf<'user'>) => void,
+): Promise<void> {
+  await fresh();
+  if (mirror.key(keys.tenant(tenant)) === undefined) throw notFound('Tenant');
+  const repo = openRepository(store, tenant, clock);
+  const id = await repo.idByName('user', 'all', email.trim());
+  const user = id === undefined ? undefined : mirror.tenant(tenant).get('user', id);
+  if (user === undefined) throw notFound('User');
+  const record = (unit: Unit): void => {
+    const { objects, isEmpty } = unit.changes();
+    if (isEmpty) return;
+    const touched = objects.map(({ it, action, fields }) => ({ ...mention(it), action, fields }));
+    const at = clock.now().toISOString();
+    unit.write(auditWrite({ v: 1, at, route, result: 'ok', tenant, role: 'operator', objects: touched }, random.id()));
+  };
+  const ctx = {
+    view: mirror.tenant(tenant),
+    repo,
+    fresh,
+    commit: async <T>(unit: Unit, answer: () => T): Promise<T> => {
+      record(unit);
+      await commit(unit);
+      return answer();
+    },
+  };
+  const unit = repo.begin();
+  unit.change(user, edit);
+  await endOtherSessions(ctx, unit, user.meta.id, undefined);
+  await ctx.commit(unit, () => undefined);
+  await endLateSessions(ctx, user.meta.id, undefined);
+}

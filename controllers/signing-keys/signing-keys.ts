@@ -1,0 +1,26 @@
+import { wait } from '../../store/clock.ts';
+import type { Guard } from '../../store/store.ts';
+import { limits } from '../runtime/limits.ts';
+import type { Background } from '../runtime/manager.ts';
+
+/** What became of the keys that sign tokens: a new one was added, old ones were dropped, or nothing was due. */
+export type Tended = 'rotated' | 'dropped' | 'kept';
+
+/** Looks from time to time whether the keys that sign tokens are due; `tend` does what is, guarded by the fence. */
+export function signingKeyRotation(tend: (fence: Guard) => Promise<Tended>): Background {
+  return {
+    name: 'signing-keys',
+    async run({ fence, signal }, { clock, log }) {
+      for (;;) {
+        try {
+          const done = await tend(fence);
+          if (done !== 'kept') log.info({ done }, 'Keys that sign tokens were tended');
+        } catch (error) {
+          if (signal.aborted) return;
+          log.warn({ err: error }, 'Keys that sign tokens were not tended');
+        }
+        await wait(clock, limits.rotation.signingKeysEveryMs, signal);
+      }
+    },
+  };
+}
