@@ -3,17 +3,21 @@ import express from 'express';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { auditWrite, installationLog } from '../store/audit/record.ts';
+import type { AuditedObject } from '../store/audit/record.ts';
+import { verifyChain } from '../store/audit/verify.ts';
 import type { Clock } from '../store/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
 import type { Sealer } from '../store/seal.ts';
-import type { Store } from '../store/store.ts';
+import type { Store, Write } from '../store/store.ts';
 import { createTenant, isOpenTenant, listTenants, requestTenantDeletion, TenantName } from '../store/tenants.ts';
 import { resetPassword, resetTwoFactor } from './auth/recover-account.ts';
 import { listSigningKeys, rotateSigningKeys } from './auth/signing-keys.ts';
 import { badField, badRequest, conflicting, notFound, unauthorized } from './api-error.ts';
+import { readLog } from './audit/read-log.ts';
 import { createPasswords } from './auth/passwords.ts';
 import { createFreshness } from './freshness.ts';
 import type { Random } from './random.ts';
+import { toAuditEntry } from './resources/audit.ts';
 import { errorBody } from './respond.ts';
 import { toApiError } from './to-api-error.ts';
 
@@ -28,16 +32,28 @@ export interface ClusterPages {
 }
 
 const patienceMs = 5000;
+const verifyMs = 60_000;
+/** Records of the log in one answer. */
+const pageSize = 100;
 
 const NewTenant = z.strictObject({ name: TenantName });
 
 const Account = z.strictObject({ tenant: TenantName, email: z.string().min(1).max(254) });
 
-/** What belongs to no tenant, and what its users cannot do themselves. For the operator beside the server, never for users. */
+/**
+ * What belongs to no tenant, the audit log of what is done to that, and what users cannot do themselves. For the
+ * operator beside the server, never for users.
+ */
 export function createClusterPages(deps: ClusterPages): RequestHandler {
-  const { store, mirror, clock, token } = deps;
+  const { store, mirror, clock, random, token } = deps;
   const router = express.Router();
   const recovery = { ...deps, passwords: createPasswords(), fresh: createFreshness(store, mirror, clock) };
+  const recorded = (request: Request, route: string, objects: AuditedObject[]): Write[] => {
+    const at = clock.now().toISOString();
+    const source = request.socket.remoteAddress ?? '';
+    const record = { v: 1 as const, at, route, result: 'ok' as const, tenant: installationLog, source, objects };
+    return [auditWrite({ ...record, role: 'operator' }, random.id())];
+  };
   const expected = digest(`Bearer ${token}`);
   router.use('/cluster/v1', (request: Request, _response: Response, next: NextFunction) => {
     if (!timingSafeEqual(digest(request.get('authorization') ?? ''), expected)) throw unauthorized();
@@ -49,7 +65,8 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
   });
   router.post('/cluster/v1/tenants', async (request, response) => {
     const { name } = parsed(NewTenant, request.body);
-    if (!(await createTenant(store, name, clock))) {
+    const made = { kind: 'tenant', id: name, name, action: 'create' as const };
+    if (!(await createTenant(store, name, clock, recorded(request, 'POST /cluster/v1/tenants', [made])))) {
       await mirror.reached(await store.revision(), AbortSignal.timeout(patienceMs));
       throw conflicting(
         isOpenTenant(mirror, name)
@@ -64,7 +81,9 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
     const [, search = ''] = request.url.split('?');
     if (new URLSearchParams(search).get('confirm') !== name)
       throw badField('confirm', 'required', 'confirm must be the name of the tenant: everything in it is deleted');
-    switch (await requestTenantDeletion(store, name, clock)) {
+    const going = { kind: 'tenant', id: name, name, action: 'delete' as const };
+    const also = recorded(request, 'DELETE /cluster/v1/tenants/:name', [going]);
+    switch (await requestTenantDeletion(store, name, clock, also)) {
       case 'unknown':
         throw notFound('Tenant');
       case 'last':
@@ -76,17 +95,8 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
   router.get('/cluster/v1/signing-keys', async (_request, response) => {
     response.json({ success: true, data: await listSigningKeys(store) });
   });
-  router.post('/cluster/v1/signing-keys/rotate', async (_request, response) => {
-    const record = {
-      v: 1 as const,
-      at: clock.now().toISOString(),
-      route: 'POST /cluster/v1/signing-keys/rotate',
-      result: 'ok' as const,
-      tenant: installationLog,
-      role: 'operator',
-      objects: [],
-    };
-    await rotateSigningKeys(deps, { writes: [auditWrite(record, deps.random.id())] });
+  router.post('/cluster/v1/signing-keys/rotate', async (request, response) => {
+    await rotateSigningKeys(deps, { writes: recorded(request, 'POST /cluster/v1/signing-keys/rotate', []) });
     response.json({ success: true, data: await listSigningKeys(store) });
   });
   router.post('/cluster/v1/users/reset-password', async (request, response) => {
@@ -96,6 +106,17 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
   router.post('/cluster/v1/users/reset-two-factor', async (request, response) => {
     const { tenant, email } = parsed(Account, request.body);
     response.json({ success: true, data: { was_enabled: await resetTwoFactor(recovery, tenant, email) } });
+  });
+  router.get('/cluster/v1/audit', async (request, response) => {
+    const [, search = ''] = request.url.split('?');
+    const cursor = new URLSearchParams(search).get('cursor') ?? undefined;
+    const { records, next } = await readLog(store, installationLog, {}, { limit: pageSize, cursor });
+    const meta = { next_cursor: next, limit: pageSize, total: null };
+    response.json({ success: true, data: records.map(toAuditEntry), meta });
+  });
+  router.get('/cluster/v1/audit/verify', async (_request, response) => {
+    const found = await verifyChain(store, installationLog, AbortSignal.timeout(verifyMs));
+    response.json({ success: true, data: found });
   });
   router.use('/cluster/v1', (error: unknown, _request: Request, response: Response, next: NextFunction) => {
     if (response.headersSent) {

@@ -129,6 +129,12 @@ tenant
     (await import('./verbs/tenant.ts')).deleteTenant(options.data, name, options.confirm),
   );
 
+tenant
+  .command('audit')
+  .description('who made and deleted tenants, and whether that log is as it was written')
+  .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
+  .action(async (options: { data: string }) => (await import('./verbs/tenant.ts')).auditTenants(options.data));
+
 const keys = program.command('keys').description('keys that sign tokens; run beside a running server');
 keys
   .command('rotate')

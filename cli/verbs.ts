@@ -143,6 +143,21 @@ export const verbs: readonly Verb[] = [
     inProject: false,
     run: async (client, [name]) => (await import('./verbs/confirm-removals.ts')).confirmRemovals(client, name),
   }),
+  verb<[action: 'list' | 'verify'], Scope & { user?: string; result?: string; since?: string; known?: string }>({
+    use: 'audit <action>',
+    text: 'list: who did what, the newest 100; verify: whether the log is as it was written',
+    options: [
+      new Option('--user <id or e-mail>', 'list: of this user only'),
+      new Option('--result <result>', 'list: only what was done, refused, or failed').choices([
+        'ok',
+        'refused',
+        'failed',
+      ]),
+      new Option('--since <time>', 'list: not before this time, such as 2030-01-31T00:00:00Z'),
+      new Option('--known <seq:hash>', 'verify: a head that was noted before'),
+    ],
+    run: async (client, [action], options) => (await import('./verbs/audit.ts')).audit(client, action, options),
+  }),
 ];
 
 function lineCount(text: string): string {

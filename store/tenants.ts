@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Clock } from './clock.ts';
 import { keys } from './keys.ts';
 import type { Mirror } from './mirror.ts';
-import type { Guard, Store } from './store.ts';
+import type { Guard, Store, Write } from './store.ts';
 
 /** A name that can be the first segment of an address. */
 export const TenantName = z
@@ -21,11 +21,20 @@ export interface Tenant {
   state: 'active' | 'deleting';
 }
 
-/** Makes the tenant; `false` if it is there, also while it is being deleted. @throws ZodError if the name is none. */
-export async function createTenant(store: Store, name: string, clock: Clock): Promise<boolean> {
+/**
+ * Makes the tenant, with `also` in the same transaction; `false` if it is there, also while it is being deleted.
+ *
+ * @throws ZodError if the name is none
+ */
+export async function createTenant(
+  store: Store,
+  name: string,
+  clock: Clock,
+  also: readonly Write[] = [],
+): Promise<boolean> {
   const key = keys.tenant(TenantName.parse(name));
   const value = JSON.stringify({ created_at: clock.now().toISOString() } satisfies z.infer<typeof Stored>);
-  const result = await store.txn({ if: [{ key, is: 'absent' }], then: [{ put: key, value }] });
+  const result = await store.txn({ if: [{ key, is: 'absent' }], then: [{ put: key, value }, ...also] });
   return result.committed;
 }
 
@@ -39,12 +48,13 @@ const attempts = 5;
 
 /**
  * Asks for the deletion of a tenant and everything in it. Idempotent. `last`: no other tenant would be left, and nobody
- * could use the installation; nothing was done.
+ * could use the installation; nothing was done. `also` is written by the transaction that asks for it.
  */
 export async function requestTenantDeletion(
   store: Store,
   name: string,
   clock: Clock,
+  also: readonly Write[] = [],
 ): Promise<'requested' | 'unknown' | 'last'> {
   const key = keys.tenant(name);
   for (let attempt = 1; ; attempt++) {
@@ -61,7 +71,7 @@ export async function requestTenantDeletion(
         { key, is: 'at', revision: entry.modRevision },
         { key: other.key, is: 'at', revision: other.modRevision },
       ],
-      then: [{ put: key, value }],
+      then: [{ put: key, value }, ...also],
     });
     if (result.committed) return 'requested';
     if (attempt === attempts) throw new Error(`Tenants changed at every attempt to delete one: ${name}`);

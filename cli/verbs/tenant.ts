@@ -3,8 +3,10 @@ import { z } from 'zod';
 import { readAdminFile } from '../admin-file.ts';
 import { clusterRequest } from '../cluster-request.ts';
 import { table } from '../table.ts';
+import { AuditEntries, auditTable, verdictOf } from './audit.ts';
 
 const Tenants = z.object({ data: z.array(z.object({ name: z.string(), created_at: z.string(), state: z.string() })) });
+const AuditPage = z.object({ data: AuditEntries });
 
 /** Makes a tenant; its first user registers at its address. */
 export async function createTenant(dataDir: string, name: string): Promise<void> {
@@ -29,6 +31,13 @@ export async function deleteTenant(dataDir: string, name: string, confirmed: str
   if (typed !== name) throw new Error(`The name was not confirmed: ${typed === '' ? 'nothing' : typed} is not ${name}`);
   await request(dataDir, 'DELETE', undefined, `/${encodeURIComponent(name)}?confirm=${encodeURIComponent(typed)}`);
   console.log(`Tenant ${name} is being deleted: setpoint tenant list shows it until it is gone`);
+}
+
+/** Prints the log of the installation. @throws Error if it is not as it was written. */
+export async function auditTenants(dataDir: string): Promise<void> {
+  const { data } = AuditPage.parse(await clusterRequest(dataDir, 'GET', '/audit'));
+  console.log(auditTable(data));
+  console.log(verdictOf(await clusterRequest(dataDir, 'GET', '/audit/verify')));
 }
 
 async function ask(question: string): Promise<string> {

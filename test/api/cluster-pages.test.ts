@@ -2,11 +2,13 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { expect, test } from 'vitest';
-import { systemRandom } from '../../api/random.ts';
+import { chainPending } from '../../controllers/audit/chain.ts';
+import { installationLog } from '../../store/audit/record.ts';
 import { createClusterPages } from '../../api/cluster-pages.ts';
+import { systemRandom } from '../../api/random.ts';
 import { startApi } from '../harness/api.ts';
 
-test('a tenant that exists already is refused in the form of every other refusal', async () => {
+test('a tenant is made once, which the log of the installation says, and refused like everything else that is there', async () => {
   await using world = await startApi();
   const { store, mirror, clock, keyring: sealer } = world;
   const pages = createClusterPages({ store, mirror, clock, random: systemRandom, sealer, token: 'operator' });
@@ -29,6 +31,22 @@ test('a tenant that exists already is refused in the form of every other refusal
       success: false,
       error: { code: 'CONFLICT', message: 'Tenant exists already: other' },
     });
+    const page = async (path: string) => {
+      const answer = await fetch(`http://127.0.0.1:${port}/cluster/v1${path}`, {
+        headers: { authorization: 'Bearer operator' },
+      });
+      return ((await answer.json()) as { data: unknown }).data;
+    };
+    const entry = {
+      route: 'POST /cluster/v1/tenants',
+      result: 'ok',
+      role: 'operator',
+      objects: [{ kind: 'tenant', id: 'other', name: 'other', action: 'create', fields: [] }],
+    };
+    expect(await page('/audit')).toMatchObject([{ ...entry, seq: null }]);
+    await chainPending(store, installationLog, [], AbortSignal.timeout(10_000));
+    expect(await page('/audit')).toMatchObject([{ ...entry, seq: 1 }]);
+    expect(await page('/audit/verify')).toMatchObject({ ok: true, count: 1, head: { seq: 1 } });
   } finally {
     server.closeAllConnections();
     server.close();

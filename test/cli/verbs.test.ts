@@ -6,6 +6,7 @@ import { createClient } from '../../cli/client.ts';
 import { loadConnection } from '../../cli/credentials.ts';
 import { account, CommandLine, Town } from '../harness/command-line.ts';
 import { freePort } from '../harness/program.ts';
+import { until } from '../harness/until.ts';
 
 /** An application of an image; the mock engine runs every one but the tags `missing` and `crashing`. */
 function manifest(name: string, changes: Record<string, unknown> = {}): string {
@@ -152,6 +153,25 @@ describe('after a login', () => {
       err: 'Unknown kind things: one of projects, environments, servers, applications, deployments\n',
     });
     expect((await run('get', 'projects', 'shpo')).err).toMatch(/^No project is called shpo: there is .*shop/);
+  });
+
+  it.concurrent('the audit log is listed, and verified, also with a head that was noted', async () => {
+    const listed = await run('audit', 'list', '--project', 'shop');
+    expect(listed.out).toMatch(/^AT +WHO +FROM +ROUTE +RESULT +OBJECTS\n/);
+    expect(listed.out).toMatch(/owner@example\.test +127\.0\.0\.1 +POST \/projects +ok +project shop/);
+    const verified = /its head is (\d+:[0-9a-f]{64})\n$/;
+    let out = '';
+    await until('the log is chained', async () => verified.test((out = (await run('audit', 'verify')).out)));
+    const [, head = ''] = verified.exec(out) ?? [];
+    expect((await run('audit', 'verify', '--known', head)).out).toMatch(verified);
+    const other = head.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
+    expect(await run('audit', 'verify', '--known', other)).toEqual({
+      code: 1,
+      out: '',
+      err: `The audit log is not as it was written, from record ${head.split(':')[0]} on: The record is not the one that was noted\n`,
+    });
+    expect((await run('audit', 'verify', '--known', 'nonsense')).err).toMatch(/^A head is a number and a hash/);
+    expect((await run('audit', 'burn')).err).toBe('Cannot burn the audit log: list or verify it\n');
   });
 
   it.concurrent('a file is applied once, shows what changes, and changes nothing when it is applied again', async () => {
