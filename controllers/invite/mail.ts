@@ -14,7 +14,7 @@ export interface Invitation {
 /** The token is in the fragment of the link: a browser sends it to no server before somebody accepts. */
 export function invitationMail({ invite, project, inviter, token, publicUrl }: Invitation): Mail {
   const { meta, desired } = invite;
-  const to = project === undefined ? `the tenant ${meta.tenant}` : `the project "${project.desired.name}"`;
+  const to = project === undefined ? `the tenant ${meta.tenant}` : `the project ${project.desired.name}`;
   return {
     to: desired.email,
     subject: `Invitation to ${to}`,
