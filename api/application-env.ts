@@ -1,15 +1,20 @@
 import type { SealedValue } from '../store/kinds/define.ts';
+import type { BuildArgs } from '../store/kinds/fields.ts';
+import type { DeepReadonly } from '../store/resource.ts';
 import type { SealPlace } from '../store/seal.ts';
 import type { RequestContext } from './context.ts';
 
 type Env = Readonly<Record<string, SealedValue>>;
 type Context = Pick<RequestContext, 'tenant' | 'sealer' | 'unsealer'>;
 
+const envPath = 'config.env';
+const buildArgsPath = 'source.build_args';
+
 /** Shown to whoever may know which variables there are, and not what they hold. */
 const mask = '********';
 
 /**
- * Seals values for an application. A value that is the same as before keeps its ciphertext, so that writing the same
+ * Seals variables for an application. A value that is the same as before keeps its ciphertext, so that writing the same
  * again changes nothing.
  */
 export function sealEnv(
@@ -18,11 +23,39 @@ export function sealEnv(
   values: Readonly<Record<string, string>>,
   before: Env = {},
 ): Record<string, SealedValue> {
+  return sealed(ctx, applicationId, envPath, values, before);
+}
+
+/** The same for arguments of builds; without `values` those of before, all of them sealed. */
+export function sealBuildArgs(
+  ctx: Context,
+  applicationId: string,
+  values: Readonly<Record<string, string>> | undefined,
+  before: DeepReadonly<BuildArgs> = {},
+): Record<string, SealedValue> {
+  if (values !== undefined) return sealed(ctx, applicationId, buildArgsPath, values, before);
+  return Object.fromEntries(
+    Object.entries(before).map(([name, value]) => [
+      name,
+      typeof value === 'string'
+        ? ctx.sealer.seal(value, placeOf(ctx.tenant, applicationId, buildArgsPath, name))
+        : value,
+    ]),
+  );
+}
+
+function sealed(
+  ctx: Context,
+  applicationId: string,
+  path: string,
+  values: Readonly<Record<string, string>>,
+  before: DeepReadonly<BuildArgs>,
+): Record<string, SealedValue> {
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => {
-      const place = placeOf(ctx.tenant, applicationId, name);
+      const place = placeOf(ctx.tenant, applicationId, path, name);
       const old = Object.hasOwn(before, name) ? before[name] : undefined;
-      const same = old !== undefined && ctx.unsealer.unseal(old, place) === value;
+      const same = typeof old === 'object' && ctx.unsealer.unseal(old, place) === value;
       return [name, same ? old : ctx.sealer.seal(value, place)];
     }),
   );
@@ -33,7 +66,7 @@ export function unsealEnv(ctx: Context, applicationId: string, env: Env): Record
   return Object.fromEntries(
     Object.entries(env).map(([name, value]) => [
       name,
-      ctx.unsealer.unseal(value, placeOf(ctx.tenant, applicationId, name)),
+      ctx.unsealer.unseal(value, placeOf(ctx.tenant, applicationId, envPath, name)),
     ]),
   );
 }
@@ -42,6 +75,6 @@ export function maskEnv(env: Env): Record<string, string> {
   return Object.fromEntries(Object.keys(env).map((name) => [name, mask]));
 }
 
-function placeOf(tenant: string, id: string, name: string): SealPlace {
-  return { tenant, kind: 'application', id, path: `config.env.${name}` };
+function placeOf(tenant: string, id: string, path: string, name: string): SealPlace {
+  return { tenant, kind: 'application', id, path: `${path}.${name}` };
 }

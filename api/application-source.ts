@@ -1,8 +1,11 @@
 import type { Source } from '../store/kinds/application.ts';
 import type { DeepReadonly } from '../store/resource.ts';
 import { badField } from './api-error.ts';
+import { sealBuildArgs } from './application-env.ts';
+import type { RequestContext } from './context.ts';
 import type { ApplicationUpdate } from './resources/application.ts';
 
+type Context = Pick<RequestContext, 'tenant' | 'sealer' | 'unsealer'>;
 type Fields = Pick<
   ApplicationUpdate,
   | 'source_type'
@@ -20,7 +23,7 @@ type Fields = Pick<
  * The source that flat fields describe, starting from the one there is. @throws ApiError BAD_REQUEST for a field that
  * the type needs and that is missing, or that belongs to another type.
  */
-export function sourceFrom(fields: Fields, before?: DeepReadonly<Source>): Source {
+export function sourceFrom(ctx: Context, applicationId: string, fields: Fields, before?: DeepReadonly<Source>): Source {
   const type = fields.source_type ?? before?.type;
   switch (type) {
     case 'image':
@@ -28,13 +31,18 @@ export function sourceFrom(fields: Fields, before?: DeepReadonly<Source>): Sourc
       return { type, image_url: needed('image_url', fields, before?.type === 'image' ? before.image_url : undefined) };
     case 'git':
       refuse(fields, type, ['image_url']);
-      return gitSource(fields, before?.type === 'git' ? before : undefined);
+      return gitSource(ctx, applicationId, fields, before?.type === 'git' ? before : undefined);
     default:
       throw badField('source_type', 'unsupported', 'Compose sources are not served yet: use git or image');
   }
 }
 
-function gitSource(fields: Fields, before: DeepReadonly<Extract<Source, { type: 'git' }>> | undefined): Source {
+function gitSource(
+  ctx: Context,
+  applicationId: string,
+  fields: Fields,
+  before: DeepReadonly<Extract<Source, { type: 'git' }>> | undefined,
+): Source {
   const { build_context, build_args } = fields;
   return {
     type: 'git',
@@ -42,7 +50,7 @@ function gitSource(fields: Fields, before: DeepReadonly<Extract<Source, { type: 
     branch: needed('branch', fields, before?.branch),
     dockerfile_path: needed('dockerfile_path', fields, before?.dockerfile_path),
     build_context: build_context === null ? '.' : (build_context ?? before?.build_context ?? '.'),
-    build_args: build_args === null ? {} : (build_args ?? { ...before?.build_args }),
+    build_args: build_args === null ? {} : sealBuildArgs(ctx, applicationId, build_args, before?.build_args),
   };
 }
 

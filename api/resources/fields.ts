@@ -20,12 +20,15 @@ function isGitRef(ref: string): boolean {
   return !/[\p{C}\s~^:?*[\\]/u.test(ref) && !/^[-/]|\.\.|@\{|\/\/|\/\.|^\.|[./]$|\.lock(\/|$)/.test(ref) && ref !== '@';
 }
 
-/** `https://`, `http://`, `ssh://` or `user@host:path`; a password in it would be stored readable, so it is refused. */
+/**
+ * `https://`, `http://`, `ssh://` or `user@host:path`. It is stored and shown as it is, so what may be a credential is
+ * refused: a password, and over http a user too, which is how tokens are given there, and a query.
+ */
 export const RepositoryUrl = z
   .string()
   .min(1)
   .max(512)
-  .refine(isRepositoryUrl, 'Must be an https, http, ssh or file address of a git repository, without password');
+  .refine(isRepositoryUrl, 'Must be an https, http, ssh or file address of a git repository, without credentials');
 
 /** Which of the protocols a server really fetches by is its agent's setting. */
 function isRepositoryUrl(text: string): boolean {
@@ -34,7 +37,8 @@ function isRepositoryUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const url = new URL(text);
   if (url.protocol === 'file:') return url.host === '' && url.pathname !== '/';
-  return /^(https?|ssh):$/.test(url.protocol) && url.password === '' && !url.hostname.startsWith('-');
+  if (url.password !== '' || url.search !== '' || url.hash !== '' || url.hostname.startsWith('-')) return false;
+  return url.protocol === 'ssh:' || (/^https?:$/.test(url.protocol) && url.username === '');
 }
 
 /** An image reference: optional registry, path, tag, digest. */

@@ -123,7 +123,7 @@ export const createApplication = defineEndpoint({
       name: body.name,
       internal_id: newInternalId(body.name, ctx.random),
       app_type: body.app_type ?? 'web',
-      source: sourceFrom(body),
+      source: sourceFrom(ctx, id, body),
       config: { env: {}, restart_policy: 'always' },
       autodeploy: false,
       replicas: 1,
@@ -183,7 +183,7 @@ export const updateApplication = defineEndpoint({
   settle: applicationSettle,
   handle: async (ctx, { it, body }) => {
     refuseRegistry(body);
-    const source = sourceFrom(body, it.desired.source);
+    const source = sourceFrom(ctx, it.meta.id, body, it.desired.source);
     const unit = ctx.repo.begin();
     const changed = unit.change(it, (draft) => {
       draft.name = body.name ?? draft.name;

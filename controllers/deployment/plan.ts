@@ -55,7 +55,9 @@ export function plan(world: World, now: ObservedOf<'deployment'>, buildDeadlineS
         run: 'running',
         spec,
         spec_hash: createHash('sha256')
-          .update(JSON.stringify([deployment.meta.id, spec]))
+          .update(
+            JSON.stringify([deployment.meta.id, { ...spec, build_args: Object.keys(spec.build_args).toSorted() }]),
+          )
           .digest('hex'),
       },
     },

@@ -11,22 +11,25 @@ type Spec = Assignment['desired']['spec'];
  */
 export function project(it: Assignment, unsealer: Unsealer): { item: WireAssignment } | { unopened: string } {
   const { spec, server_id: _, ...desired } = it.desired;
-  if (spec.type === 'build') return { item: { ...common(it, desired), spec: { ...spec } } };
-  const env: Record<string, string> = {};
-  for (const [key, sealed] of Object.entries(spec.env)) {
+  const isBuild = spec.type === 'build';
+  const [path, sealed] = isBuild ? ['source.build_args', spec.build_args] : ['config.env', spec.env];
+  const opened: Record<string, string> = {};
+  for (const [key, value] of Object.entries(sealed)) {
     const place = {
       tenant: it.meta.tenant,
       kind: desired.workload_kind,
       id: desired.workload_id,
-      path: `config.env.${key}`,
+      path: `${path}.${key}`,
     };
     try {
-      env[key] = unsealer.unseal(sealed, place);
+      opened[key] = typeof value === 'string' ? value : unsealer.unseal(value, place);
     } catch {
-      return { unopened: `The environment variable ${key} cannot be decrypted: its key is not on the control plane` };
+      const what = isBuild ? 'build argument' : 'environment variable';
+      return { unopened: `The ${what} ${key} cannot be decrypted: its key is not on the control plane` };
     }
   }
-  return { item: { ...common(it, desired), spec: { ...mutable(spec), env } } };
+  if (isBuild) return { item: { ...common(it, desired), spec: { ...spec, build_args: opened } } };
+  return { item: { ...common(it, desired), spec: { ...mutable(spec), env: opened } } };
 }
 
 function common(

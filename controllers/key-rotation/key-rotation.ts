@@ -1,11 +1,12 @@
 import { wait } from '../../store/clock.ts';
 import { afterUnmirrored, keys, parseKey } from '../../store/keys.ts';
 import type { KeyMeaning } from '../../store/keys.ts';
-import type { Resealer } from '../../store/seal.ts';
+import type { Resealer, Sealer } from '../../store/seal.ts';
 import type { Entry } from '../../store/store.ts';
 import { limits } from '../runtime/limits.ts';
 import type { Term } from '../runtime/leader.ts';
 import type { Background, BackgroundDeps } from '../runtime/manager.ts';
+import { withSealedBuildArgs } from './plain-build-args.ts';
 
 /** What one pass over all records did. */
 export interface RotationPass {
@@ -17,11 +18,11 @@ export interface RotationPass {
 }
 
 /**
- * Seals anew with the current key what an older one sealed. The records change in place: no generation grows, so
+ * Seals anew with the current key what an older one sealed, and what an earlier release did not seal. The records change in place: no generation grows, so
  * nothing restarts. Paced, so that users do not notice; whoever writes at the same time wins, and the next pass comes
  * back.
  */
-export function keyRotation(resealer: Pick<Resealer, 'resealRecord'>): Background {
+export function keyRotation(resealer: Pick<Resealer, 'resealRecord'> & Sealer): Background {
   return {
     name: 'key-rotation',
     async run(term, deps) {
@@ -42,7 +43,7 @@ export function keyRotation(resealer: Pick<Resealer, 'resealRecord'>): Backgroun
 
 /** One pass over everything that may hold a sealed value. */
 export async function rotate(
-  resealer: Pick<Resealer, 'resealRecord'>,
+  resealer: Pick<Resealer, 'resealRecord'> & Sealer,
   term: Term,
   deps: Pick<BackgroundDeps, 'store' | 'clock' | 'log' | 'metrics'>,
 ): Promise<RotationPass> {
@@ -70,13 +71,14 @@ export async function rotate(
   return pass;
 
   function renewed({ key, value }: Entry): string | undefined {
-    // Most records hold no secret: they need not be parsed to know it.
-    if (!value.includes('"$sealed"')) return undefined;
     const meaning = parseKey(key);
     const tenant = meaning && sealedFor(meaning);
-    if (tenant === undefined) return undefined;
+    if (meaning === undefined || tenant === undefined) return undefined;
+    const sealed = withSealedBuildArgs(meaning, value, resealer);
+    // Most records hold no secret: they need not be parsed to know it.
+    if (!value.includes('"$sealed"')) return sealed;
     try {
-      return resealer.resealRecord(tenant, value);
+      return resealer.resealRecord(tenant, sealed ?? value) ?? sealed;
     } catch (error) {
       pass.unreadable++;
       log.error({ ...meaning, err: error }, 'Secret does not open with any known key');

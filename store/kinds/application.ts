@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineKind } from './define.ts';
-import { Id, Name, Port, Sealed } from './fields.ts';
+import { BuildArgs, Id, Name, Port, Sealed } from './fields.ts';
 import { internalId } from './internal-id.ts';
 
 export const SourceType = z.enum(['git', 'image', 'compose']);
@@ -14,7 +14,7 @@ export const Source = z.discriminatedUnion('type', [
     branch: z.string(),
     dockerfile_path: z.string(),
     build_context: z.string().default('.'),
-    build_args: z.record(z.string(), z.string()).default({}),
+    build_args: BuildArgs.default({}),
   }),
 ]);
 export type Source = z.infer<typeof Source>;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineKind } from './define.ts';
-import { Id, Port, Sealed } from './fields.ts';
+import { BuildArgs, Id, Port, Sealed } from './fields.ts';
 
 /** A service instance as a controller wants it; the gateway unseals `env` for the agent and nobody else. */
 export const ServiceSpec = z.object({
@@ -35,7 +35,7 @@ export const BuildSpec = z.object({
   branch: z.string(),
   dockerfile_path: z.string(),
   build_context: z.string(),
-  build_args: z.record(z.string(), z.string()),
+  build_args: BuildArgs,
   /** Tag that the built image gets. */
   image: z.string(),
   deadline_seconds: z.int(),

@@ -5,6 +5,10 @@ export const Id = z.uuid();
 export const Timestamp = z.iso.datetime({ offset: true });
 export const Sealed = z.object({ $sealed: z.string(), for: z.string() });
 
+/** Arguments of a build by their names. Earlier releases stored them as they are: those are sealed when they are met. */
+export const BuildArgs = z.record(z.string(), z.union([Sealed, z.string()]));
+export type BuildArgs = z.infer<typeof BuildArgs>;
+
 /** 1–100 printable characters, no control characters, no leading or trailing space. */
 export const Name = z
   .string()

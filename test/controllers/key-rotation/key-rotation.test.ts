@@ -7,6 +7,7 @@ import { expect, test } from 'vitest';
 import { ensureSigningKeys, openSigningKeys } from '../../../api/auth/signing-keys.ts';
 import { systemRandom } from '../../../api/random.ts';
 import { clusterKey } from '../../../controllers/gateway/cluster-key.ts';
+import { project } from '../../../controllers/gateway/projection.ts';
 import { keyRotation, rotate } from '../../../controllers/key-rotation/key-rotation.ts';
 import type { Term } from '../../../controllers/runtime/leader.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
@@ -14,7 +15,7 @@ import { controllerMetrics } from '../../../controllers/runtime/metrics.ts';
 import { keys } from '../../../store/keys.ts';
 import { openKeyring } from '../../../store/seal.ts';
 import { eagerClock } from '../../harness/eager-clock.ts';
-import { anApplication } from '../../harness/objects.ts';
+import { aDeployment, anApplication } from '../../harness/objects.ts';
 import { id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 
 const place = { tenant, kind: 'application', id: id('app'), path: 'config.env.TOKEN' };
@@ -91,6 +92,53 @@ test('the keys of the installation and answers that are kept are sealed anew, to
   await remove();
 });
 
+test('arguments of builds that an earlier release did not seal are sealed where they lie', async () => {
+  const { rig, ring, remove } = await withSecret();
+  await using _ = rig;
+  const args = { NPM_TOKEN: 'hunter2', LEVEL: '1' };
+  const source = {
+    type: 'git' as const,
+    repository_url: 'https://git.example/web.git',
+    branch: 'main',
+    dockerfile_path: 'Dockerfile',
+    build_context: '.',
+    build_args: args,
+  };
+  const app = anApplication({ environment_id: id('env'), name: 'git', source });
+  const deployment = aDeployment(app);
+  const unit = rig.repo.begin();
+  unit.create('application', app.meta.id, app.desired);
+  unit.create('deployment', deployment.meta.id, deployment.desired);
+  unit.create('assignment', id('build'), {
+    server_id: app.desired.server_id,
+    project_id: app.desired.project_id,
+    environment_id: app.desired.environment_id,
+    workload_kind: 'application',
+    workload_id: app.meta.id,
+    workload_name: 'git',
+    deployment_id: deployment.meta.id,
+    run: 'running',
+    spec: { ...source, type: 'build', image: 'i', deadline_seconds: 1, attempt: 1 },
+    spec_hash: 'h',
+  });
+  await unit.commit();
+  const before = (await rig.repo.get('application', app.meta.id))!;
+  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 3, contended: 0, unreadable: 0 });
+  expect(JSON.stringify((await rig.store.list(keys.all)).entries)).not.toContain('hunter2');
+  const after = (await rig.repo.get('application', app.meta.id))!;
+  expect({ ...after.meta, desiredRevision: 0 }).toEqual({ ...before.meta, desiredRevision: 0 });
+  const build = (await rig.repo.get('assignment', id('build')))!;
+  expect(project(build, ring)).toMatchObject({ item: { spec: { build_args: args } } });
+  await rig.repo.change('deployment', deployment.meta.id, (draft) => {
+    expect(draft.source).toEqual({
+      ...source,
+      build_args: { NPM_TOKEN: expect.any(Object), LEVEL: expect.any(Object) },
+    });
+  });
+  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 0, contended: 0, unreadable: 0 });
+  await remove();
+});
+
 test('who writes at the same time wins, and the next pass seals what was written', async () => {
   const { rig, ring, remove } = await withSecret();
   await using _ = rig;
@@ -141,6 +189,7 @@ test('a value that does not open is reported and left alone, and the others are 
 test('the leader looks for older keys by itself', async () => {
   let passes = 0;
   const resealer = {
+    seal: () => ({ $sealed: '', for: '' }),
     resealRecord: () => {
       passes++;
       return undefined;
