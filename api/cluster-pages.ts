@@ -11,6 +11,7 @@ import type { Sealer } from '../store/seal.ts';
 import type { Store, Write } from '../store/store.ts';
 import { createTenant, isOpenTenant, listTenants, requestTenantDeletion, TenantName } from '../store/tenants.ts';
 import { resetPassword, resetTwoFactor } from './auth/recover-account.ts';
+import type { SetupToken } from './auth/setup-token.ts';
 import { listSigningKeys, rotateSigningKeys } from './auth/signing-keys.ts';
 import { badField, badRequest, conflicting, notFound, unauthorized } from './api-error.ts';
 import { readLog } from './audit/read-log.ts';
@@ -27,6 +28,8 @@ export interface ClusterPages {
   clock: Clock;
   random: Random;
   sealer: Sealer;
+  /** What the first user of a tenant must present. */
+  setupToken: SetupToken;
   /** Whoever presents it is the operator of the machine. */
   token: string;
 }
@@ -74,7 +77,8 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
           : `Tenant is being deleted: its name is free again when it is gone: ${name}`,
       );
     }
-    response.status(201).json({ success: true, data: { name } });
+    const setup_token = deps.setupToken(name);
+    response.status(201).json({ success: true, data: { name, ...(setup_token !== undefined && { setup_token }) } });
   });
   router.delete('/cluster/v1/tenants/:name', async (request: Request<{ name: string }>, response: Response) => {
     const { name } = request.params;

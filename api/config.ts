@@ -14,6 +14,10 @@ export const ApiConfig = z.strictObject({
   allowedHosts: z.array(z.string()).optional(),
   /** Addresses or CIDR ranges whose `X-Forwarded-For` is believed. */
   trustedProxies: z.array(z.string()).default([]),
+  /** What the first user of a tenant must present: one token for all tenants, or one of its own for each. */
+  setupToken: z
+    .union([z.strictObject({ value: z.string().min(16) }), z.strictObject({ own: z.literal(true) })])
+    .optional(),
   rateLimit: Limit.default({ perMinute: 6000, burst: 1000 }),
   heavyRateLimit: Limit.default({ perMinute: 300, burst: 100 }),
   /** Of one client that asks for one-time codes. */

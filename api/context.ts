@@ -11,6 +11,7 @@ import type { AuditLog } from './audit/audit-log.ts';
 import type { Passwords } from './auth/passwords.ts';
 import type { LoginThrottle } from './auth/login-throttle.ts';
 import type { Principal } from './auth/principal.ts';
+import type { SetupToken } from './auth/setup-token.ts';
 import type { ShortSecrets } from './auth/short-secrets.ts';
 import type { Tokens } from './auth/tokens.ts';
 import type { Access } from './authorize.ts';
@@ -44,6 +45,7 @@ export interface Services extends ApiDependencies {
   passwords: Passwords;
   throttle: LoginThrottle;
   shortSecrets: ShortSecrets;
+  setupToken: SetupToken;
   /** Takes a token of a client that asks for codes. */
   codeRate(address: string): Quota | undefined;
   keep: Keep;

@@ -9,6 +9,8 @@ import { createAuditLog } from './audit/audit-log.ts';
 import { createKeyUse } from './auth/key-use.ts';
 import { createLoginThrottle } from './auth/login-throttle.ts';
 import { createPasswords } from './auth/passwords.ts';
+import { createSetupToken } from './auth/setup-token.ts';
+import type { SetupToken } from './auth/setup-token.ts';
 import { createShortSecrets } from './auth/short-secrets.ts';
 import { createTokens } from './auth/tokens.ts';
 import { createClientAddress } from './client-address.ts';
@@ -37,6 +39,8 @@ export interface Api extends AsyncDisposable {
   readonly server: Server;
   /** Takes a request for a WebSocket, if it is for a stream of a tenant; `false` if it is for somebody else. */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
+  /** What the first user of a tenant must present. */
+  readonly setupToken: SetupToken;
 }
 
 const forgetAnswersEveryMs = 3_600_000;
@@ -52,12 +56,14 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
   await mirror.ready;
   await using building = new AsyncDisposableStack();
   const tokens = building.adopt(await createTokens(deps), (it) => it.close());
+  const shortSecrets = await createShortSecrets(deps);
   const services = {
     ...deps,
     tokens,
     passwords: createPasswords(),
     throttle: createLoginThrottle(clock),
-    shortSecrets: await createShortSecrets(deps),
+    shortSecrets,
+    setupToken: createSetupToken(config, shortSecrets),
     codeRate: createRateLimit(config.codeRateLimit, clock),
     keyUsed: createKeyUse(clock),
     keep: createKeep(),
@@ -124,6 +130,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
   const running = building.move();
   return {
     server,
+    setupToken: services.setupToken,
     handleUpgrade(request, socket, head) {
       if (!/^\/[^/?]+\/ws\//.test(request.url ?? '')) return false;
       const info = describe(request);

@@ -17,6 +17,7 @@ import { writeAdminFile } from './admin-file.ts';
 import { ensureDataDir } from './data-dir.ts';
 import { readEtcdAccess } from './etcd-access.ts';
 import { startReplica } from './replica.ts';
+import type { RunningReplica } from './replica.ts';
 import type { ServerConfig } from './server-config.ts';
 
 /** A running control plane: one replica. */
@@ -42,7 +43,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
   const store = starting.use(await openStore(config.store, await readEtcdAccess(config)));
   const token = randomBytes(32).toString('base64url');
   const keyring = await openKeyring({ path: join(config.data, 'keys.json'), store });
-  const { mirror, controllers, server } = starting.use(
+  const replica: RunningReplica = starting.use(
     await startReplica({
       store,
       keyring,
@@ -59,10 +60,21 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
       signingKeyLifeMs: config.signingKeyDays * 86_400_000,
       buildDeadlineMs: config.buildDeadlineSeconds * 1000,
       rolloutDeadlineMs: config.rolloutDeadlineSeconds * 1000,
-      pages: (seen) => createClusterPages({ store, mirror: seen, clock, random: systemRandom, sealer: keyring, token }),
+      pages: (seen) =>
+        createClusterPages({
+          store,
+          mirror: seen,
+          clock,
+          random: systemRandom,
+          sealer: keyring,
+          token,
+          setupToken: (name) => replica.setupToken(name),
+        }),
+      setupToken: config.setupToken,
       strict: false,
     }),
   );
+  const { mirror, controllers, server } = replica;
   server.listen(config.listen.port, config.listen.host);
   await once(server, 'listening').catch((error: unknown) => {
     const { host, port } = config.listen;
@@ -75,6 +87,9 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
   const address = server.address() as AddressInfo; // a TCP server has such an address
   const url = `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
   await writeAdminFile(config.data, { url, token });
+  const setupToken = replica.setupToken('default');
+  if (setupToken !== undefined && mirror.tenant('default').list('user').length === 0)
+    log.warn({ setupToken }, 'There is no user yet: the first one registers with this setup_token');
   const running = starting.move();
   return {
     store,

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { ApiConfig } from '../api/config.ts';
 import { rotateSigningKeys } from '../api/auth/signing-keys.ts';
+import type { SetupToken } from '../api/auth/setup-token.ts';
 import type { Random } from '../api/random.ts';
 import { createApi } from '../api/server.ts';
 import type { Api } from '../api/server.ts';
@@ -62,6 +63,8 @@ export interface ReplicaOptions {
   pages?: (mirror: Mirror) => RequestHandler;
   /** Of the interface, where they are not the usual ones. */
   limits?: Partial<Pick<ApiConfig, 'rateLimit' | 'heavyRateLimit' | 'streamsPerPrincipal'>>;
+  /** As the interface has it. */
+  setupToken?: ApiConfig['setupToken'];
   /** Freezes what the mirror holds and fails runs that break a law of the status: for development and tests. */
   strict: boolean;
 }
@@ -75,6 +78,8 @@ export interface RunningReplica extends AsyncDisposable {
   readonly gateway: Gateway;
   readonly server: Api['server'];
   readonly controllers: Controllers;
+  /** What the first user of a tenant must present. */
+  readonly setupToken: SetupToken;
 }
 
 /**
@@ -119,6 +124,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
         version: replica.version,
         publicUrl: options.publicUrl,
         trustedProxies: options.trustedProxies,
+        setupToken: options.setupToken,
         ...options.limits,
       }),
       ...(options.pages !== undefined && { pages: options.pages(mirror) }),
@@ -151,6 +157,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
     mirror,
     gateway,
     server: api.server,
+    setupToken: api.setupToken,
     controllers,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { isIPv4 } from 'node:net';
 import { z } from 'zod';
 import { parseSmtpUrl } from '../controllers/mail/smtp.ts';
 
@@ -54,6 +55,11 @@ export const ServerConfig = z
     smtpUrl: SmtpUrl.optional(),
     /** Sender of mail. */
     mailFrom: z.email().optional(),
+    /** Presented by the first user of a tenant: `auto` where others than this machine reach the server. */
+    setupToken: z
+      .string()
+      .refine((it) => it === 'auto' || it === 'off' || it.length >= 16, 'must be auto, off, or at least 16 characters')
+      .default('auto'),
     /** After which another key signs tokens. */
     signingKeyDays: z.coerce.number().int().min(1).max(3650).default(90),
     buildDeadlineSeconds: Seconds.default(30 * 60),
@@ -84,9 +90,10 @@ export const ServerConfig = z
     const { host, port } = it.listen;
     const shown = host.includes(':') ? `[${host}]` : host;
     const address = `http://${shown === '0.0.0.0' || shown === '[::]' ? '127.0.0.1' : shown}:${port}`;
-    const { smtpUrl, mailFrom, ...rest } = it;
+    const { smtpUrl, mailFrom, setupToken, ...rest } = it;
     return {
       ...rest,
+      setupToken: setupTokenOf(setupToken, host),
       ...(smtpUrl !== undefined && mailFrom !== undefined && { mail: { server: smtpUrl, from: mailFrom } }),
       store: it.store ?? `sqlite:${join(it.data, 'store.db')}`,
       publicUrl: it.publicUrl ?? address,
@@ -94,3 +101,11 @@ export const ServerConfig = z
     };
   });
 export type ServerConfig = z.output<typeof ServerConfig>;
+
+/** As the interface takes it. */
+function setupTokenOf(setting: string, host: string): { value: string } | { own: true } | undefined {
+  if (setting === 'off') return undefined;
+  if (setting !== 'auto') return { value: setting };
+  const isLoopback = host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
+  return isLoopback ? undefined : { own: true };
+}

@@ -37,6 +37,12 @@ program
     flag('--smtp-url <url>', 'mail server: smtp://[USER:PASSWORD@]HOST[:PORT], or smtps://… (mail is only logged)'),
   )
   .addOption(flag('--mail-from <address>', 'sender of mail'))
+  .addOption(
+    flag(
+      '--setup-token <token>',
+      'what the first user of a tenant must present: auto, off, or a text of your own (auto)',
+    ),
+  )
   .addOption(flag('--signing-key-days <n>', 'days after which another key signs tokens (90)'))
   .addOption(flag('--build-deadline-seconds <n>', 'longest build (1800)'))
   .addOption(flag('--rollout-deadline-seconds <n>', 'time in which new instances must become ready (600)'))
@@ -79,6 +85,7 @@ entrance('login', 'log in; the password is read from the terminal or from standa
 entrance('register', 'register the first user of a tenant and log in; the password is read as for a login')
   .option('--first-name <name>', 'first name', '')
   .option('--last-name <name>', 'last name', '')
+  .option('--setup-token <token>', 'the token that the server printed, where it asks for one')
   .action(async (options: Parameters<typeof Login.register>[0]) =>
     (await import('./verbs/login.ts')).register(options),
   );

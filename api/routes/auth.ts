@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { conflictReason, isConflict } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
-import { badField, conflicting, forbidden, refusedLogin, unauthorized } from '../api-error.ts';
-import type { ApiError } from '../api-error.ts';
+import { ApiError, badField, conflicting, forbidden, refusedLogin, unauthorized } from '../api-error.ts';
 import { accountOf } from '../auth/login-throttle.ts';
 import { proveSecondFactor } from '../auth/second-factor.ts';
+import { isSetupToken } from '../auth/setup-token.ts';
 import { endLateSessions, endOtherSessions, startSession } from '../auth/sessions.ts';
 import { requireAccount } from '../authorize.ts';
 import type { RequestContext } from '../context.ts';
@@ -21,8 +21,16 @@ export const setupStatus = defineEndpoint({
   method: 'GET',
   path: '/auth/setup-status',
   summary: 'Whether the first user exists',
-  response: z.object({ setup_complete: z.boolean() }),
-  handle: async ({ view }) => ({ setup_complete: view.list('user').length > 0 }),
+  response: z.object({
+    setup_complete: z.boolean(),
+    setup_token_required: z
+      .boolean()
+      .meta({ description: 'The first user must present the token that the server printed' }),
+  }),
+  handle: async ({ view, tenant, setupToken }) => {
+    const setup_complete = view.list('user').length > 0;
+    return { setup_complete, setup_token_required: !setup_complete && setupToken(tenant) !== undefined };
+  },
 });
 
 /** Whoever holds this name is the first user: of several registrations at once, one gets it. */
@@ -38,12 +46,14 @@ export const register = defineEndpoint({
     password: GivenPassword,
     first_name: PersonName.default(''),
     last_name: PersonName.default(''),
+    setup_token: z.string().max(1000).optional(),
   }),
   response: Login,
   status: 201,
   handle: async (ctx, { body }) => {
     const closed = forbidden('Registration is closed as there is a user already');
     if (ctx.view.list('user').length > 0) throw closed;
+    requireSetupToken(ctx, body.setup_token);
     ctx.passwords.check(body.password, 'password');
     const { email, first_name, last_name } = body;
     const password_hash = await ctx.passwords.hash(body.password);
@@ -71,6 +81,17 @@ export const register = defineEndpoint({
     }
   },
 });
+
+/** @throws ApiError FORBIDDEN for a wrong one, and for none where one is needed */
+function requireSetupToken({ tenant, setupToken }: RequestContext, given: string | undefined): void {
+  const expected = setupToken(tenant);
+  if (expected === undefined || isSetupToken(expected, given)) return;
+  const [reason, message] =
+    given === undefined
+      ? ['setup_token_required', 'The setup token is needed that the server printed when it started']
+      : ['setup_token_wrong', 'The setup token is not the one that the server printed when it started'];
+  throw new ApiError('FORBIDDEN', message, { details: [{ field: 'setup_token', reason, message }] });
+}
 
 export const login = defineEndpoint({
   method: 'POST',

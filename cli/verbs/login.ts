@@ -23,12 +23,15 @@ export async function login(options: Options): Promise<void> {
 }
 
 /** Registers the first user of a tenant, and logs in as that. */
-export async function register(options: Options & { firstName: string; lastName: string }): Promise<void> {
+export async function register(
+  options: Options & { firstName: string; lastName: string; setupToken?: string },
+): Promise<void> {
   await using secrets = new Secrets();
   const client = createClient(options);
   const account = { email: options.email, password: await secrets.next('Password of the new account') };
   const names = { first_name: options.firstName, last_name: options.lastName };
-  await client.request('POST', '/api/v1/auth/register', { ...account, ...names });
+  const proof = options.setupToken === undefined ? {} : { setup_token: options.setupToken };
+  await client.request('POST', '/api/v1/auth/register', { ...account, ...names, ...proof });
   await enter(client, options, account, secrets);
 }
 

@@ -5,14 +5,16 @@ import { clusterRequest } from '../cluster-request.ts';
 import { table } from '../table.ts';
 import { AuditEntries, auditTable, verdictOf } from './audit.ts';
 
+const Created = z.object({ data: z.object({ setup_token: z.string().optional() }) });
 const Tenants = z.object({ data: z.array(z.object({ name: z.string(), created_at: z.string(), state: z.string() })) });
 const AuditPage = z.object({ data: AuditEntries });
 
 /** Makes a tenant; its first user registers at its address. */
 export async function createTenant(dataDir: string, name: string): Promise<void> {
   const { url } = await readAdminFile(dataDir);
-  await request(dataDir, 'POST', { name });
+  const { setup_token } = Created.parse(await request(dataDir, 'POST', { name })).data;
   console.log(`Tenant ${name} is there: its address is ${url}/${name}`);
+  if (setup_token !== undefined) console.log(`Its first user registers with the setup token ${setup_token}`);
 }
 
 export async function listTenants(dataDir: string): Promise<void> {

@@ -11,7 +11,15 @@ import { startApi } from '../harness/api.ts';
 test('a tenant is made once, which the log of the installation says, and refused like everything else that is there', async () => {
   await using world = await startApi();
   const { store, mirror, clock, keyring: sealer } = world;
-  const pages = createClusterPages({ store, mirror, clock, random: systemRandom, sealer, token: 'operator' });
+  const pages = createClusterPages({
+    store,
+    mirror,
+    clock,
+    random: systemRandom,
+    sealer,
+    token: 'operator',
+    setupToken: () => undefined,
+  });
   const app = express().use(pages);
   const server = app.listen(0, '127.0.0.1');
   try {

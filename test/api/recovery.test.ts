@@ -15,7 +15,15 @@ let server: Server;
 beforeEach(async () => {
   world = await startApi();
   const { store, mirror, clock, keyring: sealer } = world;
-  const pages = createClusterPages({ store, mirror, clock, random: systemRandom, sealer, token: 'operator' });
+  const pages = createClusterPages({
+    store,
+    mirror,
+    clock,
+    random: systemRandom,
+    sealer,
+    token: 'operator',
+    setupToken: () => undefined,
+  });
   server = express().use(pages).listen(0, '127.0.0.1');
   await once(server, 'listening');
 });

@@ -19,7 +19,17 @@ beforeEach(async () => {
   world = await startApi();
   const { store, mirror, clock, keyring: sealer } = world;
   server = express()
-    .use(createClusterPages({ store, mirror, clock, random: systemRandom, sealer, token: 'operator' }))
+    .use(
+      createClusterPages({
+        store,
+        mirror,
+        clock,
+        random: systemRandom,
+        sealer,
+        token: 'operator',
+        setupToken: () => undefined,
+      }),
+    )
     .listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo; // a TCP server has such an address

@@ -71,6 +71,8 @@ export interface ApiWorld extends AsyncDisposable {
   mails: Mail[];
   /** Lines that were logged at error or above; a test that ends with one unlooked at has missed a bug. */
   faults: string[];
+  /** What the first user of a tenant must present. */
+  setupToken(tenant: string): string | undefined;
   /** Resolves when the mirror shows what is committed. */
   settled(): Promise<void>;
   /** A client of the default tenant, or of another. */
@@ -166,6 +168,7 @@ export async function startApi(
     agents,
     mails,
     faults,
+    setupToken: api.setupToken,
     settled,
     client,
     async owner() {
