@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import packageFile from '../package.json' with { type: 'json' };
 import { systemClock } from '../agent-protocol/clock.ts';
@@ -8,6 +8,7 @@ import type { Agent } from '../agent/agent.ts';
 import { startAgent } from '../agent/agent.ts';
 import { holdExclusively } from '../agent/exclusive.ts';
 import { openIdentity } from '../agent/identity.ts';
+import { endOrphans } from '../agent/orphans.ts';
 import { IptablesPublisher } from '../agent/ports/iptables-publisher.ts';
 import { MockPorts } from '../agent/ports/mock-ports.ts';
 import type { Prober } from '../agent/probe.ts';
@@ -56,13 +57,16 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
   starting.use(await holdExclusively(config.data));
   const { serverId } = await openIdentity(config.data, config.token);
   const { runtime, ports, prober } = engineOf(config, serverId, log);
+  const owner = resolve(config.data);
   const sources = git({
     clock: systemClock,
+    owner,
     protocols: config.gitProtocols,
     fileRoots: config.gitFileRoots,
     loopback: config.gitLoopback,
     ...(config.sshConfig === undefined ? {} : { sshConfig: config.sshConfig }),
   });
+  await endOrphans(owner, systemClock, new AbortController().signal);
   const folder = await openWorkFolder(join(config.data, 'work'));
   const agent = await startAgent({
     controlPlane: config.server,

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../agent-protocol/clock.ts';
 import { changedFilesLimits } from '../../agent-protocol/messages.ts';
+import { ownerVariable } from '../orphans.ts';
 import { OutputLimitError, run, type ProcessResult } from '../process.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { gitHostAddresses } from './git-host.ts';
@@ -18,6 +19,8 @@ export interface GitOptions {
   loopback: boolean;
   /** Of one repository at one commit; 200,000 unless told. */
   maxFiles?: number;
+  /** Names the agent in the environment of what it runs, so that the next one finds what a killed one left. */
+  owner?: string;
   /** Configuration file of ssh: key, known hosts. Absent: ssh has no key. */
   sshConfig?: string;
 }
@@ -125,7 +128,10 @@ export function git(options: GitOptions): Git {
     try {
       const given = {
         args: [...[...settings, ...pinned].flatMap((setting) => ['-c', setting]), ...args],
-        env: environment(limits.protocols ?? allowed, options.sshConfig),
+        env: {
+          ...environment(limits.protocols ?? allowed, options.sshConfig),
+          ...(options.owner === undefined ? {} : { [ownerVariable]: options.owner }),
+        },
         maxOutputBytes: limits.maxOutputBytes ?? maxTextBytes,
         ...(limits.cwd === undefined ? {} : { cwd: limits.cwd }),
       };
