@@ -1,6 +1,5 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
-import type { Clock } from '../agent-protocol/clock.ts';
-import { wait } from '../agent-protocol/clock.ts';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** Variable that names, in each program that runs for long, the agent that it belongs to. */
 export const ownerVariable = 'SETPOINT_OWNER';
@@ -13,12 +12,12 @@ const roundMs = 100;
  * environment, so nothing has to be written down that a crash could lose. Processes of containers are not looked at,
  * whatever they bear. Resolves when they are gone. @throws Error if they are not within 5 s
  */
-export async function endOrphans(owner: string, clock: Clock, signal: AbortSignal): Promise<void> {
+export async function endOrphans(owner: string, signal: AbortSignal): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     const left = await orphansOf(owner);
     if (left.length === 0) return;
     for (const pid of left) kill(pid);
-    await wait(clock, roundMs, signal);
+    await delay(roundMs, undefined, { signal }); // by a timer that keeps the process alive: nothing else does yet
   }
   throw new Error('Programs of an earlier agent do not end: processes that bear its name in their environment');
 }

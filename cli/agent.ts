@@ -66,7 +66,7 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
     loopback: config.gitLoopback,
     ...(config.sshConfig === undefined ? {} : { sshConfig: config.sshConfig }),
   });
-  await endOrphans(owner, systemClock, new AbortController().signal);
+  await endOrphans(owner, new AbortController().signal);
   const folder = await openWorkFolder(join(config.data, 'work'));
   const agent = await startAgent({
     controlPlane: config.server,

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../agent-protocol/clock.ts';
 import { endOrphans, ownerVariable } from '../../agent/orphans.ts';
 
 function sleeper(owner: string) {
@@ -16,13 +15,13 @@ function sleeper(owner: string) {
 test('ends what an earlier agent left, with its children, and nothing of another one', async () => {
   const [mine, also, other] = [sleeper('/data/one'), sleeper('/data/one'), sleeper('/data/one/more')];
   try {
-    await endOrphans('/data/one', systemClock, AbortSignal.timeout(10_000));
+    await endOrphans('/data/one', AbortSignal.timeout(10_000));
     expect((await Promise.all([mine.ended, also.ended])).map(([, signal]) => signal as string)).toEqual([
       'SIGKILL',
       'SIGKILL',
     ]);
     expect(other.child.exitCode ?? other.child.signalCode).toBeNull();
-    await endOrphans('/data/one', systemClock, AbortSignal.timeout(10_000));
+    await endOrphans('/data/one', AbortSignal.timeout(10_000));
   } finally {
     process.kill(-other.child.pid!, 'SIGKILL');
     await other.ended;
