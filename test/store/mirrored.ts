@@ -9,11 +9,14 @@ import { openRepository } from '../../store/repo.ts';
 import type { ReadonlyResource, Resource } from '../../store/resource.ts';
 import type { Entry, Store } from '../../store/store.ts';
 
+/** Shown as objects, or not at all. */
+const notAsKeys = new Set(['desired', 'observed', 'population', 'bytes']);
+
 /** Expects that the mirror, once it reached the present, shows exactly what the store has; answers with the objects. */
 export async function expectMirrored(store: Store, mirror: Mirror): Promise<ReadonlyResource[]> {
   await mirror.reached(await store.revision(), AbortSignal.timeout(20_000));
   const entries = await everything(store);
-  const others = entries.filter(({ key }) => !['desired', 'observed'].includes(parseKey(key)?.area ?? ''));
+  const others = entries.filter(({ key }) => !notAsKeys.has(parseKey(key)?.area ?? ''));
   expect(mirror.keysUnder(keys.all.prefix)).toEqual(
     others.map(({ key, value, modRevision }) => ({ key, value, revision: modRevision })),
   );

@@ -372,6 +372,7 @@ test('a surplus deployment is not deleted while the application moves to it', as
 
 test('keys without their object are removed after an hour, and counted as bugs', async () => {
   await using rig = await openRig({ background: [garbage] });
+  await create(rig, (unit) => user(unit, 'owner'));
   const project = await createProject(rig.repo, 'one');
   await rig.rest();
   const orphans = [
@@ -408,6 +409,7 @@ test('keys without their object are removed after an hour, and counted as bugs',
 
 test('a system without garbage is swept without a write', async () => {
   await using rig = await openRig({ background: [garbage] });
+  await create(rig, (unit) => user(unit, 'owner'));
   const project = await createProject(rig.repo, 'one');
   await create(rig, (unit) => {
     unit.create('environment', id('env'), environmentOf(project));
