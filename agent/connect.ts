@@ -120,8 +120,7 @@ function tell(log: Logger, end: AgentEnd, waitMs: number): void {
 
 /** What the operator of this machine can do about a refusal. */
 const advice = {
-  unauthorized:
-    'Make a new join token for the server (POST /api/v1/servers/ID/join-token) and start the agent once with --token',
+  unauthorized: 'Make a new join token with `setpoint join SERVER`, and start the agent once with it',
   unknown: 'Create the server, and start the agent with its join token and an empty data directory',
   retired: 'The server was deleted: stop this agent, or let it join as another server with an empty data directory',
   upgrade: 'Install the release that the control plane runs',

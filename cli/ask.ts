@@ -4,10 +4,16 @@ import { createInterface } from 'node:readline/promises';
 export async function confirm(question: string): Promise<void> {
   if (!process.stdin.isTTY) throw new Error(`${question} There is nobody to ask here: repeat it with --yes`);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const interrupted = new AbortController();
+  terminal.once('SIGINT', () => interrupted.abort());
   try {
-    const answer = await terminal.question(`${question} [y/N] `);
-    if (!/^y(es)?$/i.test(answer.trim())) throw new Error('Nothing was changed');
+    const answer = await terminal.question(`${question} [y/N] `, { signal: interrupted.signal });
+    if (/^y(es)?$/i.test(answer.trim())) return;
+  } catch (error) {
+    if (!interrupted.signal.aborted) throw error;
+    process.stderr.write('\n');
   } finally {
     terminal.close();
   }
+  throw new Error('Nothing was changed');
 }

@@ -79,10 +79,11 @@ export interface Client {
   stream(path: string, query: Record<string, string>, signal: AbortSignal): AsyncIterable<Record<string, unknown>>;
 }
 
-/** How long one request may take, unless it waits for something by itself. */
-const timeoutMs = 330_000;
+/** Longer than a change is waited for, and shorter than the five minutes after which `fetch` gives up by itself. */
+const timeoutMs = 270_000;
 
-export function createClient(connection: Connection): Client {
+/** The client of a connection; a signal that aborts ends its requests. */
+export function createClient(connection: Connection, stop?: AbortSignal): Client {
   if (!/^https?:\/\/./.test(connection.server) || !URL.canParse(connection.server))
     throw new Error(`The server must be an address such as http://127.0.0.1:7070: got ${connection.server}`);
   const base = `${connection.server.replace(/\/$/, '')}/${connection.tenant}`;
@@ -101,8 +102,9 @@ export function createClient(connection: Connection): Client {
         ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(stop === undefined ? [] : [stop])]),
     }).catch((error: unknown) => {
+      stop?.throwIfAborted();
       throw unreachable(connection, error);
     });
     if (response.status === 204) return undefined;

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Command, Option } from 'commander';
 import packageFile from '../package.json' with { type: 'json' };
+import { displayable } from '../api/streams/log-frames.ts';
 import { createClient } from './client.ts';
 import { loadConnection } from './credentials.ts';
 import { stopSignal } from './stop-signal.ts';
@@ -112,7 +113,8 @@ for (const verb of verbs) {
   for (const option of verb.options) command.addOption(option);
   command.action(async () => {
     const options = command.opts<Parameters<typeof loadConnection>[0]>();
-    await verb.run(createClient(await loadConnection(options)), command.args, options, stopSignal());
+    const signal = stopSignal();
+    await verb.run(createClient(await loadConnection(options), signal), command.args, options, signal);
   });
 }
 
@@ -173,9 +175,15 @@ user
     (await import('./verbs/user.ts')).resetTwoFactor(options.data, options.tenant, email),
   );
 
+// `setpoint get … | head`: whoever reads has enough
+process.stdout.on('error', (error: Error & { code?: string }) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+});
+
 try {
   await program.parseAsync();
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error);
+  console.error(displayable(error instanceof Error ? error.message : String(error)));
   process.exitCode = 1;
 }

@@ -1,7 +1,7 @@
 import type { ApiObject } from './client.ts';
 
-/** Appended to the path of a change: it is answered when the object has settled, or after five minutes. */
-export const waiting = 'wait=300';
+/** Appended to the path of a change: it is answered when the object has settled, or after four minutes. */
+export const waiting = 'wait=240';
 
 /** What keeps an object from being as it was asked for, in words; nothing once it is settled. */
 export function openEnd({ conditions = [], generation, observed_generation }: ApiObject): string | undefined {

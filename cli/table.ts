@@ -1,3 +1,5 @@
+import { displayable } from '../api/streams/log-frames.ts';
+
 /** Lines of one table that come one after another: as wide as the rows that were known at first, or wider from then on. */
 export class Columns {
   readonly #widths: number[];
@@ -19,9 +21,10 @@ export class Columns {
   }
 }
 
-/** Rows as aligned columns with a head in capitals. */
+/** Rows as aligned columns with a head in capitals; a cell is one line that leaves the terminal alone. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [head.map((it) => it.toUpperCase()), ...rows];
+  const cells = rows.map((row) => row.map((cell) => displayable(cell).replaceAll(/\s+/g, ' ')));
+  const all = [head.map((it) => it.toUpperCase()), ...cells];
   const columns = new Columns(all);
   return all.map((row) => columns.line(row)).join('\n');
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { displayable } from '../../api/streams/log-frames.ts';
 import type { Client } from '../client.ts';
 import { findObject } from '../objects.ts';
 import { resumed } from '../resume.ts';
@@ -33,5 +34,5 @@ export async function logs(
 
 function print(line: Record<string, unknown>): void {
   const write = line['stream'] === 'stderr' ? console.error : console.log;
-  write(`${String(line['timestamp'])} ${String(line['message'])}`);
+  write(`${String(line['timestamp'])} ${displayable(String(line['message']))}`);
 }

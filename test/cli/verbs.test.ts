@@ -129,6 +129,10 @@ describe('after a login', () => {
     await question.says('Delete server two; the containers there stay as they are? [y/N] ');
     question.type('n\r');
     expect(await question.ended()).toMatchObject({ code: 1, out: expect.stringContaining('Nothing was changed') });
+    const left = town.cli.atTerminal(['delete', 'server', 'two']);
+    await left.says('[y/N] ');
+    left.type('\u0003');
+    expect(await left.ended()).toMatchObject({ code: 1, out: expect.stringContaining('Nothing was changed') });
     const answered = town.cli.atTerminal(['delete', 'server', 'two']);
     await answered.says('[y/N] ');
     answered.type('y\r');
@@ -323,6 +327,36 @@ describe('after a login', () => {
     expect(of.some((row) => /running +1\/1 +yes /.test(row))).toBe(true);
     const tellings = of.map((row) => row.replace(/ \d+s +/, ' '));
     expect(tellings.every((row, at) => row !== tellings[at - 1])).toBe(true);
+  });
+
+  it.concurrent('an agent whose join token was replaced is told what to do', async () => {
+    const command = async (...argv: string[]) => /setpoint (agent .*)$/m.exec((await run(...argv)).out)?.[1] ?? '';
+    const old = (await command('create', 'server', 'three')).split(' ');
+    await command('join', 'three');
+    const agent = town.cli.start([...old, '--data', join(town.cli.home, 'three'), '--runtime', 'mock']);
+    await agent.says('setpoint join');
+    expect(agent.out()).toContain('The join token is used, expired or replaced');
+    expect(agent.out()).not.toContain(old.at(-1));
+    expect(await agent.interrupt()).toMatchObject({ code: 0 });
+  });
+
+  it.concurrent('what waits is ended by an interrupt, and what it asked for goes on', async () => {
+    const deploying = town.cli.start(['apply', '-f', await town.cli.file('going-on.json', manifest('going-on'))]);
+    await deploying.says('deploying');
+    expect(await deploying.interrupt()).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('Deployment 1 goes on'),
+    });
+    const scaling = town.cli.start(['scale', 'going-on', '3']);
+    await until('it is scaled', async () => {
+      const all = await town.client.list('/api/v1/applications');
+      return all.find((it) => it.name === 'going-on')?.['replicas'] === 3;
+    });
+    expect(await scaling.interrupt()).toEqual({ code: 1, out: '', err: 'Stopped by SIGINT\n' });
+    await until('it runs', async () => {
+      const all = await town.client.list('/api/v1/applications');
+      return all.find((it) => it.name === 'going-on')?.['ready_replicas'] === 3;
+    });
   });
 
   it.concurrent('a stream that is refused says why, in the words of the server', async () => {
