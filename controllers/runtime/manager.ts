@@ -11,7 +11,8 @@ import { EventRecorder } from './events.ts';
 import { checkGraph, describeGraph, type AnyController } from './graph.ts';
 import { campaign, type Term } from './leader.ts';
 import { limits } from './limits.ts';
-import { ControllerLoop, type LoopDeps } from './loop.ts';
+import type { LoopDeps } from './loop-deps.ts';
+import { ControllerLoop } from './loop.ts';
 import { controllerMetrics, type ControllerMetrics } from './metrics.ts';
 import { Notifier } from './notify.ts';
 

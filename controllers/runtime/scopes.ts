@@ -1,0 +1,42 @@
+import type { Logger } from 'pino';
+import type { KindName } from '../../store/kinds/kinds.ts';
+import type { ContextScope } from './context.ts';
+import type { Controller } from './controller.ts';
+import { GuardedView } from './guarded-view.ts';
+import type { Term } from './leader.ts';
+import type { LoopDeps } from './loop-deps.ts';
+
+/** What the runs of a controller may see and write within a term: one scope per tenant. */
+export function createScopes<K extends KindName>(
+  controller: Controller<K>,
+  term: Term,
+  deps: LoopDeps,
+  log: Logger,
+): (tenant: string) => ContextScope {
+  const scopes = new Map<string, ContextScope>();
+  return (tenant) => {
+    let scope = scopes.get(tenant);
+    if (scope !== undefined) return scope;
+    const { name, kind, reads, children } = controller;
+    const { mirror, clock, metrics, event, notify, repository } = deps;
+    const world = mirror.tenant(tenant);
+    const readable = new Set<KindName>([kind, ...reads]);
+    scope = {
+      controller: name,
+      children: new Set(children),
+      declared: new Set<KindName>([...readable, ...children]),
+      repository: repository(tenant),
+      view: new GuardedView(world, name, readable),
+      world,
+      reached: (revision, signal) => mirror.reached(revision, signal),
+      fence: term.fence,
+      clock,
+      log,
+      wrote: (operation) => metrics.wrote(name, operation),
+      event,
+      notify,
+    };
+    scopes.set(tenant, scope);
+    return scope;
+  };
+}
