@@ -102,7 +102,7 @@ export const updateEnvironment = defineEndpoint({
     const unit = ctx.repo.begin();
     const changed = unit.change(it, (draft) => {
       draft.name = body.name ?? draft.name;
-      draft.type = body.type ?? draft.type;
+      if (body.type !== undefined) draft.type = body.type ?? 'production';
       assign(draft, 'display_name', body.display_name);
       assign(draft, 'description', body.description);
       assign(draft, 'color', body.color);

@@ -98,8 +98,10 @@ export const updateProject = defineEndpoint({
       unit.require(usableServer(ctx, body.default_server_id, 'default_server_id'));
     const changed = unit.change(it, (draft) => {
       draft.name = body.name ?? draft.name;
-      draft.single_server_mode = body.single_server_mode ?? draft.single_server_mode;
-      draft.auto_error_tracking_enabled = body.auto_error_tracking_enabled ?? draft.auto_error_tracking_enabled;
+      // what always has a value is cleared to what it is without one
+      if (body.single_server_mode !== undefined) draft.single_server_mode = body.single_server_mode ?? false;
+      if (body.auto_error_tracking_enabled !== undefined)
+        draft.auto_error_tracking_enabled = body.auto_error_tracking_enabled ?? false;
       assign(draft, 'display_name', body.display_name);
       assign(draft, 'description', body.description);
       assign(draft, 'color', body.color);

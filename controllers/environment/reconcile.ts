@@ -22,7 +22,8 @@ export function environmentController(transplanter: Transplanter): Controller<'e
     async reconcile(it, ctx) {
       if (!isUnfinishedClone(it)) return active();
       const { action, copied, total } = planClone(it, ctx.view);
-      await perform(it, action, ctx);
+      // the first look only tells what there is to do, so that whatever fails later can be told as well
+      if (it.observed !== undefined) await perform(it, action, ctx);
       return cloning(`${copied} of ${total} objects are copied`, nextOf(action));
     },
     async finalize(it, ctx) {

@@ -168,3 +168,196 @@ describe('an environment', () => {
     expect((await owner.post(`${base}/${staging.id}/set-default`)).status).toBe(409);
   });
 });
+
+describe('a project in single-server mode', () => {
+  const app = (at: { project: string }, fields: object = {}) =>
+    owner.post('/applications', {
+      project_id: at.project,
+      name: aName(),
+      source_type: 'image',
+      image_url: 'example/web',
+      ...fields,
+    });
+
+  async function single() {
+    const at = await world.place(owner);
+    const path = `/projects/${at.project}`;
+    const mode = await owner.put(path, { single_server_mode: true, default_server_id: at.server });
+    expect(mode.data).toMatchObject({ single_server_mode: true, default_server_id: at.server });
+    return { ...at, path };
+  }
+
+  it('has a server from the beginning', async () => {
+    const { server } = await world.place(owner);
+    const refused = await owner.post('/projects', { name: aName(), single_server_mode: true });
+    expect(refused.status).toBe(400);
+    expect(refused.body.error?.details).toEqual([
+      expect.objectContaining({ field: 'default_server_id', reason: 'required' }),
+    ]);
+    const made = await owner.post('/projects', { name: aName(), single_server_mode: true, default_server_id: server });
+    expect(made.status).toBe(201);
+    expect((await owner.put(`/projects/${made.data.id}`, { default_server_id: null })).status).toBe(400);
+    const off = await owner.put(`/projects/${made.data.id}`, { single_server_mode: false, default_server_id: null });
+    expect(off.data).toMatchObject({ single_server_mode: false, default_server_id: null });
+    expect((await owner.put(`/projects/${made.data.id}`, { single_server_mode: true })).status).toBe(400);
+  });
+
+  it('puts every workload on its server, and refuses another one', async () => {
+    const at = await single();
+    const { server: other } = await world.place(owner);
+    expect((await app(at)).data.server_id).toBe(at.server);
+    expect((await app(at, { server_id: at.server })).status).toBe(201);
+    const refused = await app(at, { server_id: other });
+    expect(refused.status).toBe(400);
+    expect(refused.body.error?.message).toContain(`runs on its default server ${at.server}`);
+    expect(refused.body.error?.details).toEqual([
+      expect.objectContaining({ field: 'server_id', reason: 'single_server' }),
+    ]);
+  });
+
+  it('begins when nothing runs elsewhere, and tells what does', async () => {
+    const at = await world.place(owner);
+    const { server: other } = await world.place(owner);
+    const path = `/projects/${at.project}`;
+    const staging = (await owner.post(`${path}/environments`, { name: 'staging' })).data;
+    const away = (await app(at, { server_id: other, environment_id: staging.id, name: 'jobs' })).data;
+    const mode = { single_server_mode: true, default_server_id: at.server };
+    const refused = await owner.put(path, mode);
+    expect(refused.status).toBe(409);
+    expect(refused.body.error?.details).toEqual([
+      {
+        field: 'single_server_mode',
+        reason: 'elsewhere',
+        message: `application jobs (${away.id}) is on server ${other}`,
+      },
+    ]);
+    expect((await owner.put(path, { ...mode, default_server_id: other })).status).toBe(200);
+    const moved = await owner.put(path, { default_server_id: at.server });
+    expect(moved.status).toBe(409);
+    expect((await owner.put(path, { description: 'x' })).status).toBe(200);
+  });
+
+  it('does not begin while an environment is being cloned', async () => {
+    const at = await world.place(owner);
+    const path = `/projects/${at.project}`;
+    expect((await owner.post(`${path}/environments/${at.environment}/clone`, { name: 'copy' })).status).toBe(201);
+    const refused = await owner.put(path, { single_server_mode: true, default_server_id: at.server });
+    expect([refused.status, refused.body.error?.message]).toEqual([409, expect.stringContaining('being cloned')]);
+  });
+
+  it('does not begin beside a workload that comes to another server at the same moment', async () => {
+    const { server: other } = await world.place(owner);
+    for (let round = 0; round < 10; round += 1) {
+      const at = await world.place(owner);
+      const [mode, created] = await Promise.all([
+        owner.put(`/projects/${at.project}`, { single_server_mode: true, default_server_id: at.server }),
+        app(at, { server_id: other }),
+      ]);
+      expect([
+        [200, 400],
+        [409, 201],
+      ]).toContainEqual([mode.status, created.status]);
+    }
+  });
+});
+
+describe('a default server', () => {
+  it('stays as long as a project has it, also by force', async () => {
+    const at = await world.place(owner);
+    const name = aName();
+    const project = (await owner.post('/projects', { name, default_server_id: at.server })).data;
+    for (const query of ['', '?force=true']) {
+      const refused = await owner.delete(`/servers/${at.server}${query}`);
+      expect(refused.status).toBe(409);
+      expect(refused.body.error?.details).toEqual([
+        { field: 'default_server_id', reason: 'in_use', message: `Project ${name} (${project.id})` },
+      ]);
+    }
+    await owner.put(`/projects/${project.id}`, { default_server_id: null });
+    expect((await owner.delete(`/servers/${at.server}`)).status).toBe(200);
+    const gone = await owner.put(`/projects/${project.id}`, { default_server_id: at.server });
+    expect(gone.status).toBe(409);
+  });
+
+  it('is not deleted beside a project that takes it at the same moment', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const at = await world.place(owner);
+      const [taken, deleted] = await Promise.all([
+        owner.put(`/projects/${at.project}`, { default_server_id: at.server }),
+        owner.delete(`/servers/${at.server}`),
+      ]);
+      expect([
+        [200, 409],
+        [409, 200],
+      ]).toContainEqual([taken.status, deleted.status]);
+    }
+  });
+
+  it('is used by a workload that names none', async () => {
+    const at = await world.place(owner);
+    const body = { project_id: at.project, name: 'web', source_type: 'image', image_url: 'example/web' };
+    expect((await owner.post('/applications', body)).status).toBe(400);
+    await owner.put(`/projects/${at.project}`, { default_server_id: at.server });
+    expect((await owner.post('/applications', body)).data.server_id).toBe(at.server);
+  });
+});
+
+describe('every field of an environment', () => {
+  it('is changed alone, and the optional ones are cleared by null', async () => {
+    const project = (await owner.post('/projects', { name: aName() })).data;
+    const base = `/projects/${project.id}/environments`;
+    const fields = {
+      name: 'other',
+      display_name: 'Shown',
+      type: 'staging',
+      description: 'Told',
+      color: '#abcdef',
+      git_branch: 'develop',
+    };
+    const made = await owner.post(base, { ...fields, name: 'first' });
+    expect(made.data).toMatchObject({ ...fields, name: 'first', is_default: false, clone_of: null });
+    const path = `${base}/${made.data.id}`;
+    for (const [field, value] of Object.entries({ ...fields, type: 'preview' }))
+      expect((await owner.put(path, { [field]: value })).data[field]).toBe(value);
+    const empty = { display_name: null, description: null, color: null, git_branch: null };
+    const { data } = await owner.put(path, { ...empty, type: null });
+    expect(data).toMatchObject({ ...empty, name: 'other', type: 'production' });
+    expect((await owner.put(path, { name: null })).status).toBe(400);
+    expect((await owner.put(path, { surprise: 1 })).status).toBe(400);
+    const same = await owner.put(path, { clone_of: { environment_id: made.data.id }, is_default: true, status: 'x' });
+    expect(same.data).toEqual(data);
+  });
+});
+
+describe('every field of a project', () => {
+  it('is changed alone, and the optional ones are cleared by null', async () => {
+    const { server } = await world.place(owner);
+    const made = (await owner.post('/projects', { name: aName() })).data;
+    const path = `/projects/${made.id}`;
+    const fields = {
+      name: aName(),
+      display_name: 'Shown',
+      description: 'Told',
+      color: '#abcdef',
+      default_server_id: server,
+      single_server_mode: true,
+      auto_error_tracking_enabled: true,
+    };
+    let expected = made;
+    for (const [field, value] of Object.entries(fields)) {
+      const { data } = await owner.put(path, { [field]: value });
+      expected = { ...expected, [field]: value };
+      expect(Object.fromEntries(Object.keys(fields).map((name) => [name, data[name]]))).toEqual(
+        Object.fromEntries(Object.keys(fields).map((name) => [name, expected[name]])),
+      );
+    }
+    const cleared = await owner.put(path, { single_server_mode: null, auto_error_tracking_enabled: null });
+    expect(cleared.data).toMatchObject({ single_server_mode: false, auto_error_tracking_enabled: false });
+    expect((await owner.put(path, { name: null })).status).toBe(400);
+    for (const field of ['display_name', 'description', 'color', 'default_server_id'])
+      expect((await owner.put(path, { [field]: null })).data[field]).toBeNull();
+    expect((await owner.put(path, { surprise: 1 })).status).toBe(400);
+    const { data } = await owner.put(path, { status: 'deleting', default_environment_id: crypto.randomUUID() });
+    expect(data).toMatchObject({ status: 'active', default_environment_id: made.default_environment_id });
+  });
+});

@@ -1,0 +1,112 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { applicationController } from '../../controllers/application/reconcile.ts';
+import { environmentController } from '../../controllers/environment/reconcile.ts';
+import { startControllers } from '../../controllers/runtime/manager.ts';
+import { systemClock as clock } from '../../store/clock.ts';
+import { copyIdOf } from '../../store/copying.ts';
+import { startMirror } from '../../store/mirror.ts';
+import { openRepository } from '../../store/repo.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { openKeyring } from '../../store/seal.ts';
+import { commit } from '../../store/unit.ts';
+import { randomId } from '../../store/uuid.ts';
+import { eventually } from '../harness/eventually.ts';
+import { applicationState, environmentState, projectState } from '../store/states.ts';
+import { backends } from './store-backends.ts';
+
+const tenant = 'acme';
+const log = pino({ level: 'silent' });
+
+describe.each(backends)('on $name', (backend) => {
+  beforeAll(() => backend.start());
+  afterAll(() => backend.stop());
+
+  test('a clone ends as a copy of one revision of a source that changes all the time', async () => {
+    await using rig = await backend.rig();
+    const { store } = rig;
+    await using cleanup = new AsyncDisposableStack();
+    const folder = await mkdtemp(join(tmpdir(), 'setpoint-clone-'));
+    cleanup.defer(() => rm(folder, { recursive: true }));
+    const ring = await openKeyring({ path: join(folder, 'keys.json'), store });
+    const mirror = cleanup.use(startMirror({ store, clock, log }));
+    await mirror.ready;
+    const repo = openRepository(store, tenant, clock);
+    const [project, source, clone, server] = [randomId(), randomId(), randomId(), randomId()];
+    const apps = Array.from({ length: 60 }, () => randomId());
+    const seal = (id: string, plain: string) =>
+      ring.seal(plain, { tenant, kind: 'application', id, path: 'config.env.TOKEN' });
+
+    const first = repo.begin();
+    first.create('project', project, projectState());
+    first.create('environment', source, environmentState({ project_id: project }));
+    first.create('server', server, {
+      name: 'one',
+      port: 22,
+      username: 'root',
+      log_retention_days: 7,
+      direct_ports_enabled: false,
+    });
+    await commit(first);
+    for (const id of apps) {
+      const unit = repo.begin();
+      const place = { project_id: project, environment_id: source, server_id: server };
+      const config = { env: { TOKEN: seal(id, `of ${id}`) }, restart_policy: 'always' } as const;
+      unit.create('application', id, applicationState({ ...place, config }));
+      await commit(unit);
+    }
+    await mirror.reached(await store.revision(), AbortSignal.timeout(10_000));
+    cleanup.use(
+      startControllers({
+        store,
+        mirror,
+        clock,
+        random: Math.random,
+        log,
+        registry: new Registry(),
+        replica: 'one',
+        controllers: [
+          environmentController(ring),
+          applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: 600_000 }),
+        ],
+        background: [],
+        strict: true,
+        kinds: [],
+      }),
+    );
+
+    const unit = repo.begin();
+    const clone_of = { environment_id: source, server_map: {}, complete: false };
+    unit.create('environment', clone, environmentState({ project_id: project, name: 'copy', clone_of }));
+    await commit(unit);
+    for (const [round, id] of apps.slice(0, 30).entries())
+      await repo.change('application', id, (draft) => {
+        draft.name = `${draft.name.slice(0, 60)} ${round}`;
+        draft.config.env['TOKEN'] = seal(id, `new of ${id}`);
+      });
+
+    const view = mirror.tenant(tenant);
+    await eventually(mirror, () => view.get('environment', clone)?.desired.clone_of?.complete === true, {
+      timeoutMs: 20_000,
+    });
+    const copies = view.by('application', 'environment', clone);
+    expect(copies.map(({ meta }) => meta.id).toSorted()).toEqual(apps.map((id) => copyIdOf(clone, id)).toSorted());
+    const open = ({ meta, desired }: ReadonlyResource<'application'>) =>
+      ring.unseal(desired.config.env['TOKEN']!, { tenant, kind: 'application', id: meta.id, path: 'config.env.TOKEN' });
+    for (const copy of copies) {
+      const { id } = copy.meta.copyOf!;
+      const now = view.get('application', id)!;
+      // the clone may have been complete before the last changes: what it copied was whole all the same
+      const isLatest = now.meta.desiredRevision === copy.meta.copyOf!.revision;
+      expect([`of ${id}`, `new of ${id}`]).toContain(open(copy));
+      if (isLatest) expect([copy.desired.name, open(copy)]).toEqual([now.desired.name, open(now)]);
+    }
+    // at one revision the changes of earlier rounds were there and those of later ones not
+    const isNew = apps.slice(0, 30).map((id) => open(view.get('application', copyIdOf(clone, id))!).startsWith('new'));
+    expect(isNew.lastIndexOf(true)).toBeLessThan(isNew.includes(false) ? isNew.indexOf(false) : 30);
+  });
+});

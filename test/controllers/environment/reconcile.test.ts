@@ -1,0 +1,340 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { applicationController } from '../../../controllers/application/reconcile.ts';
+import { environmentController } from '../../../controllers/environment/reconcile.ts';
+import { copyIdOf } from '../../../store/copying.ts';
+import type { DesiredOf } from '../../../store/kinds/kinds.ts';
+import { readEvents } from '../../../store/event-ring.ts';
+import { keys } from '../../../store/keys.ts';
+import type { Unit } from '../../../store/repo.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import { openKeyring } from '../../../store/seal.ts';
+import type { Sealer, Transplanter, Unsealer } from '../../../store/seal.ts';
+import { openSqlite } from '../../../store/sqlite/open.ts';
+import { commit } from '../../../store/unit.ts';
+import { FaultyStore } from '../../harness/faulty-store.ts';
+import { applicationState } from '../../store/states.ts';
+import { createProject, id, openRig, tenant } from '../runtime/rig.ts';
+import type { Rig, RigOptions } from '../runtime/rig.ts';
+
+let folder: string;
+let ring: Sealer & Unsealer & Transplanter;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'setpoint-clone-'));
+  ring = await openKeyring({ path: join(folder, 'keys.json'), store: await openSqlite({ path: ':memory:' }) });
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const [source, clone] = [id('source'), id('clone')];
+
+async function write(rig: Rig, change: (unit: Unit) => void): Promise<void> {
+  const unit = rig.repo.begin();
+  change(unit);
+  await commit(unit);
+  await rig.rest();
+}
+
+/** A project with an environment, and so many applications in it on a server. */
+async function shop(applications: number, options: RigOptions = {}): Promise<Rig> {
+  const rig = await openRig({
+    controllers: [
+      environmentController(ring),
+      applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: 600_000 }),
+    ],
+    ...options,
+  });
+  const project = await createProject(rig.repo, 'shop');
+  await write(rig, (unit) => {
+    for (const name of ['one', 'two'])
+      unit.create('server', id(name), {
+        name,
+        port: 22,
+        username: 'root',
+        log_retention_days: 7,
+        direct_ports_enabled: false,
+      });
+    unit.create('user', id('owner'), { email: 'owner@example.test', role: 'superadmin' } as DesiredOf<'user'>);
+    unit.create('environment', source, { project_id: project, name: 'production', type: 'production' });
+  });
+  for (let n = 0; n < applications; n += 1) await commit(create(rig, `web-${n}`));
+  await rig.rest();
+  return rig;
+}
+
+function create(rig: Rig, name: string): Unit {
+  const unit = rig.repo.begin();
+  const TOKEN = ring.seal(`secret of ${name} ✓\n`, {
+    tenant,
+    kind: 'application',
+    id: id(name),
+    path: 'config.env.TOKEN',
+  });
+  unit.create(
+    'application',
+    id(name),
+    applicationState({
+      project_id: id('shop'),
+      environment_id: source,
+      server_id: id('one'),
+      name,
+      config: { env: { TOKEN }, restart_policy: 'always' },
+    }),
+    { labels: { tier: name } },
+  );
+  return unit;
+}
+
+function startClone(unit: Unit, of: string = clone, server_map = {}): void {
+  unit.create('environment', of, {
+    project_id: id('shop'),
+    name: `clone ${of}`,
+    type: 'staging',
+    clone_of: { environment_id: source, server_map, complete: false },
+  });
+}
+
+const ready = async (rig: Rig, of: string) =>
+  (await rig.repo.get('environment', of))?.observed?.conditions.find(({ type }) => type === 'Ready');
+
+const contentOf = (rig: Rig, environment: string) =>
+  rig.mirror.tenant(tenant).by('application', 'environment', environment);
+
+/** Every copy is what its source is, with secrets of its own; nothing else is there. */
+function expectCopies(rig: Rig, of: string = clone): void {
+  const sources = contentOf(rig, source);
+  const copies = new Map(contentOf(rig, of).map((it) => [it.meta.id, it]));
+  expect(copies.size).toBe(sources.length);
+  for (const { meta, desired } of sources) {
+    const copy = copies.get(copyIdOf(of, meta.id))!;
+    expect(copy.desired).toMatchObject({ name: desired.name, run: 'stopped', environment_id: of });
+    expect(copy.desired.internal_id).not.toBe(desired.internal_id);
+    expect(copy.meta.labels).toEqual(meta.labels);
+    expect(Object.keys(copy.desired.config.env)).toEqual(Object.keys(desired.config.env));
+    for (const [name, value] of Object.entries(desired.config.env)) {
+      const path = `config.env.${name}`;
+      const place = { tenant, kind: 'application', path };
+      const own = copy.desired.config.env[name]!;
+      expect(ring.unseal(own, { ...place, id: copy.meta.id })).toBe(ring.unseal(value, { ...place, id: meta.id }));
+      expect(own.$sealed).not.toBe(value.$sealed);
+    }
+  }
+}
+
+const isComplete = async (rig: Rig, of: string = clone) =>
+  (await rig.repo.get('environment', of))?.desired.clone_of?.complete;
+
+describe('an environment', () => {
+  it('is ready as long as it lives, and settled', async () => {
+    await using rig = await shop(1);
+    expect(await ready(rig, source)).toMatchObject({ status: 'true', reason: 'Active' });
+    const before = rig.store.committed;
+    rig.controllers.resync();
+    await rig.rest();
+    expect(rig.store.committed).toBe(before);
+  });
+
+  it('that is deleted takes what is in it along', async () => {
+    await using rig = await shop(3);
+    const it = (await rig.repo.get('environment', source))!;
+    await write(rig, (unit) => unit.requestDelete(it as never));
+    expect(await rig.repo.get('environment', source)).toBeUndefined();
+    expect(contentOf(rig, source)).toEqual([]);
+  });
+});
+
+describe('a clone', () => {
+  it('of an environment without anything in it is complete', async () => {
+    await using rig = await shop(0);
+    await write(rig, startClone);
+    expect(await isComplete(rig)).toBe(true);
+    expect(await ready(rig, clone)).toMatchObject({ status: 'true', reason: 'Active' });
+  });
+
+  it('copies more than one transaction can, a batch each, and tells how far it is', async () => {
+    await using rig = await shop(150);
+    const seen: string[] = [];
+    rig.mirror.subscribe(({ id: of, part, after }) => {
+      const condition = after?.observed?.conditions.find(({ type }) => type === 'Ready');
+      if (of === clone && part === 'observed') seen.push(`${condition?.reason}: ${condition?.message}`);
+    });
+    await write(rig, startClone);
+    expect(await isComplete(rig)).toBe(true);
+    expectCopies(rig);
+    expect(seen[0]).toBe('Cloning: 0 of 150 objects are copied');
+    expect(seen.at(-2)).toBe('Cloning: 150 of 150 objects are copied');
+    expect(seen.at(-1)).toBe('Active: Ready for use');
+    expect(seen.length).toBeGreaterThan(10);
+    const before = rig.store.committed;
+    rig.controllers.resync();
+    await rig.rest();
+    expect(rig.store.committed).toBe(before);
+  });
+
+  it('has its copies on the servers that it is told', async () => {
+    await using rig = await shop(2);
+    await write(rig, (unit) => startClone(unit, clone, { [id('one')]: id('two') }));
+    expect(contentOf(rig, clone).map(({ desired }) => desired.server_id)).toEqual([id('two'), id('two')]);
+    expect(contentOf(rig, source).map(({ desired }) => desired.server_id)).toEqual([id('one'), id('one')]);
+  });
+
+  it('is no longer tied to its source once it is complete', async () => {
+    await using rig = await shop(2);
+    await write(rig, startClone);
+    await commit(create(rig, 'later'));
+    const it = (await rig.repo.get('application', id('web-0')))!;
+    await write(rig, (unit) => unit.requestDelete(it as never));
+    expect(contentOf(rig, source).map(({ desired }) => desired.name)).toEqual(['web-1', 'later']);
+    expect(new Set(contentOf(rig, clone).map(({ desired }) => desired.name))).toEqual(new Set(['web-0', 'web-1']));
+    const left = (await rig.repo.get('environment', source))!;
+    await write(rig, (unit) => unit.requestDelete(left as never));
+    expect(await rig.repo.get('environment', source)).toBeUndefined();
+    expect(contentOf(rig, clone)).toHaveLength(2);
+  });
+
+  it('may be one of several of one source at once', async () => {
+    await using rig = await shop(30);
+    const twin = id('twin');
+    await Promise.all([clone, twin].map((of) => write(rig, (unit) => startClone(unit, of))));
+    expect([await isComplete(rig, clone), await isComplete(rig, twin)]).toEqual([true, true]);
+    expectCopies(rig, clone);
+    expectCopies(rig, twin);
+  });
+
+  /** Does something to the source at the `at`-th transaction of the clone. */
+  async function disturbed(applications: number, at: number, disturb: (rig: Rig) => Promise<void>): Promise<Rig> {
+    let faulty: FaultyStore | undefined;
+    const rig = await shop(applications, { wrap: (store) => (faulty = new FaultyStore(store)) });
+    const now = faulty!.transactions;
+    faulty!.at(now + at, () => disturb(rig));
+    await write(rig, startClone);
+    await rig.rest();
+    return rig;
+  }
+
+  const changes: [string, (rig: Rig) => Promise<void>][] = [
+    [
+      'an application is changed',
+      async (rig) => {
+        await rig.repo.change('application', id('web-0'), (draft) => void (draft.replicas = 7));
+      },
+    ],
+    ['an application is added', async (rig) => void (await commit(create(rig, 'late')))],
+    [
+      'an application is deleted',
+      async (rig) => {
+        const unit = rig.repo.begin();
+        unit.requestDelete((await rig.repo.get('application', id('web-3'))) as never);
+        await commit(unit);
+      },
+    ],
+    [
+      'two applications swap their names',
+      async (rig) => {
+        const unit = rig.repo.begin();
+        const [one, two] = [
+          (await rig.repo.get('application', id('web-0')))!,
+          (await rig.repo.get('application', id('web-24')))!,
+        ];
+        unit.change(one as ReadonlyResource<'application'>, (draft) => void (draft.name = 'web-24'));
+        unit.change(two as ReadonlyResource<'application'>, (draft) => void (draft.name = 'web-0'));
+        await commit(unit);
+      },
+    ],
+    [
+      'a secret is changed',
+      async (rig) => {
+        const place = { tenant, kind: 'application', id: id('web-0'), path: 'config.env.TOKEN' };
+        await rig.repo.change(
+          'application',
+          id('web-0'),
+          (draft) => void (draft.config.env['TOKEN'] = ring.seal('new', place)),
+        );
+      },
+    ],
+  ];
+
+  it.each(changes)('equals one state of its source in the end though %s meanwhile', async (_, change) => {
+    for (const at of [1, 2, 3, 4, 6]) {
+      await using rig = await disturbed(25, at, change);
+      expect(await isComplete(rig)).toBe(true);
+      expectCopies(rig);
+      const sources = new Map(contentOf(rig, source).map(({ meta }) => [meta.id, meta.desiredRevision]));
+      for (const { meta } of contentOf(rig, clone)) expect(sources.get(meta.copyOf!.id)).toBe(meta.copyOf!.revision);
+    }
+  });
+
+  it('goes with what it has when its source is deleted meanwhile, and says why', async () => {
+    for (const at of [1, 2, 3, 4]) {
+      await using rig = await disturbed(25, at, async ({ repo }) => {
+        const unit = repo.begin();
+        unit.requestDelete((await repo.get('environment', source)) as never);
+        await commit(unit);
+      });
+      expect(await rig.repo.get('environment', clone)).toBeUndefined();
+      expect(contentOf(rig, clone)).toEqual([]);
+      const events = readEvents(rig.mirror.key(keys.events(tenant, 'project', id('shop')))?.value);
+      expect(events).toEqual([expect.objectContaining({ type: 'warning', reason: 'SourceDeleted' })]);
+      const [told] = rig.mirror.tenant(tenant).list('notification');
+      expect(told?.desired.message).toContain('was not completed, as the one that it copies was deleted');
+    }
+  });
+
+  it('goes when the server of a copy is deleted meanwhile', async () => {
+    await using rig = await disturbed(25, 2, async ({ repo }) => {
+      const unit = repo.begin();
+      unit.requestDelete((await repo.get('server', id('one'))) as never);
+      await commit(unit);
+    });
+    expect(await rig.repo.get('environment', clone)).toBeUndefined();
+    expect(contentOf(rig, clone)).toEqual([]);
+  });
+
+  it('stays incomplete, and says so, as long as a secret does not open', async () => {
+    await using rig = await shop(0);
+    const unit = create(rig, 'broken');
+    await commit(unit);
+    const foreign = ring.seal('x', {
+      tenant: 'other',
+      kind: 'application',
+      id: id('broken'),
+      path: 'config.env.TOKEN',
+    });
+    await rig.repo.change('application', id('broken'), (draft) => void (draft.config.env['TOKEN'] = foreign));
+    const building = rig.repo.begin();
+    startClone(building);
+    await commit(building);
+    await rig.rest();
+    expect(await isComplete(rig)).toBe(false);
+    expect(contentOf(rig, clone)).toEqual([]);
+    expect((await rig.repo.get('environment', clone))?.observed?.conditions).toEqual([
+      expect.objectContaining({ type: 'Ready', status: 'false', reason: 'Cloning' }),
+      expect.objectContaining({
+        type: 'Reconciling',
+        message: 'Cannot copy application broken as a secret of it does not open',
+      }),
+    ]);
+    await rig.repo.change('application', id('broken'), (draft) => void (draft.config.env = {}));
+    await rig.clock.advance(60_000);
+    await rig.rest();
+    expect(await isComplete(rig)).toBe(true);
+  });
+
+  it.each(['fail-before-commit', 'lose-answer'] as const)(
+    'ends the same whichever transaction has the fault %s',
+    async (fault) => {
+      for (let at = 1; at <= 9; at += 1) {
+        let faulty: FaultyStore | undefined;
+        await using rig = await shop(25, { wrap: (store) => (faulty = new FaultyStore(store)) });
+        faulty!.at(faulty!.transactions + at, fault);
+        await write(rig, startClone);
+        await rig.clock.advance(60_000);
+        await rig.rest();
+        expect(await isComplete(rig)).toBe(true);
+        expectCopies(rig);
+      }
+    },
+  );
+});
