@@ -13,6 +13,7 @@ export const caps = {
   openInvitesPerProject: 200,
   /** Invites of whatever state: what is over is kept for some days. */
   invitesPerProject: 1000,
+  invitesPerTenant: 1000,
   applicationsPerEnvironment: 1000,
   serversPerTenant: 1000,
   serviceKeysPerUser: 100,

@@ -16,11 +16,12 @@ import * as serviceKeys from './routes/service-keys.ts';
 import * as servers from './routes/servers.ts';
 import * as sessions from './routes/sessions.ts';
 import * as twoFactor from './routes/two-factor.ts';
+import * as userInvites from './routes/user-invites.ts';
 import * as users from './routes/users.ts';
 
 const areas = {
   auth: { ...auth, ...loginCodes, ...twoFactor, ...sessions },
-  users,
+  users: { ...users, ...userInvites },
   'service-keys': serviceKeys,
   projects: { ...projects, ...projectIcon },
   members,

@@ -34,8 +34,8 @@ export function openInvitesTo(email: string, view: TenantView, now: Date): reado
   return view.by('invite', 'email', addressOf(email)).filter((it) => isOpen(it, view, now));
 }
 
-/** The invite that holds the place of an address in a project, open or not. */
-export function pendingInvite(projectId: string, email: string, view: TenantView): Invite | undefined {
+/** The invite that holds the place of an address in a project, or without one in the tenant, open or not. */
+export function pendingInvite(projectId: string | undefined, email: string, view: TenantView): Invite | undefined {
   return view
     .by('invite', 'email', addressOf(email))
     .find(({ desired }) => desired.project_id === projectId && desired.state === 'pending');

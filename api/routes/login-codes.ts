@@ -2,13 +2,13 @@ import { z } from 'zod';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { tooMany, unauthorized } from '../api-error.ts';
 import { createInvited, invitationTo } from '../auth/invited.ts';
-import type { Invitation } from '../auth/invited.ts';
 import { codeIdOf, codeLifeMs, countFailure, judgeCode, makeCode, useUp } from '../auth/login-codes.ts';
 import { accountOf } from '../auth/login-throttle.ts';
 import { proveSecondFactor } from '../auth/second-factor.ts';
 import { startSession } from '../auth/sessions.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint } from '../endpoint.ts';
+import type { Invite } from '../invites.ts';
 import { Email, Login, toLoginUser } from '../resources/user.ts';
 import { missingTotp, Totp, wrongTotp } from './auth.ts';
 
@@ -61,7 +61,7 @@ export const verifyCode = defineEndpoint({
       });
       if (proven === undefined) throw refusal;
       if (proven.second === 'missing') throw missingTotp();
-      const user = 'user' in proven.who ? proven.who.user : createInvited(ctx, unit, proven.who);
+      const user = 'user' in proven.who ? proven.who.user : createInvited(ctx, unit, proven.who.invite);
       if ('user' in proven.who) unit.require(proven.who.user);
       const login = await startSession(ctx, unit, user);
       return ctx.commit(unit, () => ({ ...login, user: toLoginUser(user) }));
@@ -77,12 +77,12 @@ function inTurn<T>(ctx: RequestContext, email: string, run: () => Promise<T>): P
 }
 
 /** Who may log in by a code: a user, or whoever is invited. */
-type Person = { user: ReadonlyResource<'user'> } | Invitation;
+type Person = { user: ReadonlyResource<'user'> } | { invite: Invite };
 
 async function whoIs(ctx: RequestContext, email: string): Promise<Person | undefined> {
   const id = await ctx.repo.idByName('user', 'all', email);
-  const invitation = invitationTo(email, ctx);
-  if (id === undefined) return invitation;
+  const invite = invitationTo(email, ctx);
+  if (id === undefined) return invite && { invite };
   const user = ctx.view.get('user', id);
   return user?.desired.disabled === false ? { user } : undefined;
 }

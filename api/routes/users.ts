@@ -1,19 +1,18 @@
-import type { GlobalRole } from '../../store/kinds/identity.ts';
 import type { Unit } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { conflicting, forbidden } from '../api-error.ts';
+import { conflicting } from '../api-error.ts';
 import { endLateSessions, endOtherSessions } from '../auth/sessions.ts';
 import { requireAccount } from '../authorize.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { PageQuery, pageOf } from '../paging.ts';
 import { holdPopulation } from '../population.ts';
+import { requireRank } from '../ranks.ts';
 import { readOnlyFields } from '../resources/object-fields.ts';
 import { Account, AccountUpdate, toAccount } from '../resources/user.ts';
 
 type User = ReadonlyResource<'user'>;
 
-const rank: Readonly<Record<GlobalRole, number>> = { user: 1, admin: 2, superadmin: 3 };
 /** Projects that a refusal names. */
 const named = 10;
 
@@ -57,7 +56,8 @@ export const updateUser = defineEndpoint({
   response: Account,
   handle: async (ctx, { it, body }) => {
     const { role = it.desired.role, disabled = it.desired.disabled } = body;
-    requireRank(ctx, it, role);
+    requireRank(ctx, it.desired.role);
+    requireRank(ctx, role);
     const unit = ctx.repo.begin();
     const changed = unit.change(it, (draft) => {
       draft.role = role;
@@ -82,7 +82,7 @@ export const deleteUser = defineEndpoint({
   summary: 'Delete a user who owns no project',
   on: ['user', 'id'],
   handle: async (ctx, { it }) => {
-    requireRank(ctx, it);
+    requireRank(ctx, it.desired.role);
     const unit = ctx.repo.begin();
     guardRank(ctx, unit, it);
     keepSuperadmin(ctx, unit, it);
@@ -92,16 +92,6 @@ export const deleteUser = defineEndpoint({
     return ctx.commit(unit, () => undefined);
   },
 });
-
-/** Nobody but a superadmin touches or grants a role at or above their own. @throws ApiError FORBIDDEN */
-function requireRank(ctx: RequestContext, it: User, granted: GlobalRole = 'user'): void {
-  requireAccount(ctx.principal);
-  const own = ctx.principal.user.desired.role;
-  if (own === 'superadmin') return;
-  if (rank[it.desired.role] >= rank[own])
-    throw forbidden(`An ${own} cannot change a user with the role ${it.desired.role}`);
-  if (rank[granted] >= rank[own]) throw forbidden(`An ${own} cannot give the role ${granted}`);
-}
 
 /** Whoever acts must still be what they were when the unit commits. */
 function guardRank({ principal }: RequestContext, unit: Unit, it: User): void {

@@ -100,6 +100,19 @@ async function inviteActor(stage: Stage): Promise<void> {
   ownInvites.set(stage, invite);
 }
 
+const tenantInvites = new WeakMap<Stage, string>();
+
+async function addTenantInvite(stage: Stage): Promise<void> {
+  const { world, tenant, actor } = stage;
+  const id = crypto.randomUUID();
+  const unit = openRepository(world.store, tenant, world.clock).begin();
+  const expires_at = new Date(world.clock.now().getTime() + 86_400_000).toISOString();
+  const email = `${id}@example.test`;
+  unit.create('invite', id, { email, role: 'user', invited_by: actor.id, expires_at, state: 'pending' });
+  await commit(unit);
+  tenantInvites.set(stage, id);
+}
+
 const noLogs = ({ world }: Stage): void => {
   world.agents.answer = () => ({ lines: [], truncated: false });
 };
@@ -176,6 +189,20 @@ export const examples: Readonly<Record<string, Example>> = {
   'DELETE /auth/sessions': { path: at('/auth/sessions') },
   'DELETE /auth/sessions/:id': { path: ({ actor }) => `/auth/sessions/${actor.session}` },
   'GET /users': { path: at('/users?sort=-created_at&limit=500'), item: ({ actor }) => actor.id },
+  'GET /users/invites': { path: at('/users/invites') },
+  'POST /users/invites': {
+    path: at('/users/invites'),
+    body: () => ({
+      // another one each time it is sent, since an address is invited once
+      get email() {
+        return `${crypto.randomUUID()}@example.test`;
+      },
+    }),
+  },
+  'DELETE /users/invites/:inviteId': {
+    path: (stage) => `/users/invites/${tenantInvites.get(stage)}`,
+    before: addTenantInvite,
+  },
   'GET /users/:id': { path: bystander, before: addBystander },
   'PUT /users/:id': { path: bystander, before: addBystander, body: () => ({ disabled: true }) },
   'DELETE /users/:id': { path: bystander, before: addBystander },

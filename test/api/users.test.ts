@@ -111,6 +111,46 @@ describe('the users of a tenant', () => {
   });
 });
 
+describe('an invite to the tenant', () => {
+  it('is sent by whoever stands above the role that it gives', async () => {
+    const [owner, admin, user] = [await world.owner(), await world.user('admin'), await world.user()];
+    const email = 'ada@example.test';
+    expect((await user.post('/users/invites', { email })).status).toBe(403);
+    expect((await admin.post('/users/invites', { email, role: 'admin' })).status).toBe(403);
+    expect((await owner.post('/users/invites', { email, role: 'superadmin' })).status).toBe(400);
+    const made = await owner.post('/users/invites', { email, role: 'admin' });
+    expect(made.data).toMatchObject({ email, role: 'admin', project_id: null, status: 'pending' });
+    expect((await admin.post('/users/invites', { email: 'ADA@example.test' })).status).toBe(409);
+    expect((await owner.post('/users/invites', { email: 'user-1@example.test' })).status).toBe(409);
+    expect((await admin.get('/users/invites')).data.map(({ id }: { id: string }) => id)).toEqual([made.data.id]);
+    expect((await admin.delete(`/users/invites/${made.data.id}`)).status).toBe(403);
+    expect((await owner.delete(`/users/invites/${made.data.id}`)).status).toBe(204);
+    expect((await admin.post('/users/invites', { email })).status).toBe(201);
+  });
+
+  it('makes an account by a one-time code, once, and is then no invite any more', async () => {
+    const owner = await world.owner();
+    const email = 'ada@example.test';
+    const { id } = (await owner.post('/users/invites', { email, role: 'admin' })).data;
+    await world.client().post('/auth/send-code', { email });
+    await expect.poll(() => world.mails.length).toBe(1);
+    const code = /^\d{6}/.exec(world.mails[0]!.text)![0];
+    const answer = await world.client().post('/auth/verify-code', { email, code });
+    expect(answer.data.user).toMatchObject({ email, role: 'admin' });
+    expect((await owner.get('/users/invites')).data).toEqual([]);
+    expect((await owner.delete(`/users/invites/${id}`)).status).toBe(409);
+    expect((await owner.post('/users/invites', { email })).status).toBe(409);
+  });
+
+  it('to a project is none', async () => {
+    const owner = await world.owner();
+    const { project } = await world.place(owner);
+    const { id } = (await owner.post(`/projects/${project}/invites`, { email: 'ada@example.test' })).data;
+    expect((await owner.get('/users/invites')).data).toEqual([]);
+    expect((await owner.delete(`/users/invites/${id}`)).status).toBe(404);
+  });
+});
+
 describe('the last superadmin', () => {
   it('is neither demoted, disabled nor deleted', async () => {
     const owner = await world.owner();

@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { conflicting, notFound } from '../api-error.ts';
+import { requireAccount } from '../authorize.ts';
+import { caps, requireRoom } from '../caps.ts';
+import { defineEndpoint, defineList } from '../endpoint.ts';
+import { inviteLifeMs, isOpen, pendingInvite } from '../invites.ts';
+import type { Invite as Stored } from '../invites.ts';
+import { serialise } from '../kept.ts';
+import { PageQuery, pageOf } from '../paging.ts';
+import { requireRank } from '../ranks.ts';
+import { Invite, toInvite } from '../resources/invite.ts';
+import { Email } from '../resources/user.ts';
+
+/** Index value of invites to the tenant itself. */
+const toTenant = 'tenant';
+
+const UserInviteCreate = z.strictObject({ email: Email, role: z.enum(['user', 'admin']).default('user') });
+
+const listing = {
+  texts: ({ desired }: Stored) => [desired.email],
+  status: ({ desired }: Stored) => desired.state,
+  sorts: { email: ({ desired }: Stored) => desired.email },
+};
+
+export const listUserInvites = defineList({
+  path: '/users/invites',
+  summary: 'Invites to the tenant that wait to be accepted',
+  query: PageQuery,
+  item: Invite,
+  handle: async ({ principal, view, clock }, { query }) => {
+    requireAccount(principal);
+    const open = view.by('invite', 'project', toTenant).filter((it) => isOpen(it, view, clock.now()));
+    const { items, meta } = pageOf(open, query, listing, view);
+    return { items: items.map((it) => serialise(toInvite(it, view))), meta };
+  },
+});
+
+export const inviteUser = defineEndpoint({
+  method: 'POST',
+  path: '/users/invites',
+  summary: 'Invite the owner of an address to the tenant, by mail; a login by a one-time code accepts it',
+  heavy: true,
+  body: UserInviteCreate,
+  response: Invite,
+  status: 201,
+  handle: async (ctx, { body: { email, role } }) => {
+    const { view, principal, clock, repo, random } = ctx;
+    requireRank(ctx, role);
+    if ((await repo.idByName('user', 'all', email)) !== undefined) throw taken(`Somebody has this address: ${email}`);
+    const former = pendingInvite(undefined, email, view);
+    if (former !== undefined && isOpen(former, view, clock.now()))
+      throw taken(`An invite to this address is pending: ${email}`);
+    requireRoom(view.by('invite', 'project', toTenant).length, caps.invitesPerTenant, {
+      where: 'The tenant',
+      what: 'invites',
+      remedy: 'cancel one that is not needed',
+    });
+    const unit = repo.begin();
+    unit.require(principal.user);
+    if (former !== undefined) unit.requestDelete(former);
+    const made = unit.create('invite', random.id(), {
+      email,
+      role,
+      invited_by: principal.user.meta.id,
+      expires_at: new Date(clock.now().getTime() + inviteLifeMs).toISOString(),
+      state: 'pending',
+    });
+    return ctx.commit(unit, () => toInvite(made, view));
+  },
+});
+
+export const cancelUserInvite = defineEndpoint({
+  method: 'DELETE',
+  path: '/users/invites/:inviteId',
+  summary: 'Cancel an invite to the tenant',
+  on: ['invite', 'inviteId'],
+  handle: async (ctx, { it }) => {
+    if (it.desired.project_id !== undefined) throw notFound('Invite');
+    if (it.desired.state === 'accepted') throw conflicting('The invite was accepted already');
+    requireRank(ctx, it.desired.role === 'admin' ? 'admin' : 'user');
+    const unit = ctx.repo.begin();
+    unit.require(ctx.principal.user);
+    unit.requestDelete(it);
+    return ctx.commit(unit, () => undefined);
+  },
+});
+
+function taken(message: string): Error {
+  return conflicting(message, [{ field: 'email', reason: 'taken', message }]);
+}
