@@ -114,7 +114,7 @@ export class GatewayWorld implements AsyncDisposable {
     );
     http.on('upgrade', (request, socket, head) => {
       if (request.url === '/internal/v1/relay') gateway.handleRelay(request, socket, head);
-      else gateway.handleUpgrade(tenant, request, socket, head);
+      else gateway.handleUpgrade(/^\/([^/]+)\/agent\//.exec(request.url ?? '')?.[1] ?? tenant, request, socket, head);
     });
     const owned = stack.move();
     const replica: TestReplica = {

@@ -43,6 +43,8 @@ export function rawAgent(
     bootId?: string;
     backend?: FakeBackend;
     store?: Position;
+    /** `acme` unless told. */
+    tenant?: string;
   },
 ): RawAgent {
   const backend = options.backend ?? new FakeBackend();
@@ -50,7 +52,10 @@ export function rawAgent(
   const outcome = Promise.withResolvers<string>();
   const ended = Promise.withResolvers<AgentEnd>();
   let epoch: number | undefined;
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/acme/agent/v1/connect`, subprotocol);
+  const socket = new WebSocket(
+    `${url.replace('http', 'ws')}/${options.tenant ?? 'acme'}/agent/v1/connect`,
+    subprotocol,
+  );
   const session: AgentSession = new AgentSession({
     wire: socketWire(socket, systemClock, () => session),
     clock: systemClock,

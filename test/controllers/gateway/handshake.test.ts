@@ -2,11 +2,16 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { hashJoinToken, makeJoinToken } from '../../../agent-protocol/join-token.ts';
+import { systemClock } from '../../../store/clock.ts';
+import { keys } from '../../../store/keys.ts';
+import { openRepository } from '../../../store/repo.ts';
 import { eventually } from '../../harness/eventually.ts';
+import { FakeBackend, running } from '../../harness/fake-backend.ts';
 import { GatewayWorld, tenant } from '../../harness/gateway-world.ts';
 import type { TestReplica } from '../../harness/gateway-world.ts';
 import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
 import type { RawAgent } from '../../harness/raw-agent.ts';
+import { until } from '../../harness/until.ts';
 
 let world: GatewayWorld;
 let replica: TestReplica;
@@ -187,5 +192,56 @@ describe('a connection', () => {
     });
     agent.session.goodbye('done');
     await eventually(replica.mirror, () => replica.mirror.tenant(tenant).agent(server.id) === undefined);
+  });
+});
+
+describe('an agent of one tenant', () => {
+  const other = 'umbrella';
+
+  it('neither joins nor connects in another, with its token, its key or the id of a server there', async () => {
+    const server = await world.server();
+    const token = { server: server.id, key: agentKey(), token: server.token, tenant: other };
+    expect(await attempt(token).outcome).toBe('unknown');
+    const { agent, key } = await joined(server);
+    expect(await attempt({ server: server.id, key, tenant: other }).outcome).toBe('unknown');
+    // even where both tenants had a server of one id
+    const theirs = openRepository(world.store, other, systemClock);
+    const made = theirs.begin();
+    made.create('server', server.id, {
+      ...(await world.repo.get('server', server.id))!.desired,
+      agent_public_key: 'x',
+    });
+    await made.commit();
+    expect(await attempt({ server: server.id, key, tenant: other }).outcome).toBe('unauthorized');
+    expect((await theirs.get('server', server.id))?.desired.agent_public_key).toBe('x');
+    expect(await world.store.get(keys.agent(other, server.id))).toBeUndefined();
+    expect(agent.socket.readyState).toBe(WebSocket.OPEN);
+  });
+
+  it('is told nothing of another, and cannot report what runs there', async () => {
+    const server = await world.server();
+    const assignment = await world.assignment(server.id);
+    const theirs = openRepository(world.store, other, systemClock);
+    const key = agentKey();
+    const made = theirs.begin();
+    made.create('server', server.id, {
+      ...(await world.repo.get('server', server.id))!.desired,
+      agent_public_key: key.publicKey,
+    });
+    await made.commit();
+    const backend = new FakeBackend();
+    const agent = attempt({ server: server.id, key, tenant: other, backend });
+    expect(await agent.outcome).toBe('welcome');
+    await until('it has its set', async () => backend.at !== undefined);
+    expect([...backend.items.keys()]).toEqual([]);
+    const rejected = Promise.withResolvers<unknown>();
+    agent.socket.on('message', (data: Buffer) => {
+      const message = JSON.parse(data.toString()) as { type: string; seq?: number; rejected?: unknown };
+      if (message.type === 'report_ack' && message.seq === 1000) rejected.resolve(message.rejected);
+    });
+    const report = running(assignment.meta);
+    agent.socket.send(JSON.stringify({ type: 'report', seq: 1000, full: false, items: [report] }));
+    expect(await rejected.promise).toEqual([{ id: assignment.meta.id, why: 'not_assigned' }]);
+    expect((await world.repo.get('assignment', assignment.meta.id))?.observed).toBeUndefined();
   });
 });
