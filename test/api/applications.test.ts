@@ -610,6 +610,10 @@ describe('instances', () => {
         exit_code: null,
       },
     ]);
+    await world.observe('assignment', one, { ...seen, exit_code: 137 });
+    expect((await owner.get(`/applications/${id}/instances`)).data[0].exit_code).toBeNull();
+    await world.observe('assignment', one, { ...seen, phase: 'starting', ready: false, exit_code: 137 });
+    expect((await owner.get(`/applications/${id}/instances`)).data[0].exit_code).toBe(137);
     await world.observe('server', place.server, { phase: 'offline' });
     expect((await owner.get(`/applications/${id}/instances`)).data[0]).toMatchObject({
       status: 'unknown',
