@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import { Town } from '../harness/command-line.ts';
+import { until } from '../harness/until.ts';
+
+const manifest = JSON.stringify({
+  apiVersion: 'setpoint/v1',
+  kind: 'Application',
+  metadata: { name: 'web' },
+  spec: { project: 'shop', server: 'one', source_type: 'image', image_url: 'registry.test/web:1' },
+});
+
+it('what follows output or changes goes on where it was cut when the control plane comes back', async () => {
+  await using town = await Town.start();
+  expect((await town.login()).code).toBe(0);
+  expect((await town.cli.run(['apply', '-f', '-', '--no-wait'], manifest)).code).toBe(0);
+  const logs = town.cli.start(['logs', 'web', '--follow']);
+  const watch = town.cli.start(['get', 'applications', '--watch']);
+  await logs.says('Listening');
+  await watch.says(/web +shop /);
+
+  await town.server.restart();
+  await until('the control plane is ready again', async () => (await fetch(`${town.url}/readyz`)).ok);
+  await until('the server is connected again', async () => {
+    const [server] = await town.client.list('/api/v1/servers');
+    return server?.['agent_status'] === 'connected';
+  });
+  expect((await town.cli.run(['stop', 'web'])).code).toBe(0);
+  expect((await town.cli.run(['start', 'web', '--no-wait'])).code).toBe(0);
+
+  await logs.says(/Listening\n[^]*Listening\n/);
+  await watch.says(/web +shop +stopped +0\/1 [^]*web +shop +deploying /);
+  const said = await logs.interrupt();
+  expect(said.code).toBe(0);
+  expect(said.err).toMatch(/^… .*: connecting again\n/);
+  expect(said.out.match(/Listening/g)).toHaveLength(2);
+  expect(await watch.interrupt()).toMatchObject({ code: 0, err: expect.stringContaining('connecting again') });
+}, 120_000);
