@@ -24,7 +24,8 @@ import { RelayServer } from './relay-server.ts';
 import { announceReplica } from './replica.ts';
 import type { Replica } from './replica.ts';
 import { ServerSession } from './server-session.ts';
-import type { SessionDeps, SessionOwner } from './server-session.ts';
+import type { SessionOwner } from './server-session.ts';
+import type { SessionDeps } from './session-deps.ts';
 import { refuseUpgrade } from './upgrade.ts';
 
 export interface GatewayOptions {

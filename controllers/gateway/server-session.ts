@@ -10,41 +10,16 @@ import type {
   Welcome,
 } from '../../agent-protocol/control-session.ts';
 import type { EngineState, Load } from '../../agent-protocol/messages.ts';
-import { closeCodes } from '../../agent-protocol/wire.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
-import type { Clock } from '../../store/clock.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
-import { keys } from '../../store/keys.ts';
-import type { KeyChange, Mirror, ObjectChange, TenantView } from '../../store/mirror.ts';
+import type { KeyChange, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
-import type { Unsealer } from '../../store/seal.ts';
-import type { Store } from '../../store/store.ts';
 import { identify, join } from './authenticate.ts';
 import type { Identified } from './authenticate.ts';
-import { DesiredFeed } from './desired-feed.ts';
-import { Intake } from './intake.ts';
 import { limits } from './limits.ts';
 import { LiveHold } from './live-hold.ts';
-import type { GatewayMetrics } from './metrics.ts';
-import { notSent } from './observed.ts';
-import { SessionEvents } from './session-events.ts';
-import { project } from './projection.ts';
-import { RemovalHold } from './removal-hold.ts';
-
-type Assignment = ReadonlyResource<'assignment'>;
-
-export interface SessionDeps {
-  store: Store;
-  mirror: Mirror;
-  unsealer: Unsealer;
-  clock: Clock;
-  log: Logger;
-  metrics: GatewayMetrics;
-  /** A deviation that an agent put back, by the kind of its workload. */
-  driftCorrected: (kind: string) => void;
-  replica: string;
-}
+import type { SessionDeps } from './session-deps.ts';
+import { SessionWork } from './session-work.ts';
 
 /** What the gateway does with its sessions. */
 export interface SessionOwner {
@@ -54,18 +29,9 @@ export interface SessionOwner {
   ended(session: ServerSession): void;
 }
 
-/** What an admitted session works with. */
-interface Parts {
-  server: string;
-  hold: LiveHold;
-  feed: DesiredFeed;
-  intake: Intake;
-  removals: RemovalHold;
-  events: SessionEvents;
-}
-
 /**
- * One agent's session on this replica: who it is, its hold on the live key, what it is told and what it reports.
+ * One agent's session on this replica, from its hello to its end: who it is, and its hold on the live key. What is told
+ * and reported in it is its {@link SessionWork}.
  *
  * Invariants: the desired set is told only after the mirror shows the session's own live key, so it is never older than
  * what an earlier session told. Everything written is fenced by the live key at the session's epoch. A session whose key
@@ -83,11 +49,10 @@ export class ServerSession implements ControlHost {
   #view: TenantView;
   #log: Logger;
   #identified: Identified | undefined;
-  #parts: Parts | undefined;
+  #work: SessionWork | undefined;
   #incarnation: string;
   #rewound = false;
   #isOver = false;
-  #cancelCensus: (() => void) | undefined;
   #closed = Promise.withResolvers<void>();
 
   constructor(
@@ -108,7 +73,7 @@ export class ServerSession implements ControlHost {
   }
 
   get server(): string | undefined {
-    return this.#parts?.server;
+    return this.#work?.server;
   }
 
   /** Resolves when the session ended and gave its server up. */
@@ -143,36 +108,20 @@ export class ServerSession implements ControlHost {
   up(): void {
     this.#d.metrics.handshakes.inc({ result: 'welcomed' });
     this.#log.info('Agent connected');
-    const parts = this.#parts;
-    if (parts === undefined) return;
-    if (!parts.removals.begin(this.#rewound)) parts.feed.start();
-    else
-      this.#cancelCensus = this.#d.clock.timer(limits.hold.reportMs, () =>
-        this.control.close('The complete report did not come in time'),
-      );
+    this.#work?.begin(this.#rewound);
   }
 
   async report(report: Report): Promise<Rejection[]> {
-    const parts = this.#parts;
-    if (parts === undefined) return [];
-    const rejected = await parts.intake.take(report.items);
-    const { reports } = this.#d.metrics;
-    reports.inc({ result: 'stored' }, report.items.length - rejected.length);
-    for (const { why } of rejected) reports.inc({ result: why });
-    const fence = parts.hold.fence();
-    if (fence === undefined) return rejected;
-    const census = await parts.removals.take(report, fence);
-    if (census !== undefined) this.#startHolding(parts, census);
-    return rejected;
+    return (await this.#work?.report(report)) ?? [];
   }
 
   applied(): void {
-    this.#parts?.feed.applied();
+    this.#work?.applied();
   }
 
   needSnapshot(why: string): void {
     this.#log.warn({ why }, 'Agent asks for a snapshot');
-    this.#parts?.feed.needSnapshot();
+    this.#work?.needSnapshot();
   }
 
   loaded(load: Load): void {
@@ -183,34 +132,28 @@ export class ServerSession implements ControlHost {
   }
 
   engine(state: EngineState): void {
-    this.#parts?.hold.describe(state);
+    this.#work?.engine(state);
   }
 
   ended(why: string): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#cancelCensus?.();
+    this.#work?.stop();
     this.#owner.ended(this);
-    if (this.#parts === undefined) this.#closed.resolve();
+    if (this.#work === undefined) this.#closed.resolve();
     else {
       this.#log.info({ why }, 'Agent disconnected');
-      void this.#close(this.#parts);
+      void this.#close(this.#work);
     }
   }
 
   /** An object of the tenant changed that may be of this session's server. */
   changed(change: ObjectChange): void {
-    const parts = this.#parts;
-    if (parts === undefined || this.#isOver) return;
-    if (change.kind === 'assignment' && change.part === 'desired') parts.feed.changed(change.id);
-    else if (change.kind === 'server' && change.id === parts.server) this.#serverChanged();
+    if (!this.#isOver) this.#work?.changed(change);
   }
 
   keyChanged(change: KeyChange): void {
-    const parts = this.#parts;
-    if (parts === undefined || this.#isOver) return;
-    if (change.key === keys.agent(this.tenant, parts.server)) parts.hold.changed(change);
-    else if (parts.removals.isConfirmedBy(change)) void this.#releaseHeld(parts);
+    if (!this.#isOver) this.#work?.keyChanged(change);
   }
 
   /** Another session of this replica took the server over: its commit is known here before the mirror tells it. */
@@ -231,7 +174,7 @@ export class ServerSession implements ControlHost {
     const live = await hold.take();
     if (live === undefined) return this.#refused(gone(server));
     // From here on `ended` gives the key back.
-    this.#parts = this.#partsFor(server, hold);
+    this.#work = this.#workFor(server, hold, identified.publicKey);
     if (this.#isOver) {
       await hold.release();
       return this.#refused(busy());
@@ -278,105 +221,24 @@ export class ServerSession implements ControlHost {
     return new LiveHold({ store, clock, log: this.#log, tenant: this.tenant, server, about, lost });
   }
 
-  #partsFor(server: string, hold: LiveHold): Parts {
-    const { store, mirror, clock, unsealer, metrics } = this.#d;
-    const [view, log, repo, tenant] = [this.#view, this.#log, this.#repo, this.tenant];
-    const feed = new DesiredFeed({
-      mirror,
-      view,
-      clock,
+  #workFor(server: string, hold: LiveHold, publicKey: string): SessionWork {
+    return new SessionWork({
+      deps: this.#d,
+      tenant: this.tenant,
+      repo: this.#repo,
+      view: this.#view,
+      log: this.#log,
       server,
+      publicKey,
       incarnation: this.#incarnation,
-      project: (it) => project(it, unsealer),
-      out: {
-        snapshot: (position, items, keep) => {
-          metrics.desired.inc({ form: 'snapshot' });
-          this.control.snapshot(position, items, keep);
-        },
-        delta: (from, to, put, drop) => {
-          metrics.desired.inc({ form: 'delta' });
-          this.control.delta(from, to, put, drop);
-        },
-      },
-      unopened: (it, message) => void this.#notSent(it, message),
-      failed: (error) => {
-        log.error({ err: error }, 'Desired set could not be made');
-        this.control.close('Internal error', closeCodes.failed);
-      },
-      silent: () => this.control.close('The desired set was not stored in time'),
-    });
-    const events = new SessionEvents({ ...this.#d, log, view, fence: () => hold.fence() });
-    const intake = new Intake({
-      server,
-      repo,
-      view,
-      mirror,
-      clock,
-      fence: () => hold.fence(),
-      stored: (it, report) => events.reported(it, report),
-      fenced: () => hold.fenced(),
-    });
-    const removals = new RemovalHold({ store, view, tenant, server });
-    return { server, hold, feed, intake, removals, events };
-  }
-
-  #startHolding(parts: Parts, { keep, isNew }: { keep: string[]; isNew: boolean }): void {
-    this.#cancelCensus?.();
-    parts.feed.start(keep);
-    if (!isNew) return;
-    this.#log.error({ held: keep.length }, 'Removals are held since the store was rewound');
-    parts.events.record('server', parts.server, {
-      type: 'warning',
-      reason: 'RemovalsHeld',
-      message: `The store was rewound and does not know ${keep.length} of the instances here: they stay until confirmed`,
+      hold,
+      control: this.#control,
     });
   }
 
-  async #releaseHeld({ feed, hold, removals }: Parts): Promise<void> {
-    feed.start();
-    const fence = hold.fence();
-    if (fence === undefined) return; // the next session finds the confirmation
+  async #close(work: SessionWork): Promise<void> {
     try {
-      await removals.drop(fence);
-    } catch (error) {
-      if (!isUnavailable(error)) throw error; // as above
-    }
-  }
-
-  #serverChanged(): void {
-    const server = this.#view.get('server', this.server ?? '');
-    if (server === undefined) this.control.goodbye('retired', limits.refusal.unknownMs);
-    else if (server.desired.agent_public_key !== this.#identified?.publicKey)
-      this.control.goodbye('The key of the server was replaced', limits.refusal.unauthorizedMs);
-    else this.control.settings({ logRetentionDays: server.desired.log_retention_days });
-  }
-
-  /** Says of an assignment that it is kept out of the set, unless the agent has reported that very generation. */
-  async #notSent(seen: Assignment, message: string): Promise<void> {
-    const { id, generation } = seen.meta;
-    if (seen.observed?.observedGeneration === generation) return;
-    const { clock } = this.#d;
-    this.#parts?.events.record('application', seen.desired.workload_id, {
-      type: 'warning',
-      reason: 'SecretUnavailable',
-      message,
-    });
-    try {
-      const it = await this.#repo.get('assignment', id);
-      const fence = this.#parts?.hold.fence();
-      if (it === undefined || fence === undefined || it.observed?.observedGeneration === it.meta.generation) return;
-      await this.#repo.observe<'assignment'>(it, notSent(it, message, clock.now()), [fence]);
-    } catch (error) {
-      if (!isUnavailable(error) && !isConflict(error)) this.#log.error({ err: error, assignment: id }, 'Not reported');
-      clock.timer(limits.intake.retryMs, () => this.#isOver || void this.#notSent(seen, message));
-    }
-  }
-
-  async #close({ feed, hold, events }: Parts): Promise<void> {
-    feed.stop();
-    try {
-      await hold.release();
-      await events[Symbol.asyncDispose]();
+      await work.close();
     } catch (error) {
       this.#log.error({ err: error }, 'Session could not be closed');
     }

@@ -1,0 +1,19 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../../store/clock.ts';
+import type { Mirror } from '../../store/mirror.ts';
+import type { Unsealer } from '../../store/seal.ts';
+import type { Store } from '../../store/store.ts';
+import type { GatewayMetrics } from './metrics.ts';
+
+/** What the sessions of a replica share. */
+export interface SessionDeps {
+  store: Store;
+  mirror: Mirror;
+  unsealer: Unsealer;
+  clock: Clock;
+  log: Logger;
+  metrics: GatewayMetrics;
+  /** A deviation that an agent put back, by the kind of its workload. */
+  driftCorrected: (kind: string) => void;
+  replica: string;
+}
