@@ -13,6 +13,8 @@ export const caps = {
   openInvitesPerProject: 200,
   /** Invites of whatever state: what is over is kept for some days. */
   invitesPerProject: 1000,
+  /** Of the whole tenant: nobody's mailbox is flooded by inviting and cancelling. */
+  invitesPerAddressAndDay: 20,
   invitesPerTenant: 1000,
   applicationsPerEnvironment: 1000,
   serversPerTenant: 1000,

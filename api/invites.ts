@@ -1,13 +1,17 @@
 import { createHash } from 'node:crypto';
 import { addressOf } from '../store/kinds/membership.ts';
 import type { TenantView } from '../store/mirror.ts';
+import type { Unit } from '../store/repo.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
+import { tooMany } from './api-error.ts';
 import { roleOfUser } from './authorize.ts';
+import { caps } from './caps.ts';
 
 export type Invite = ReadonlyResource<'invite'>;
 
+const dayMs = 24 * 3_600_000;
 /** An invite is open for 7 days. */
-export const inviteLifeMs = 7 * 24 * 3_600_000;
+export const inviteLifeMs = 7 * dayMs;
 
 /**
  * Whether it can still be accepted: it is pending, its time is not over (`now` is the wall clock), and who invited may
@@ -39,6 +43,26 @@ export function pendingInvite(projectId: string | undefined, email: string, view
   return view
     .by('invite', 'email', addressOf(email))
     .find(({ desired }) => desired.project_id === projectId && desired.state === 'pending');
+}
+
+/** Ends a pending invite; its record still tells for a while that there was one. */
+export function cancel(unit: Unit, it: Invite, now: Date): void {
+  unit.change(it, (draft) => {
+    draft.state = 'cancelled';
+    draft.cancelled_at = now.toISOString();
+  });
+}
+
+/** Refuses one more mail to an address that gets many. @throws ApiError TOO_MANY_REQUESTS */
+export function requirePatience(email: string, view: TenantView, now: Date): void {
+  const most = caps.invitesPerAddressAndDay;
+  const made = view.by('invite', 'email', addressOf(email)).map(({ meta }) => Date.parse(meta.createdAt));
+  const ends = (made.at(-most) ?? Number.NEGATIVE_INFINITY) + dayMs;
+  if (ends > now.getTime())
+    throw tooMany(
+      `At most ${most} invites a day are sent to one address: ${email}`,
+      Math.ceil((ends - now.getTime()) / 1000),
+    );
 }
 
 /** The invite that a mailed token or an id names. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { invite } from '../../store/kinds/membership.ts';
+import { invite, InviteState } from '../../store/kinds/membership.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { Invite as Stored } from '../invites.ts';
 import { GivenRole } from './member.ts';
@@ -13,7 +13,7 @@ export const Invite = z
     project_name: z.string().nullable(),
     email: z.string(),
     role: invite.desired.shape.role,
-    status: z.enum(['pending', 'accepted']),
+    status: InviteState,
     invited_by: z.string(),
     invited_by_email: z.string().nullable(),
     expires_at: z.string(),

@@ -3,7 +3,16 @@ import { requireAccount } from '../authorize.ts';
 import { caps, requireRoom } from '../caps.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
-import { invitedBy, inviteLifeMs, isFor, isOpen, openInvitesTo, pendingInvite } from '../invites.ts';
+import {
+  cancel,
+  invitedBy,
+  inviteLifeMs,
+  isFor,
+  isOpen,
+  openInvitesTo,
+  pendingInvite,
+  requirePatience,
+} from '../invites.ts';
 import type { Invite as Stored } from '../invites.ts';
 import { serialise } from '../kept.ts';
 import { guardRole, memberOf, requireAbove, requireSeat } from '../members.ts';
@@ -73,9 +82,10 @@ export const createInvite = defineEndpoint({
     if (former !== undefined && isOpen(former, view, clock.now()))
       throw taken(`An invite to this address is pending: ${email}`);
     requireRoomForInvite(it.meta.id, ctx);
+    requirePatience(email, view, clock.now());
     const unit = ctx.repo.begin();
     guardRole(unit, principal.user, it, view);
-    if (former !== undefined) unit.requestDelete(former);
+    if (former !== undefined) cancel(unit, former, clock.now());
     const made = unit.create('invite', ctx.random.id(), {
       project_id: it.meta.id,
       email,
@@ -125,7 +135,7 @@ export const cancelInvite = defineEndpoint({
     if (project === undefined || !isOpen(it, ctx.view, ctx.clock.now())) throw notFound('Invite');
     const unit = ctx.repo.begin();
     guardRole(unit, ctx.principal.user, project, ctx.view);
-    unit.requestDelete(it);
+    cancel(unit, it, ctx.clock.now());
     return ctx.commit(unit, () => undefined);
   },
 });
@@ -185,7 +195,7 @@ export const acceptInvite = defineEndpoint({
 /** The invite that the path names. @throws ApiError NOT_FOUND, also for one that is neither open nor used. */
 function named({ params, view, clock }: RequestContext): Stored {
   const it = invitedBy(params.get('token') ?? '', view);
-  if (it === undefined || (it.desired.state === 'pending' && !isOpen(it, view, clock.now()))) throw notFound('Invite');
+  if (it === undefined || (it.desired.state !== 'accepted' && !isOpen(it, view, clock.now()))) throw notFound('Invite');
   return it;
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { conflicting, forbidden } from '../api-error.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
-import { pendingInvite } from '../invites.ts';
+import { cancel, pendingInvite } from '../invites.ts';
 import { serialise } from '../kept.ts';
 import { activeUser, guardRole, isOwner, memberOf, membersOf, requireAbove, requireSeat } from '../members.ts';
 import { PageQuery, pageOf } from '../paging.ts';
@@ -63,7 +63,7 @@ export const addMember = defineEndpoint({
       role: body.role,
     });
     const invited = pendingInvite(it.meta.id, user.desired.email, view);
-    if (invited !== undefined) unit.requestDelete(invited);
+    if (invited !== undefined) cancel(unit, invited, ctx.clock.now());
     if (user.meta.id !== principal.user.meta.id)
       tellUser(unit, ctx.random, user.meta.id, it, {
         type: 'member_added',

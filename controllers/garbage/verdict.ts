@@ -55,7 +55,7 @@ function isExpired(it: ReadonlyResource, now: number): boolean {
   if (isKind(it, 'login_code'))
     return Date.parse(it.desired.sent_at.at(-1) ?? it.meta.updatedAt) + limits.garbage.loginCodesKeepMs <= now;
   if (isKind(it, 'invite')) {
-    const end = it.desired.accepted_at ?? it.desired.expires_at;
+    const end = it.desired.accepted_at ?? it.desired.cancelled_at ?? it.desired.expires_at;
     return Date.parse(end) + limits.garbage.invitesKeepMs <= now;
   }
   if (isKind(it, 'notification')) return Date.parse(it.meta.createdAt) + limits.notifications.keepMs <= now;

@@ -30,11 +30,11 @@ export function placeOf(projectId: string, userId: string): string {
   return `${projectId}/${userId}`;
 }
 
-export const InviteState = z.enum(['pending', 'accepted']);
+export const InviteState = z.enum(['pending', 'accepted', 'cancelled']);
 
 /**
- * An offer to whoever owns an address: a place in a project, or without a project an account of the tenant. A cancelled
- * one is deleted; whether a pending one has expired follows from the time.
+ * An offer to whoever owns an address: a place in a project, or without a project an account of the tenant. Whether a
+ * pending one has expired follows from the time.
  */
 export const invite = defineKind({
   kind: 'invite',
@@ -49,6 +49,7 @@ export const invite = defineKind({
     state: InviteState.default('pending'),
     accepted_by: Id.optional(),
     accepted_at: Timestamp.optional(),
+    cancelled_at: Timestamp.optional(),
   }),
   observed: z.object({
     /** SHA-256 (hex) of the tokens that were mailed, the newest last. */

@@ -206,6 +206,21 @@ describe('an invite', () => {
     expect((await invite(owner, 'new@example.test')).status).toBe(409);
   });
 
+  it('reaches an address at most 20 times a day, cancelled ones included', async () => {
+    for (let n = 0; n < caps.invitesPerAddressAndDay; n += 1) {
+      const { data } = await invite(owner, 'Flooded@example.test');
+      expect((await cancel(owner, data.id)).status).toBe(204);
+    }
+    const other = await aUser();
+    const elsewhere = (await other.post('/projects', { name: `elsewhere ${project}` })).data.id;
+    for (const path of [`/projects/${project}/invites`, `/projects/${elsewhere}/invites`]) {
+      const refused = await (path.includes(project) ? owner : other).post(path, { email: 'flooded@example.test' });
+      expect(refused.status).toBe(429);
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(86_000);
+    }
+    expect((await invite(owner, 'another@example.test')).status).toBe(201);
+  });
+
   it('is one of at most 200 that wait', async () => {
     for (let n = 0; n < caps.openInvitesPerProject; n += 10) {
       const unit = world.repo.begin();

@@ -55,7 +55,7 @@ describe('every answer', () => {
     expect((await world.client(owner.token, 'nobody').get('/auth/setup-status')).status).toBe(404);
     await world.store.txn({ if: [], then: [{ put: keys.tenant('second'), value: '{}' }] });
     const second = world.client(undefined, 'second');
-    expect((await second.get('/auth/setup-status')).data).toEqual({ setup_complete: false });
+    expect((await second.get('/auth/setup-status')).data).toMatchObject({ setup_complete: false });
     const project = (await owner.post('/projects', { name: aName() })).data;
     const stranger = (await second.post('/auth/register', { email: 'x@example.test', password: 'a long enough one' }))
       .data;

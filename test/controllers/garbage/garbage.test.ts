@@ -457,6 +457,7 @@ test('invites go a week after they ended', async () => {
       expired: { expires_at: at(-6), email: 'a@b.c' },
       forgotten: { expires_at: at(-7), email: 'b@b.c' },
       accepted: { expires_at: at(1), state: 'accepted' as const, accepted_at: at(-6), email: 'c@b.c' },
+      cancelled: { expires_at: at(1), state: 'cancelled' as const, cancelled_at: at(-7), email: 'c@b.c' },
       done: { expires_at: at(1), state: 'accepted' as const, accepted_at: at(-7), email: 'd@b.c' },
     };
     for (const [name, fields] of Object.entries(invites))
