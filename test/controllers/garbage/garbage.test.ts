@@ -378,10 +378,11 @@ test('keys without their object are removed after an hour, and counted as bugs',
   const orphans = [
     keys.observed(tenant, 'project', id('gone')),
     keys.events(tenant, 'project', id('gone')),
+    keys.bytes(tenant, 'project', id('gone')),
     keys.unique(tenant, 'project', 'all', 'gone'),
     keys.unique(tenant, 'project', 'all', 'former name'),
   ];
-  const values = ['{}', '{}', JSON.stringify({ id: id('gone') }), JSON.stringify({ id: project })];
+  const values = ['{}', '{}', '{}', JSON.stringify({ id: id('gone') }), JSON.stringify({ id: project })];
   const strange = keys.unique(tenant, 'unknown_kind', 'all', 'x');
   await rig.store.txn({
     if: [],
@@ -402,7 +403,7 @@ test('keys without their object are removed after an hour, and counted as bugs',
   await rig.clock.advance(limits.garbage.orphanSweepMs);
   await rig.rest();
   expect(await present()).toEqual(before.filter((key) => !orphans.includes(key)));
-  expect(await rig.metric('setpoint_orphaned_keys_total')).toBe(4);
+  expect(await rig.metric('setpoint_orphaned_keys_total')).toBe(5);
   expect(await rig.repo.get('project', project)).toBeDefined();
   expect(await rig.repo.idByName('project', 'all', 'one')).toBe(project);
 });
