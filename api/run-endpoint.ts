@@ -213,7 +213,10 @@ function readerOf(caller: Principal, { ownOnly, perSession }: ListEndpoint): str
   return seesAll ? 'admin' : principalId(caller);
 }
 
-/** Records a caller who was refused, and a login that failed. Who comes without any credential is not recorded. */
+/**
+ * Records a caller who was refused, a login that failed, and a caller who proved with a wrong secret who they are. Who
+ * comes without any credential is not recorded.
+ */
 async function recordDenial({ audit }: Services, call: Call, { code, details }: ApiError): Promise<void> {
   const { caller } = call;
   if (code === 'FORBIDDEN' && caller !== undefined) {
@@ -224,6 +227,8 @@ async function recordDenial({ audit }: Services, call: Call, { code, details }: 
       'refused',
       it === undefined ? [] : [mention(it)],
     );
+  } else if (code === 'BAD_REQUEST' && details.some(({ reason }) => reason === 'wrong')) {
+    await audit.deny(askedBy(call), 'failed', []);
   } else if (code === 'UNAUTHORIZED' && isPublic(call.route.permission)) {
     // half of a login that goes on
     if (details.some(({ reason }) => reason === 'totp_required')) return;

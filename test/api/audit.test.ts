@@ -224,6 +224,12 @@ describe('what is turned away', () => {
     });
   });
 
+  it('is recorded for a caller whose password was wrong', async () => {
+    const user = await world.user();
+    await user.put('/auth/me/password', { current_password: 'wrong', new_password: 'another horse battery' });
+    expect(await newest()).toMatchObject({ route: 'PUT /auth/me/password', result: 'failed', user_id: user.id });
+  });
+
   it('is not served, and not an error, while the store takes no records', async () => {
     const { id } = await anApplication();
     const other = await world.user();
