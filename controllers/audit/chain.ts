@@ -91,11 +91,15 @@ async function oldestPending(store: Pick<Store, 'list'>, tenant: string): Promis
     at = page.revision;
     after = page.next;
     pending.push(...page.entries);
-    pending.sort((a, b) => a.modRevision - b.modRevision || (a.key < b.key ? -1 : 1));
-    more ||= pending.length > atOnce;
-    pending = pending.slice(0, atOnce);
+    if (pending.length <= atOnce) continue;
+    more = true;
+    pending = pending.sort(byCommit).slice(0, atOnce);
   } while (after !== undefined);
-  return { pending, more };
+  return { pending: pending.sort(byCommit), more };
+}
+
+function byCommit(a: Entry, b: Entry): number {
+  return a.modRevision - b.modRevision || (a.key < b.key ? -1 : 1);
 }
 
 function* batches(entries: readonly Entry[]): Generator<Entry[]> {

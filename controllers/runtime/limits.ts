@@ -130,7 +130,7 @@ export const limits = {
     sweepMs: 5 * minute,
     pageSize: 500,
     /** Records that one look takes into memory, the oldest first. */
-    atOnce: 1000,
+    atOnce: 5000,
     /** Records of one transaction: each is a put and a deletion, beside three guards and the head. */
     perTransaction: 30,
     /** Bytes of the records of one transaction. */
