@@ -6,7 +6,10 @@ import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts
 import type { Unit } from '../../store/repo.ts';
 import type { ConditionInput, ReadonlyResource, Ref } from '../../store/resource.ts';
 
-/** What a reconciler says at its end. There is no boolean "requeue": every outcome names its reason. */
+/**
+ * What a reconciler says at its end. There is no boolean "requeue": every outcome names its reason; `because` is shown to
+ * users, in words that follow "waits for".
+ */
 export type Next =
   /** Nothing to do until something changes. */
   | { settled: true }
