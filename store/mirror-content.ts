@@ -1,27 +1,20 @@
 import type { Logger } from 'pino';
-import { z } from 'zod';
 import { deepFreeze } from './deep-freeze.ts';
 import { definitionOf } from './definition.ts';
 import { jsonEqual } from './json-equal.ts';
+import { KeyTable } from './key-table.ts';
+import type { KeyRecord } from './key-table.ts';
 import { keys, parseKey } from './keys.ts';
 import type { KeyMeaning } from './keys.ts';
 import { isKindName } from './kinds/kinds.ts';
 import type { KindName, ObservedOf } from './kinds/kinds.ts';
 import type { KeyChange, LiveAgent, ObjectChange } from './mirror.ts';
 import { ObjectTable, byCreation } from './object-table.ts';
-import { Ordered, compareText } from './ordered.ts';
 import { decodeDesired, decodeObserved } from './record.ts';
 import type { DesiredRecord } from './record.ts';
 import type { Observed, ReadonlyResource, Resource } from './resource.ts';
 import type { Revision } from './revision.ts';
 import type { Entry } from './store.ts';
-
-/** A key that is no object, with its value and the revision that wrote it. */
-export interface KeyRecord {
-  key: string;
-  value: string;
-  revision: Revision;
-}
 
 /** What a step made different, in the order in which listeners hear it. */
 export interface Difference {
@@ -61,18 +54,6 @@ interface Touched {
 type Stored<T> = T & { revision: Revision };
 type State = Observed<ObservedOf<KindName>>;
 
-const Agent = z.object({
-  replica: z.string(),
-  session: z.string(),
-  machineId: z.string(),
-  bootId: z.string().exactOptional(),
-  agentVersion: z.string().exactOptional(),
-  runtime: z.string().exactOptional(),
-  runtimeVersion: z.string().exactOptional(),
-  engineTrouble: z.object({ reason: z.string(), message: z.string() }).exactOptional(),
-  conflict: z.boolean().exactOptional(),
-});
-
 /**
  * The store's content in memory, without the loop that keeps it current.
  *
@@ -90,9 +71,7 @@ export class MirrorContent {
   readonly #empty = new Map<KindName, ObjectTable>();
   readonly #desired = new Map<string, Stored<DesiredRecord<unknown>>>();
   readonly #observed = new Map<string, Stored<{ state?: State }>>();
-  readonly #agents = new Map<string, LiveAgent>();
-  readonly #keys = new Map<string, KeyRecord>();
-  readonly #keysInOrder = new Ordered<KeyRecord>((a, b) => compareText(a.key, b.key));
+  readonly #keys = new KeyTable();
 
   constructor(options: Options) {
     this.#options = options;
@@ -115,14 +94,11 @@ export class MirrorContent {
   }
 
   keysUnder(prefix: string): KeyRecord[] {
-    return this.#keysInOrder.run(
-      (record) => record.key < prefix,
-      (record) => record.key.startsWith(prefix),
-    );
+    return this.#keys.under(prefix);
   }
 
   agent(tenant: string, server: string): LiveAgent | undefined {
-    return this.#agents.get(keys.agent(tenant, server));
+    return this.#keys.agent(tenant, server);
   }
 
   /** Tenants that are registered or have objects. */
@@ -161,7 +137,7 @@ export class MirrorContent {
       if (at.sameHistory && this.#revisionOf(key) === modRevision && !this.unreadable.has(key)) continue;
       changes.push({ key, value, revision: modRevision });
     }
-    for (const key of [...this.#desired.keys(), ...this.#observed.keys(), ...this.#keys.keys(), ...this.unreadable])
+    for (const key of [...this.#desired.keys(), ...this.#observed.keys(), ...this.#keys.names(), ...this.unreadable])
       if (!listed.has(key)) changes.push({ key, revision: at.revision });
     return this.#take(changes, at.revision, at.initial);
   }
@@ -191,7 +167,7 @@ export class MirrorContent {
       } else {
         const before = this.#keys.get(change.key);
         if (before?.value === change.value && before?.revision === change.revision) continue;
-        this.#takeKey(change, before, meaning);
+        this.#takeKey(change, meaning);
         difference.keys.push({
           key: change.key,
           ...(before && { before: before.value }),
@@ -237,17 +213,10 @@ export class MirrorContent {
     return this.#options.freeze ? deepFreeze(decoded) : decoded;
   }
 
-  #takeKey({ key, value, revision }: KeyState, before: KeyRecord | undefined, meaning: KeyMeaning): void {
-    const after = value === undefined ? undefined : Object.freeze({ key, value, revision });
-    if (after) this.#keys.set(key, after);
-    else this.#keys.delete(key);
-    this.#keysInOrder.replace(before, after);
-    if (meaning.area !== 'agent') return;
-    this.#agents.delete(key);
+  #takeKey({ key, value, revision }: KeyState, meaning: KeyMeaning): void {
     this.unreadable.delete(key);
-    if (!after) return;
     try {
-      this.#agents.set(key, Object.freeze({ ...Agent.parse(JSON.parse(after.value)), epoch: revision }));
+      this.#keys.set(key, value, revision, meaning);
     } catch (error) {
       this.#reportUnreadable(key, error);
     }
