@@ -84,11 +84,17 @@ export function inviteController(settings: InviteSettings): Controller<'invite'>
       token: letter.token,
       publicUrl: settings.publicUrl,
     });
+    const late = new AbortController();
+    const cancel = ctx.clock.timer(limits.invites.sendMs, () =>
+      late.abort(new Error('The mail was not taken in time')),
+    );
     try {
-      await settings.mailer.send(mail, ctx.signal);
+      await settings.mailer.send(mail, AbortSignal.any([ctx.signal, late.signal]));
     } catch (error) {
       ctx.signal.throwIfAborted();
       return failed(it, letter, error, ctx);
+    } finally {
+      cancel();
     }
     letter.isSent = true;
     return verdict(it, 'Sent', { settled: true });

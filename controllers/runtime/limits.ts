@@ -92,8 +92,10 @@ export const limits = {
     attempts: 12,
     firstPauseMs: 10 * second,
     maxPauseMs: 60 * minute,
+    /** For handing over one mail, with what the mailer tries by itself; below the deadline of a reconcile. */
+    sendMs: 50 * second,
     /** Tokens that are to be mailed. One that is forgotten is replaced by a new one. */
-    tokens: 1000,
+    tokens: 20_000,
     /** Tokens of one invite that are good: a mail may have arrived although it seemed lost. */
     goodTokens: 3,
   },

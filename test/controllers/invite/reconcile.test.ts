@@ -128,6 +128,38 @@ test('a mail that is not taken over is tried again with growing pauses, with the
   expect(await delivered(rig)).toEqual(['true', 'Sent']);
 });
 
+test('a mail server that does not answer counts as one that did not take the mail', async () => {
+  let asked = 0;
+  const mailer = {
+    send: (_mail: Mail, signal: AbortSignal) =>
+      new Promise<void>((_resolve, reject) => {
+        asked += 1;
+        signal.addEventListener('abort', () => reject(signal.reason as Error));
+      }),
+  };
+  await using rig = await openRig({ controllers: [inviteController({ mailer, publicUrl, bytes: randomBytes })] });
+  await createProject(rig.repo, 'shop');
+  const unit = rig.repo.begin();
+  unit.create('invite', id('invite'), {
+    project_id: id('shop'),
+    email: 'bob@example.test',
+    role: 'viewer',
+    invited_by: id('ann'),
+    expires_at: new Date(rig.clock.now().getTime() + 7 * day).toISOString(),
+    state: 'pending',
+  });
+  await unit.commit();
+  await rig.clock.advance(1000);
+  expect([asked, await delivered(rig)]).toEqual([1, ['false', 'Sending']]);
+  await rig.clock.advance(limits.invites.sendMs);
+  await rig.rest();
+  expect(await delivered(rig)).toEqual(['false', 'NotSent']);
+  await rig.clock.advance(day);
+  await rig.clock.advance(limits.invites.sendMs);
+  await rig.rest();
+  expect([asked, await delivered(rig)]).toEqual([limits.invites.attempts, ['false', 'GivenUp']]);
+});
+
 test('a mail that is refused for good is not sent again, and one that never goes is given up', async () => {
   for (const [fault, reason, tries] of [
     [new DeliveryError('550 no such mailbox', true), 'Refused', 1],
