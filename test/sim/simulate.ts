@@ -61,7 +61,8 @@ export async function simulate(
   const transactions = world.store.transactions - before;
   await world.rest(restMs);
   look();
-  for (const fault of world.faults) if (!tolerated.test(fault)) broken.add(`An error was logged: ${fault}`);
+  const isRight = (fault: string): boolean => tolerated.test(fault) || scenario.errors?.test(fault) === true;
+  for (const fault of world.faults) if (!isRight(fault)) broken.add(`An error was logged: ${fault}`);
   return { state: await finalState(world), transactions, broken: [...broken], fenced: world.fenced };
 }
 
