@@ -100,7 +100,7 @@ async function abandon(it: Environment, { reason, message }: { reason: string; m
   const project = ctx.view.get('project', it.desired.project_id) as ReadonlyResource | undefined; // of some kind
   if (project !== undefined && project.meta.deletionRequestedAt === undefined) {
     ctx.event(project, { type: 'warning', reason, about: it.meta.id, message });
-    const notification = { type: 'environment.clone', severity: 'warning', title: 'Clone removed', message } as const;
+    const notification = { type: 'clone_removed', severity: 'warning', title: 'Clone removed', message } as const;
     await ctx.notify(project, `clone/${it.meta.id}`, notification);
   }
   await ctx.retire('environment', it.meta.id);

@@ -318,3 +318,42 @@ test('a notification that cannot be stored does not fail the reconcile', async (
   expect(errors).toEqual([]);
   expect(rig.mirror.tenant(tenant).list('notification')).toEqual([]);
 });
+
+test('a transaction of several children is done whole, and a conflict of one of them undoes none', async () => {
+  const { rig, project, reconcile, errors } = await withProject();
+  await using _ = rig;
+  const [one, two] = [id('one'), id('two')];
+  await reconcile((it, ctx) =>
+    ctx.transact((unit) => {
+      unit.require(it as ReadonlyResource); // a project is an object
+      unit.create('environment', one, environmentOf(project, 'one'));
+      unit.create('environment', two, environmentOf(project, 'two'), { copyOf: { id: one, revision: 7 } });
+    }),
+  );
+  expect((await rig.repo.get('environment', two))?.meta.copyOf).toEqual({ id: one, revision: 7 });
+  await reconcile((_it, ctx) =>
+    ctx.transact((unit) => {
+      unit.requestDelete(ctx.view.get('environment', one) as ReadonlyResource); // as above
+      unit.create('environment', two, environmentOf(project, 'again'));
+    }),
+  );
+  expect(errors).toEqual([expect.objectContaining({ message: `Cannot create environment as it exists: ${two}` })]);
+  expect((await rig.repo.get('environment', one))?.meta.deletionRequestedAt).toBeUndefined();
+});
+
+test('a transaction touches declared children only, and the next write waits until the mirror shows it', async () => {
+  const { rig, project, reconcile, errors } = await withProject();
+  await using _ = rig;
+  await reconcile((_it, ctx) =>
+    ctx.transact((unit) => void unit.create('user', id('user'), { email: 'a@b.test', role: 'user' } as never)),
+  );
+  expect(errors.shift()).toMatchObject({ message: expect.stringContaining('a kind that it did not declare: user') });
+  await rig.clock.advance(60_000);
+  await rig.rest();
+  await reconcile(async (_it, ctx) => {
+    await ctx.transact((unit) => void unit.create('environment', child, environmentOf(project)));
+    await ctx.amend('environment', child, (draft) => void (draft.git_branch = 'main'));
+  });
+  expect(errors).toEqual([]);
+  expect((await rig.repo.get('environment', child))?.desired.git_branch).toBe('main');
+});
