@@ -6,7 +6,10 @@ import type { WebSocket } from 'ws';
 import { isOpenTenant } from '../../store/tenants.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badRequest, forbidden, notFound, serviceUnavailable, unauthorized, unexpected } from '../api-error.ts';
+import { mention } from '../audit/audit-log.ts';
+import type { Asked } from '../audit/audit-log.ts';
 import { authenticate, byToken } from '../auth/authenticate.ts';
+import type { Principal } from '../auth/principal.ts';
 import { authorize } from '../authorize.ts';
 import type { Access, Place } from '../authorize.ts';
 import type { RequestInfo, Services } from '../context.ts';
@@ -97,7 +100,7 @@ export class OpenStreams implements Disposable {
     const ignore = (): void => undefined;
     socket.on('error', ignore);
     try {
-      const admission = await this.#admit(request);
+      const admission = await this.#admit(request, info);
       if (socket.destroyed) return;
       socket.off('error', ignore);
       this.#headers.set(request, headers);
@@ -115,7 +118,7 @@ export class OpenStreams implements Disposable {
     this.#sockets.close();
   }
 
-  async #admit(request: IncomingMessage): Promise<Admission> {
+  async #admit(request: IncomingMessage, info: RequestInfo): Promise<Admission> {
     const services = this.#services;
     const url = new URL(request.url ?? '/', 'http://localhost');
     const [, tenant = '', path = ''] = /^\/([^/]+)(\/ws\/.*)$/.exec(url.pathname) ?? [];
@@ -136,13 +139,42 @@ export class OpenStreams implements Disposable {
     const place = (): Place | undefined => placeOf(view, it);
     const now = place();
     if (now === undefined) throw notFound('Stream');
-    const access: Access = authorize(principal, permission, now);
+    const access = await this.#authorize({ tenant, view, principal, stream, request: info }, permission, now, it);
     const query = parseInput(stream.query, Object.fromEntries(url.searchParams), 'query');
     const repo = services.repositoryFor(tenant);
     const ctx: StreamContext = { ...services, tenant, view, repo, principal, access, feed: this.#feed, hub: this.#hub };
     // a stream without `on` does not look at `it`
     stream.check?.(ctx, { it: it as ReadonlyResource<SubjectKind>, query });
     return { stream, ctx, permission, it, query, place };
+  }
+
+  /** Who is refused is in the audit log. */
+  async #authorize(
+    {
+      stream,
+      principal,
+      ...asked
+    }: Pick<Asked, 'tenant' | 'view' | 'request'> & { stream: Stream; principal: Principal },
+    permission: Permission,
+    place: Place,
+    it: ReadonlyResource<SubjectKind> | undefined,
+  ): Promise<Access> {
+    try {
+      return authorize(principal, permission, place);
+    } catch (error) {
+      const projectId = it && projectIdOf(it);
+      await this.#services.audit.deny(
+        {
+          ...asked,
+          caller: principal,
+          route: `WS ${stream.path}`,
+          ...(projectId !== undefined && { projectId }),
+        },
+        'refused',
+        it === undefined ? [] : [mention(it)],
+      );
+      throw error;
+    }
   }
 
   #match(path: string): { stream: Stream; permission: Permission; params: ReadonlyMap<string, string> } | undefined {

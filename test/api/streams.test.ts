@@ -80,6 +80,10 @@ describe('a stream', () => {
       expect(refused.headers['x-service-version']).toBe('1.2.3');
       expect(refused.headers['x-request-id']).toBeDefined();
     }
+    const { data } = await owner.get('/audit?result=refused');
+    expect(data).toMatchObject([
+      { route: 'WS /ws/applications/:id/logs', objects: [{ kind: 'application', id: app }] },
+    ]);
   });
 
   it('is refused to pages of other origins, and takes credentials from headers', async () => {
