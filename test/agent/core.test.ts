@@ -181,8 +181,9 @@ describe('a build', () => {
     for (let n = 0; n < 100; n += 1) begun[0]!.line(`step ${n}`);
     begun[0]!.end.resolve();
     await world.until('succeeded', () => world.report(item)?.phase === 'succeeded', 2_000);
+    // lines are written and read by and by: time must pass
+    await world.until('the stream ended', () => end);
     await reading;
-    expect(end).toBe(true);
     expect(seen.map(({ seq }) => seq)).toEqual(Array.from({ length: 102 }, (_, index) => index + 1));
     expect(seen.at(-1)?.message).toBe('Successfully built');
   });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { conflictReason, isConflict } from '../../store/errors.ts';
-import { keys } from '../../store/keys.ts';
+import { keys, parseKey } from '../../store/keys.ts';
 import { describeFailure, holderOf } from '../../store/commit-failure.ts';
 import type { CommitFailure } from '../../store/commit-failure.ts';
 import { openRepository } from '../../store/repo.ts';
@@ -55,8 +55,10 @@ async function stored(kind: 'project' | 'user' | 'environment', id: string): Pro
   return entry && JSON.parse(entry.value);
 }
 
+/** Beside notes at owners that something came to them: most tests name an owner that is not there. */
 async function allKeys(): Promise<string[]> {
-  return (await store.list(keys.all)).entries.map((entry) => entry.key);
+  const { entries } = await store.list(keys.all);
+  return entries.map((entry) => entry.key).filter((key) => parseKey(key)?.area !== 'population');
 }
 
 describe('a created object', () => {
