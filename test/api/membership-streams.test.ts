@@ -51,8 +51,8 @@ async function aMember(role: string): Promise<Person> {
   return user;
 }
 
-async function open(path: string, by: Client, query = ''): Promise<Frames> {
-  const base = `${world.url.replace('http', 'ws')}/default/ws${path}`;
+async function open(path: string, by: Client, query = '', replica = world.url): Promise<Frames> {
+  const base = `${replica.replace('http', 'ws')}/default/ws${path}`;
   const frames = await openFrames(`${base}?token=${by.token ?? ''}${query}`);
   opened.push(frames);
   await frames.next('ready');
@@ -82,6 +82,17 @@ describe('a stream of logs', () => {
     await leaving.delete(member(leaving));
     expect(await second.closed).toMatchObject({ code: 4403 });
     expect(isOpen(third)).toBe(true);
+  });
+
+  it('is closed on every replica, wherever the role was taken', async () => {
+    const [user, other] = [await aMember('member'), await world.replica()];
+    const frames = await open(`/applications/${app}/logs`, user, '', other);
+    await owner.delete(member(user));
+    expect(await frames.closed).toMatchObject({ code: 4403 });
+    const answer = await fetch(`${other}/default/api/v1/projects/${project}`, {
+      headers: { authorization: `Bearer ${user.token}` },
+    });
+    expect(answer.status).toBe(403);
   });
 
   it('stays open to whoever still may read it with another role', async () => {

@@ -13,6 +13,7 @@ import { ApiConfig } from '../../api/config.ts';
 import { systemRandom } from '../../api/random.ts';
 import type { Mail, Mailer } from '../../api/mailer.ts';
 import { createApi } from '../../api/server.ts';
+import type { Api } from '../../api/server.ts';
 import type { Clock } from '../../store/clock.ts';
 import { systemClock } from '../../store/clock.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
@@ -75,6 +76,8 @@ export interface ApiWorld extends AsyncDisposable {
   setupToken(tenant: string): string | undefined;
   /** Resolves when the mirror shows what is committed. */
   settled(): Promise<void>;
+  /** Starts another replica over the same store; answers with its address. */
+  replica(): Promise<string>;
   /** A client of the default tenant, or of another. */
   client(token?: string, tenant?: string): Client;
   /** Registers the first user and is it. */
@@ -115,36 +118,40 @@ export async function startApi(
   const inner = starting.use(await emptyStore(clock));
   const store = options.wrap?.(inner) ?? inner;
   const keyring = await openKeyring({ path: join(dir, 'keys.json'), store });
-  const mirror = starting.use(startMirror({ store, clock, log, freeze: options.freeze ?? true }));
   const repo = openRepository(store, 'default', clock);
-  const registry = new Registry();
   const agents = scriptedAgents();
   const mails: Mail[] = [];
   const outbox: Mailer = { send: async (mail) => void mails.push(mail) };
-  const api = starting.use(
-    await createApi({
-      store,
-      mirror,
-      repositoryFor: (tenant) => openRepository(store, tenant, clock),
-      sealer: keyring,
-      unsealer: keyring,
-      agents,
-      mailer: options.mailer ?? outbox,
-      clock,
-      random: systemRandom,
-      log,
-      registry,
-      config: ApiConfig.parse({ version: '1.2.3', publicUrl: 'http://setpoint.test', ...options.config }),
-    }),
-  );
-
-  api.server.on('upgrade', (request, socket, head) => {
-    if (!api.handleUpgrade(request, socket, head)) socket.destroy();
-  });
-  api.server.listen(0, '127.0.0.1');
-  await once(api.server, 'listening');
-  const { port } = api.server.address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}`;
+  const serve = async (
+    stack: AsyncDisposableStack,
+  ): Promise<{ url: string; mirror: Mirror; registry: Registry; api: Api }> => {
+    const mirror = stack.use(startMirror({ store, clock, log, freeze: options.freeze ?? true }));
+    const registry = new Registry();
+    const api = stack.use(
+      await createApi({
+        store,
+        mirror,
+        repositoryFor: (tenant) => openRepository(store, tenant, clock),
+        sealer: keyring,
+        unsealer: keyring,
+        agents,
+        mailer: options.mailer ?? outbox,
+        clock,
+        random: systemRandom,
+        log,
+        registry,
+        config: ApiConfig.parse({ version: '1.2.3', publicUrl: 'http://setpoint.test', ...options.config }),
+      }),
+    );
+    api.server.on('upgrade', (request, socket, head) => {
+      if (!api.handleUpgrade(request, socket, head)) socket.destroy();
+    });
+    api.server.listen(0, '127.0.0.1');
+    await once(api.server, 'listening');
+    const { port } = api.server.address() as AddressInfo;
+    return { url: `http://127.0.0.1:${port}`, mirror, registry, api };
+  };
+  const { url, mirror, registry, api } = await serve(starting);
 
   const client = (token?: string, tenant = 'default'): Client => createClient(`${url}/${tenant}/api/v1`, token);
   const settled = async (): Promise<void> => {
@@ -170,6 +177,7 @@ export async function startApi(
     faults,
     setupToken: api.setupToken,
     settled,
+    replica: async () => (await serve(running)).url,
     client,
     async owner() {
       const answer = await client().post('/auth/register', { email: 'owner@example.test', password });
