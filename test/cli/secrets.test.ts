@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Secret, TOTP } from 'otpauth';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeJoinToken } from '../../agent-protocol/join-token.ts';
 import { createServiceKey } from '../../api/auth/service-key.ts';
@@ -143,6 +143,28 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
     expect(
       (await ask('PUT', '/auth/me/password', { current_password: password, new_password: newPassword }, mine)).status,
     ).toBeLessThan(300);
+
+    // A second factor, and the codes that stand in for it
+    const begun = { ...mine, may: ['second factor'] };
+    const { secret } = (await ask('POST', '/auth/me/two-factor', { password: newPassword }, begun)).data;
+    plant('second factor', secret);
+    await ask('POST', '/auth/me/two-factor/confirm', { totp: '000000' }, mine);
+    const totp = new TOTP({ secret: Secret.fromBase32(secret) }).generate();
+    const names = Array.from({ length: 10 }, (_, n) => `recovery code ${n}`);
+    const confirmed = await ask('POST', '/auth/me/two-factor/confirm', { totp }, { ...mine, may: names });
+    expect(confirmed.status).toBe(200);
+    for (const [n, recovery] of confirmed.data.recovery_codes.entries()) plant(`recovery code ${n}`, recovery);
+    await ask('POST', '/auth/login', { email, password: newPassword });
+    const [recovery] = confirmed.data.recovery_codes;
+    const second = await ask(
+      'POST',
+      '/auth/login',
+      { email, password: newPassword, totp: recovery },
+      { may: ['other token'] },
+    );
+    expect(second.status).toBe(200);
+    plant('other token', second.data.token);
+    await ask('GET', '/auth/me/two-factor', undefined, mine);
 
     // Keys and tokens that are shown once, and once more to who repeats the request
     const again = { ...mine, headers: { ...by, 'idempotency-key': 'key-1' }, may: ['service key'] };
