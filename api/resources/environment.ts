@@ -66,12 +66,12 @@ export function toEnvironment(it: ReadonlyResource<'environment'>, isDefault: bo
     color: desired.color ?? null,
     git_branch: desired.git_branch ?? null,
     is_default: isDefault,
-    clone_of: desired.clone_of === undefined ? null : pick(desired.clone_of),
+    clone_of: desired.clone_of === undefined ? null : cloneOf(desired.clone_of),
     status: lifeStatus(it),
   };
 }
 
-function pick({ environment_id, complete }: { environment_id: string; complete: boolean }) {
+function cloneOf({ environment_id, complete }: { environment_id: string; complete: boolean }) {
   return { environment_id, complete };
 }
 
