@@ -4,6 +4,7 @@ import type { Mirror } from '../store/mirror.ts';
 import type { Store } from '../store/store.ts';
 import { notFound, serviceUnavailable } from './api-error.ts';
 import type { ApiConfig } from './config.ts';
+import { consolePolicy, createConsole } from './console.ts';
 import { docsPage, docsPolicy } from './docs-page.ts';
 import { endpointsByArea } from './endpoints.ts';
 import { openApiDocument } from './openapi.ts';
@@ -21,7 +22,7 @@ interface Dependencies {
 
 type Page = (response: ServerResponse, headers: Headers, requestId: string) => Promise<void> | void;
 
-/** Pages that belong to no tenant: life signs, metrics and documentation. `undefined`: no such page. */
+/** Pages that belong to no tenant: life signs, metrics, documentation and the console. `undefined`: no such page. */
 export function createSystemPages(deps: Dependencies): (request: IncomingMessage) => Page | undefined {
   let documents: { json: string; html: string } | undefined;
   const documented = (): { json: string; html: string } => {
@@ -31,6 +32,21 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
     }
     return documents;
   };
+
+  const consoleFile = createConsole();
+  const consolePage =
+    (path: string): Page =>
+    async (response, headers, requestId) => {
+      const file = await consoleFile(path);
+      if (file === undefined) {
+        sendNoSuchPage(response, headers, requestId);
+        return;
+      }
+      const policy = path === 'index.html' ? { 'content-security-policy': consolePolicy(file) } : {};
+      // asked for again each time, and sent again only where it is another
+      const all = { ...headers, ...policy, 'cache-control': 'no-cache', etag: file.etag };
+      sendBody(response, 200, all, file.body, file.type);
+    };
 
   const pages: Readonly<Record<string, Page>> = {
     '/healthz': (response, headers) => sendBody(response, 200, headers, '{"success":true,"data":{"status":"ok"}}'),
@@ -57,6 +73,8 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
     if (method !== 'GET' && method !== 'HEAD') return undefined;
     const at = url.indexOf('?');
     const path = at === -1 ? url : url.slice(0, at);
+    if (path === '/console' || path === '/console/') return consolePage('index.html');
+    if (path.startsWith('/console/')) return consolePage(path.slice('/console/'.length));
     return Object.hasOwn(pages, path) ? pages[path] : undefined;
   };
 }

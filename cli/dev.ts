@@ -48,6 +48,7 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
 
   await using plane = await startControlPlane(config, log);
   say(`Control plane: ${plane.url}/default   (store: ${config.store})`);
+  say(`Console: ${plane.url}/console`);
   const client = await logIn(plane.url, data);
   const { server, joinToken } = await ensureServer(client);
 

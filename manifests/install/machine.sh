@@ -23,6 +23,7 @@ etcdctl etcd-client
 openssl openssl
 ip iproute2
 aiosmtpd python3-aiosmtpd
+chromium chromium
 "
 engine_log=/var/log/setpoint-dockerd.log
 

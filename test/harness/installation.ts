@@ -19,7 +19,8 @@ export interface InstallationOptions {
   agentFlags?: readonly string[];
 }
 
-const owner = { email: 'owner@example.test', password: 'correct horse battery' };
+/** The first user of every installation. */
+export const owner = { email: 'owner@example.test', password: 'correct horse battery' };
 const Login = z.object({ token: z.string() });
 
 /** A whole Setpoint: control plane, store and an agent on the real engine, each a process of its own. */

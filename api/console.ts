@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { stripTypeScriptTypes } from 'node:module';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** A file as the browser gets it. */
+export interface ConsoleFile {
+  body: Buffer;
+  type: string;
+  etag: string;
+}
+
+const folder = new URL('../web/', import.meta.url);
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.ts': 'text/javascript; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+};
+/** What the console imports from packages. */
+const libraries: Readonly<Record<string, string>> = {
+  'lib/preact.mjs': 'preact',
+  'lib/hooks.mjs': 'preact/hooks',
+  'lib/htm.mjs': 'htm',
+};
+
+/**
+ * The files of the console by their path below `/console/`; read once, at the first request. A browser runs them as
+ * they are written: types are taken out, nothing is bundled.
+ */
+export function createConsole(): (path: string) => Promise<ConsoleFile | undefined> {
+  let files: Promise<ReadonlyMap<string, ConsoleFile>> | undefined;
+  return async (path) => {
+    files ??= readFiles();
+    return (await files).get(path);
+  };
+}
+
+async function readFiles(): Promise<Map<string, ConsoleFile>> {
+  const names = await readdir(folder, { recursive: true });
+  const served = names.filter((name) => types[extname(name)] !== undefined);
+  const own = served.map(async (name) => [name, await readOwn(name)] as const);
+  const others = Object.entries(libraries).map(
+    async ([name, specifier]) =>
+      [name, toFile(name, await readFile(fileURLToPath(import.meta.resolve(specifier))))] as const,
+  );
+  return new Map(await Promise.all([...own, ...others]));
+}
+
+async function readOwn(name: string): Promise<ConsoleFile> {
+  const text = await readFile(new URL(name, folder), 'utf8');
+  return toFile(name, Buffer.from(name.endsWith('.ts') ? stripTypeScriptTypes(text) : text));
+}
+
+function toFile(name: string, body: Buffer): ConsoleFile {
+  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+  return { body, type: types[extname(name)] ?? 'application/octet-stream', etag };
+}
+
+/** The import map is the one script inside of the page. */
+export function consolePolicy(page: ConsoleFile): string {
+  const map = /<script type="importmap">([^]*?)<\/script>/.exec(page.body.toString())?.[1] ?? '';
+  const hash = createHash('sha256').update(map).digest('base64');
+  return [
+    "default-src 'none'",
+    `script-src 'self' 'sha256-${hash}'`,
+    "style-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self' data:",
+    "form-action 'none'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}

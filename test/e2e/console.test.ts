@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { ApiObject } from '../../cli/client.ts';
+import { openPage } from '../harness/browser.ts';
+import type { TestPage } from '../harness/browser.ts';
+import { docker, instancesOf } from '../harness/engine.ts';
+import { Installation, owner } from '../harness/installation.ts';
+import { freePort } from '../harness/program.ts';
+import { ensureTestImages } from '../harness/test-image.ts';
+import { until } from '../harness/until.ts';
+
+let town: Installation;
+let browser: TestPage;
+let app: ApiObject;
+/** A name that a page which trusts names would run. */
+const name = '<img src=x onerror=alert(1)>';
+
+beforeAll(async () => {
+  const { http } = await ensureTestImages();
+  town = await Installation.start({ store: 'sqlite' });
+  const port = await freePort();
+  app = await town.createApplication({
+    name,
+    source_type: 'image',
+    image_url: http,
+    exposed_port: port,
+    healthcheck_path: '/healthz',
+    env: { PORT: String(port) },
+  });
+  browser = await openPage();
+});
+afterAll(async () => {
+  await browser[Symbol.asyncDispose]();
+  await town[Symbol.asyncDispose]();
+});
+
+it('shows in a browser what is asked for and what is, as it changes', async () => {
+  const { page, complaints } = browser;
+  await page.goto(`${town.url()}/console`);
+  await page.getByLabel('E-mail').fill(owner.email);
+  await page.getByLabel('Password').fill('not the password');
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByRole('alert').filter({ hasText: 'E-mail or password is wrong' }).waitFor();
+  // the browser itself reports the 401
+  complaints.length = 0;
+
+  await page.getByLabel('Password').fill(owner.password);
+  await page.getByRole('button', { name: 'Log in' }).click();
+  const row = page.getByRole('row').filter({ hasText: name });
+  await row.getByText('stopped').waitFor();
+
+  await page.getByRole('link', { name }).click();
+  await page.getByRole('heading', { name }).waitFor();
+  expect(await page.getByRole('button', { name: 'Restart' }).isDisabled()).toBe(true);
+  await page.getByRole('button', { name: 'Deploy' }).click();
+  const head = page.getByRole('main').locator('section').first();
+  await head.getByText('deploying').waitFor();
+  await head.getByText('running').waitFor();
+  await page.getByRole('table', { name: 'Deployments' }).getByText('succeeded').waitFor();
+  expect(await page.getByRole('button', { name: 'Restart' }).isDisabled()).toBe(false);
+
+  // somebody removes the container: the page tells of it, and of its successor
+  const [container = ''] = await instancesOf(app.id);
+  await docker('rm', '--force', container);
+  const events = page.getByRole('table', { name: 'Events' });
+  await until('the event is shown', async () => /gone|removed|lost|missing/i.test(await events.innerText()), {
+    explain: () => events.innerText(),
+  });
+  await head.getByText('1 of 1 ready').waitFor();
+  await page.goto(`${town.url()}/console#/servers`);
+  await page.getByRole('table', { name: 'Servers' }).getByText('connected').waitFor();
+  expect(complaints).toEqual([]);
+});
+
+it('goes back to the login within seconds when the session is ended elsewhere', async () => {
+  const { page } = browser;
+  const sessions = (await town.client.request('GET', '/api/v1/auth/sessions')) as ApiObject[];
+  const own = sessions.find((one) => one['current'] !== true);
+  await town.client.request('DELETE', `/api/v1/auth/sessions/${own?.id}`);
+  await page.getByRole('alert').filter({ hasText: 'The session has ended' }).waitFor();
+  expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+});

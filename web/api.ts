@@ -1,0 +1,86 @@
+/** A refusal by the server, in its own words. */
+export class Refused extends Error {
+  readonly status: number;
+  readonly reason: string | undefined;
+
+  constructor(status: number, message: string, reason?: string) {
+    super(message);
+    this.status = status;
+    this.reason = reason;
+  }
+}
+
+/** Whom the console speaks for; kept for the life of the browser's tab and sent in a header, never as a cookie. */
+export interface Login {
+  tenant: string;
+  token: string;
+  email: string;
+}
+
+const key = 'setpoint.login';
+const timeoutMs = 30_000;
+
+export function storedLogin(): Login | undefined {
+  const text = sessionStorage.getItem(key);
+  return text === null ? undefined : (JSON.parse(text) as Login); // written below
+}
+
+export function storeLogin(login: Login | undefined): void {
+  if (login === undefined) sessionStorage.removeItem(key);
+  else sessionStorage.setItem(key, JSON.stringify(login));
+}
+
+interface Envelope {
+  data?: unknown;
+  error?: { message: string; details?: { reason: string; message: string }[] };
+}
+
+/** Sends a request below `/<tenant>/api/v1` and answers with `data`. @throws Refused; Error if nothing answers */
+export async function call<T>(
+  { tenant, token }: Pick<Login, 'tenant'> & { token?: string },
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<T> {
+  const response = await fetch(`/${tenant}/api/v1${path}`, {
+    method,
+    signal: AbortSignal.timeout(timeoutMs),
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const answer = (text === '' ? {} : JSON.parse(text)) as Envelope; // every answer is in the envelope
+  if (response.ok) return answer.data as T; // the caller knows the route
+  const { message = response.statusText, details } = answer.error ?? {};
+  throw new Refused(response.status, message, details?.[0]?.reason);
+}
+
+/** All pages of a list, up to `most` items. */
+export async function list<T>(login: Login, path: string, most = 1000): Promise<T[]> {
+  const items: T[] = [];
+  const joint = path.includes('?') ? '&' : '?';
+  let cursor: string | null = null;
+  do {
+    const after: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+    const response = await fetch(`/${login.tenant}/api/v1${path}${joint}limit=500${after}`, {
+      signal: AbortSignal.timeout(timeoutMs),
+      headers: { authorization: `Bearer ${login.token}` },
+    });
+    const answer = (await response.json()) as Envelope & { meta?: { next_cursor: string | null } };
+    if (!response.ok) throw new Refused(response.status, answer.error?.message ?? response.statusText);
+    items.push(...(answer.data as T[]));
+    cursor = answer.meta?.next_cursor ?? null;
+  } while (cursor !== null && items.length < most);
+  return items;
+}
+
+/** A stream's socket. The token is in the address, since a browser lets no page set headers of a socket. */
+export function openSocket({ tenant, token }: Login, path: string, query: Record<string, string> = {}): WebSocket {
+  const url = new URL(`/${tenant}${path}`, location.href);
+  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+  url.search = new URLSearchParams({ ...query, token }).toString();
+  return new WebSocket(url);
+}

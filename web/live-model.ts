@@ -1,0 +1,160 @@
+import { useEffect, useState } from 'preact/hooks';
+import { list, openSocket, Refused } from './api.ts';
+import type { Login } from './api.ts';
+import { emptyModel, kinds, withChange } from './model.ts';
+import type { Application, Kind, Model, ObjectOf, Project, Server } from './model.ts';
+
+/** How the picture relates to the truth: it follows it, it is old, or nobody is logged in any more. */
+export type Liveness = 'connecting' | 'live' | 'lost' | 'ended';
+
+interface Frame {
+  type: string;
+  op?: 'put' | 'delete';
+  kind?: Kind;
+  id?: string;
+  object?: ObjectOf<Kind>;
+}
+
+const firstRetryMs = 500;
+const maxRetryMs = 15_000;
+/** Deployments that are kept of each application. */
+const keptDeployments = 20;
+
+/**
+ * What one may see, kept up to date by `/ws/watch`. The stream is opened first and the lists are read while its changes
+ * wait, so that nothing falls between; after a gap or a lost connection both begin anew.
+ */
+export function useLiveModel(login: Login): { model: Model; liveness: Liveness } {
+  const [model, setModel] = useState(emptyModel);
+  const [liveness, setLiveness] = useState<Liveness>('connecting');
+  useEffect(() => {
+    const follower = new Follower(login, setModel, setLiveness);
+    return () => follower.close();
+  }, [login]);
+  return { model, liveness };
+}
+
+class Follower {
+  readonly #login: Login;
+  readonly #setModel: (model: Model) => void;
+  readonly #setLiveness: (liveness: Liveness) => void;
+  #model = emptyModel();
+  #socket: WebSocket | undefined;
+  #retryMs = firstRetryMs;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #paint: number | undefined;
+  #closed = false;
+
+  constructor(login: Login, setModel: (model: Model) => void, setLiveness: (liveness: Liveness) => void) {
+    this.#login = login;
+    this.#setModel = setModel;
+    this.#setLiveness = setLiveness;
+    this.#connect();
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    if (this.#paint !== undefined) cancelAnimationFrame(this.#paint);
+    this.#socket?.close();
+  }
+
+  #connect(): void {
+    const socket = openSocket(this.#login, '/ws/watch', { kinds: kinds.join(',') });
+    this.#socket = socket;
+    /** Changes that came before the lists were read. */
+    let early: Frame[] | undefined = [];
+    socket.addEventListener('message', ({ data }) => {
+      const frame = JSON.parse(String(data)) as Frame;
+      if (frame.type === 'ready')
+        this.#readLists().then(
+          (model) => {
+            if (this.#closed || this.#socket !== socket) return;
+            this.#model = model;
+            for (const one of early ?? []) this.#apply(one);
+            early = undefined;
+            this.#retryMs = firstRetryMs;
+            this.#setLiveness('live');
+            this.#show();
+          },
+          (error: unknown) => {
+            if (error instanceof Refused && error.status === 401) this.#setLiveness('ended');
+            socket.close();
+          },
+        );
+      else if (frame.type === 'gap') socket.close();
+      else if (frame.type === 'change') {
+        if (early === undefined) {
+          this.#apply(frame);
+          this.#show();
+        } else early.push(frame);
+      }
+    });
+    socket.addEventListener('close', ({ code }) => this.#lost(code));
+  }
+
+  #lost(code: number): void {
+    if (this.#closed) return;
+    if (code === 4401) {
+      this.#setLiveness('ended');
+      return;
+    }
+    this.#setLiveness('lost');
+    // a refused upgrade shows no status to a page: the next request of the lists tells why
+    this.#timer = setTimeout(
+      () => {
+        this.#retryMs = Math.min(maxRetryMs, this.#retryMs * 2);
+        list(this.#login, '/projects', 1).then(
+          () => this.#connect(),
+          (error: unknown) => {
+            if (error instanceof Refused && error.status === 401) this.#setLiveness('ended');
+            else this.#lost(0);
+          },
+        );
+      },
+      this.#retryMs * (0.5 + Math.random() / 2),
+    );
+  }
+
+  async #readLists(): Promise<Model> {
+    const [projects, servers, applications] = await Promise.all([
+      list<Project>(this.#login, '/projects'),
+      list<Server>(this.#login, '/servers'),
+      list<Application>(this.#login, '/applications', 5000),
+    ]);
+    const environments = await Promise.all(
+      projects.map(({ id }) => list<ObjectOf<'environment'>>(this.#login, `/projects/${id}/environments`)),
+    );
+    return {
+      project: byId(projects),
+      server: byId(servers),
+      application: byId(applications),
+      environment: byId(environments.flat()),
+      deployment: new Map(),
+    };
+  }
+
+  #apply({ op, kind, id, object }: Frame): void {
+    if (kind === undefined || id === undefined) return;
+    this.#model = withChange(this.#model, kind, id, op === 'put' ? object : undefined);
+    if (kind === 'deployment' && op === 'put') this.#forgetDeployments(object as ObjectOf<'deployment'>); // as its kind says
+  }
+
+  #forgetDeployments({ application_id }: ObjectOf<'deployment'>): void {
+    const own = [...this.#model.deployment.values()].filter((one) => one.application_id === application_id);
+    for (const old of own.toSorted((a, b) => b.number - a.number).slice(keptDeployments))
+      this.#model = withChange(this.#model, 'deployment', old.id, undefined);
+  }
+
+  /** At most once per frame of the screen, however many changes come. */
+  #show(): void {
+    this.#paint ??= requestAnimationFrame(() => {
+      this.#paint = undefined;
+      this.#setModel(this.#model);
+    });
+  }
+}
+
+function byId<T extends { id: string }>(objects: readonly T[]): Map<string, T> {
+  return new Map(objects.map((one) => [one.id, one]));
+}

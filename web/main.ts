@@ -1,0 +1,74 @@
+import { render } from 'preact';
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { call, storedLogin, storeLogin } from './api.ts';
+import type { Login } from './api.ts';
+import { html } from './html.ts';
+import { useLiveModel } from './live-model.ts';
+import type { Liveness } from './live-model.ts';
+import { ApplicationPage } from './pages/application.ts';
+import { Board, Servers } from './pages/board.ts';
+import { LoginPage } from './pages/login.ts';
+
+const words: Readonly<Record<Liveness, string>> = {
+  connecting: 'connecting',
+  live: 'live',
+  lost: 'connection lost: what is shown may be old',
+  ended: 'logged out',
+};
+
+function App(): VNode {
+  const [login, setLogin] = useState(storedLogin);
+  const [why, setWhy] = useState<string>();
+  const change = (next: Login | undefined, reason?: string): void => {
+    storeLogin(next);
+    setWhy(reason);
+    setLogin(next);
+  };
+  if (login === undefined) return html`<${LoginPage} done=${change} why=${why} />`;
+  return html`<${Console} key=${login.token} login=${login} end=${(reason?: string) => change(undefined, reason)} />`;
+}
+
+function Console({ login, end }: { login: Login; end: (reason?: string) => void }): VNode {
+  const { model, liveness } = useLiveModel(login);
+  const path = usePath();
+  useEffect(() => {
+    if (liveness === 'ended') end('The session has ended: log in again.');
+  }, [liveness]);
+  const logOut = async (): Promise<void> => {
+    await call(login, 'POST', '/auth/logout').catch(() => undefined); // the token is forgotten here in any case
+    end();
+  };
+  return html`
+    <header>
+      <b>Setpoint</b>
+      <nav><a href="#/">Applications</a><a href="#/servers">Servers</a></nav>
+      <span class=${`status small ${liveness === 'live' ? 'good' : 'bad'}`} role="status">${words[liveness]}</span>
+      <span class="quiet small">${login.email} · ${login.tenant}</span>
+      <button onClick=${logOut}>Log out</button>
+    </header>
+    <main>${pageOf(path, login, model)}</main>
+  `;
+}
+
+function pageOf(path: string, login: Login, model: ReturnType<typeof useLiveModel>['model']): VNode {
+  const application = /^\/applications\/([0-9a-f-]{36})$/.exec(path)?.[1];
+  if (application !== undefined) return html`<${ApplicationPage} login=${login} model=${model} id=${application} />`;
+  if (path === '/servers') return html`<${Servers} model=${model} />`;
+  return html`<${Board} model=${model} />`;
+}
+
+/** The part of the address that says which page is shown. */
+function usePath(): string {
+  const read = (): string => location.hash.replace(/^#/, '') || '/';
+  const [path, setPath] = useState(read);
+  useEffect(() => {
+    const onChange = (): void => setPath(read());
+    addEventListener('hashchange', onChange);
+    return () => removeEventListener('hashchange', onChange);
+  }, []);
+  return path;
+}
+
+const root = document.querySelector('#root');
+if (root !== null) render(html`<${App} />`, root);

@@ -1,0 +1,111 @@
+import type { VNode } from 'preact';
+import { html } from '../html.ts';
+import { byName } from '../model.ts';
+import type { Application, Model, Project } from '../model.ts';
+import { ago, Status } from '../parts.ts';
+
+/** Everything at a glance: what is wanted, what is, and what keeps the two apart. */
+export function Board({ model }: { model: Model }): VNode {
+  const projects = byName(model.project.values());
+  return html`
+    ${projects.map((project) => html`<${ProjectBoard} key=${project.id} project=${project} model=${model} />`)}
+    ${
+      projects.length === 0 &&
+      html`<p class="notice">
+        Nothing is declared yet. Declare an application in a file and run <code>setpoint apply -f FILE</code>.
+      </p>`
+    }
+  `;
+}
+
+function ProjectBoard({ project, model }: { project: Project; model: Model }): VNode {
+  const applications = byName([...model.application.values()].filter((one) => one.project_id === project.id));
+  return html`<section>
+    <h2 class="row">
+      ${project.display_name ?? project.name}
+      ${project.status !== 'active' && html`<${Status} value=${project.status} />`}
+    </h2>
+    <table aria-label=${`Applications of ${project.name}`}>
+      <thead>
+        <tr>
+          <th>Application</th>
+          <th>Status</th>
+          <th>Ready</th>
+          <th>Environment</th>
+          <th>Server</th>
+          <th>Waits for</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${applications.map(
+          (one) =>
+            html`<tr key=${one.id}>
+              <td><a href=${`#/applications/${one.id}`}>${one.name}</a></td>
+              <td><${Status} value=${one.status} /></td>
+              <td>${one.ready_replicas}/${one.replicas}</td>
+              <td>${model.environment.get(one.environment_id)?.name ?? ''}</td>
+              <td>${model.server.get(one.server_id)?.name ?? ''}</td>
+              <td class="quiet">${waitsFor(one)}</td>
+            </tr>`,
+        )}
+        ${
+          applications.length === 0 &&
+          html`<tr>
+            <td class="quiet" colspan="6">No application</td>
+          </tr>`
+        }
+      </tbody>
+    </table>
+  </section>`;
+}
+
+/** What keeps an application from being what is wanted, in the words of its controller. */
+function waitsFor({ conditions = [], generation, observed_generation }: Application): string {
+  const open = conditions.find(
+    ({ type, status }) => (type === 'Reconciling' || type === 'Stalled') && status === 'true',
+  );
+  if (open !== undefined) return open.message === '' ? open.reason : open.message;
+  const unready = conditions.find(({ type, status }) => type === 'Ready' && status === 'false');
+  if (unready !== undefined && unready.reason !== 'Stopped')
+    return unready.message === '' ? unready.reason : unready.message;
+  return observed_generation < generation ? 'its controller' : '';
+}
+
+export function Servers({ model }: { model: Model }): VNode {
+  const servers = byName(model.server.values());
+  const load = Map.groupBy(model.application.values(), ({ server_id }) => server_id);
+  return html`<section>
+    <h2>Servers</h2>
+    <table aria-label="Servers">
+      <thead>
+        <tr>
+          <th>Server</th>
+          <th>Status</th>
+          <th>Agent</th>
+          <th>Applications</th>
+          <th>Engine</th>
+          <th>Changed</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${servers.map(
+          (one) =>
+            html`<tr key=${one.id}>
+              <td>${one.name}</td>
+              <td><${Status} value=${one.status} /></td>
+              <td><${Status} value=${one.agent_status} /> <span class="quiet">${one.agent_version ?? ''}</span></td>
+              <td>${load.get(one.id)?.length ?? 0}</td>
+              <td>${one.runtime_version ?? ''}</td>
+              <td class="quiet">${one.updated_at === undefined ? '' : ago(one.updated_at)}</td>
+            </tr>`,
+        )}
+        ${
+          servers.length === 0 &&
+          html`<tr>
+            <td class="quiet" colspan="6">No server has joined</td>
+          </tr>`
+        }
+      </tbody>
+    </table>
+  </section>`;
+}

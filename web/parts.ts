@@ -1,0 +1,96 @@
+import type { VNode } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { html } from './html.ts';
+import type { Line } from './log-stream.ts';
+import type { Condition, ObjectEvent } from './model.ts';
+
+const tones: Readonly<Record<string, 'good' | 'busy' | 'bad'>> = {
+  running: 'good',
+  active: 'good',
+  succeeded: 'good',
+  connected: 'good',
+  deploying: 'busy',
+  building: 'busy',
+  queued: 'busy',
+  provisioning: 'busy',
+  deleting: 'busy',
+  failed: 'bad',
+  error: 'bad',
+  offline: 'bad',
+  disconnected: 'bad',
+};
+
+export function Status({ value }: { value: string }): VNode {
+  return html`<span class=${`status ${tones[value] ?? ''}`}>${value}</span>`;
+}
+
+/** How long ago, in one unit. */
+export function ago(timestamp: string, now = Date.now()): string {
+  const seconds = Math.max(0, Math.round((now - Date.parse(timestamp)) / 1000));
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86_400)} d ago`;
+}
+
+export function Conditions({ of }: { of: readonly Condition[] }): VNode {
+  if (of.length === 0) return html`<p class="quiet">No controller has looked at it yet.</p>`;
+  return html`<table aria-label="Conditions">
+    <thead>
+      <tr>
+        <th>Condition</th>
+        <th>Status</th>
+        <th>Reason</th>
+        <th>Since</th>
+      </tr>
+    </thead>
+    <tbody>
+      ${of.map(
+        (one) =>
+          html`<tr key=${one.type}>
+            <td>${one.type}</td>
+            <td>${one.status}</td>
+            <td>${one.reason}${one.message !== '' && html`<div class="quiet small">${one.message}</div>`}</td>
+            <td class="quiet ago">${ago(one.last_transition_at)}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+export function Events({ of }: { of: readonly ObjectEvent[] }): VNode {
+  if (of.length === 0) return html`<p class="quiet">Nothing has happened yet.</p>`;
+  return html`<table aria-label="Events">
+    <tbody>
+      ${of.map(
+        (one) =>
+          html`<tr key=${`${one.reason} ${one.last_at}`}>
+            <td class="quiet ago">${ago(one.last_at)}</td>
+            <td class=${one.type === 'warning' ? 'error' : ''}>${one.reason}${one.count > 1 && ` ×${one.count}`}</td>
+            <td>${one.message}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+/** Follows its end while the reader is there. */
+export function Log({ lines, empty }: { lines: readonly Line[]; empty: string }): VNode {
+  const box = useRef<HTMLPreElement>(null);
+  const follows = useRef(true);
+  useEffect(() => {
+    const element = box.current;
+    if (element !== null && follows.current) element.scrollTop = element.scrollHeight;
+  }, [lines]);
+  const onScroll = (): void => {
+    const element = box.current;
+    if (element !== null) follows.current = element.scrollHeight - element.scrollTop - element.clientHeight < 40;
+  };
+  return html`<pre class="log" role="log" ref=${box} onScroll=${onScroll}>
+${lines.length === 0 ? html`<span class="quiet">${empty}</span>` : lines.map((line) => html`<div key=${line.key} class=${line.stream}>${plain(line.message)}</div>`)}</pre>`;
+}
+
+/** Colours of a terminal mean nothing here. */
+function plain(message: string): string {
+  return message.replaceAll(/\p{Cc}\[[0-9;]*m/gu, '');
+}

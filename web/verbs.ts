@@ -1,0 +1,18 @@
+import type { ApplicationStatus } from './model.ts';
+
+/** Which verb makes sense in which state; the server has the last word and says why it refuses. */
+export const verbs = {
+  deploy: { label: 'Deploy', in: ['running', 'stopped', 'deploying', 'failed', 'error'] },
+  start: { label: 'Start', in: ['stopped', 'failed'] },
+  stop: { label: 'Stop', in: ['running', 'deploying', 'failed', 'error'] },
+  restart: { label: 'Restart', in: ['running', 'error'] },
+  rollback: { label: 'Roll back', in: ['running', 'failed', 'error', 'stopped'] },
+} as const satisfies Record<string, { label: string; in: readonly ApplicationStatus[] }>;
+
+export type Verb = keyof typeof verbs;
+
+/** Why a verb makes no sense now; `undefined`: it does. */
+export function whyNot(verb: Verb, status: ApplicationStatus): string | undefined {
+  const states: readonly ApplicationStatus[] = verbs[verb].in;
+  return states.includes(status) ? undefined : `Not while the application is ${status}`;
+}
