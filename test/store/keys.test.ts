@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { keys, normalizeName, parseKey } from '../../store/keys.ts';
+import { afterUnmirrored, keys, normalizeName, parseKey } from '../../store/keys.ts';
 
 describe('keys', () => {
   it('are understood by the parser that the mirror uses', () => {
@@ -24,6 +24,20 @@ describe('keys', () => {
       scope: 'env/1',
       name: 'a b/%c',
     });
+  });
+
+  it('of the audit log are in the order in which it is read, and a list steps over all of them at once', () => {
+    const newest = keys.auditChained('acme', 1_000_000);
+    expect([keys.auditChained('acme', 9), newest, keys.auditChained('acme', 10)].toSorted()[0]).toBe(newest);
+    expect(parseKey(newest)).toEqual({ area: 'audit', tenant: 'acme', part: 'chained' });
+    expect(parseKey(keys.auditHead('acme'))).toMatchObject({ area: 'audit', part: 'head' });
+    for (const key of [newest, keys.auditHead('acme'), keys.auditPending('acme', '1-x')]) {
+      expect(afterUnmirrored(key) > keys.auditPending('acme', '\u{10ffff}')).toBe(true);
+      expect(afterUnmirrored(key) < keys.desired('acme', 'application', 'x')).toBe(true);
+    }
+    const desired = keys.desired('acme', 'application', 'x');
+    expect(afterUnmirrored(desired)).toBe(desired);
+    expect(afterUnmirrored(keys.tenant('a'))).toBe(keys.tenant('a'));
   });
 
   it('treat names as equal that differ in case or in their Unicode form only', () => {
