@@ -58,7 +58,8 @@ export async function* followLines(
         yield { lines: [], end: true };
         return;
       }
-      await log.reached(Math.max(seen, log.lastSeq), signal);
+      // it may have ended during the read, when there was nobody yet to be woken
+      if (!ended()) await log.reached(Math.max(seen, log.lastSeq), signal);
       continue;
     }
     const [first] = read.lines;
