@@ -145,6 +145,19 @@ describe('a mailer', () => {
     expect(lines).toContain('STARTTLS');
   });
 
+  it('speaks plainly to a server on the machine itself, whose certificate could not be checked', async () => {
+    const heard: string[] = [];
+    const host = await talkingServer((line) => {
+      heard.push(line);
+      if (line.startsWith('EHLO')) return '250-hello\r\n250 STARTTLS\r\n';
+      return line === 'DATA' ? '354 go on\r\n' : /^(MAIL|RCPT|\.$|QUIT)/.test(line) ? '250 ok\r\n' : undefined;
+    });
+    const mailer = stack.use(open(deliverBySmtp(parseSmtpUrl(`smtp://${host}`)!, from)));
+    await mailer.send(mail, never);
+    expect(heard).toContain('DATA');
+    expect(heard).not.toContain('STARTTLS');
+  });
+
   it('drops what is one too many, and says so', async () => {
     const gate = Promise.withResolvers<void>();
     const mailer = stack.use(open(() => gate.promise, { waiting: 3, atOnce: 1 }));
