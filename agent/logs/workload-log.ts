@@ -105,9 +105,9 @@ export class WorkloadLog {
     while (this.#pendingBytes > pendingBytesMuch && !signal.aborted) await this.#afterWrite(signal);
   }
 
-  /** Resolves when there are lines after number `seq`, or the signal aborts. */
+  /** Resolves when there are or may be lines after number `seq`, when the reader is woken, or the signal aborts. */
   async reached(seq: number, signal: AbortSignal): Promise<void> {
-    while (this.lastSeq <= seq && !signal.aborted) await this.#afterWrite(signal);
+    if (this.lastSeq <= seq && !signal.aborted) await this.#afterWrite(signal);
   }
 
   /** A reader wakes up and looks again. */
