@@ -6,6 +6,8 @@ import { auditWrite, installationLog } from '../store/audit/record.ts';
 import type { AuditedObject } from '../store/audit/record.ts';
 import { verifyChain } from '../store/audit/verify.ts';
 import type { Clock } from '../store/clock.ts';
+import { kinds } from '../store/kinds/kinds.ts';
+import type { KindName } from '../store/kinds/kinds.ts';
 import type { Mirror } from '../store/mirror.ts';
 import type { Sealer } from '../store/seal.ts';
 import type { Store, Write } from '../store/store.ts';
@@ -34,6 +36,9 @@ export interface ClusterPages {
   token: string;
 }
 
+const kindNames = Object.keys(kinds) as KindName[]; // the keys of `kinds` are the names
+/** Servers that a tenant waits for and that are told by name. */
+const maxNamed = 5;
 const patienceMs = 5000;
 const verifyMs = 60_000;
 /** Records of the log in one answer. */
@@ -64,8 +69,22 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
   });
   router.use('/cluster/v1', express.json({ limit: '16kb', inflate: false }));
   router.get('/cluster/v1/tenants', (_request, response) => {
-    response.json({ success: true, data: listTenants(mirror) });
+    const data = listTenants(mirror).map((it) => ({
+      ...it,
+      waits_for: it.state === 'deleting' ? leftIn(it.name) : [],
+    }));
+    response.json({ success: true, data });
   });
+  /** What of a tenant that is being deleted is still there: its servers by name, and how many objects besides. */
+  function leftIn(tenant: string): string[] {
+    const view = mirror.tenant(tenant);
+    const servers = view.list('server').map((it) => `server ${it.desired.name}`);
+    const others = kindNames.filter((kind) => kind !== 'server');
+    const count = others.reduce((sum, kind) => sum + view.list(kind).length, 0);
+    const named =
+      servers.length > maxNamed ? [...servers.slice(0, maxNamed), `${servers.length - maxNamed} more`] : servers;
+    return count === 0 ? named : [...named, `${count} other objects`];
+  }
   router.post('/cluster/v1/tenants', async (request, response) => {
     const { name } = parsed(NewTenant, request.body);
     const made = { kind: 'tenant', id: name, name, action: 'create' as const };

@@ -6,7 +6,13 @@ import { table } from '../table.ts';
 import { AuditEntries, auditTable, verdictOf } from './audit.ts';
 
 const Created = z.object({ data: z.object({ setup_token: z.string().optional() }) });
-const Tenants = z.object({ data: z.array(z.object({ name: z.string(), created_at: z.string(), state: z.string() })) });
+const Tenant = z.object({
+  name: z.string(),
+  created_at: z.string(),
+  state: z.string(),
+  waits_for: z.array(z.string()).default([]),
+});
+const Tenants = z.object({ data: z.array(Tenant) });
 const AuditPage = z.object({ data: AuditEntries });
 
 /** Makes a tenant; its first user registers at its address. */
@@ -21,8 +27,8 @@ export async function listTenants(dataDir: string): Promise<void> {
   const { data } = Tenants.parse(await request(dataDir, 'GET'));
   console.log(
     table(
-      ['name', 'state', 'created'],
-      data.map((it) => [it.name, it.state, it.created_at]),
+      ['name', 'state', 'created', 'waits for'],
+      data.map((it) => [it.name, it.state, it.created_at, it.waits_for.join(', ')]),
     ),
   );
 }

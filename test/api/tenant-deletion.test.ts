@@ -74,8 +74,8 @@ test('a tenant is deleted by the operator alone, and only if its name is confirm
   expect((await ask('DELETE', confirmed('other'))).status).toBe(200);
   await world.settled();
   expect((await ask('GET')).body.data).toMatchObject([
-    { name: 'default', state: 'active' },
-    { name: 'other', state: 'deleting' },
+    { name: 'default', state: 'active', waits_for: [] },
+    { name: 'other', state: 'deleting', waits_for: [] },
   ]);
 });
 
@@ -96,6 +96,19 @@ test('the last tenant stays, also where the last two are deleted at once', async
   await createFirstTenant(world.store, world.clock);
   await world.settled();
   expect(listTenants(world.mirror)).toHaveLength(2);
+});
+
+test('the list says what a tenant that is being deleted waits for', async () => {
+  const owner = await world.owner();
+  await world.place(owner);
+  await createTenant(world.store, 'other', world.clock);
+  await ask('DELETE', confirmed('default'));
+  await world.settled();
+  const [tenant] = (await ask('GET')).body.data;
+  expect(tenant).toMatchObject({
+    name: 'default',
+    waits_for: [expect.stringMatching(/^server server-/), expect.stringMatching(/^\d+ other objects$/)],
+  });
 });
 
 test('a tenant that is being deleted answers 404 to everything, closes its streams, and keeps its name', async () => {

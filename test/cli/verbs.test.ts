@@ -371,7 +371,7 @@ describe('after a login', () => {
       said(`^Tenant acme is there: its address is ${town.url}/acme\n$`),
     );
     const listed = await run('tenant', 'list', '--data', town.data);
-    expect(listed.out).toMatch(/^NAME +STATE +CREATED\nacme +active /);
+    expect(listed.out).toMatch(/^NAME +STATE +CREATED +WAITS FOR\nacme +active /);
     expect(listed.out).toMatch(/^default /m);
     expect((await run('tenant', 'create', 'Not A Name', '--data', town.data)).code).toBe(1);
     expect((await run('tenant', 'list', '--data', '/none')).err).toContain('with the --data of a running server');
