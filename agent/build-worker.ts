@@ -8,6 +8,7 @@ import type { DesiredSet } from './desired.ts';
 import { clean } from './logs/clean.ts';
 import { guessLevel } from './logs/level.ts';
 import type { LogStore } from './logs/log-store.ts';
+import { isDiskFull } from './disk-full.ts';
 import type { Results } from './results.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 
@@ -213,7 +214,8 @@ function blank(item: { id: string; generation: number }): Omit<WireReport, 'phas
 }
 
 function failureOf(error: unknown): { code: string; message: string } {
-  return error instanceof RuntimeFailure
-    ? { code: error.code, message: error.message }
+  if (error instanceof RuntimeFailure) return { code: error.code, message: error.message };
+  return isDiskFull(error)
+    ? { code: 'no_space', message: "There is no space left on the server's disk for the build" }
     : { code: 'build_failed', message: 'The build failed: the agent log has the cause' };
 }

@@ -33,15 +33,20 @@ export function diskGuard(measure: () => Promise<DiskSpace>): DiskGuard {
   };
 }
 
-/** Space of the file system that holds the first of these paths that exists. */
+/** Space of the file system that has the least left of those that hold these paths; what does not exist is left out. */
 export async function diskSpace(paths: readonly string[]): Promise<DiskSpace> {
-  for (const path of paths) {
-    try {
-      const { bavail, blocks, bsize } = await statfs(path);
-      return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error; // what statfs rejects with
-    }
+  const spaces = await Promise.all(paths.map((path) => spaceOf(path)));
+  const [least] = spaces.filter((it) => it !== undefined).toSorted((a, b) => a.freeBytes - b.freeBytes);
+  if (least === undefined) throw new Error(`Cannot measure the disk as none of these exists: ${paths.join(', ')}`);
+  return least;
+}
+
+async function spaceOf(path: string): Promise<DiskSpace | undefined> {
+  try {
+    const { bavail, blocks, bsize } = await statfs(path);
+    return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // what statfs rejects with has a code
+    throw error;
   }
-  throw new Error(`Cannot measure the disk as none of these exists: ${paths.join(', ')}`);
 }

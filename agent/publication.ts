@@ -141,7 +141,8 @@ export class Publication {
           this.#problems.set(id, 'Ports of the server cannot be published: its agent log has the cause');
         this.#published = new Map();
       }
-      if (this.#claims.size > 0)
+      // Also without a port: what is forbidden stays so when somebody empties the rules.
+      if (!this.#closing.signal.aborted)
         this.#cancelRetry = this.#clock.timer(this.#problems.size > 0 ? retryMs : resyncMs, () => {
           void this.#apply();
         });

@@ -1,3 +1,4 @@
+import { isDiskFull } from './disk-full.ts';
 import type { Failure } from './memory.ts';
 import { backoffMs } from './memory.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
@@ -33,8 +34,4 @@ function tellable(error: unknown): Pick<RuntimeFailure, 'code' | 'message' | 're
     message: 'The server could not carry out a step: its agent log has the cause',
     retryable: true,
   };
-}
-
-function isDiskFull(error: unknown): boolean {
-  return error instanceof Error && ((error as NodeJS.ErrnoException).code === 'ENOSPC' || isDiskFull(error.cause)); // errors of node:fs have a code
 }

@@ -11,6 +11,8 @@ export const AgentConfig = z.object({
   data: z.string().default('/var/lib/setpoint/agent'),
   runtime: z.enum(['docker', 'mock']).default('docker'),
   dockerSocket: z.string().default('/var/run/docker.sock'),
+  /** Where the engine keeps images and containers: nothing is built or pulled when little space is left there. */
+  dockerRoot: z.string().default('/var/lib/docker'),
   /** Protocols that sources may be fetched by, beside https and ssh. */
   gitProtocols: List.pipe(z.array(z.enum(['http', 'file']))).default([]),
   /** Folders below which repositories may be taken by `file://`. */

@@ -1,4 +1,3 @@
-import { statfs } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
 import { join, resolve } from 'node:path';
 import type { Logger } from 'pino';
@@ -6,6 +5,7 @@ import packageFile from '../package.json' with { type: 'json' };
 import { systemClock } from '../agent-protocol/clock.ts';
 import type { Agent } from '../agent/agent.ts';
 import { startAgent } from '../agent/agent.ts';
+import { diskSpace } from '../agent/disk-guard.ts';
 import { holdExclusively } from '../agent/exclusive.ts';
 import { openIdentity } from '../agent/identity.ts';
 import { endOrphans } from '../agent/orphans.ts';
@@ -77,7 +77,7 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
     prober,
     build: (item, line, signal) => runBuild(item, { runtime, git: sources, folder, server: serverId }, line, signal),
     gitHead: headReader({ git: sources, folder }),
-    disk: () => spaceOf(config.data),
+    disk: () => diskSpace([config.data, config.dockerRoot]),
     logBytes,
     version: packageFile.version,
     clock: systemClock,
@@ -103,9 +103,4 @@ function engineOf(
   const engine = new MockEngine(systemClock);
   stockImages(engine);
   return { runtime: mockRuntime(engine), ports: new MockPorts().publisher(), prober: mockProber(engine) };
-}
-
-async function spaceOf(path: string): Promise<{ freeBytes: number; totalBytes: number }> {
-  const { bavail, blocks, bsize } = await statfs(path);
-  return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }

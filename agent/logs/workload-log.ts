@@ -97,7 +97,7 @@ export class WorkloadLog {
 
   /** Resolves when what was appended is on disk or was given up. */
   async flushed(): Promise<void> {
-    await this.#flushing;
+    while (this.#pendingBytes > 0) await this.#written.promise;
   }
 
   /** Resolves when not much is waiting for the disk. */
@@ -187,7 +187,7 @@ export class WorkloadLog {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error('The log is being closed'));
-    await this.flushed();
+    await this.#flushing;
     await this.#last;
     await this.#file?.datasync().catch(() => undefined);
     await this.#file?.close();

@@ -4,7 +4,7 @@ import type { PortBackend, PortPublisher } from '../publication.ts';
 import { bridgeOf, reflect, routeLoopback } from './bridges.ts';
 import { iptables, standOf, type Present } from './firewall.ts';
 import { PortHolder } from './port-holder.ts';
-import { chainsOf, ruleSet, type Chain, type Chains } from './rules.ts';
+import { chainsOf, guardChain, ruleSet, type Chain, type Chains } from './rules.ts';
 
 /** Where operators put what they forbid to forwarded connections; the engine makes it. */
 const operatorChain = 'DOCKER-USER';
@@ -40,7 +40,10 @@ export class IptablesPublisher implements PortPublisher {
   async close(options: { remove: boolean }, signal: AbortSignal): Promise<void> {
     await this.#inTurn(async () => {
       await this.#holder[Symbol.asyncDispose]();
-      if (options.remove) await this.#remove(await this.#firewall.read(signal), signal);
+      if (!options.remove) return;
+      const present = await this.#firewall.read(signal);
+      await this.#remove(present, signal);
+      await this.#firewall.remove([guardChain(this.#chains)], present, signal);
     });
   }
 
@@ -52,6 +55,8 @@ export class IptablesPublisher implements PortPublisher {
     }
     const held = [...ports].filter(([port]) => !problems.has(port));
     const present = await this.#firewall.read(signal);
+    const guard = [guardChain(this.#chains)];
+    if (!isSo(guard, present)) await this.#firewall.replace(guard, present, signal);
     if (held.length === 0) await this.#remove(present, signal);
     else await this.#install(held, present, signal);
     for (const port of this.#holder.ports) if (!ports.has(port)) await this.#holder.release(port);

@@ -9,6 +9,8 @@ export interface Chains {
   back: string;
   /** What may be forwarded to the instances. */
   pass: string;
+  /** What instances may not reach at all. */
+  guard: string;
   /** What must not come in by a bridge: it could not before loopback was made routable there. */
   loop: string;
 }
@@ -20,6 +22,7 @@ export function chainsOf(owner: string): Chains {
     ports: `SETPOINT-PORTS-${suffix}`,
     back: `SETPOINT-BACK-${suffix}`,
     pass: `SETPOINT-PASS-${suffix}`,
+    guard: `SETPOINT-GUARD-${suffix}`,
     loop: `SETPOINT-LOOP-${suffix}`,
   };
 }
@@ -49,7 +52,20 @@ export interface Chain {
 }
 
 /**
- * The whole rule set. A connection to a port of this machine, from wherever, is led to one of its instances, each with
+ * Keeps instances from the address at which a cloud tells its machines their credentials: in every network of ours, known
+ * by the names of the bridges, from before its first container.
+ */
+export function guardChain(chains: Chains): Chain {
+  return {
+    table: 'filter',
+    name: chains.guard,
+    rules: ['-d 169.254.169.254/32 -i sp-+ -j REJECT --reject-with icmp-port-unreachable'],
+    jumps: [{ from: 'FORWARD', condition: '', first: true }],
+  };
+}
+
+/**
+ * The whole rule set of published ports. A connection to a port of this machine, from wherever, is led to one of its instances, each with
  * the same probability; connections that exist keep their instance, whatever changes here.
  */
 export function ruleSet(

@@ -1,4 +1,4 @@
-import { mkdir, readdir, realpath, stat } from 'node:fs/promises';
+import { mkdir, readdir, realpath, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../agent-protocol/clock.ts';
@@ -176,7 +176,8 @@ export function git(options: GitOptions): Git {
       const own = async (args: readonly string[], maxOutputBytes = maxTextBytes): Promise<string> => {
         const all = [`--git-dir=${store}`, `--work-tree=${tree}`, ...args];
         const { code, stdout, stderr } = await call(all, { url, ms: localMs, maxOutputBytes, cwd: tree }, signal);
-        if (code !== 0) throw invalid(`The files of ${url} cannot be read: ${reason(stderr)}`);
+        if (code !== 0)
+          throw isDiskFull(stderr) ? noSpace(url) : invalid(`The files of ${url} cannot be read: ${reason(stderr)}`);
         return stdout;
       };
       await own(['init', '--quiet', '--template=']);
@@ -195,7 +196,7 @@ export function git(options: GitOptions): Git {
       using watch = watchSize(options.clock, join(store, 'objects', 'pack'), maxPackBytes, url);
       const fetched = await remote(source, fetch, withinMs, AbortSignal.any([signal, watch.signal]));
       if (/couldn't find remote ref/i.test(fetched.stderr)) throw branchNotFound(url, branch);
-      if (fetched.code !== 0) throw unreadable(url, fetched.stderr);
+      if (fetched.code !== 0) throw isDiskFull(fetched.stderr) ? noSpace(url) : unreadable(url, fetched.stderr);
       const text = await own([
         'log',
         '-1',
@@ -205,9 +206,11 @@ export function git(options: GitOptions): Git {
         'refs/heads/source',
       ]);
       const [commit = '', seconds = '', message = ''] = text.split('\n');
-      await checkSize(url, options.maxFiles ?? defaultMaxFiles, () =>
+      const bytes = await checkSize(url, options.maxFiles ?? defaultMaxFiles, () =>
         own(['ls-tree', '-r', '-l', '-z', '--full-tree', commit], maxListBytes),
       );
+      const { bavail, bsize } = await statfs(tree);
+      if (bytes > bavail * bsize) throw noSpace(url);
       await own(['checkout', '--quiet', '--force', '--detach', commit, '--']);
       return { commit, message: message.slice(0, maxMessageChars), committedAt: new Date(Number(seconds) * 1000) };
     },
@@ -332,8 +335,8 @@ function watchSize(clock: Clock, folder: string, maxBytes: number, url: string):
   };
 }
 
-/** Before anything is unpacked: a few kilobytes of git objects can stand for any number of files. */
-async function checkSize(url: string, maxFiles: number, list: () => Promise<string>): Promise<void> {
+/** @returns the bytes of all files. Before anything is unpacked: a few kilobytes of git objects can stand for any number of files. */
+async function checkSize(url: string, maxFiles: number, list: () => Promise<string>): Promise<number> {
   let files: string[];
   try {
     files = (await list()).split('\0').filter((one) => one !== '');
@@ -344,6 +347,7 @@ async function checkSize(url: string, maxFiles: number, list: () => Promise<stri
   if (files.length > maxFiles) throw invalid(`Repository ${url} has more than ${maxFiles} files`);
   const bytes = files.reduce((sum, one) => sum + (Number(/^\S+ \S+ \S+ +(\d+)\t/.exec(one)?.[1]) || 0), 0);
   if (bytes > maxTreeBytes) throw invalid(`The files of repository ${url} are larger than ${maxTreeBytes} bytes`);
+  return bytes;
 }
 
 /** @throws RuntimeFailure if the program failed. */
@@ -378,6 +382,16 @@ function isCommit(text: string): boolean {
 
 function branchNotFound(url: string, branch: string): RuntimeFailure {
   return new RuntimeFailure('branch_not_found', `Repository ${url} has no branch ${branch}`, { retryable: false });
+}
+
+/** The disk took no more of what git wrote; of some files it does not say why. */
+function isDiskFull(stderr: string): boolean {
+  return /No space left on device|Disk quota exceeded|unable to write file/i.test(stderr);
+}
+
+function noSpace(url: string): RuntimeFailure {
+  const message = `There is no space left on the server's disk for repository ${url}`;
+  return new RuntimeFailure('no_space', message, { retryable: true });
 }
 
 function unreadable(url: string, stderr: string): RuntimeFailure {

@@ -17,6 +17,8 @@ export interface InstallationOptions {
   /** Further flags of the control plane. */
   serverFlags?: readonly string[];
   agentFlags?: readonly string[];
+  /** Where the agent keeps its data; in the installation's own folder unless told. */
+  agentData?: string;
 }
 
 /** The first user of every installation. */
@@ -35,17 +37,19 @@ export class Installation implements AsyncDisposable {
   environment!: ApiObject;
   server!: ApiObject;
   readonly #agentFlags: readonly string[];
+  readonly #agentData: string;
 
   private constructor(
     dir: string,
     replicas: readonly { program: Program; url: string }[],
     etcd: EtcdServer | undefined,
-    agentFlags: readonly string[],
+    options: InstallationOptions,
   ) {
     this.dir = dir;
     this.replicas = replicas;
     this.etcd = etcd;
-    this.#agentFlags = agentFlags;
+    this.#agentFlags = options.agentFlags ?? [];
+    this.#agentData = options.agentData ?? join(dir, 'agent');
   }
 
   static async start(options: InstallationOptions): Promise<Installation> {
@@ -63,7 +67,7 @@ export class Installation implements AsyncDisposable {
       });
     }
     await mkdir(data, { recursive: true });
-    const installation = new Installation(dir, replicas, etcd, options.agentFlags ?? []);
+    const installation = new Installation(dir, replicas, etcd, options);
     try {
       await installation.#bringUp();
     } catch (error) {
@@ -95,7 +99,7 @@ export class Installation implements AsyncDisposable {
       '--token',
       String(created['join_token']),
       '--data',
-      join(this.dir, 'agent'),
+      this.#agentData,
     ];
     this.agent = new Program(
       [

@@ -15,6 +15,8 @@ const Listed = z.array(
   }),
 );
 type Listed = z.infer<typeof Listed>;
+/** What an interface can be called. */
+const bridgeName = /^sp-[0-9A-Za-z]{1,12}$/;
 /** Address ranges that are tried for one network. */
 const maxSubnets = 100;
 
@@ -89,7 +91,9 @@ async function create(
   signal: AbortSignal,
 ): Promise<boolean> {
   const ipam = subnet === undefined ? {} : { IPAM: { Config: [{ Subnet: subnet }] } };
-  const body = { Name: name, Driver: 'bridge', CheckDuplicate: true, Labels: labels, ...ipam };
+  // By its own name the bridge is known to rules that are there before it.
+  const options = bridgeName.test(name) ? { Options: { 'com.docker.network.bridge.name': name } } : {};
+  const body = { Name: name, Driver: 'bridge', CheckDuplicate: true, Labels: labels, ...options, ...ipam };
   try {
     await engine.call({ method: 'POST', path: ['networks', 'create'], body }, signal);
     return true;

@@ -342,6 +342,23 @@ describe('following', () => {
   });
 });
 
+test('whoever waits for lines waits for no disk that takes none', async () => {
+  await reopen({ segmentBytes: 500 });
+  await write(1, 10);
+  const folder = join(dir, workload);
+  await rename(folder, `${folder}-away`);
+  await writeFile(folder, 'no folder: the next segment cannot be made');
+  await store.append(workload, entries(11, 100), new AbortController().signal);
+  const flushed = store.flushed(workload).then(() => true);
+  for (let done = false; !done;) {
+    await clock.advance(1_000);
+    const turn = new Promise<false>((resolve) => setTimeout(() => resolve(false), 1));
+    done = await Promise.race([flushed, turn]);
+  }
+  await rm(folder);
+  await rename(`${folder}-away`, folder);
+});
+
 test('lines that the disk does not take are counted in their place, and what follows is kept', async () => {
   await reopen({ segmentBytes: 500 });
   await write(1, 10);

@@ -255,13 +255,27 @@ test('rules that somebody removed or moved come back', async () => {
   expect(await hostAt('127.0.0.1')).toBe(blue.host);
 });
 
-test('nothing is left when no port is published', async () => {
+test('SEC-24 an instance does not reach the address at which a cloud tells credentials', async () => {
+  const probe = (address: string): Promise<string> => {
+    const script = `require('net').connect(80, '${address}').on('error', (e) => console.log(e.code)).setTimeout(3000, function () { console.log('silence'); this.destroy(); })`;
+    const run = exec('nsenter', ['-t', `${green.pid}`, '-n', process.execPath, '-e', script]);
+    return run.then(({ stdout }) => stdout.trim());
+  };
+  await publisher.apply(new Map(), signal());
+  expect(await probe('169.254.169.254')).toBe('ECONNREFUSED');
+  expect((await rulesOf(docker.server)).join('\n')).toContain('-d 169.254.169.254/32 -i sp-+ -j REJECT');
+  await publisher.close({ remove: true }, signal());
+  expect(await rulesOf(docker.server)).toEqual([]);
+});
+
+test('nothing but the guard is left when no port is published', async () => {
   const sysctl = `/proc/sys/net/ipv4/conf/${bridgeOf(blue.address)!.name}/route_localnet`;
   await publish(blue);
   expect((await readFile(sysctl, 'utf8')).trim()).toBe('1');
   await publisher.apply(new Map(), signal());
   expect((await readFile(sysctl, 'utf8')).trim()).toBe('0');
-  expect(await rulesOf(docker.server)).toEqual([]);
+  const { guard } = chainsOf(docker.server);
+  expect((await rulesOf(docker.server)).filter((line) => !line.includes(guard))).toEqual([]);
   await (await listen(port))[Symbol.asyncDispose]();
 });
 

@@ -1,0 +1,4 @@
+/** A file could not be written as its disk is full. */
+export function isDiskFull(error: unknown): boolean {
+  return error instanceof Error && ((error as NodeJS.ErrnoException).code === 'ENOSPC' || isDiskFull(error.cause)); // errors of node:fs have a code
+}

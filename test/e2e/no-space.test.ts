@@ -1,0 +1,141 @@
+import { execFile } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { appendFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { pack } from 'tar-stream';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ApiObject } from '../../cli/client.ts';
+import type { BuildOptions } from '../../agent/runtime/runtime.ts';
+import { gitHttpServer, testRepositories } from '../harness/git-server.ts';
+import type { TestGitServer, TestRepositories } from '../harness/git-server.ts';
+import { Installation } from '../harness/installation.ts';
+import { freePort } from '../harness/program.ts';
+import { smallDisk, type SmallDisk } from '../harness/small-disk.ts';
+import { smallEngine } from '../harness/small-engine.ts';
+import { ensureTestImages } from '../harness/test-image.ts';
+
+const exec = promisify(execFile);
+const mebibyte = 1024 * 1024;
+
+/** The tests tell one story: each begins where the one before ended. */
+describe('an agent whose disk is full', () => {
+  let disk: SmallDisk;
+  let town: Installation;
+  let repositories: TestRepositories;
+  let git: TestGitServer;
+  let image: string;
+  let port: number;
+  let app: ApiObject;
+
+  beforeAll(async () => {
+    ({ http: image } = await ensureTestImages());
+    repositories = await testRepositories();
+    git = await gitHttpServer(repositories);
+    disk = await smallDisk(700 * mebibyte);
+    town = await Installation.start({
+      store: 'sqlite',
+      agentData: join(disk.path, 'agent'),
+      serverFlags: ['--build-deadline-seconds', '150', '--rollout-deadline-seconds', '150'],
+    });
+    port = await freePort();
+    const repository = await repositories.create('app');
+    await repository.commit({ Dockerfile: `FROM ${image}\nENV COLOUR=blue\n` });
+    app = await town.createApplication({
+      source_type: 'git',
+      repository_url: `${git.url}/app.git`,
+      branch: 'main',
+      dockerfile_path: 'Dockerfile',
+      exposed_port: port,
+      healthcheck_path: '/healthz',
+      env: { PORT: String(port) },
+    });
+    await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);
+  });
+  afterAll(async () => {
+    await town[Symbol.asyncDispose]();
+    await disk[Symbol.asyncDispose]();
+    await git[Symbol.asyncDispose]();
+    await repositories[Symbol.asyncDispose]();
+  });
+
+  const colour = async (): Promise<string> => (await fetch(`http://127.0.0.1:${port}/env/COLOUR`)).text();
+
+  /** A repository that is small on the way and large on the disk. */
+  async function large(bytes: number): Promise<string> {
+    const repository = await repositories.create('large');
+    const tree = await mkdtemp(join(tmpdir(), 'setpoint-large-'));
+    const run = (...args: string[]) => exec('git', ['-C', tree, '-c', 'user.name=T', '-c', 'user.email=t@t', ...args]);
+    await run('init', '--quiet', '--initial-branch=main');
+    await writeFile(join(tree, 'Dockerfile'), `FROM ${image}\nCOPY . /app\n`);
+    const part = Buffer.alloc(mebibyte, 'x'); // of zeros git would make a hole
+    for (let written = 0; written < bytes; written += part.length) await appendFile(join(tree, 'large'), part);
+    await run('add', '--all');
+    await run('commit', '--quiet', '-m', 'Large');
+    await run('push', '--quiet', repository.path, 'HEAD:refs/heads/main');
+    await rm(tree, { recursive: true });
+    return `${git.url}/large.git`;
+  }
+
+  it('ends a build that does not fit with the reason; the older one serves and the next is fine', async () => {
+    const path = `/api/v1/applications/${app.id}`;
+    await town.client.request('PUT', path, { repository_url: await large(720 * mebibyte) });
+    const failed = await town.deployment((await town.deploy(app.id)).id, 'failed', 140_000);
+    expect(failed['error']).toMatchObject({ code: 'no_space', message: expect.stringMatching(/no space left/i) });
+    expect(await colour()).toBe('blue');
+    await town.until(
+      'nothing of it is left',
+      async () => (await readdir(join(disk.path, 'agent', 'work'))).length === 0,
+    );
+
+    const next = await repositories.create('next');
+    await next.commit({ Dockerfile: `FROM ${image}\nENV COLOUR=green\n` });
+    await town.client.request('PUT', path, { repository_url: `${git.url}/next.git` });
+    await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);
+    expect(await colour()).toBe('green');
+  });
+
+  it('goes on serving with not a byte left, also when the agent starts again, and deploys once there is room', async () => {
+    await disk.fill();
+    for (let n = 0; n < 200; n++)
+      expect((await fetch(`http://127.0.0.1:${port}/log/line-${n}`)).status).toBeLessThan(500);
+    await town.agent.restart();
+    await town.until('its agent is back', async () => {
+      const it = await town.client.object('GET', `/api/v1/servers/${town.server.id}`);
+      return it['agent_status'] === 'connected';
+    });
+    expect(await colour()).toBe('green');
+    const deployment = await town.deploy(app.id);
+    await disk.free();
+    await town.deployment(deployment.id, 'succeeded', 140_000);
+    expect(await colour()).toBe('green');
+  });
+});
+
+describe('an engine whose disk is full', () => {
+  const signal = (): AbortSignal => AbortSignal.timeout(120_000);
+  const built = (content: Buffer): BuildOptions => {
+    const context = pack();
+    context.entry({ name: 'Dockerfile' }, 'FROM scratch\nCOPY content /content\n');
+    context.entry({ name: 'content' }, content);
+    context.finalize();
+    return {
+      context: Readable.from(context),
+      dockerfile: 'Dockerfile',
+      tag: `t:${randomUUID()}`,
+      buildArgs: {},
+      labels: {},
+    };
+  };
+
+  it('fails a build that does not fit with the reason, and takes one that fits', async () => {
+    const content = randomBytes(150 * mebibyte);
+    await using engine = await smallEngine(128 * mebibyte);
+    const { runtime } = engine;
+    const noSpace = { code: 'no_space', message: expect.stringMatching(/no space left on device/i) };
+    await expect(runtime.build(built(content), () => undefined, signal())).rejects.toMatchObject(noSpace);
+    await runtime.build(built(randomBytes(mebibyte)), () => undefined, signal());
+  });
+});

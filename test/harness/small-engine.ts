@@ -1,0 +1,60 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { systemClock } from '../../agent-protocol/clock.ts';
+import { defaultContainerLimits, dockerRuntime } from '../../agent/runtime/docker/docker-runtime.ts';
+import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
+import { smallDisk } from './small-disk.ts';
+import { until } from './until.ts';
+
+/**
+ * A second engine, whose images lie on a disk of that size. It lives in a network namespace of its own, without networks:
+ * in the machine's, an engine without a bridge removes the bridge of the first one. Needs root.
+ */
+export async function smallEngine(bytes: number): Promise<{ runtime: ContainerRuntime } & AsyncDisposable> {
+  await using started = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'setpoint-small-engine-'));
+  started.defer(() => rm(folder, { recursive: true, force: true }));
+  const disk = started.use(await smallDisk(bytes));
+  const socketPath = join(folder, 'docker.sock');
+  const exec = join(folder, 'exec');
+  let said = '';
+  const engine = spawn(
+    'unshare',
+    [
+      ['--net', 'dockerd'],
+      ['--data-root', join(disk.path, 'docker')],
+      ['--exec-root', exec],
+      ['--pidfile', join(folder, 'pid')],
+      ['--host', `unix://${socketPath}`],
+      ['--bridge', 'none'],
+      ['--iptables=false'],
+      ['--ip-masq=false'],
+    ].flat(),
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  );
+  engine.stderr.on('data', (data: Buffer) => (said += data.toString()));
+  const ended = once(engine, 'exit');
+  started.defer(async () => {
+    engine.kill('SIGTERM');
+    await ended;
+    // The engine's own mounts for network namespaces outlive it.
+    await promisify(execFile)('umount', [join(exec, 'netns', 'default')]).catch(() => undefined);
+  });
+  const runtime = started.use(
+    dockerRuntime({
+      socketPath,
+      clock: systemClock,
+      containers: defaultContainerLimits,
+      builds: { memoryBytes: 1024 ** 3, cpuShares: 512 },
+    }),
+  );
+  await until('the engine answers', () => runtime.version(AbortSignal.timeout(5_000)), {
+    explain: async () => said,
+  });
+  const all = started.move();
+  return { runtime, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
