@@ -276,7 +276,7 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'clone an environment',
     running: 1,
-    prepare: shopOf(17),
+    prepare: shopOf(10),
     async run(world, at) {
       await cloned(world, await clone(world, at));
     },
@@ -284,11 +284,11 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'clone an environment that changes',
     running: 1,
-    prepare: shopOf(17),
+    prepare: shopOf(10),
     async run(world, at) {
       const id = await clone(world, at);
       await world.must('PUT', `/applications/${at.apps[0]}`, { name: 'other', env: { COLOUR: 'blue' } });
-      await world.must('PUT', `/applications/${at.apps[16]}`, { name: 'web' });
+      await world.must('PUT', `/applications/${at.apps[9]}`, { name: 'web' });
       await world.must('DELETE', `/applications/${at.apps[1]}`);
       await cloned(world, id);
       await gone(world, 'application', at.apps[1] ?? '');
@@ -301,7 +301,7 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'delete the source of a clone',
     running: 1,
-    prepare: shopOf(17),
+    prepare: shopOf(10),
     async run(world, at) {
       const id = await clone(world, at);
       await world.must('DELETE', `/projects/${at.project}/environments/${at.environment}?force=true`);
