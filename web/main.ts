@@ -8,6 +8,7 @@ import { useLiveModel } from './live-model.ts';
 import type { Liveness } from './live-model.ts';
 import { ApplicationPage } from './pages/application.ts';
 import { Board, Servers } from './pages/board.ts';
+import { InvitePage } from './pages/invite.ts';
 import { LoginPage } from './pages/login.ts';
 
 const words: Readonly<Record<Liveness, string>> = {
@@ -25,7 +26,8 @@ function App(): VNode {
     setWhy(reason);
     setLogin(next);
   };
-  if (login === undefined) return html`<${LoginPage} done=${change} why=${why} />`;
+  if (login === undefined)
+    return html`<${LoginPage} done=${change} tenant=${inviteOf(read())?.tenant ?? 'default'} why=${why} />`;
   return html`<${Console} key=${login.token} login=${login} end=${(reason?: string) => change(undefined, reason)} />`;
 }
 
@@ -54,13 +56,24 @@ function Console({ login, end }: { login: Login; end: (reason?: string) => void 
 function pageOf(path: string, login: Login, model: ReturnType<typeof useLiveModel>['model']): VNode {
   const application = /^\/applications\/([0-9a-f-]{36})$/.exec(path)?.[1];
   if (application !== undefined) return html`<${ApplicationPage} login=${login} model=${model} id=${application} />`;
+  const invite = inviteOf(path);
+  if (invite !== undefined) return html`<${InvitePage} login=${login} token=${invite.token} />`;
   if (path === '/servers') return html`<${Servers} model=${model} />`;
   return html`<${Board} model=${model} />`;
 }
 
+/** The link of an invite names its tenant, which whoever is invited need not know. */
+function inviteOf(path: string): { tenant: string; token: string } | undefined {
+  const [, tenant, token] = /^\/([a-z][a-z0-9-]*)\/invites\/([\w-]+)$/.exec(path) ?? [];
+  return tenant === undefined || token === undefined ? undefined : { tenant, token };
+}
+
 /** The part of the address that says which page is shown. */
+function read(): string {
+  return location.hash.replace(/^#/, '') || '/';
+}
+
 function usePath(): string {
-  const read = (): string => location.hash.replace(/^#/, '') || '/';
   const [path, setPath] = useState(read);
   useEffect(() => {
     const onChange = (): void => setPath(read());

@@ -6,9 +6,12 @@ import { docker, instancesOf } from '../harness/engine.ts';
 import { Installation, owner } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { startSmtpServer } from '../harness/smtp-server.ts';
+import type { SmtpTestServer } from '../harness/smtp-server.ts';
 import { until } from '../harness/until.ts';
 
 let town: Installation;
+let mail: SmtpTestServer;
 let browser: TestPage;
 let app: ApiObject;
 /** A name that a page which trusts names would run. */
@@ -16,7 +19,9 @@ const name = '<img src=x onerror=alert(1)>';
 
 beforeAll(async () => {
   const { http } = await ensureTestImages();
-  town = await Installation.start({ store: 'sqlite' });
+  mail = await startSmtpServer();
+  const mailFlags = ['--smtp-url', mail.url, '--mail-from', 'setpoint@example.test'];
+  town = await Installation.start({ store: 'sqlite', serverFlags: mailFlags });
   const port = await freePort();
   app = await town.createApplication({
     name,
@@ -31,6 +36,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser[Symbol.asyncDispose]();
   await town[Symbol.asyncDispose]();
+  await mail[Symbol.asyncDispose]();
 });
 
 it('shows in a browser what is asked for and what is, as it changes', async () => {
@@ -78,4 +84,30 @@ it('goes back to the login within seconds when the session is ended elsewhere', 
   await town.client.request('DELETE', `/api/v1/auth/sessions/${own?.id}`);
   await page.getByRole('alert').filter({ hasText: 'The session has ended' }).waitFor();
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+});
+
+it('lets somebody in who was invited by mail, without a password', async () => {
+  const { page } = browser;
+  const guest = 'guest@example.test';
+  await town.client.request('POST', `/api/v1/projects/${town.project.id}/invites`, { email: guest, role: 'viewer' });
+  const { text: invite } = await mail.received(guest);
+  const link = /\S+\/console#\S+/.exec(invite)?.[0] ?? '';
+  expect(link).toContain(town.url());
+  await page.goto('about:blank');
+  await page.goto(link);
+  await page.getByRole('button', { name: 'Log in by a mailed code' }).click();
+  await page.getByLabel('E-mail').fill(guest);
+  await page.getByRole('button', { name: 'Mail me a code' }).click();
+  const { text: codeMail } = await mail.received(guest, 2);
+  await page.getByLabel('Code from the mail').fill(/\b\d{6}\b/.exec(codeMail)?.[0] ?? '');
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.getByText('with the role viewer').waitFor();
+  await page.getByRole('button', { name: 'Accept' }).click();
+  const row = page.getByRole('row').filter({ hasText: name });
+  await row.getByText('running').waitFor();
+
+  // a viewer sees and does not touch
+  await row.getByRole('link').click();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByRole('alert').filter({ hasText: 'Not allowed' }).waitFor();
 });

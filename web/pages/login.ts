@@ -4,11 +4,17 @@ import { call, Refused } from '../api.ts';
 import type { Login } from '../api.ts';
 import { html } from '../html.ts';
 
+/** A password, or a code that is mailed: the way in for who was invited and has no password yet. */
+type Way = 'password' | 'code';
+
 /** Asks who is there. `why` says what ended the session before. */
-export function LoginPage({ done, why }: { done: (login: Login) => void; why?: string }): VNode {
-  const [error, setError] = useState(why ?? '');
-  const [needsCode, setNeedsCode] = useState(false);
+export function LoginPage(props: { done: (login: Login) => void; tenant: string; why?: string }): VNode {
+  const [error, setError] = useState(props.why ?? '');
+  const [way, setWay] = useState<Way>('password');
+  const [isSent, setSent] = useState(false);
+  const [needsSecond, setNeedsSecond] = useState(false);
   const [isBusy, setBusy] = useState(false);
+
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const form = new FormData(event.target as HTMLFormElement); // the form below
@@ -16,28 +22,64 @@ export function LoginPage({ done, why }: { done: (login: Login) => void; why?: s
       const value = form.get(name);
       return typeof value === 'string' ? value : '';
     };
-    const tenant = text('tenant');
+    const [tenant, email] = [text('tenant'), text('email')];
     setBusy(true);
+    setError('');
     try {
-      const body = { email: text('email'), password: text('password'), ...(needsCode && { totp: text('totp') }) };
-      const { token } = await call<{ token: string }>({ tenant }, 'POST', '/auth/login', body);
-      done({ tenant, token, email: body.email });
+      if (way === 'code' && !isSent) {
+        await call({ tenant }, 'POST', '/auth/send-code', { email });
+        setSent(true);
+        return;
+      }
+      const second = needsSecond && { totp: text('totp') };
+      const { token } =
+        way === 'code'
+          ? await call<{ token: string }>({ tenant }, 'POST', '/auth/verify-code', {
+              email,
+              code: text('code'),
+              ...second,
+            })
+          : await call<{ token: string }>({ tenant }, 'POST', '/auth/login', {
+              email,
+              password: text('password'),
+              ...second,
+            });
+      props.done({ tenant, token, email });
     } catch (failure) {
-      if (failure instanceof Refused && failure.reason === 'totp_required') {
-        setNeedsCode(true);
-        setError(needsCode ? failure.message : 'Enter the code of your second factor.');
+      if (failure instanceof Refused && failure.reason === 'totp_required' && !needsSecond) {
+        setNeedsSecond(true);
+        setError('Enter the code of your second factor.');
       } else setError(failure instanceof Error ? failure.message : String(failure));
     } finally {
       setBusy(false);
     }
   };
+
+  const other = (): void => {
+    setWay(way === 'password' ? 'code' : 'password');
+    setSent(false);
+    setError('');
+  };
+  const asksCode = way === 'code' && isSent;
   return html`<form class="login" onSubmit=${submit}>
     <h1>Setpoint</h1>
-    <label>Tenant <input name="tenant" value="default" required autocomplete="organization" /></label>
+    <label>Tenant <input name="tenant" value=${props.tenant} required autocomplete="organization" /></label>
     <label>E-mail <input name="email" type="email" required autocomplete="username" autofocus /></label>
-    <label>Password <input name="password" type="password" required autocomplete="current-password" /></label>
-    ${needsCode && html`<label>Code <input name="totp" inputmode="numeric" autocomplete="one-time-code" required /></label>`}
-    <button disabled=${isBusy}>Log in</button>
+    ${
+      way === 'password' &&
+      html`<label>Password <input name="password" type="password" required autocomplete="current-password" /></label>`
+    }
+    ${
+      asksCode &&
+      html`<label
+        >Code from the mail <input name="code" inputmode="numeric" autocomplete="one-time-code" required
+      /></label>`
+    }
+    ${needsSecond && html`<label>Code of the second factor <input name="totp" inputmode="numeric" required /></label>`}
+    <button disabled=${isBusy}>${way === 'code' && !isSent ? 'Mail me a code' : 'Log in'}</button>
+    <button type="button" onClick=${other}>
+      ${way === 'password' ? 'Log in by a mailed code' : 'Log in by password'}
+    </button>
     ${error !== '' && html`<p class="error" role="alert">${error}</p>`}
   </form>`;
 }

@@ -1,0 +1,40 @@
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { call } from '../api.ts';
+import type { Login } from '../api.ts';
+import { html } from '../html.ts';
+
+interface Invite {
+  email: string;
+  role: string;
+  project_name: string | null;
+}
+
+/** What somebody is invited to by the link of a mail, and the way to take it. */
+export function InvitePage({ login, token }: { login: Login; token: string }): VNode {
+  const [invite, setInvite] = useState<Invite>();
+  const [error, setError] = useState('');
+  const path = `/invites/${encodeURIComponent(token)}`;
+  const told = (failure: unknown): void => setError(failure instanceof Error ? failure.message : String(failure));
+  useEffect(() => {
+    call<Invite>(login, 'GET', path).then(setInvite, told);
+  }, [login, path]);
+  const accept = (): void => {
+    call(login, 'POST', `${path}/accept`).then(() => location.assign('#/'), told);
+  };
+  return html`<section>
+    <h1>Invite</h1>
+    ${
+      invite !== undefined &&
+      html`<p>You are invited to ${invite.project_name ?? 'this tenant'} with the role ${invite.role}.</p>
+        <button onClick=${accept}>Accept</button>`
+    }
+    ${
+      error !== '' &&
+      html`<p class="error" role="alert">${error}</p>
+        <p class="quiet">
+          An invite is for one address: log in with the one that it was mailed to. This is ${login.email}.
+        </p>`
+    }
+  </section>`;
+}
