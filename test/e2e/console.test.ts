@@ -44,13 +44,13 @@ it('shows in a browser what is asked for and what is, as it changes', async () =
   await page.goto(`${town.url()}/console`);
   await page.getByLabel('E-mail').fill(owner.email);
   await page.getByLabel('Password').fill('not the password');
-  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
   await page.getByRole('alert').filter({ hasText: 'E-mail or password is wrong' }).waitFor();
   // the browser itself reports the 401
   complaints.length = 0;
 
   await page.getByLabel('Password').fill(owner.password);
-  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
   const row = page.getByRole('row').filter({ hasText: name });
   await row.getByText('stopped').waitFor();
 
