@@ -1,7 +1,11 @@
 import type { PortBackend, PortPublisher } from '../publication.ts';
 
+const journalled = 1000;
+
 /** The ports of a machine in memory: where they lead, and which ones other programs have. */
 export class MockPorts {
+  /** Where each port led after each of the last changes. */
+  readonly journal: ReadonlyMap<number, readonly PortBackend[]>[] = [];
   readonly #taken = new Set<number>();
   readonly #published = new Map<PortPublisher, ReadonlyMap<number, readonly PortBackend[]>>();
 
@@ -32,6 +36,8 @@ export class MockPorts {
         signal.throwIfAborted();
         const held = new Map([...ports].filter(([port]) => !this.#isTaken(port, publisher)));
         this.#published.set(publisher, held);
+        this.journal.push(held);
+        if (this.journal.length > journalled) this.journal.shift();
         const problems = [...ports.keys()].filter((port) => !held.has(port));
         return new Map(problems.map((port) => [port, `Port ${port} of the server is taken by another program`]));
       },
