@@ -95,7 +95,7 @@ async function logIn(url: string, data: string): Promise<Client> {
   if (!done) {
     await visitor.request('POST', '/api/v1/auth/register', { ...account, first_name: 'Local', last_name: 'Admin' });
     say(`First user: ${account.email}, password ${account.password}   (kept in ${path})`);
-  }
+  } else say(`Log in to the console as ${account.email}; the password is in ${path}`);
   const { token } = Login.parse(await visitor.request('POST', '/api/v1/auth/login', account));
   const connection = { server: url, tenant: 'default', token };
   await keepForVerbs(connection, account.email);

@@ -78,8 +78,15 @@ export async function findObject(
   return first;
 }
 
+const id = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
+
+/** Whether this names one deployment, by its id or as `APPLICATION/NUMBER`; otherwise it is an application's name. */
+export function isDeploymentName(name: string): boolean {
+  return id.test(name) || /\/\d+$/.test(name);
+}
+
 async function findDeployment(client: Client, nameOrId: string, project?: string): Promise<ApiObject> {
-  if (/^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(nameOrId)) return client.object('GET', `/api/v1/deployments/${nameOrId}`);
+  if (id.test(nameOrId)) return client.object('GET', `/api/v1/deployments/${nameOrId}`);
   const [, application = '', number] = /^(.*?)(?:\/(\d+))?$/.exec(nameOrId) ?? [];
   const app = await findObject(client, 'applications', application, project);
   const all = await client.list(`/api/v1/applications/${app.id}/deployments`);

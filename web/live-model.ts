@@ -22,10 +22,10 @@ const keptDeployments = 20;
 
 /**
  * What one may see, kept up to date by `/ws/watch`. The stream is opened first and the lists are read while its changes
- * wait, so that nothing falls between; after a gap or a lost connection both begin anew.
+ * wait, so that nothing falls between; after a gap or a lost connection both begin anew. `undefined`: not read yet.
  */
-export function useLiveModel(login: Login): { model: Model; liveness: Liveness } {
-  const [model, setModel] = useState(emptyModel);
+export function useLiveModel(login: Login): { model: Model | undefined; liveness: Liveness } {
+  const [model, setModel] = useState<Model>();
   const [liveness, setLiveness] = useState<Liveness>('connecting');
   useEffect(() => {
     const follower = new Follower(login, setModel, setLiveness);

@@ -1,15 +1,17 @@
 import { render } from 'preact';
-import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import type { Ref, VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, storedLogin, storeLogin } from './api.ts';
 import type { Login } from './api.ts';
 import { html } from './html.ts';
 import { useLiveModel } from './live-model.ts';
 import type { Liveness } from './live-model.ts';
+import type { Model } from './model.ts';
 import { ApplicationPage } from './pages/application.ts';
 import { Board, Servers } from './pages/board.ts';
 import { InvitePage } from './pages/invite.ts';
 import { LoginPage } from './pages/login.ts';
+import { useTitle } from './parts.ts';
 
 const words: Readonly<Record<Liveness, string>> = {
   connecting: 'connecting',
@@ -34,6 +36,7 @@ function App(): VNode {
 function Console({ login, end }: { login: Login; end: (reason?: string) => void }): VNode {
   const { model, liveness } = useLiveModel(login);
   const path = usePath();
+  const main = useFocusOnTurn(path);
   useEffect(() => {
     if (liveness === 'ended') end('The session has ended: log in again.');
   }, [liveness]);
@@ -44,22 +47,34 @@ function Console({ login, end }: { login: Login; end: (reason?: string) => void 
   return html`
     <header>
       <b>Setpoint</b>
-      <nav><a href="#/">Applications</a><a href="#/servers">Servers</a></nav>
+      <nav>
+        <a href="#/" aria-current=${path === '/' ? 'page' : undefined}>Applications</a>
+        <a href="#/servers" aria-current=${path === '/servers' ? 'page' : undefined}>Servers</a>
+      </nav>
       <span class=${`status small ${liveness === 'live' ? 'good' : 'bad'}`} role="status">${words[liveness]}</span>
       <span class="quiet small">${login.email} · ${login.tenant}</span>
       <button onClick=${logOut}>Log out</button>
     </header>
-    <main>${pageOf(path, login, model)}</main>
+    <main ref=${main} tabindex="-1">
+      ${model === undefined ? html`<p class="quiet">Reading…</p>` : pageOf(path, login, model)}
+    </main>
   `;
 }
 
-function pageOf(path: string, login: Login, model: ReturnType<typeof useLiveModel>['model']): VNode {
+function pageOf(path: string, login: Login, model: Model): VNode {
   const application = /^\/applications\/([0-9a-f-]{36})$/.exec(path)?.[1];
   if (application !== undefined) return html`<${ApplicationPage} login=${login} model=${model} id=${application} />`;
   const invite = inviteOf(path);
   if (invite !== undefined) return html`<${InvitePage} login=${login} token=${invite.token} />`;
   if (path === '/servers') return html`<${Servers} model=${model} />`;
-  return html`<${Board} model=${model} />`;
+  if (path === '/') return html`<${Board} model=${model} />`;
+  return html`<${NoPage} />`;
+}
+
+function NoPage(): VNode {
+  useTitle('No such page');
+  return html`<h1>No such page</h1>
+    <p class="notice"><a href="#/">All applications</a></p>`;
 }
 
 /** The link of an invite names its tenant, which whoever is invited need not know. */
@@ -81,6 +96,17 @@ function usePath(): string {
     return () => removeEventListener('hashchange', onChange);
   }, []);
   return path;
+}
+
+/** After a turn to another page the keyboard goes on at its beginning, not in the page before. */
+function useFocusOnTurn(path: string): Ref<HTMLElement> {
+  const element = useRef<HTMLElement>(null);
+  const shown = useRef(path);
+  useEffect(() => {
+    if (shown.current !== path) element.current?.focus();
+    shown.current = path;
+  }, [path]);
+  return element;
 }
 
 const root = document.querySelector('#root');

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { html } from './html.ts';
 import type { Line } from './log-stream.ts';
 import type { Condition, ObjectEvent } from './model.ts';
@@ -24,9 +24,26 @@ export function Status({ value }: { value: string }): VNode {
   return html`<span class=${`status ${tones[value] ?? ''}`}>${value}</span>`;
 }
 
+/** What the tab is called while a page is shown. */
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Setpoint`;
+  }, [title]);
+}
+
+/** How long ago something was; goes on while nothing else on the page changes. */
+export function Ago({ at }: { at: string }): VNode {
+  const [, setTick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setTick((tick) => tick + 1), 5_000);
+    return () => clearInterval(timer);
+  }, []);
+  return html`<time class="quiet" datetime=${at} title=${new Date(at).toLocaleString()}>${ago(at)}</time>`;
+}
+
 /** How long ago, in one unit. */
-export function ago(timestamp: string, now = Date.now()): string {
-  const seconds = Math.max(0, Math.round((now - Date.parse(timestamp)) / 1000));
+function ago(timestamp: string): string {
+  const seconds = Math.max(0, Math.round((Date.now() - Date.parse(timestamp)) / 1000));
   if (seconds < 60) return `${seconds} s ago`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
@@ -50,8 +67,10 @@ export function Conditions({ of }: { of: readonly Condition[] }): VNode {
           html`<tr key=${one.type}>
             <td>${one.type}</td>
             <td>${one.status}</td>
-            <td>${one.reason}${one.message !== '' && html`<div class="quiet small">${one.message}</div>`}</td>
-            <td class="quiet ago">${ago(one.last_transition_at)}</td>
+            <td class="long">
+              ${one.reason}${one.message !== '' && html`<div class="quiet small">${one.message}</div>`}
+            </td>
+            <td><${Ago} at=${one.last_transition_at} /></td>
           </tr>`,
       )}
     </tbody>
@@ -61,13 +80,23 @@ export function Conditions({ of }: { of: readonly Condition[] }): VNode {
 export function Events({ of }: { of: readonly ObjectEvent[] }): VNode {
   if (of.length === 0) return html`<p class="quiet">Nothing has happened yet.</p>`;
   return html`<table aria-label="Events">
+    <thead>
+      <tr>
+        <th>Event</th>
+        <th>Last</th>
+      </tr>
+    </thead>
     <tbody>
       ${of.map(
         (one) =>
           html`<tr key=${`${one.reason} ${one.last_at}`}>
-            <td class="quiet ago">${ago(one.last_at)}</td>
-            <td class=${one.type === 'warning' ? 'error' : ''}>${one.reason}${one.count > 1 && ` ×${one.count}`}</td>
-            <td>${one.message}</td>
+            <td class="long">
+              <span class=${one.type === 'warning' ? 'error' : ''}
+                >${one.reason}${one.count > 1 && ` ×${one.count}`}</span
+              >
+              <div class="quiet small">${one.message}</div>
+            </td>
+            <td><${Ago} at=${one.last_at} /></td>
           </tr>`,
       )}
     </tbody>
@@ -75,7 +104,7 @@ export function Events({ of }: { of: readonly ObjectEvent[] }): VNode {
 }
 
 /** Follows its end while the reader is there. */
-export function Log({ lines, empty }: { lines: readonly Line[]; empty: string }): VNode {
+export function Log({ lines, label, empty }: { lines: readonly Line[]; label: string; empty: string }): VNode {
   const box = useRef<HTMLPreElement>(null);
   const follows = useRef(true);
   useEffect(() => {
@@ -86,7 +115,7 @@ export function Log({ lines, empty }: { lines: readonly Line[]; empty: string })
     const element = box.current;
     if (element !== null) follows.current = element.scrollHeight - element.scrollTop - element.clientHeight < 40;
   };
-  return html`<pre class="log" role="log" ref=${box} onScroll=${onScroll}>
+  return html`<pre class="log" role="log" aria-label=${label} tabindex="0" ref=${box} onScroll=${onScroll}>
 ${lines.length === 0 ? html`<span class="quiet">${empty}</span>` : lines.map((line) => html`<div key=${line.key} class=${line.stream}>${plain(line.message)}</div>`)}</pre>`;
 }
 

@@ -1,7 +1,7 @@
 import { ApiObject } from '../client.ts';
 import type { Client } from '../client.ts';
 import type { CliKind, ParentName } from '../objects.ts';
-import { findObject, kindOf, listObjects, parentNames, singular } from '../objects.ts';
+import { findObject, isDeploymentName, kindOf, listObjects, parentNames, singular } from '../objects.ts';
 import { resumed } from '../resume.ts';
 import { headOf, rowOf, usualRow } from '../rows.ts';
 import { Columns, table } from '../table.ts';
@@ -25,7 +25,7 @@ export async function get(
     await follow(client, kind, name, options, signal);
     return;
   }
-  const found = await select(client, kind, name, options.project);
+  const { found } = await select(client, kind, name, options.project);
   if (options.output === 'json') {
     console.log(JSON.stringify(found, null, 2));
     return;
@@ -40,14 +40,27 @@ export async function get(
   );
 }
 
+interface Selection {
+  found: ApiObject[];
+  /** Whether a change is shown, too. */
+  isWanted: (it: ApiObject) => boolean;
+}
+
+/** What a name says: one object, or all deployments of an application. */
 async function select(
   client: Client,
   kind: CliKind,
   name: string | undefined,
   project: string | undefined,
-): Promise<ApiObject[]> {
-  if (name === undefined) return listObjects(client, kind, project);
-  return [await findObject(client, kind, name, project)];
+): Promise<Selection> {
+  if (name === undefined) return { found: await listObjects(client, kind, project), isWanted: () => true };
+  if (kind === 'deployments' && !isDeploymentName(name)) {
+    const { id } = await findObject(client, 'applications', name, project);
+    const found = await client.list(`/api/v1/applications/${id}/deployments`);
+    return { found, isWanted: (it) => it['application_id'] === id };
+  }
+  const one = await findObject(client, kind, name, project);
+  return { found: [one], isWanted: (it) => it.id === one.id };
 }
 
 /** The stream is opened before the list is read, so that no change falls between them. */
@@ -61,20 +74,20 @@ async function follow(
   const project = options.project === undefined ? undefined : await findObject(client, 'projects', options.project);
   const query = { kinds: singular(kind), ...(project === undefined ? {} : { projectId: project.id }) };
   let shown: Shown | undefined;
-  let wanted: string | undefined;
+  let isWanted: Selection['isWanted'] = () => true;
   for await (const frame of resumed(client, '/ws/watch', query, {}, signal)) {
     if (shown === undefined) {
-      const found = await select(client, kind, name, options.project);
-      wanted = name === undefined ? undefined : found[0]?.id;
+      const selection = await select(client, kind, name, options.project);
+      isWanted = selection.isWanted;
       shown = new Shown(kind, await parentNames(client, kind), options.output === 'json');
-      shown.all(found);
+      shown.all(selection.found);
       continue;
     }
     if (frame['type'] === 'gap') console.error('… changes were lost');
     const id = String(frame['id']);
     if (frame['op'] === 'delete') shown.deleted(id);
     const it = ApiObject.safeParse(frame['object']);
-    if (it.success && (wanted === undefined || it.data.id === wanted)) shown.changed(it.data);
+    if (it.success && isWanted(it.data)) shown.changed(it.data);
   }
 }
 

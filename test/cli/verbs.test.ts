@@ -259,6 +259,8 @@ describe('after a login', () => {
     const listed = await run('get', 'deployments');
     expect(listed.out).toMatch(/^APPLICATION +NUMBER +STATUS +TRIGGER +CURRENT +COMMIT +AGE +ID\n/);
     expect(listed.out).toMatch(/shop-window +3 +succeeded +rollback +yes /);
+    expect((await run('get', 'deployments', 'shop-window')).out.trim().split('\n')).toHaveLength(4);
+    expect((await run('get', 'deployments', 'shop-window/2')).out.trim().split('\n')).toHaveLength(2);
     const newest = await run('describe', 'deployment', 'shop-window');
     expect(newest.out).toMatch(/number +3\n/);
     expect(newest.out).toContain('Settled: there is nothing left to do.');

@@ -56,6 +56,8 @@ it('shows in a browser what is asked for and what is, as it changes', async () =
 
   await page.getByRole('link', { name }).click();
   await page.getByRole('heading', { name }).waitFor();
+  expect(await page.title()).toBe(`${name} · Setpoint`);
+  expect(await page.evaluate('document.activeElement.tagName')).toBe('MAIN');
   expect(await page.getByRole('button', { name: 'Restart' }).isDisabled()).toBe(true);
   await page.getByRole('button', { name: 'Deploy' }).click();
   const head = page.getByRole('main').locator('section').first();
@@ -74,7 +76,25 @@ it('shows in a browser what is asked for and what is, as it changes', async () =
   await head.getByText('1 of 1 ready').waitFor();
   await page.goto(`${town.url()}/console#/servers`);
   await page.getByRole('table', { name: 'Servers' }).getByText('connected').waitFor();
+  await page.goto(`${town.url()}/console#/nowhere`);
+  await page.getByRole('heading', { name: 'No such page' }).waitFor();
   expect(complaints).toEqual([]);
+});
+
+it('fits a narrow window on every page', async () => {
+  const { page } = browser;
+  const wide = page.viewportSize() ?? { width: 1200, height: 1000 };
+  await page.setViewportSize({ width: 400, height: 800 });
+  for (const [path, heading] of [
+    ['/', 'Applications'],
+    ['/servers', 'Servers'],
+    [`/applications/${app.id}`, name],
+  ] as const) {
+    await page.goto(`${town.url()}/console#${path}`);
+    await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(400);
+  }
+  await page.setViewportSize(wide);
 });
 
 it('goes back to the login within seconds when the session is ended elsewhere', async () => {

@@ -5,25 +5,29 @@ import type { Login } from '../api.ts';
 import { html } from '../html.ts';
 import { useLog } from '../log-stream.ts';
 import type { Application, Deployment, Instance, Model, ObjectEvent } from '../model.ts';
-import { ago, Conditions, Events, Log, Status } from '../parts.ts';
+import { Ago, Conditions, Events, Log, Status, useTitle } from '../parts.ts';
 import { verbs, whyNot } from '../verbs.ts';
 import type { Verb } from '../verbs.ts';
 
 export function ApplicationPage({ login, model, id }: { login: Login; model: Model; id: string }): VNode {
   const it = model.application.get(id);
-  if (it === undefined) return html`<p class="notice">There is no such application, or it is not yours to see.</p>`;
+  useTitle(it?.name ?? 'No such application');
+  if (it === undefined)
+    return html`<h1>No such application</h1>
+      <p class="notice">It was deleted, or it is not yours to see. <a href="#/">All applications</a></p>`;
   return html`<${Found} key=${id} login=${login} model=${model} it=${it} />`;
 }
 
 function Found({ login, model, it }: { login: Login; model: Model; it: Application }): VNode {
   const project = model.project.get(it.project_id);
   const environment = model.environment.get(it.environment_id);
+  const server = model.server.get(it.server_id);
   const details = useDetails(login, it, model);
   const [shown, setShown] = useState<string>();
   const deployment = details.deployments.find((one) => one.id === (shown ?? it.deployment_id));
   return html`
     <section>
-      <p class="quiet small">${project?.name ?? ''} / ${environment?.name ?? ''}</p>
+      <p class="quiet small">${project?.name ?? ''} / ${environment?.name ?? ''} on ${server?.name ?? ''}</p>
       <div class="row">
         <h1>${it.name}</h1>
         <${Status} value=${it.status} />
@@ -133,7 +137,7 @@ function Instances({ of }: { of: readonly Instance[] }): VNode {
             <td><${Status} value=${one.status} /></td>
             <td>${one.ready ? 'yes' : 'no'}</td>
             <td>${one.restarts}</td>
-            <td class="quiet">${one.started_at === null ? '' : ago(one.started_at)}</td>
+            <td>${one.started_at !== null && html`<${Ago} at=${one.started_at} />`}</td>
           </tr>`,
       )}
     </tbody>
@@ -154,19 +158,31 @@ function Deployments(props: {
         <th>Commit</th>
         <th>Took</th>
         <th>Why</th>
-        <th></th>
+        <td></td>
       </tr>
     </thead>
     <tbody>
       ${props.of.map(
         (one) =>
           html`<tr key=${one.id}>
-            <td>${one.number}${one.is_current && ' · serves'}</td>
+            <td class="short">${one.number}${one.is_current && ' · serves'}</td>
             <td><${Status} value=${one.status} /></td>
-            <td>${one.commit?.slice(0, 8) ?? ''} <span class="quiet">${one.commit_message ?? ''}</span></td>
-            <td class="quiet">${one.duration_ms === null ? '' : `${(one.duration_ms / 1000).toFixed(1)} s`}</td>
-            <td>${one.error === null ? one.trigger : html`<span class="error">${one.error.message}</span>`}</td>
-            <td><button disabled=${one.id === props.shown} onClick=${() => props.show(one.id)}>Log</button></td>
+            <td class="long">
+              ${one.commit?.slice(0, 8) ?? ''} <span class="quiet">${one.commit_message ?? ''}</span>
+            </td>
+            <td class="quiet short">${one.duration_ms === null ? '' : `${(one.duration_ms / 1000).toFixed(1)} s`}</td>
+            <td class=${one.error === null ? 'short' : 'long'}>
+              ${one.error === null ? one.trigger : html`<span class="error">${one.error.message}</span>`}
+            </td>
+            <td>
+              <button
+                aria-label=${`Log of deployment ${one.number}`}
+                disabled=${one.id === props.shown}
+                onClick=${() => props.show(one.id)}
+              >
+                Log
+              </button>
+            </td>
           </tr>`,
       )}
     </tbody>
@@ -175,9 +191,10 @@ function Deployments(props: {
 
 function DeploymentLog({ login, of }: { login: Login; of: Deployment }): VNode {
   const lines = useLog(login, `/ws/deployments/${of.id}/logs`);
+  const empty = of.duration_ms === null ? 'No line yet.' : 'Nothing was built.';
   return html`<section>
     <h2>Log of deployment ${of.number}</h2>
-    <${Log} lines=${lines} empty="No line yet." />
+    <${Log} lines=${lines} label=${`Log of deployment ${of.number}`} empty=${empty} />
   </section>`;
 }
 
@@ -185,6 +202,6 @@ function RuntimeLog({ login, it }: { login: Login; it: Application }): VNode {
   const lines = useLog(login, `/ws/applications/${it.id}/logs`);
   return html`<section>
     <h2>Output</h2>
-    <${Log} lines=${lines} empty="Its instances have written nothing." />
+    <${Log} lines=${lines} label="Output" empty="Its instances have written nothing." />
   </section>`;
 }

@@ -2,17 +2,20 @@ import type { VNode } from 'preact';
 import { html } from '../html.ts';
 import { byName } from '../model.ts';
 import type { Application, Model, Project } from '../model.ts';
-import { ago, Status } from '../parts.ts';
+import { Ago, Status, useTitle } from '../parts.ts';
 
 /** Everything at a glance: what is wanted, what is, and what keeps the two apart. */
 export function Board({ model }: { model: Model }): VNode {
   const projects = byName(model.project.values());
+  useTitle('Applications');
   return html`
+    <h1>Applications</h1>
     ${projects.map((project) => html`<${ProjectBoard} key=${project.id} project=${project} model=${model} />`)}
     ${
       projects.length === 0 &&
       html`<p class="notice">
-        Nothing is declared yet. Declare an application in a file and run <code>setpoint apply -f FILE</code>.
+        Nothing is declared yet, or nothing is yours to see. Declare an application in a file and run${' '}
+        <code>setpoint apply -f FILE</code>.
       </p>`
     }
   `;
@@ -40,12 +43,12 @@ function ProjectBoard({ project, model }: { project: Project; model: Model }): V
         ${applications.map(
           (one) =>
             html`<tr key=${one.id}>
-              <td><a href=${`#/applications/${one.id}`}>${one.name}</a></td>
+              <td class="long"><a href=${`#/applications/${one.id}`}>${one.name}</a></td>
               <td><${Status} value=${one.status} /></td>
               <td>${one.ready_replicas}/${one.replicas}</td>
               <td>${model.environment.get(one.environment_id)?.name ?? ''}</td>
               <td>${model.server.get(one.server_id)?.name ?? ''}</td>
-              <td class="quiet">${waitsFor(one)}</td>
+              <td class="quiet long">${waitsFor(one)}</td>
             </tr>`,
         )}
         ${
@@ -73,9 +76,10 @@ function waitsFor({ conditions = [], generation, observed_generation }: Applicat
 
 export function Servers({ model }: { model: Model }): VNode {
   const servers = byName(model.server.values());
+  useTitle('Servers');
   const load = Map.groupBy(model.application.values(), ({ server_id }) => server_id);
   return html`<section>
-    <h2>Servers</h2>
+    <h1>Servers</h1>
     <table aria-label="Servers">
       <thead>
         <tr>
@@ -91,18 +95,18 @@ export function Servers({ model }: { model: Model }): VNode {
         ${servers.map(
           (one) =>
             html`<tr key=${one.id}>
-              <td>${one.name}</td>
+              <td class="long">${one.name}</td>
               <td><${Status} value=${one.status} /></td>
               <td><${Status} value=${one.agent_status} /> <span class="quiet">${one.agent_version ?? ''}</span></td>
               <td>${load.get(one.id)?.length ?? 0}</td>
               <td>${one.runtime_version ?? ''}</td>
-              <td class="quiet">${one.updated_at === undefined ? '' : ago(one.updated_at)}</td>
+              <td>${one.updated_at !== undefined && html`<${Ago} at=${one.updated_at} />`}</td>
             </tr>`,
         )}
         ${
           servers.length === 0 &&
           html`<tr>
-            <td class="quiet" colspan="6">No server has joined</td>
+            <td class="quiet" colspan="6">No server has joined: <code>setpoint create server NAME</code> says how</td>
           </tr>`
         }
       </tbody>

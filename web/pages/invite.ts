@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { call } from '../api.ts';
 import type { Login } from '../api.ts';
 import { html } from '../html.ts';
+import { useTitle } from '../parts.ts';
 
 interface Invite {
   email: string;
@@ -14,6 +15,7 @@ interface Invite {
 export function InvitePage({ login, token }: { login: Login; token: string }): VNode {
   const [invite, setInvite] = useState<Invite>();
   const [error, setError] = useState('');
+  useTitle('Invite');
   const path = `/invites/${encodeURIComponent(token)}`;
   const told = (failure: unknown): void => setError(failure instanceof Error ? failure.message : String(failure));
   useEffect(() => {
@@ -27,7 +29,7 @@ export function InvitePage({ login, token }: { login: Login; token: string }): V
     ${
       invite !== undefined &&
       html`<p>You are invited to ${invite.project_name ?? 'this tenant'} with the role ${invite.role}.</p>
-        <button onClick=${accept}>Accept</button>`
+        <button class="main" onClick=${accept}>Accept</button>`
     }
     ${
       error !== '' &&

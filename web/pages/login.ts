@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { call, Refused } from '../api.ts';
 import type { Login } from '../api.ts';
 import { html } from '../html.ts';
+import { useTitle } from '../parts.ts';
 
 /** A password, or a code that is mailed: the way in for who was invited and has no password yet. */
 type Way = 'password' | 'code';
@@ -14,6 +15,7 @@ export function LoginPage(props: { done: (login: Login) => void; tenant: string;
   const [isSent, setSent] = useState(false);
   const [needsSecond, setNeedsSecond] = useState(false);
   const [isBusy, setBusy] = useState(false);
+  useTitle('Log in');
 
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
@@ -61,25 +63,30 @@ export function LoginPage(props: { done: (login: Login) => void; tenant: string;
     setError('');
   };
   const asksCode = way === 'code' && isSent;
-  return html`<form class="login" onSubmit=${submit}>
-    <h1>Setpoint</h1>
-    <label>Tenant <input name="tenant" value=${props.tenant} required autocomplete="organization" /></label>
-    <label>E-mail <input name="email" type="email" required autocomplete="username" autofocus /></label>
-    ${
-      way === 'password' &&
-      html`<label>Password <input name="password" type="password" required autocomplete="current-password" /></label>`
-    }
-    ${
-      asksCode &&
-      html`<label
-        >Code from the mail <input name="code" inputmode="numeric" autocomplete="one-time-code" required
-      /></label>`
-    }
-    ${needsSecond && html`<label>Code of the second factor <input name="totp" inputmode="numeric" required /></label>`}
-    <button disabled=${isBusy}>${way === 'code' && !isSent ? 'Mail me a code' : 'Log in'}</button>
-    <button type="button" onClick=${other}>
-      ${way === 'password' ? 'Log in by a mailed code' : 'Log in by password'}
-    </button>
-    ${error !== '' && html`<p class="error" role="alert">${error}</p>`}
-  </form>`;
+  return html`<main>
+    <form class="login" onSubmit=${submit}>
+      <h1>Setpoint</h1>
+      <label>Tenant <input name="tenant" value=${props.tenant} required autocomplete="organization" /></label>
+      <label>E-mail <input name="email" type="email" required autocomplete="username" autofocus /></label>
+      ${
+        way === 'password' &&
+        html`<label>Password <input name="password" type="password" required autocomplete="current-password" /></label>`
+      }
+      ${
+        asksCode &&
+        html`<p class="quiet small" role="status">
+            If this address may log in, a code is on its way to it, good for ten minutes.
+          </p>
+          <label
+            >Code from the mail <input name="code" inputmode="numeric" autocomplete="one-time-code" required autofocus
+          /></label>`
+      }
+      ${needsSecond && html`<label>Code of the second factor <input name="totp" inputmode="numeric" required /></label>`}
+      ${error !== '' && html`<p class="error" role="alert">${error}</p>`}
+      <button class="main" disabled=${isBusy}>${way === 'code' && !isSent ? 'Mail me a code' : 'Log in'}</button>
+      <button class="plain" type="button" onClick=${other}>
+        ${way === 'password' ? 'Log in by a mailed code' : 'Log in by password'}
+      </button>
+    </form>
+  </main>`;
 }
