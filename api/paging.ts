@@ -37,14 +37,16 @@ export interface Listing<K extends KindName> {
 }
 
 const commonSorts: Readonly<Record<string, (it: ReadonlyResource) => SortValue>> = {
-  created_at: (it) => it.meta.createdAt,
+  // of what was created in one millisecond, the revision tells the order
+  created_at: ({ meta }) => `${meta.createdAt} ${String(meta.createdRevision ?? 0).padStart(16, '0')}`,
   updated_at: (it) => it.meta.updatedAt,
 };
 
 const Cursor = z.tuple([z.string(), z.union([z.string(), z.number()]), z.string()]);
 
 /**
- * One page of `candidates`, newest first unless `sort` says otherwise; equal values are ordered by id. A cursor names
+ * One page of `candidates`, newest first unless `sort` says otherwise; equal times of creation are ordered by revision,
+ * other equal values by id. A cursor names
  * the last item of the page before it, so that a page neither repeats nor skips what stayed in its place.
  *
  * @throws ApiError BAD_REQUEST for a sort or cursor that is not one of this list.

@@ -27,6 +27,8 @@ interface KeyState {
   key: string;
   value?: string;
   revision: Revision;
+  /** Where it is known; otherwise the change creates what was not there. */
+  created?: Revision;
 }
 
 interface Options {
@@ -69,7 +71,7 @@ export class MirrorContent {
   readonly #options: Options;
   readonly #tables = new Map<string, Map<KindName, ObjectTable>>();
   readonly #empty = new Map<KindName, ObjectTable>();
-  readonly #desired = new Map<string, Stored<DesiredRecord<unknown>>>();
+  readonly #desired = new Map<string, Stored<DesiredRecord<unknown> & { created: Revision }>>();
   readonly #observed = new Map<string, Stored<{ state?: State }>>();
   readonly #keys = new KeyTable();
 
@@ -132,10 +134,10 @@ export class MirrorContent {
   replace(entries: readonly Entry[], at: { revision: Revision; sameHistory: boolean; initial: boolean }): Difference {
     const listed = new Set<string>();
     const changes: KeyState[] = [];
-    for (const { key, value, modRevision } of entries) {
+    for (const { key, value, modRevision, createRevision } of entries) {
       listed.add(key);
       if (at.sameHistory && this.#revisionOf(key) === modRevision && !this.unreadable.has(key)) continue;
-      changes.push({ key, value, revision: modRevision });
+      changes.push({ key, value, revision: modRevision, created: createRevision });
     }
     for (const key of [...this.#desired.keys(), ...this.#observed.keys(), ...this.#keys.names(), ...this.unreadable])
       if (!listed.has(key)) changes.push({ key, revision: at.revision });
@@ -184,6 +186,7 @@ export class MirrorContent {
   /** Whether anything is different. */
   #takeRecord(change: KeyState, meaning: ObjectMeaning): boolean {
     const { key, value, revision } = change;
+    const created = change.created ?? this.#desired.get(key)?.created ?? revision;
     const records: Map<string, Stored<object>> = meaning.area === 'desired' ? this.#desired : this.#observed;
     if (value === undefined) {
       this.unreadable.delete(key);
@@ -191,7 +194,7 @@ export class MirrorContent {
     }
     const before = records.get(key);
     try {
-      const decoded = this.#decode(meaning, value, revision);
+      const decoded = this.#decode(meaning, value, revision, created);
       this.unreadable.delete(key);
       if (before?.revision === revision && jsonEqual(before, decoded)) return false;
       records.set(key, decoded);
@@ -204,11 +207,11 @@ export class MirrorContent {
     }
   }
 
-  #decode({ area, kind }: ObjectMeaning, value: string, revision: Revision): Stored<object> {
+  #decode({ area, kind }: ObjectMeaning, value: string, revision: Revision, created: Revision): Stored<object> {
     const definition = definitionOf(kind);
     const decoded =
       area === 'desired'
-        ? { ...decodeDesired(definition, value), revision }
+        ? { ...decodeDesired(definition, value), revision, created }
         : { state: decodeObserved(definition, value), revision };
     return this.#options.freeze ? deepFreeze(decoded) : decoded;
   }
@@ -255,6 +258,7 @@ export class MirrorContent {
         kind,
         id,
         desiredRevision: desired.revision,
+        createdRevision: desired.created,
         ...(observed && { observedRevision: observed.revision }),
         ...desired.meta,
       },

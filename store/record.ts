@@ -15,7 +15,7 @@ import type { Meta, Observed, ReadonlyResource, Resource } from './resource.ts';
 
 /** The part of an object that lies under its `d/` key. */
 export interface DesiredRecord<D> {
-  meta: Omit<Meta, 'tenant' | 'kind' | 'id' | 'desiredRevision' | 'observedRevision'>;
+  meta: Omit<Meta, 'tenant' | 'kind' | 'id' | 'desiredRevision' | 'createdRevision' | 'observedRevision'>;
   desired: D;
 }
 

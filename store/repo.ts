@@ -173,7 +173,8 @@ function readResource<K extends KindName>(
 ): Resource<K> {
   const definition = definitionOf(kind);
   const record = decodeDesired(definition, desired.value);
-  const meta: Meta<K> = { tenant, kind, id, desiredRevision: desired.modRevision, ...record.meta };
+  const { modRevision: desiredRevision, createRevision: createdRevision } = desired;
+  const meta: Meta<K> = { tenant, kind, id, desiredRevision, createdRevision, ...record.meta };
   if (!observed) return { meta, desired: record.desired };
   meta.observedRevision = observed.modRevision;
   const state = readObserved(definition, observed.value);

@@ -50,6 +50,8 @@ export interface Meta<K extends KindName = KindName> {
   generation: number;
   /** Revision of the desired record: REST's `resource_version` and `ETag`. */
   desiredRevision: Revision;
+  /** Revision that created it: the order of creation, which no clock tells as well. Absent until then. */
+  createdRevision?: Revision;
   /** Revision of the observed record; absent while nothing was observed. */
   observedRevision?: Revision;
   /** Wall clock, RFC 3339, for display only. */

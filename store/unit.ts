@@ -204,7 +204,11 @@ export async function commit(unit: Unit): Promise<Revision> {
 }
 
 function settle(plans: Iterable<Plan>, at: Revision): void {
-  for (const plan of plans) if (isWritten(plan)) plan.next.meta.desiredRevision = at;
+  for (const plan of plans) {
+    if (!isWritten(plan)) continue;
+    plan.next.meta.desiredRevision = at;
+    if (!plan.base) plan.next.meta.createdRevision = at;
+  }
 }
 
 function isWritten({ base, next }: Plan): boolean {

@@ -47,9 +47,9 @@ export const readNotifications = defineEndpoint({
       throw badField('all', 'conflicting', 'Send ids or all, not both: all covers every notification');
     if (ids === undefined && body.all === false)
       throw badField('ids', 'required', 'Send the ids of the notifications, or all: true');
-    const unread = ctx.view
-      .by('notification', 'user', ctx.principal.user.meta.id)
-      .filter((it) => !it.desired.read && (ids === undefined || ids.has(it.meta.id)));
+    const unread = heardBy(ctx.principal, ctx.view).filter(
+      (it) => !it.desired.read && (ids === undefined || ids.has(it.meta.id)),
+    );
     for (let at = 0; at < unread.length; at += markedPerTransaction) {
       const unit = ctx.repo.begin();
       for (const it of unread.slice(at, at + markedPerTransaction))

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { commit } from '../../store/unit.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
+import { FakeClock } from '../harness/fake-clock.ts';
 import { openFrames } from '../harness/frames.ts';
 import type { Frames } from '../harness/frames.ts';
 
@@ -63,6 +64,23 @@ test('are listed newest first, by pages, read and unread, with the number of unr
   expect((await user.post('/notifications/read', { all: true })).data).toEqual({ marked: 3 });
   expect((await user.get('/notifications')).body.meta).toMatchObject({ total: 5, unread: 0 });
   expect((await stranger.get('/notifications')).body.meta).toMatchObject({ total: 1, unread: 1 });
+});
+
+test('of one millisecond are listed newest first, too', async () => {
+  await using at = await startApi({ clock: new FakeClock() });
+  const user = await at.user();
+  const made: string[] = [];
+  for (let n = 0; n < 10; n++) {
+    const id = crypto.randomUUID();
+    const told = { user_id: user.id, type: 'x', severity: 'info', title: 't', message: 'm', read: false } as const;
+    await at.create('notification', id, told);
+    made.unshift(id);
+  }
+  const first = await user.get('/notifications?limit=4');
+  const rest = await user.get(`/notifications?cursor=${first.body.meta?.next_cursor}`);
+  expect([...ids(first), ...ids(rest)]).toEqual(made);
+  await user.post('/notifications/read', { ids: made.slice(3, 5) });
+  expect(ids(await user.get('/notifications'))).toEqual(made);
 });
 
 test('are marked by ids or all together, never those of somebody else', async () => {
@@ -140,4 +158,7 @@ test('of other projects are not told to a key that is narrowed to one', async ()
   const { key } = (await owner.post('/settings/service-keys', { name: 'ci', project_id: one.project })).data;
   const narrowed = await world.client().get('/notifications', { 'x-service-key': key });
   expect(ids(narrowed)).toEqual([mine]);
+  const marked = await world.client().post('/notifications/read', { all: true }, { 'x-service-key': key });
+  expect(marked.data).toEqual({ marked: 1 });
+  expect((await owner.get('/notifications?unread=true')).data).toHaveLength(2);
 });

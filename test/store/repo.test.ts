@@ -81,6 +81,7 @@ describe('a created object', () => {
         id,
         generation: 1,
         desiredRevision: result.revision,
+        createdRevision: result.revision,
         createdAt: '2030-01-01T00:00:00.000Z',
         updatedAt: '2030-01-01T00:00:00.000Z',
         finalizers: ['environment'],
