@@ -1,7 +1,10 @@
 import { createServer } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Clock } from '../store/clock.ts';
-import { badRequest } from './api-error.ts';
+import { badRequest, unauthorized } from './api-error.ts';
+import type { ApiError } from './api-error.ts';
 import { answerRaw } from './raw-answer.ts';
 import type { Headers } from './respond.ts';
 
@@ -13,6 +16,10 @@ const limits = {
 } as const;
 const maxRequestsPerSocket = 1000;
 const closeIdleEveryMs = 100;
+/** Of one connection, once it got its last answer. */
+const maxPassedBytes = 4 * 1024 * 1024;
+/** A request to the interface of a tenant whose credential reaches to the end of what was read. */
+const tooLongCredential = /^[A-Z]+ \/[^/?\s]+\/(?:api\/v1|ws)[/?\s][^]*\r\n(?:authorization|x-service-key):[^\r\n]*$/i;
 
 /** Requests that are being answered. */
 const underWay = new WeakMap<Server, number>();
@@ -33,15 +40,37 @@ export function createHttpServer(
     underWay.set(server, requestsOf(server) + 1);
     response.once('close', () => underWay.set(server, requestsOf(server) - 1));
   });
-  server.on('clientError', (_error, socket) => {
+  const answered = new WeakSet<Duplex>();
+  server.on('clientError', (error: ParseError, socket: Socket) => {
+    // what is still under way of a request that has its answer passes by: a reset would take the answer along
+    if (answered.has(socket) && isTooLong(error) && socket.bytesRead < maxPassedBytes) return;
     if (!socket.writable) {
       socket.destroy();
       return;
     }
+    answered.add(socket);
     const own = headers();
-    answerRaw(socket, badRequest('Request is not valid HTTP, too long or too slow'), own['x-request-id'], own);
+    answerRaw(socket, faultOf(error), own['x-request-id'], own);
   });
   return server;
+}
+
+/** What the parser of HTTP says. */
+interface ParseError extends Error {
+  code?: string;
+  /** What came last. */
+  rawPacket?: Buffer;
+}
+
+function isTooLong({ code }: ParseError): boolean {
+  return code === 'HPE_HEADER_OVERFLOW';
+}
+
+/** A credential for which all the headers have no room is a wrong one, as every other that is none of ours. */
+function faultOf(error: ParseError): ApiError {
+  const head = error.rawPacket?.toString('latin1', 0, limits.maxHeaderSize) ?? '';
+  if (isTooLong(error) && tooLongCredential.test(head)) return unauthorized();
+  return badRequest('Request is not valid HTTP, too long or too slow');
 }
 
 /**

@@ -10,6 +10,7 @@ export function answerRaw(socket: Duplex, error: ApiError, requestId: string, he
   const lines = Object.entries({
     ...headers,
     ...(error.retryAfter !== undefined && { 'retry-after': error.retryAfter }),
+    ...(error.code === 'UNAUTHORIZED' && { 'www-authenticate': 'Bearer' }),
     connection: 'close',
     'content-type': 'application/json; charset=utf-8',
     'content-length': Buffer.byteLength(body),
