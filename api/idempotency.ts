@@ -8,6 +8,7 @@ import type { Guard } from '../store/store.ts';
 import { badRequest, conflicting } from './api-error.ts';
 import { canonicalJson } from '../store/canonical-json.ts';
 import { caps, requireRoom } from './caps.ts';
+import type { ShortSecrets } from './auth/short-secrets.ts';
 import type { ApiDependencies } from './context.ts';
 
 const lifeMs = 24 * 3_600_000;
@@ -15,7 +16,7 @@ const lifeMs = 24 * 3_600_000;
 const Recorded = z.object({
   v: z.literal(1),
   expires_at: z.iso.datetime(),
-  /** SHA-256 of the body that was answered. */
+  /** Keyed hash of the body that was answered: it may hold a password, which a plain hash would let be guessed at. */
   request: z.string(),
   /** Sealed, since it may hold a key that is shown once. */
   answer: Sealed,
@@ -23,14 +24,16 @@ const Recorded = z.object({
   wrote: z.boolean(),
 });
 
-type Dependencies = Pick<ApiDependencies, 'store' | 'mirror' | 'sealer' | 'unsealer' | 'clock'>;
+type Dependencies = Pick<ApiDependencies, 'store' | 'mirror' | 'sealer' | 'unsealer' | 'clock'> & {
+  shortSecrets: ShortSecrets;
+};
 
 /** A request that may be sent again: the same key and body get the first answer again. */
 export interface IdempotentRequest {
   tenant: string;
   /** Names the record: the caller, so that theirs can be counted, then tenant, caller, route and key. */
   hash: string;
-  /** SHA-256 of the body. */
+  /** Keyed hash of the body. */
   request: string;
   /** Holds that no other request has answered meanwhile. */
   guard: Guard;
@@ -52,7 +55,7 @@ export async function recallAnswer(
     throw badRequest('Idempotency-Key must have 1 to 255 visible ASCII characters');
   const own = sha256(caller).slice(0, 16);
   const hash = `${own}${sha256([tenant, caller, path, key].join('\0')).slice(0, 48)}`;
-  const request = sha256(canonicalJson(body));
+  const request = deps.shortSecrets.hash(`${tenant}/idempotency/${hash}`, canonicalJson(body));
   const record = keys.idempotency(tenant, hash);
   const entry = await deps.store.get(record);
   if (entry === undefined) {

@@ -166,6 +166,19 @@ describe('a login', () => {
     expect(stored).not.toContain(owner.token);
     expect(stored).toContain('$argon2id$v=19$m=19456,t=2,p=1$');
   });
+
+  it('stores of a request that may be repeated no hash by which its password could be guessed', async () => {
+    const owner = await world.owner();
+    const body = { email, password };
+    const headers = { 'idempotency-key': 'k' };
+    const first = await owner.post('/auth/login', body, headers);
+    expect((await owner.post('/auth/login', body, headers)).data.token).toBe(first.data.token);
+    expect((await owner.post('/auth/login', { ...body, password: 'x' }, headers)).status).toBe(409);
+    const { entries } = await world.store.list({ prefix: keys.idempotency('default', '') });
+    expect(entries).toHaveLength(1);
+    for (const text of [JSON.stringify(body), password])
+      expect(entries[0]!.value).not.toContain(createHash('sha256').update(text).digest('hex'));
+  });
 });
 
 describe('a token', () => {
