@@ -73,14 +73,35 @@ function isWholePng(bytes: Buffer): boolean {
   return false;
 }
 
-/** Segments up to the scan, and the marker of the end at the end. */
+/** Segments, the pixels behind each start of a scan, and the first marker of the end at the end. */
 function isWholeJpeg(bytes: Buffer): boolean {
   if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xffd8) return false;
-  for (let at = 2; at + 4 <= bytes.length; at += 2 + bytes.readUInt16BE(at + 2)) {
+  let hasPixels = false;
+  for (let at = 2; at + 2 <= bytes.length;) {
     if (bytes[at] !== 0xff) return false;
-    if (bytes[at + 1] === 0xda) return bytes.readUInt16BE(bytes.length - 2) === 0xffd9;
+    const marker = bytes[at + 1];
+    if (marker === 0xd9) return hasPixels && at + 2 === bytes.length;
+    if (marker === 0xff) {
+      at += 1; // a filler
+      continue;
+    }
+    if (at + 4 > bytes.length) return false;
+    at += 2 + bytes.readUInt16BE(at + 2);
+    if (marker !== 0xda) continue;
+    hasPixels = true;
+    at = afterPixels(bytes, at);
   }
   return false;
+}
+
+/** Among pixels 0xff is followed by 0, or by the number of a restart; by anything else it begins a segment. */
+function afterPixels(bytes: Buffer, from: number): number {
+  let at = bytes.indexOf(0xff, from);
+  for (; at !== -1; at = bytes.indexOf(0xff, at + 1)) {
+    const next = bytes[at + 1] ?? 0;
+    if (next !== 0 && (next < 0xd0 || next > 0xd7)) return at;
+  }
+  return bytes.length;
 }
 
 /** One RIFF of just that length. */

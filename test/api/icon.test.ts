@@ -44,10 +44,20 @@ function show(path: string, headers: Record<string, string> = {}, token = owner.
 
 const bytesOf = (id: string) => world.store.get(keys.bytes('default', 'project', id));
 
+const jpegEnd = Buffer.from([0xff, 0xd9]);
+
+/** As progressive ones have it, with a table before it, a stuffed byte and a restart in it, and a filler behind it. */
+function withSecondScan(image: Buffer): Buffer {
+  const table = [0xff, 0xc4, 0, 3, 0];
+  const scan = [0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0, 0x12, 0xff, 0, 0x34, 0xff, 0xd0, 0x56, 0xff];
+  return Buffer.concat([image.subarray(0, -2), Buffer.from([...table, ...scan]), jpegEnd]);
+}
+
 describe('an icon', () => {
   it.each([
     ['image/png', png()],
     ['image/jpeg', jpeg()],
+    ['image/jpeg', withSecondScan(jpeg())],
     ['image/gif', gif()],
     ['image/webp', webp()],
     ['image/png', png(2048, 2048)],
@@ -86,6 +96,9 @@ describe('an icon', () => {
     ['a PNG with an archive behind it', Buffer.concat([png(), Buffer.from('PK\x03\x04')])],
     ['a JPEG that is cut off', jpeg().subarray(0, -2)],
     ['a JPEG with a page behind it', Buffer.concat([jpeg(), Buffer.from('<script>')])],
+    ['a JPEG with a page behind it that ends as a JPEG', Buffer.concat([jpeg(), Buffer.from('<script>'), jpegEnd])],
+    ['a JPEG with another one behind it', Buffer.concat([jpeg(), jpeg()])],
+    ['a JPEG without pixels', Buffer.concat([jpeg().subarray(0, 2), jpegEnd])],
     ['a GIF that is cut off', gif().subarray(0, -1)],
     ['a GIF with an archive behind it', Buffer.concat([gif(), Buffer.from('PK')])],
     ['a GIF of nothing but magic', Buffer.from('GIF89a/*<script>*/')],
