@@ -28,6 +28,7 @@ export interface Seat {
 }
 
 const checkEveryMs = 60_000;
+const longestTimerMs = 24 * 3_600_000;
 
 /** Kinds on which rights rest, and ones that can be streamed. */
 const decisiveKinds = new Set([
@@ -43,7 +44,7 @@ const decisiveKinds = new Set([
 
 /**
  * Everybody who reads a stream. Their rights are asked again every minute and whenever something that they rest on
- * changes, so that a stream ends within moments of the right to it.
+ * changes or runs out, so that a stream ends within moments of the right to it.
  */
 export class Audience implements Disposable {
   readonly #mirror: Pick<Mirror, 'key'>;
@@ -88,6 +89,7 @@ export class Audience implements Disposable {
     };
     seat.channel.signal.addEventListener('abort', leave, { once: true });
     if (seat.channel.signal.aborted) leave();
+    else this.#checkWhenOver(seat);
     this.#checkTenant(seat);
   }
 
@@ -107,6 +109,19 @@ export class Audience implements Disposable {
       for (const seat of this.#seats) this.#check(seat);
       this.#checkLater();
     });
+  }
+
+  /** The time of a credential runs out without any change. */
+  #checkWhenOver(seat: Seat): void {
+    const { expires_at } = proofOf(seat.principal).desired;
+    if (expires_at === undefined) return;
+    const left = Math.max(1, Date.parse(expires_at) - this.#clock.now().getTime());
+    const cancel = this.#clock.timer(Math.min(left, longestTimerMs), () => {
+      seat.channel.signal.removeEventListener('abort', cancel);
+      this.#check(seat);
+      if (this.#seats.has(seat)) this.#checkWhenOver(seat);
+    });
+    seat.channel.signal.addEventListener('abort', cancel, { once: true });
   }
 
   #changed(change: ObjectChange): void {
@@ -133,6 +148,10 @@ export class Audience implements Disposable {
 
 function nameOf(tenant: string, principal: Principal): string {
   return `${tenant} ${principalId(principal)}`;
+}
+
+function proofOf({ by }: Principal): ReadonlyResource<'session'> | ReadonlyResource<'service_key'> {
+  return by.type === 'session' ? by.session : by.key;
 }
 
 function restsOn({ about, principal: { user, by } }: Seat, { kind, id, before, after }: ObjectChange): boolean {

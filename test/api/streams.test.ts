@@ -5,8 +5,10 @@ import { agentLog } from '../harness/agent-log.ts';
 import type { AgentLog } from '../harness/agent-log.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
+import { FakeClock } from '../harness/fake-clock.ts';
 import { openFrames, Refusal } from '../harness/frames.ts';
 import type { Frames } from '../harness/frames.ts';
+import { until } from '../harness/until.ts';
 
 let world: ApiWorld;
 let owner: Client;
@@ -121,6 +123,38 @@ describe('a stream', () => {
     unit.release((await world.repo.get('application', app))! as never, 'application');
     await unit.commit();
     expect(await gone.closed).toMatchObject({ code: 4404 });
+  });
+
+  it('ends with the time of the key or the session by which it was opened', async () => {
+    const clock = new FakeClock();
+    await using at = await startApi({ clock });
+    const by = await at.owner();
+    const expires_at = new Date(clock.now().getTime() + 90_000).toISOString();
+    const { key } = (await by.post('/settings/service-keys', { name: 'short', expires_at })).data;
+    const address = `${at.url.replace('http', 'ws')}/default/ws/notifications`;
+    await using short = await openFrames(address, { 'x-service-key': key });
+    await using long = await openFrames(`${address}?token=${by.token}`);
+    await short.next('ready');
+    await long.next('ready');
+    await clock.advance(90_000);
+    expect(await short.closed).toMatchObject({ code: 4401 });
+    expect(long.all.filter(({ type }) => type === 'end')).toEqual([]);
+    await clock.advance(24 * 3_600_000 - 90_000);
+    expect(await long.closed).toMatchObject({ code: 4401 });
+  });
+
+  it('tells a key nothing of what its user may see no more', async () => {
+    const admin = await world.user('admin');
+    const { key } = (await admin.post('/settings/service-keys', { name: 'ci' })).data;
+    const frames = await openFrames(`${world.url.replace('http', 'ws')}/default/ws/watch`, { 'x-service-key': key });
+    opened.push(frames);
+    await frames.next('ready');
+    expect((await owner.put(`/users/${admin.id}`, { role: 'user' })).status).toBe(200);
+    await owner.put(`/projects/${place.project}`, { description: 'unseen' });
+    const again = world.client();
+    const own = (await again.post('/projects', { name: 'own' }, { 'x-service-key': key })).data.id;
+    await until('the own project is told', async () => frames.all.some(({ id }) => id === own));
+    expect(JSON.stringify(frames.all)).not.toContain('unseen');
   });
 
   it('is closed when there are too many, or its reader talks too much', async () => {
