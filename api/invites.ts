@@ -30,7 +30,7 @@ function inviterStands({ desired }: Invite, view: TenantView): boolean {
     return desired.role === 'admin' ? inviter.desired.role === 'superadmin' : inviter.desired.role !== 'user';
   const project = view.get('project', desired.project_id);
   const role = project === undefined ? undefined : roleOfUser(inviter, project, view);
-  return role === 'owner' || role === 'admin';
+  return role === 'owner' || (role === 'admin' && desired.role !== 'admin');
 }
 
 /** Open invites to whoever owns that address, to projects and to the tenant, oldest first. */

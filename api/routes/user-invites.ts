@@ -3,7 +3,7 @@ import { conflicting, notFound } from '../api-error.ts';
 import { requireAccount } from '../authorize.ts';
 import { caps, requireRoom } from '../caps.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
-import { inviteLifeMs, isOpen, pendingInvite } from '../invites.ts';
+import { cancel, inviteLifeMs, isOpen, pendingInvite, requirePatience } from '../invites.ts';
 import type { Invite as Stored } from '../invites.ts';
 import { serialise } from '../kept.ts';
 import { PageQuery, pageOf } from '../paging.ts';
@@ -53,11 +53,12 @@ export const inviteUser = defineEndpoint({
     requireRoom(view.by('invite', 'project', toTenant).length, caps.invitesPerTenant, {
       where: 'The tenant',
       what: 'invites',
-      remedy: 'cancel one that is not needed',
+      remedy: 'cancel what is not needed, or try again later: old ones are forgotten some days after their end',
     });
+    requirePatience(email, view, clock.now());
     const unit = repo.begin();
     unit.require(principal.user);
-    if (former !== undefined) unit.requestDelete(former);
+    if (former !== undefined) cancel(unit, former, clock.now());
     const made = unit.create('invite', random.id(), {
       email,
       role,
@@ -78,9 +79,10 @@ export const cancelUserInvite = defineEndpoint({
     if (it.desired.project_id !== undefined) throw notFound('Invite');
     if (it.desired.state === 'accepted') throw conflicting('The invite was accepted already');
     requireRank(ctx, it.desired.role === 'admin' ? 'admin' : 'user');
+    if (!isOpen(it, ctx.view, ctx.clock.now())) throw notFound('Invite');
     const unit = ctx.repo.begin();
     unit.require(ctx.principal.user);
-    unit.requestDelete(it);
+    cancel(unit, it, ctx.clock.now());
     return ctx.commit(unit, () => undefined);
   },
 });

@@ -186,6 +186,17 @@ describe('an invite', () => {
     expect((await accept(user, anew.data.id)).status).toBe(200);
   });
 
+  it('is worth nothing when it offers what its sender may give no more', async () => {
+    const [heir, user] = [await aUser(), await aUser()];
+    await owner.post(`/projects/${project}/members`, { user_id: heir.id, role: 'member' });
+    const { id } = (await invite(owner, user.email, 'admin')).data;
+    const kept = (await invite(owner, 'viewer@example.test', 'viewer')).data;
+    expect((await owner.post(`/projects/${project}/transfer`, { new_owner_id: heir.id })).status).toBe(200);
+    expect((await accept(user, id)).status).toBe(404);
+    const open = (await heir.get(`/projects/${project}/invites`)).data;
+    expect(open.map((it: { id: string }) => it.id)).toEqual([kept.id]);
+  });
+
   it('is not for a key that is narrowed to a project', async () => {
     const user = await aUser();
     const { id } = (await invite(owner, user.email)).data;

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { caps } from '../../api/caps.ts';
 import { password, startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 
@@ -140,6 +141,18 @@ describe('an invite to the tenant', () => {
     expect((await owner.get('/users/invites')).data).toEqual([]);
     expect((await owner.delete(`/users/invites/${id}`)).status).toBe(409);
     expect((await owner.post('/users/invites', { email })).status).toBe(409);
+  });
+
+  it('reaches an address at most 20 times a day, cancelled ones included', async () => {
+    const owner = await world.owner();
+    for (let n = 0; n < caps.invitesPerAddressAndDay; n += 1) {
+      const { data } = await owner.post('/users/invites', { email: 'Ada@example.test' });
+      expect((await owner.delete(`/users/invites/${data.id}`)).status).toBe(204);
+      expect((await owner.delete(`/users/invites/${data.id}`)).status).toBe(404);
+    }
+    const refused = await owner.post('/users/invites', { email: 'ada@example.test' });
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(86_000);
   });
 
   it('to a project is none', async () => {
