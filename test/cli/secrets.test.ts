@@ -42,10 +42,15 @@ function formsOf(secret: string): string[] {
   ];
 }
 
+/** What is short is found by itself only: as a part of numbers and hashes it is there by chance. */
+function isIn(text: string, form: string): boolean {
+  return form.length < 10 ? new RegExp(`(?<![0-9A-Za-z])${form}(?![0-9A-Za-z])`).test(text) : text.includes(form);
+}
+
 function leaks(secrets: Secrets, said: readonly Said[]): string[] {
   return said.flatMap(({ where, text, may = [] }) =>
     [...secrets]
-      .filter(([name, secret]) => !may.includes(name) && formsOf(secret).some((form) => text.includes(form)))
+      .filter(([name, secret]) => !may.includes(name) && formsOf(secret).some((form) => isIn(text, form)))
       .map(([name]) => `${name} is in ${where}`),
   );
 }
@@ -68,7 +73,8 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
     await using stack = new AsyncDisposableStack();
     const dir = await mkdtemp(join(tmpdir(), 'setpoint-secrets-'));
     stack.defer(() => rm(dir, { recursive: true, force: true }));
-    const smtp = stack.use(await startSmtpServer());
+    const mailPassword = plant('password of the mail server');
+    const smtp = stack.use(await startSmtpServer({ password: mailPassword }));
     const repositories = stack.use(await testRepositories());
     const repository = await repositories.create('shop');
     await repository.commit({ Dockerfile: 'FROM scratch\n' });
@@ -78,7 +84,7 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
       listen: '127.0.0.1:0',
       data: join(dir, 'server'),
       ...(etcd !== undefined && { store: `etcd://${etcd.host}` }),
-      smtpUrl: `smtp://mailer:${plant('password of the mail server')}@127.0.0.1:${smtp.port}`,
+      smtpUrl: `smtp://mailer:${mailPassword}@127.0.0.1:${smtp.port}`,
       mailFrom: 'setpoint@example.test',
       publicUrl: 'http://setpoint.test',
     });
@@ -114,6 +120,12 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
       return { status: response.status, data };
     };
 
+    /** Its answer is kept, as is what tells whether the same is asked again. */
+    const repeatable = <T extends { headers: Record<string, string> }>(options: T): T => ({
+      ...options,
+      headers: { ...options.headers, 'idempotency-key': crypto.randomUUID() },
+    });
+
     // Accounts
     const password = plant('password');
     const email = 'owner@example.test';
@@ -131,8 +143,19 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
     await ask('GET', '/projects', undefined, {
       headers: { 'x-service-key': plant('unknown key', createServiceKey(systemRandom)) },
     });
-    await ask('POST', '/auth/send-code', { email });
-    await ask('POST', '/auth/verify-code', { email, code: '000000' });
+    const mailedCode = async (to: string, of: string): Promise<string> => {
+      expect((await ask('POST', '/auth/send-code', { email: to })).status).toBe(200);
+      const mail = await until(`a code for ${to}`, async () =>
+        (await smtp.mailTo(to)).find(({ subject }) => subject === 'Your code to log in'),
+      );
+      return plant(of, /^\d{6}/.exec(mail.text)![0]);
+    };
+    const code = await mailedCode(email, 'code by mail');
+    await ask('POST', '/auth/verify-code', { email, code: code === '000000' ? '000001' : '000000' });
+    const byCode = await ask('POST', '/auth/verify-code', { email, code }, { may: ['token by a code'] });
+    expect(byCode.status).toBe(200);
+    plant('token by a code', byCode.data.token);
+    await ask('POST', '/auth/verify-code', { email, code });
     const newPassword = plant('new password');
     await ask(
       'PUT',
@@ -178,6 +201,26 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
     plant('join token', server.join_token);
     await ask('POST', '/servers', { name: 'one' }, joining);
     const project = (await ask('POST', '/projects', { name: 'shop' }, mine)).data;
+
+    // People who are invited
+    const guest = 'guest@example.test';
+    const invite = (await ask('POST', `/projects/${project.id}/invites`, { email: guest }, mine)).data;
+    const invitation = await smtp.received(guest);
+    const inviteToken = plant('token of an invite', /\/invites\/([\w-]{43})\s/.exec(invitation.text)![1]);
+    const guestCode = await mailedCode(guest, 'code of a guest');
+    const login2 = await ask('POST', '/auth/verify-code', { email: guest, code: guestCode }, { may: ['guest token'] });
+    const guestToken = plant('guest token', login2.data.token);
+    const asGuest = { headers: { authorization: `Bearer ${guestToken}` } };
+    await ask('GET', `/invites/${inviteToken}`, undefined, mine);
+    await ask('GET', '/me/invites', undefined, asGuest);
+    expect((await ask('GET', `/invites/${inviteToken}`, undefined, asGuest)).data.id).toBe(invite.id);
+    expect((await ask('POST', `/invites/${inviteToken}/accept`, undefined, asGuest)).status).toBe(200);
+    await ask('POST', `/invites/${inviteToken}/accept`, undefined, asGuest);
+    await ask('GET', `/projects/${project.id}/invites`, undefined, mine);
+    await ask('GET', `/projects/${project.id}/members`, undefined, asGuest);
+    const first = { password: plant('first password of a guest') };
+    expect((await ask('POST', '/auth/me/set-initial-password', first, repeatable(asGuest))).status).toBe(200);
+    await ask('POST', '/auth/login', { email: guest, ...first }, repeatable({ ...mine, may: ['login of a guest'] }));
 
     // Workloads
     const agent = stack.use(

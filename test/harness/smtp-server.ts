@@ -27,14 +27,19 @@ export interface SmtpTestServer extends AsyncDisposable {
   received(address: string, n?: number): Promise<ReceivedMail>;
 }
 
-export async function startSmtpServer(): Promise<SmtpTestServer> {
+/** With `password`, it takes mail only from the user `mailer` who proves to have it. */
+export async function startSmtpServer({ password }: { password?: string } = {}): Promise<SmtpTestServer> {
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-mail-'));
   const maildir = join(folder, 'box');
   const port = await freePort();
-  const argv = ['-n', '-l', `127.0.0.1:${port}`, '-c', 'aiosmtpd.handlers.Mailbox', maildir];
-  const child = spawn('aiosmtpd', argv, { stdio: 'ignore' });
+  const [program, argv] =
+    password === undefined
+      ? ['aiosmtpd', ['-n', '-l', `127.0.0.1:${port}`, '-c', 'aiosmtpd.handlers.Mailbox', maildir]]
+      : [await interpreterOf('aiosmtpd'), ['-W', 'ignore', '-c', withPassword, String(port), maildir]];
+  const env = { PATH: process.env['PATH'], ...(password !== undefined && { SMTP_PASSWORD: password }) };
+  const child = spawn(program, argv, { stdio: 'ignore', env });
   const failed = once(child, 'error').then(([error]) => {
-    throw new Error('Cannot start aiosmtpd', { cause: error });
+    throw new Error(`Cannot start ${program}`, { cause: error });
   });
   const exited = once(child, 'exit');
   const killAtExit = (): void => void child.kill('SIGKILL');
@@ -64,6 +69,34 @@ export async function startSmtpServer(): Promise<SmtpTestServer> {
     },
   };
 }
+
+/** What runs a script that is found like a command: no other Python may have its modules. */
+async function interpreterOf(command: string): Promise<string> {
+  for (const folder of (process.env['PATH'] ?? '').split(':')) {
+    const script = await readFile(join(folder, command), 'utf8').catch(() => undefined);
+    const interpreter = script === undefined ? undefined : /^#!(\S+)\n/.exec(script)?.[1];
+    if (interpreter !== undefined) return interpreter;
+  }
+  throw new Error(`Script with an interpreter was not found: ${command}`);
+}
+
+/** The command line of aiosmtpd knows no credentials. */
+const withPassword = `
+import os, sys, threading
+from aiosmtpd.controller import Controller
+from aiosmtpd.handlers import Mailbox
+from aiosmtpd.smtp import AuthResult
+
+def authenticate(server, session, envelope, mechanism, given):
+    right = given.login == b'mailer' and given.password == os.environ['SMTP_PASSWORD'].encode()
+    return AuthResult(success=right, handled=False)
+
+Controller(
+    Mailbox(sys.argv[2]), hostname='127.0.0.1', port=int(sys.argv[1]),
+    authenticator=authenticate, auth_required=True, auth_require_tls=False,
+).start()
+threading.Event().wait()
+`;
 
 function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
