@@ -125,6 +125,24 @@ describe('a stream', () => {
     expect(await gone.closed).toMatchObject({ code: 4404 });
   });
 
+  it('ends when its key is revoked, or its user is disabled or deleted', async () => {
+    const address = `${world.url.replace('http', 'ws')}/default/ws/watch`;
+    const losses: ((user: string, key: string) => Promise<unknown>)[] = [
+      (_, key) => owner.delete(`/settings/service-keys/${key}`),
+      (user) => owner.put(`/users/${user}`, { disabled: true }),
+      (user) => owner.delete(`/users/${user}`),
+    ];
+    for (const lose of losses) {
+      const user = await world.user();
+      const { id, key } = (await user.post('/settings/service-keys', { name: 'ci' })).data;
+      await using frames = await openFrames(address, { 'x-service-key': key });
+      await frames.next('ready');
+      await lose(user.id, id);
+      expect(await frames.closed).toMatchObject({ code: 4401 });
+      expect((await world.client().get('/auth/me', { 'x-service-key': key })).status).toBe(401);
+    }
+  });
+
   it('ends with the time of the key or the session by which it was opened', async () => {
     const clock = new FakeClock();
     await using at = await startApi({ clock });

@@ -4,6 +4,8 @@ import { keys } from '../../store/keys.ts';
 import { password, startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
+import { openFrames } from '../harness/frames.ts';
+import type { Frames } from '../harness/frames.ts';
 
 let world: ApiWorld;
 let clock: FakeClock;
@@ -26,6 +28,9 @@ const reasonOf = (answer: Awaited<ReturnType<typeof login>>) => [
   answer.status,
   answer.body.error?.details?.[0]?.reason,
 ];
+
+const listen = (by: Client): Promise<Frames> =>
+  openFrames(`${world.url.replace('http', 'ws')}/default/ws/notifications?token=${by.token}`);
 
 /** A user with a second factor whose code was just used. */
 async function protectedUser(): Promise<{ user: Client & { id: string }; secret: string; recovery: string[] }> {
@@ -51,7 +56,9 @@ describe('the setup of a second factor', () => {
     expect((await user.get(path)).data).toMatchObject({ enabled: false, pending: true });
     expect((await login()).status).toBe(200);
     expect((await user.post(`${path}/confirm`, { totp: totpOf(secret, 600_000) })).status).toBe(400);
+    await using stream = await listen(other);
     const confirmed = await user.post(`${path}/confirm`, { totp: totpOf(secret) });
+    expect(await stream.closed).toMatchObject({ code: 4401 });
     expect(confirmed.data.recovery_codes).toHaveLength(10);
     expect(new Set(confirmed.data.recovery_codes).size).toBe(10);
     expect((await user.get('/auth/me')).data.two_factor_enabled).toBe(true);
@@ -143,7 +150,9 @@ describe('a second factor', () => {
     expect((await disable('000000')).status).toBe(400);
     expect((await disable(totpOf(secret))).status).toBe(400);
     await clock.advance(30_000);
+    await using stream = await listen(other);
     expect((await disable(totpOf(secret))).data).toEqual({ enabled: false });
+    expect(await stream.closed).toMatchObject({ code: 4401 });
     expect((await other.get('/auth/me')).status).toBe(401);
     expect((await user.get('/auth/me')).data.two_factor_enabled).toBe(false);
     expect((await disable(totpOf(secret, 30_000))).status).toBe(409);
