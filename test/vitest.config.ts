@@ -23,7 +23,7 @@ export default defineConfig({
           exclude: name === 'unit' ? folders.map(testsOf) : [],
           setupFiles: name === apiOnEtcd ? ['test/harness/on-etcd.ts'] : [],
           pool: 'forks',
-          maxWorkers: name === 'long' ? 1 : Math.max(2, availableParallelism()),
+          maxWorkers: name === 'long' ? 1 : Math.max(onMachine ? 4 : 2, availableParallelism()),
           fileParallelism: name !== 'long',
           // What tests on the machine do is wait: for builds, for ten quiet seconds.
           maxConcurrency: onMachine ? 24 : 5,

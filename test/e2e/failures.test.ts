@@ -160,7 +160,7 @@ describe.concurrent.each(['sqlite', 'etcd'] as const)('a deployment that cannot 
     const failed = await town.deployment(deployment.id, 'failed', 90_000);
     expect(failed['error']).toMatchObject({ code: 'port_taken' });
     expect(JSON.stringify(failed['error'])).toContain(String(port));
-    expect((await town.application(app.id)).status).toBe('failed');
+    await town.until('the application says so too', async () => (await town.application(app.id)).status === 'failed');
     stranger.close();
     await once(stranger, 'close');
     await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);

@@ -107,9 +107,8 @@ describe('an agent whose disk is full', () => {
       return it['agent_status'] === 'connected';
     });
     expect(await colour()).toBe('green');
-    const deployment = await town.deploy(app.id);
     await disk.free();
-    await town.deployment(deployment.id, 'succeeded', 140_000);
+    await town.deployment((await town.deploy(app.id)).id, 'succeeded', 140_000);
     expect(await colour()).toBe('green');
   });
 });
