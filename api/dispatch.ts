@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { openTenantGuard } from '../store/tenants.ts';
 import { guarded } from './guarded.ts';
 import { badRequest, notFound, serviceUnavailable, tooMany, unauthorized, unexpected } from './api-error.ts';
@@ -102,7 +102,7 @@ async function answer(
   const caller = await authenticate(request.headers, { tokens: services.tokens, view, clock: services.clock });
   if (caller !== undefined) progress.caller = caller;
   takeToken(deps, match, `${tenant} ${caller === undefined ? info.address : principalId(caller)}`, progress);
-  if (caller === undefined && !isPublic(match.route.permission)) throw unauthorized();
+  if (caller === undefined && !isPublic(match.route.permission)) throw unauthorized(misplacedKey(request.headers));
   const body = await readBody(request, match.route.endpoint);
   const repo = guarded(services.repositoryFor(tenant), guard);
   if (caller?.by.type === 'key') services.keyUsed(caller.by.key, repo);
@@ -190,4 +190,10 @@ function sendError(
   if (told.code === 'UNAUTHORIZED') headers['www-authenticate'] = 'Bearer';
   sendBody(response, told.status, headers, errorBody(told, info.id));
   return { status: told.status };
+}
+
+/** What to tell whoever sends a service key as if it were a token. */
+function misplacedKey({ authorization }: IncomingHttpHeaders): string | undefined {
+  if (authorization === undefined || !/^bearer sp_/i.test(authorization)) return undefined;
+  return 'A service key is sent in the header x-service-key, not as a bearer token';
 }

@@ -73,11 +73,14 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
     if (method !== 'GET' && method !== 'HEAD') return undefined;
     const at = url.indexOf('?');
     const path = at === -1 ? url : url.slice(0, at);
+    if (path === '/') return toConsole;
     if (path === '/console' || path === '/console/') return consolePage('index.html');
     if (path.startsWith('/console/')) return consolePage(path.slice('/console/'.length));
     return Object.hasOwn(pages, path) ? pages[path] : undefined;
   };
 }
+
+const toConsole: Page = (response, headers) => sendBody(response, 302, { ...headers, location: '/console' }, '');
 
 async function isReady({ store, mirror, isDraining }: Dependencies): Promise<boolean> {
   if (isDraining() || !mirror.isReady) return false;

@@ -186,7 +186,7 @@ function repositories(store: Store, clock: Clock): (tenant: string) => Repositor
 }
 
 function controllersOf(
-  { keyring, buildDeadlineMs, rolloutDeadlineMs, publicUrl, random }: ReplicaOptions,
+  { keyring, buildDeadlineMs, rolloutDeadlineMs, publicUrl, random, mail }: ReplicaOptions,
   agents: AgentCalls,
   mailer: Mailer,
 ): AnyController[] {
@@ -197,6 +197,11 @@ function controllersOf(
     applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: rolloutDeadlineMs }),
     deploymentController({ queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs, rolloutDeadlineMs }),
     operationController(agents),
-    inviteController({ mailer, publicUrl, bytes: (count) => random.bytes(count) }),
+    inviteController({
+      mailer,
+      isOnlyLogged: mail === undefined,
+      publicUrl,
+      bytes: (count) => random.bytes(count),
+    }),
   ];
 }

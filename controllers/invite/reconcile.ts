@@ -13,6 +13,8 @@ type Invite = ReadonlyResource<'invite'>;
 export interface InviteSettings {
   /** Resolves when the mail was taken over. */
   mailer: { send(mail: Mail, signal: AbortSignal): Promise<void> };
+  /** There is no mail server: the mailer writes to the log. */
+  isOnlyLogged: boolean;
   /** Unguessable. */
   bytes(count: number): Buffer;
   /** Where users reach this installation, without slash at its end. */
@@ -34,6 +36,7 @@ interface Letter {
  */
 export function inviteController(settings: InviteSettings): Controller<'invite'> {
   const letters = new Map<string, Letter>();
+  const sent: Delivery = settings.isOnlyLogged ? 'OnlyLogged' : 'Sent';
 
   return {
     name: 'invite',
@@ -51,7 +54,7 @@ export function inviteController(settings: InviteSettings): Controller<'invite'>
       }
       const letter = letters.get(key);
       if (letter === undefined || !hashesOf(it).includes(hashOf(letter.token))) return prepare(it, key);
-      if (letter.isSent) return verdict(it, 'Sent', { settled: true });
+      if (letter.isSent) return verdict(it, sent, { settled: true });
       const left = letter.notBefore - ctx.clock.monotonic();
       if (left > 0) return verdict(it, said, { again: left, because: 'WaitsToSend' });
       return send(it, letter, ctx);
@@ -97,7 +100,7 @@ export function inviteController(settings: InviteSettings): Controller<'invite'>
       cancel();
     }
     letter.isSent = true;
-    return verdict(it, 'Sent', { settled: true });
+    return verdict(it, sent, { settled: true });
   }
 
   function failed(it: Invite, letter: Letter, error: unknown, ctx: Context): Verdict<'invite'> {

@@ -1,12 +1,13 @@
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 
 /** What became of the mail of an invite. */
-export type Delivery = 'Sending' | 'NotSent' | 'Sent' | 'Refused' | 'GivenUp';
+export type Delivery = 'Sending' | 'NotSent' | 'Sent' | 'OnlyLogged' | 'Refused' | 'GivenUp';
 
 const messages: Readonly<Record<Delivery, string>> = {
   Sending: 'The mail is being sent',
   NotSent: 'The mail could not be handed over; it is tried again',
   Sent: 'The mail was handed over',
+  OnlyLogged: 'No mail server is set: the mail with its link is in the log of the server, to be passed on by hand',
   Refused: 'The mail server refused the mail: cancel the invite, and invite anew with an address that takes mail',
   GivenUp:
     'The mail could not be handed over in many attempts: check the mail server, cancel the invite and invite anew',
@@ -20,7 +21,7 @@ export function deliveryOf({ observed }: ReadonlyResource<'invite'>): Delivery |
 
 /** Nothing more is done about the mail. */
 export function isOver(delivery: Delivery | undefined): boolean {
-  return delivery === 'Sent' || delivery === 'Refused' || delivery === 'GivenUp';
+  return delivery === 'Sent' || delivery === 'OnlyLogged' || delivery === 'Refused' || delivery === 'GivenUp';
 }
 
 export function conditionsOf(delivery: Delivery | undefined): ConditionInput[] {

@@ -273,6 +273,9 @@ describe('a service key', () => {
     const byKey = world.client();
     const headers = { 'x-service-key': key };
     expect((await byKey.get('/auth/me', headers)).data.email).toBe(email);
+    const misplaced = await byKey.get('/auth/me', { authorization: `Bearer ${key}` });
+    expect(misplaced.status).toBe(401);
+    expect(misplaced.body.error?.message).toContain('x-service-key');
     const listed = await owner.get('/settings/service-keys');
     expect(listed.data).toEqual([
       {

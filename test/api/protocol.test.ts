@@ -297,6 +297,8 @@ describe('a list', () => {
 
 describe('pages that are of no tenant', () => {
   it('tell health, readiness and metrics', async () => {
+    const root = await fetch(`${world.url}/`, { redirect: 'manual' });
+    expect([root.status, root.headers.get('location')]).toEqual([302, '/console']);
     for (const path of ['/healthz', '/readyz']) expect((await fetch(`${world.url}${path}`)).status, path).toBe(200);
     const metrics = await (await fetch(`${world.url}/metrics`)).text();
     expect(metrics).toContain('setpoint_http_requests_total{route="POST /projects",status="201"}');

@@ -25,6 +25,7 @@ it('what follows output or changes goes on where it was cut when the control pla
     return server?.['agent_status'] === 'connected';
   });
   expect((await town.cli.run(['stop', 'web'])).code).toBe(0);
+  await watch.says(/web +shop +stopped +0\/1 /); // it is back, however late
   expect((await town.cli.run(['start', 'web', '--no-wait'])).code).toBe(0);
 
   await logs.says(/Listening\n[^]*Listening\n/);

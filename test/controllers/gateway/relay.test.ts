@@ -64,6 +64,8 @@ describe.each(['held here', 'held by another replica'])('an agent that is %s', (
     backend.onCall = () => Promise.reject(new CallError('branch_not_found', 'There is no branch main'));
     const call = replica().gateway.call(tenant, server.id, ping, options);
     await expect(call).rejects.toBeInstanceOf(CallFailed);
+    // what those who know the protocol alone look for
+    await expect(call).rejects.toBeInstanceOf(CallError);
     await expect(call).rejects.toMatchObject({ code: 'branch_not_found', message: 'There is no branch main' });
   });
 
@@ -172,7 +174,10 @@ describe.each(['held here', 'held by another replica'])('an agent that is %s', (
 describe('an agent that is nowhere', () => {
   it('is away at once', async () => {
     const absent = await world.server();
-    await expect(other.gateway.call(tenant, absent.id, ping, options)).rejects.toBeInstanceOf(AgentAway);
+    const call = other.gateway.call(tenant, absent.id, ping, options);
+    await expect(call).rejects.toBeInstanceOf(AgentAway);
+    await expect(call).rejects.toBeInstanceOf(CallError);
+    await expect(call).rejects.toMatchObject({ code: 'away' });
     const reader = other.gateway.stream(tenant, absent.id, params, { signal: never })[Symbol.asyncIterator]();
     await expect(reader.next()).rejects.toBeInstanceOf(AgentAway);
   });

@@ -21,7 +21,7 @@ interface Post {
   controller: AnyController;
 }
 
-function post(): Post {
+function post({ isOnlyLogged = false } = {}): Post {
   const mails: Mail[] = [];
   const faults: Error[] = [];
   const mailer = {
@@ -31,7 +31,7 @@ function post(): Post {
       mails.push(mail);
     },
   };
-  return { mails, faults, controller: inviteController({ mailer, publicUrl, bytes: randomBytes }) };
+  return { mails, faults, controller: inviteController({ mailer, isOnlyLogged, publicUrl, bytes: randomBytes }) };
 }
 
 async function invite(rig: Rig, changes: Partial<DesiredOf<'invite'>> = {}): Promise<void> {
@@ -101,7 +101,9 @@ test('the hash of a token is stored before its mail goes out', async () => {
       known = (await hashes(rig!)).includes(hashOf(tokenIn(mail)));
     },
   };
-  await using made = await openRig({ controllers: [inviteController({ mailer, publicUrl, bytes: randomBytes })] });
+  await using made = await openRig({
+    controllers: [inviteController({ mailer, isOnlyLogged: false, publicUrl, bytes: randomBytes })],
+  });
   rig = made;
   await createProject(rig.repo, 'shop');
   await invite(rig);
@@ -137,7 +139,9 @@ test('a mail server that does not answer counts as one that did not take the mai
         signal.addEventListener('abort', () => reject(signal.reason as Error));
       }),
   };
-  await using rig = await openRig({ controllers: [inviteController({ mailer, publicUrl, bytes: randomBytes })] });
+  await using rig = await openRig({
+    controllers: [inviteController({ mailer, isOnlyLogged: false, publicUrl, bytes: randomBytes })],
+  });
   await createProject(rig.repo, 'shop');
   const unit = rig.repo.begin();
   unit.create('invite', id('invite'), {
@@ -241,4 +245,17 @@ test('an invite to the tenant says so', async () => {
   await using rig = await openRig({ controllers: [controller] });
   await invite(rig, { project_id: undefined, role: 'user' } as never);
   expect(mails[0]).toMatchObject({ subject: `Invitation to the tenant ${tenant}` });
+});
+
+test('an invite without a mail server says where its mail is', async () => {
+  const { mails, controller } = post({ isOnlyLogged: true });
+  await using rig = await openRig({ controllers: [controller] });
+  await createProject(rig.repo, 'shop');
+  await invite(rig);
+  expect(mails).toHaveLength(1);
+  expect(await delivered(rig)).toEqual(['false', 'OnlyLogged']);
+
+  rig.controllers.resync();
+  await rig.clock.advance(2 * limits.reconcile.resyncMs);
+  expect(mails).toHaveLength(1);
 });
