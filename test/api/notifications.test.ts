@@ -67,13 +67,14 @@ test('are listed newest first, by pages, read and unread, with the number of unr
 });
 
 test('of one millisecond are listed newest first, too', async () => {
-  await using at = await startApi({ clock: new FakeClock() });
-  const user = await at.user();
+  await world[Symbol.asyncDispose]();
+  world = await startApi({ clock: new FakeClock() });
+  const user = await world.user();
   const made: string[] = [];
   for (let n = 0; n < 10; n++) {
     const id = crypto.randomUUID();
     const told = { user_id: user.id, type: 'x', severity: 'info', title: 't', message: 'm', read: false } as const;
-    await at.create('notification', id, told);
+    await world.create('notification', id, told);
     made.unshift(id);
   }
   const first = await user.get('/notifications?limit=4');

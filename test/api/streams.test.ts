@@ -145,11 +145,12 @@ describe('a stream', () => {
 
   it('ends with the time of the key or the session by which it was opened', async () => {
     const clock = new FakeClock();
-    await using at = await startApi({ clock });
-    const by = await at.owner();
+    await world[Symbol.asyncDispose]();
+    world = await startApi({ clock });
+    const by = await world.owner();
     const expires_at = new Date(clock.now().getTime() + 90_000).toISOString();
     const { key } = (await by.post('/settings/service-keys', { name: 'short', expires_at })).data;
-    const address = `${at.url.replace('http', 'ws')}/default/ws/notifications`;
+    const address = `${world.url.replace('http', 'ws')}/default/ws/notifications`;
     await using short = await openFrames(address, { 'x-service-key': key });
     await using long = await openFrames(`${address}?token=${by.token}`);
     await short.next('ready');
