@@ -7,14 +7,13 @@ import { principalId } from './auth/principal.ts';
 import type { Principal } from './auth/principal.ts';
 import type { RequestInfo, Services } from './context.ts';
 import { isDownload, routeName } from './endpoint.ts';
-import type { AnyEndpoint } from './endpoint.ts';
 import type { AnsweredRequest } from './http-metrics.ts';
 import { readJsonBody } from './json-body.ts';
 import type { PageCache } from './page-cache.ts';
 import type { Quota } from './rate-limit.ts';
 import { errorBody, sendBody, sendNothing } from './respond.ts';
 import type { Headers } from './respond.ts';
-import type { Match } from './router.ts';
+import type { Match, Route } from './router.ts';
 import { isPublic, runEndpoint, takesBody } from './run-endpoint.ts';
 import type { Outcome } from './run-endpoint.ts';
 import { toApiError } from './to-api-error.ts';
@@ -36,6 +35,9 @@ interface Progress {
   caller?: Principal;
   quota?: Quota;
 }
+
+/** Of a body in JSON. What somebody sends who has proven nothing is held in memory, too. */
+const maxBytes = { ofAnybody: 16 * 1024, ofUsers: 1024 * 1024 } as const;
 
 const address = /^\/([^/]+)\/api\/v1(\/.*)?$/;
 
@@ -103,7 +105,7 @@ async function answer(
   if (caller !== undefined) progress.caller = caller;
   takeToken(deps, match, `${tenant} ${caller === undefined ? info.address : principalId(caller)}`, progress);
   if (caller === undefined && !isPublic(match.route.permission)) throw unauthorized(misplacedKey(request.headers));
-  const body = await readBody(request, match.route.endpoint);
+  const body = await readBody(request, match.route);
   const repo = guarded(services.repositoryFor(tenant), guard);
   if (caller?.by.type === 'key') services.keyUsed(caller.by.key, repo);
   const { route, params } = match;
@@ -124,9 +126,10 @@ async function answer(
 }
 
 /** What the endpoint takes: nothing, a form with a file, or JSON. @throws ApiError BAD_REQUEST */
-async function readBody(request: IncomingMessage, endpoint: AnyEndpoint): Promise<unknown> {
+async function readBody(request: IncomingMessage, { endpoint, permission }: Route): Promise<unknown> {
   if (endpoint.list || isDownload(endpoint) || !takesBody(endpoint)) return undefined;
-  return endpoint.upload === undefined ? readJsonBody(request) : readUpload(request, endpoint.upload.maxBytes);
+  if (endpoint.upload !== undefined) return readUpload(request, endpoint.upload.maxBytes);
+  return readJsonBody(request, isPublic(permission) ? maxBytes.ofAnybody : maxBytes.ofUsers);
 }
 
 /** @throws ApiError TOO_MANY_REQUESTS */

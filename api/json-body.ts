@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import { badRequest } from './api-error.ts';
 import { readBytes } from './read-bytes.ts';
 
-const maxBytes = 1024 * 1024;
 const maxDepth = 32;
 
 /**
@@ -10,7 +9,7 @@ const maxDepth = 32;
  *
  * @throws ApiError BAD_REQUEST for what is not JSON in UTF-8, too long, too deep, or names `__proto__`.
  */
-export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
+export async function readJsonBody(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   const bytes = await readBytes(request, maxBytes);
   if (bytes.length === 0) return undefined;
   const type = request.headers['content-type'];

@@ -17,7 +17,9 @@ export const listServiceKeys = defineList({
   item: ServiceKey,
   ownOnly: true,
   handle: async (ctx, { query }) => {
-    const own = ctx.view.by('service_key', 'user', ctx.principal.user.meta.id);
+    const narrowed = keyOf(ctx.principal)?.desired.project_id;
+    const all = ctx.view.by('service_key', 'user', ctx.principal.user.meta.id);
+    const own = narrowed === undefined ? all : all.filter(({ desired }) => desired.project_id === narrowed);
     const { items, meta } = pageOf(own, query, { texts: (it) => [it.desired.name] }, ctx.view);
     return { items: items.map((it) => ctx.keep(it, '', () => toServiceKey(it))), meta };
   },

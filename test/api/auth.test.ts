@@ -333,6 +333,8 @@ describe('a service key', () => {
     expect((await by.put('/auth/me', { first_name: 'Eve' }, headers)).status).toBe(403);
     expect((await by.put('/auth/me/password', passwords, headers)).status).toBe(403);
     expect((await by.post('/auth/me/set-initial-password', { password: 'x' }, headers)).status).toBe(403);
+    const listed = (await by.get('/settings/service-keys', headers)).data;
+    expect(listed.map(({ id }: { id: string }) => id)).toEqual([narrow.id]);
     expect((await by.delete(`/settings/service-keys/${other.id}`, headers)).status).toBe(403);
     expect((await by.delete(`/settings/service-keys/${narrow.id}`, headers)).status).toBe(204);
   });

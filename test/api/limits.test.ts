@@ -255,6 +255,18 @@ describe('the server', () => {
     await expect(owner.get('/projects')).rejects.toThrow();
   });
 
+  it('holds little of what somebody sends who has proven nothing', async () => {
+    world = await startApi();
+    const owner = await world.owner();
+    const body = { text: 'x'.repeat(20_000) };
+    for (const path of ['/auth/logout', '/auth/login', '/auth/send-code', '/auth/verify-code', '/auth/register']) {
+      const refused = await world.client().post(path, body);
+      expect([refused.status, refused.body.error?.message]).toEqual([400, 'Body must not be longer than 16384 bytes']);
+    }
+    expect((await world.client().post('/projects', body)).status).toBe(401);
+    expect((await owner.post('/projects', body)).body.error?.message).toMatch(/^Invalid body/);
+  });
+
   it('answers in the envelope to what is not even HTTP', async () => {
     world = await startApi();
     const socket = connect(Number(new URL(world.url).port), '127.0.0.1');
