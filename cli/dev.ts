@@ -15,7 +15,7 @@ import { createClient } from './client.ts';
 import { startControlPlane } from './control-plane.ts';
 import { loadConnection, saveCredentials } from './credentials.ts';
 import { ensureDataDir } from './data-dir.ts';
-import { findObject } from './objects.ts';
+import { findObject, listObjects } from './objects.ts';
 import { createLog } from './log.ts';
 import { parseConfig } from './parse-config.ts';
 import { ServerConfig } from './server-config.ts';
@@ -32,7 +32,7 @@ const DevConfig = z.object({
 const Account = z.object({ email: z.string(), password: z.string() });
 const Login = z.object({ token: z.string() });
 const manifest = new URL('../manifests/examples/hello/application.yaml', import.meta.url);
-const names = { project: 'demo', server: 'local', application: 'hello' } as const;
+const names = { project: 'demo', environment: 'production', server: 'local', application: 'hello' } as const;
 
 /**
  * Runs the whole of Setpoint on this machine until it is stopped: control plane, embedded store, agent on the local
@@ -150,7 +150,7 @@ async function deployExample(
     }
     await applyApplication(client, declared, {}, signal);
   }
-  const app = await findObject(client, 'applications', names.application, names.project);
+  const app = await findExample(client);
   const address = `http://127.0.0.1:${String(app['exposed_port'])}/`;
   // changes nothing, and is answered once nothing is left to do
   const current = await client.object('PUT', `/api/v1/applications/${app.id}?wait=60`, {});
@@ -160,6 +160,15 @@ async function deployExample(
     (error: unknown) => `no answer: ${error instanceof Error ? error.message : String(error)}`,
   );
   say(`$ curl ${address}\n${answer}`);
+}
+
+/** The one in the environment that the manifest means: a clone of it holds others of that name. */
+async function findExample(client: Client): Promise<ApiObject> {
+  const environment = await findObject(client, 'environments', names.environment, names.project);
+  const all = await listObjects(client, 'applications', names.project);
+  const found = all.find((it) => it.name === names.application && it['environment_id'] === environment.id);
+  if (found === undefined) throw new Error(`No application is called ${names.application} in ${names.environment}`);
+  return found;
 }
 
 async function runToSuccess(

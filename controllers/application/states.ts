@@ -1,6 +1,7 @@
 import { defined } from '../../store/defined.ts';
 import type { ApplicationPhase } from '../../store/kinds/application.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import type { ServerPhase } from '../../store/kinds/server.ts';
 import type { ConditionInput } from '../../store/resource.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import type { Assignment, Deployment, World } from './world.ts';
@@ -190,15 +191,7 @@ export function conditionsOf(world: World, now: State): ConditionInput[] {
       ? { type: 'Available', status: 'true', reason: 'InstanceReady', message: 'At least one instance is ready' }
       : { type: 'Available', status: 'false', reason: 'NoReadyInstance', message: 'No instance is ready' },
   ];
-  if (server?.observed !== undefined) {
-    const reachable = server.observed.phase !== 'offline';
-    conditions.push({
-      type: 'ServerReachable',
-      status: reachable ? 'true' : 'false',
-      reason: reachable ? 'Connected' : 'Offline',
-      message: reachable ? 'Its server answers' : 'Its server does not answer',
-    });
-  }
+  if (server?.observed !== undefined) conditions.push(reachability(server.observed.phase));
   const outcome = target?.observed?.phase;
   if (target !== undefined && (outcome === 'succeeded' || outcome === 'failed')) {
     conditions.push({
@@ -213,4 +206,17 @@ export function conditionsOf(world: World, now: State): ConditionInput[] {
 
 function state(phase: ApplicationPhase, ready: State['ready'], reason: string, message: string): State {
   return { phase, ready, reason, message };
+}
+
+function reachability(phase: ServerPhase): ConditionInput {
+  const type = 'ServerReachable';
+  switch (phase) {
+    case 'offline':
+      return { type, status: 'false', reason: 'Offline', message: 'Its server does not answer' };
+    case 'provisioning':
+      return { type, status: 'false', reason: 'AwaitingAgent', message: 'The agent of its server has not joined yet' };
+    case 'active':
+    case 'error':
+      return { type, status: 'true', reason: 'Connected', message: 'Its server answers' };
+  }
 }

@@ -16,7 +16,7 @@ interface Given {
   deployments?: DeploymentPhase[];
   /** What the instances of the newest success report. */
   slots?: Report[];
-  server?: 'active' | 'offline' | 'error' | 'gone';
+  server?: 'active' | 'provisioning' | 'offline' | 'error' | 'gone';
   deleting?: boolean;
   unreadyTooLong?: boolean;
   failures?: number;
@@ -213,6 +213,12 @@ describe('the phase of an application', () => {
     const conditions = conditionsOf(it, stateOf(it));
     expect(conditions.find((one) => one.type === 'Ready')?.status).toBe('unknown');
     expect(conditions.find((one) => one.type === 'ServerReachable')?.status).toBe('false');
+  });
+
+  it('does not call a server reachable whose agent has not joined yet', () => {
+    const it = world({ server: 'provisioning' });
+    const condition = conditionsOf(it, stateOf(it)).find((one) => one.type === 'ServerReachable');
+    expect(condition).toMatchObject({ status: 'false', reason: 'AwaitingAgent' });
   });
 
   it('runs its unready clock only when something should be ready and is not', () => {
