@@ -5,6 +5,7 @@ import { badRequest, notFound, serviceUnavailable, tooMany, unauthorized, unexpe
 import { authenticate } from './auth/authenticate.ts';
 import { principalId } from './auth/principal.ts';
 import type { Principal } from './auth/principal.ts';
+import type { Outcome } from './call.ts';
 import type { RequestInfo, Services } from './context.ts';
 import { isDownload, routeName } from './endpoint.ts';
 import type { AnsweredRequest } from './http-metrics.ts';
@@ -13,9 +14,9 @@ import type { PageCache } from './page-cache.ts';
 import type { Quota } from './rate-limit.ts';
 import { errorBody, sendBody, sendNothing } from './respond.ts';
 import type { Headers } from './respond.ts';
+import { isPublic } from './permissions.ts';
 import type { Match, Route } from './router.ts';
-import { isPublic, runEndpoint, takesBody } from './run-endpoint.ts';
-import type { Outcome } from './run-endpoint.ts';
+import { runEndpoint, takesBody } from './run-endpoint.ts';
 import { toApiError } from './to-api-error.ts';
 import { readUpload } from './upload.ts';
 

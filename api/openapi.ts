@@ -3,7 +3,7 @@ import { createDocument } from 'zod-openapi';
 import { statusOfCode } from './api-error.ts';
 import type { AnyEndpoint } from './endpoint.ts';
 import { isDownload, routeName } from './endpoint.ts';
-import { isPublic } from './run-endpoint.ts';
+import { isPublic } from './permissions.ts';
 import { permissionOf } from './permissions.ts';
 
 const ErrorBody = z

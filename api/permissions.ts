@@ -267,3 +267,8 @@ export function permissionOf(method: string, path: string): Permission {
   if (found === undefined) throw new Error(`Cannot mount route as it has no permission: ${method} ${path}`);
   return found;
 }
+
+/** Rows that need no credential allow everybody. */
+export function isPublic(permission: Permission): boolean {
+  return permission.grants.other === 'P';
+}

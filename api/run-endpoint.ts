@@ -1,65 +1,28 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
 import { committed } from '../store/commit-failure.ts';
-import type { TenantView } from '../store/mirror.ts';
-import type { Repository } from '../store/repo.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { isOpenTenant } from '../store/tenants.ts';
-import { ApiError, badField, conflicting, forbidden, notFound, unauthorized } from './api-error.ts';
+import { admit, checkState, versionsOf } from './admit.ts';
+import type { Admitted } from './admit.ts';
+import { ApiError, badField, forbidden, notFound } from './api-error.ts';
 import { mention } from './audit/audit-log.ts';
-import type { Asked } from './audit/audit-log.ts';
-import { asOfNow, isStillGood } from './auth/authenticate.ts';
+import { recordDenial } from './audit/denial.ts';
 import { keyOf, principalId } from './auth/principal.ts';
 import type { Principal } from './auth/principal.ts';
-import { authorize, isTenantAdmin } from './authorize.ts';
-import type { Access, Place } from './authorize.ts';
-import type { RequestContext, RequestInfo, Services } from './context.ts';
-import type { AnyEndpoint, DownloadEndpoint, Endpoint, Input, ListEndpoint, Reply, SubjectKind } from './endpoint.ts';
-import { isDownload, routeName } from './endpoint.ts';
+import { isTenantAdmin } from './authorize.ts';
+import type { Call, Outcome } from './call.ts';
+import type { RequestContext, Services } from './context.ts';
+import type { DownloadEndpoint, Endpoint, Input, ListEndpoint, Reply, SubjectKind } from './endpoint.ts';
+import { isDownload } from './endpoint.ts';
 import { recallAnswer, recordAnswer } from './idempotency.ts';
 import type { IdempotentRequest } from './idempotency.ts';
 import { isKept, serialise } from './kept.ts';
 import type { Kept } from './kept.ts';
 import type { PageCache } from './page-cache.ts';
 import { parseInput } from './parse-input.ts';
-import type { Permission } from './permissions.ts';
-import { refuseUnfinishedClone } from './references.ts';
 import { objectBody, pageBody } from './respond.ts';
-import type { Headers } from './respond.ts';
-import type { Route } from './router.ts';
 import { untilSettled } from './settle.ts';
-import { kindWords, loadSubject, parseId, projectIdOf } from './subject.ts';
 import { isWorthRetrying } from './to-api-error.ts';
-
-/** A request whose route and caller are known. */
-export interface Call {
-  tenant: string;
-  view: TenantView;
-  repo: Repository;
-  route: Route;
-  params: ReadonlyMap<string, string>;
-  /** Below `/api/v1`, with ids. */
-  path: string;
-  /** Without `?`. */
-  search: string;
-  headers: IncomingHttpHeaders;
-  body: unknown;
-  request: RequestInfo;
-  caller: Principal | undefined;
-  /** Aborts when the client goes away; made when it is asked for, since few need it. */
-  signal: () => AbortSignal;
-}
-
-export interface Outcome {
-  status: number;
-  /** Absent: the status says so. */
-  body?: string | Buffer;
-  /** Of the body, where it is not JSON. */
-  type?: string;
-  /** Take the place of the usual ones. */
-  headers?: Headers;
-  etag?: string;
-}
 
 const attempts = 5;
 const NoBody = z.strictObject({});
@@ -211,127 +174,6 @@ function readerOf(caller: Principal, { ownOnly, perSession }: ListEndpoint): str
   if (perSession === true && caller.by.type === 'session') return `session/${caller.by.session.meta.id}`;
   const seesAll = ownOnly !== true && isTenantAdmin(caller) && keyOf(caller)?.desired.project_id === undefined;
   return seesAll ? 'admin' : principalId(caller);
-}
-
-/**
- * Records a caller who was refused, a login that failed, and a caller who proved with a wrong secret who they are. Who
- * comes without any credential is not recorded.
- */
-async function recordDenial({ audit }: Services, call: Call, { code, details }: ApiError): Promise<void> {
-  const { caller } = call;
-  if (code === 'FORBIDDEN' && caller !== undefined) {
-    const it = subjectOf(call);
-    const projectId = it && projectIdOf(it);
-    await audit.deny(
-      { ...askedBy(call), ...(projectId !== undefined && { projectId }) },
-      'refused',
-      it === undefined ? [] : [mention(it)],
-    );
-  } else if (code === 'BAD_REQUEST' && details.some(({ reason }) => reason === 'wrong')) {
-    await audit.deny(askedBy(call), 'failed', []);
-  } else if (code === 'UNAUTHORIZED' && isPublic(call.route.permission)) {
-    // half of a login that goes on
-    if (details.some(({ reason }) => reason === 'totp_required')) return;
-    const user = await accountOf(call);
-    await audit.deny(askedBy(call), 'failed', user === undefined ? [] : [mention(user)]);
-  }
-}
-
-/** What the path points at, if it is there. */
-function subjectOf({ route: { endpoint }, params, view }: Call): ReadonlyResource<SubjectKind> | undefined {
-  const { on } = endpoint;
-  return on && view.get(on[0], params.get(on[1])?.toLowerCase() ?? '');
-}
-
-/** Whose login failed. What was typed is recorded only if it is an account: it may have been the password. */
-async function accountOf({ body, repo, view }: Call): Promise<ReadonlyResource | undefined> {
-  if (typeof body !== 'object' || body === null || !('email' in body) || typeof body.email !== 'string')
-    return undefined;
-  const id = await repo.idByName('user', 'all', body.email.trim()).catch(() => undefined);
-  return id === undefined ? undefined : view.get('user', id);
-}
-
-function askedBy({ tenant, view, route, request, caller }: Call): Asked {
-  return { tenant, view, route: routeName(route.endpoint), request, caller };
-}
-
-interface Admitted {
-  it: ReadonlyResource<SubjectKind> | undefined;
-  access: Access;
-  /** With the rights of now: a try may come long after the request did. */
-  caller: Principal | undefined;
-  asked: Asked;
-}
-
-/** @throws ApiError for what does not exist or is not allowed. */
-function admit({ clock }: Services, call: Call, endpoint: AnyEndpoint, search: Record<string, string>): Admitted {
-  const { route, params, view } = call;
-  const it = endpoint.on === undefined ? undefined : loadSubject(endpoint.on, params, view);
-  const { caller: before } = call;
-  const caller = before !== undefined && isStillGood(before, view, clock) ? asOfNow(before, view) : undefined;
-  const asked = { ...askedBy(call), caller };
-  if (isPublic(route.permission)) return { it, access: { column: 'other', grant: 'P' }, caller, asked };
-  if (caller === undefined) throw unauthorized();
-  const place = placeOf(call, endpoint, it, search);
-  const access = authorize(caller, route.permission, place);
-  const projectId = place.project?.meta.id;
-  return {
-    it,
-    access,
-    caller,
-    asked: { ...asked, role: access.column, ...(projectId !== undefined && { projectId }) },
-  };
-}
-
-function placeOf(
-  { view, body }: Call,
-  endpoint: AnyEndpoint,
-  it: ReadonlyResource<SubjectKind> | undefined,
-  search: Record<string, string>,
-): Place {
-  if (it !== undefined) {
-    const id = projectIdOf(it);
-    if (id === undefined) return { tenant: view };
-    const project = view.get('project', id);
-    if (project === undefined) throw notFound(kindWords[it.meta.kind]);
-    return { tenant: view, project };
-  }
-  const from = endpoint.projectFrom;
-  if (from === undefined) return { tenant: view };
-  const [field, value] = from === 'query.projectId' ? ['projectId', search['projectId']] : ['project_id', named(body)];
-  if (typeof value !== 'string') return { tenant: view };
-  const project = view.get('project', parseId(field, value));
-  if (project === undefined) throw notFound(kindWords.project, field);
-  return { tenant: view, project };
-}
-
-function named(body: unknown): unknown {
-  return typeof body === 'object' && body !== null && 'project_id' in body ? body.project_id : undefined;
-}
-
-/** Rows that need no credential allow everybody. */
-export function isPublic(permission: Permission): boolean {
-  return permission.grants.other === 'P';
-}
-
-/** @throws ApiError CONFLICT for a version that is not the wanted one, and for verbs on what is being deleted. */
-function checkState({ headers, view }: Call, endpoint: Endpoint, it: ReadonlyResource<SubjectKind> | undefined): void {
-  const { method } = endpoint;
-  if (it === undefined || method === 'GET') return;
-  const wanted = method === 'POST' ? undefined : headers['if-match'];
-  const version = String(it.meta.desiredRevision);
-  if (wanted !== undefined && wanted !== '*' && !versionsOf(wanted).includes(version))
-    throw conflicting(`The object is not at the version of If-Match: it is at ${version}`, [
-      { field: 'If-Match', reason: 'mismatch', message: `Current version is ${version}` },
-    ]);
-  if (method !== 'DELETE' && it.meta.deletionRequestedAt !== undefined)
-    throw conflicting(`${kindWords[it.meta.kind]} is being deleted`);
-  const environment = 'environment_id' in it.desired && view.get('environment', it.desired.environment_id);
-  if (environment) refuseUnfinishedClone(environment);
-}
-
-function versionsOf(header: string): string[] {
-  return header.split(',').map((tag) => tag.trim().replace(/^W\//, '').replaceAll('"', ''));
 }
 
 /** A deletion takes one only where it says so. */

@@ -1,4 +1,4 @@
-import { mkdir, readdir, realpath, stat, statfs } from 'node:fs/promises';
+import { mkdir, realpath, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../agent-protocol/clock.ts';
@@ -6,8 +6,10 @@ import { changedFilesLimits } from '../../agent-protocol/messages.ts';
 import { ownerVariable } from '../orphans.ts';
 import { OutputLimitError, run, type ProcessResult } from '../process.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
+import { branchNotFound, invalid, isDiskFull, noSpace, reason, unreachable, unreadable } from './git-failure.ts';
 import { gitHostAddresses } from './git-host.ts';
 import { gitBranch, gitUrl, type GitProtocol, type ParsedGitUrl } from './git-source.ts';
+import { checkSize, watchSize } from './git-size.ts';
 
 export interface GitOptions {
   clock: Clock;
@@ -74,11 +76,9 @@ const headMs = 30_000;
 const localMs = 120_000;
 /** For all of a comparison: the asker waits for the commit, and the files are an extra. */
 const changesMs = 10_000;
-const watchMs = 500;
 const maxPackBytes = 2 * 1024 ** 3;
 /** Of trees without files; where the host ignores that files are not wanted, of a small repository with them. */
 const maxTreesBytes = 64 * 1024 * 1024;
-const maxTreeBytes = 4 * 1024 ** 3;
 const defaultMaxFiles = 200_000;
 const maxMessageChars = 200;
 /** Of the list of all files: long enough for so many. */
@@ -306,50 +306,6 @@ async function allowedAddress(source: ParsedGitUrl, options: GitOptions): Promis
   return `${source.host}:${source.port}:${addresses.map((one) => (one.includes(':') ? `[${one}]` : one)).join(',')}`;
 }
 
-/** Aborts when what is fetched grows too large. */
-function watchSize(clock: Clock, folder: string, maxBytes: number, url: string): { signal: AbortSignal } & Disposable {
-  const large = new AbortController();
-  let cancel = (): void => undefined;
-  let over = false;
-  const look = async (): Promise<void> => {
-    const names = await readdir(folder).catch(() => []);
-    const sizes = await Promise.all(
-      names.map((name) =>
-        stat(join(folder, name)).then(
-          ({ size }) => size,
-          () => 0,
-        ),
-      ),
-    );
-    const size = sizes.reduce((sum, one) => sum + one, 0);
-    if (size > maxBytes) large.abort(invalid(`Repository ${url} is larger than ${maxBytes} bytes`));
-    if (!over) cancel = clock.timer(watchMs, () => void look());
-  };
-  void look();
-  return {
-    signal: large.signal,
-    [Symbol.dispose]() {
-      over = true;
-      cancel();
-    },
-  };
-}
-
-/** @returns the bytes of all files. Before anything is unpacked: a few kilobytes of git objects can stand for any number of files. */
-async function checkSize(url: string, maxFiles: number, list: () => Promise<string>): Promise<number> {
-  let files: string[];
-  try {
-    files = (await list()).split('\0').filter((one) => one !== '');
-  } catch (error) {
-    if (error instanceof OutputLimitError) throw invalid(`Repository ${url} has too many files`);
-    throw error;
-  }
-  if (files.length > maxFiles) throw invalid(`Repository ${url} has more than ${maxFiles} files`);
-  const bytes = files.reduce((sum, one) => sum + (Number(/^\S+ \S+ \S+ +(\d+)\t/.exec(one)?.[1]) || 0), 0);
-  if (bytes > maxTreeBytes) throw invalid(`The files of repository ${url} are larger than ${maxTreeBytes} bytes`);
-  return bytes;
-}
-
 /** @throws RuntimeFailure if the program failed. */
 async function succeeded(running: Promise<ProcessResult>): Promise<string> {
   const { code, stdout, stderr } = await running;
@@ -378,41 +334,4 @@ function listed(names: readonly string[]): Changes {
 
 function isCommit(text: string): boolean {
   return /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/.test(text);
-}
-
-function branchNotFound(url: string, branch: string): RuntimeFailure {
-  return new RuntimeFailure('branch_not_found', `Repository ${url} has no branch ${branch}`, { retryable: false });
-}
-
-/** The disk took no more of what git wrote; of some files it does not say why. */
-function isDiskFull(stderr: string): boolean {
-  return /No space left on device|Disk quota exceeded|unable to write file/i.test(stderr);
-}
-
-function noSpace(url: string): RuntimeFailure {
-  const message = `There is no space left on the server's disk for repository ${url}`;
-  return new RuntimeFailure('no_space', message, { retryable: true });
-}
-
-function unreadable(url: string, stderr: string): RuntimeFailure {
-  const closed = /could not read (Username|Password)|Authentication failed|Permission denied \(/i.test(stderr);
-  return unreachable(
-    `Repository ${url} cannot be read: ${closed ? 'it does not exist, or needs credentials' : reason(stderr)}`,
-  );
-}
-
-function unreachable(message: string): RuntimeFailure {
-  return new RuntimeFailure('repository_unreachable', message, { retryable: true });
-}
-
-function invalid(message: string): RuntimeFailure {
-  return new RuntimeFailure('invalid_source', message, { retryable: false });
-}
-
-/** The first complaint of git. */
-function reason(stderr: string): string {
-  const lines = stderr.split('\n').map((line) => line.trim());
-  const said =
-    lines.find((line) => /^(fatal|error|ssh):/.test(line)) ?? lines.find((line) => line !== '') ?? 'no reason given';
-  return said.replace(/^(fatal|error): /, '').slice(0, 300);
 }

@@ -1,0 +1,99 @@
+import type { ReadonlyResource } from '../store/resource.ts';
+import { conflicting, notFound, unauthorized } from './api-error.ts';
+import type { Asked } from './audit/audit-log.ts';
+import { askedBy } from './audit/denial.ts';
+import { asOfNow, isStillGood } from './auth/authenticate.ts';
+import type { Principal } from './auth/principal.ts';
+import { authorize } from './authorize.ts';
+import type { Access, Place } from './authorize.ts';
+import type { Call } from './call.ts';
+import type { Services } from './context.ts';
+import type { AnyEndpoint, Endpoint, SubjectKind } from './endpoint.ts';
+import { isPublic } from './permissions.ts';
+import { refuseUnfinishedClone } from './references.ts';
+import { kindWords, loadSubject, parseId, projectIdOf } from './subject.ts';
+
+/** A request that may go on, and as whom. */
+export interface Admitted {
+  it: ReadonlyResource<SubjectKind> | undefined;
+  access: Access;
+  /** With the rights of now: a try may come long after the request did. */
+  caller: Principal | undefined;
+  asked: Asked;
+}
+
+/** @throws ApiError for what does not exist or is not allowed. */
+export function admit(
+  { clock }: Services,
+  call: Call,
+  endpoint: AnyEndpoint,
+  search: Record<string, string>,
+): Admitted {
+  const { route, params, view } = call;
+  const it = endpoint.on === undefined ? undefined : loadSubject(endpoint.on, params, view);
+  const { caller: before } = call;
+  const caller = before !== undefined && isStillGood(before, view, clock) ? asOfNow(before, view) : undefined;
+  const asked = { ...askedBy(call), caller };
+  if (isPublic(route.permission)) return { it, access: { column: 'other', grant: 'P' }, caller, asked };
+  if (caller === undefined) throw unauthorized();
+  const place = placeOf(call, endpoint, it, search);
+  const access = authorize(caller, route.permission, place);
+  const projectId = place.project?.meta.id;
+  return {
+    it,
+    access,
+    caller,
+    asked: { ...asked, role: access.column, ...(projectId !== undefined && { projectId }) },
+  };
+}
+
+function placeOf(
+  { view, body }: Call,
+  endpoint: AnyEndpoint,
+  it: ReadonlyResource<SubjectKind> | undefined,
+  search: Record<string, string>,
+): Place {
+  if (it !== undefined) {
+    const id = projectIdOf(it);
+    if (id === undefined) return { tenant: view };
+    const project = view.get('project', id);
+    if (project === undefined) throw notFound(kindWords[it.meta.kind]);
+    return { tenant: view, project };
+  }
+  const from = endpoint.projectFrom;
+  if (from === undefined) return { tenant: view };
+  const [field, value] = from === 'query.projectId' ? ['projectId', search['projectId']] : ['project_id', named(body)];
+  if (typeof value !== 'string') return { tenant: view };
+  const project = view.get('project', parseId(field, value));
+  if (project === undefined) throw notFound(kindWords.project, field);
+  return { tenant: view, project };
+}
+
+function named(body: unknown): unknown {
+  return typeof body === 'object' && body !== null && 'project_id' in body ? body.project_id : undefined;
+}
+
+/** @throws ApiError CONFLICT for a version that is not the wanted one, and for verbs on what is being deleted. */
+export function checkState(
+  { headers, view }: Call,
+  endpoint: Endpoint,
+  it: ReadonlyResource<SubjectKind> | undefined,
+): void {
+  const { method } = endpoint;
+  if (it === undefined || method === 'GET') return;
+  const wanted = method === 'POST' ? undefined : headers['if-match'];
+  const version = String(it.meta.desiredRevision);
+  if (wanted !== undefined && wanted !== '*' && !versionsOf(wanted).includes(version))
+    throw conflicting(`The object is not at the version of If-Match: it is at ${version}`, [
+      { field: 'If-Match', reason: 'mismatch', message: `Current version is ${version}` },
+    ]);
+  if (method !== 'DELETE' && it.meta.deletionRequestedAt !== undefined)
+    throw conflicting(`${kindWords[it.meta.kind]} is being deleted`);
+  const environment = 'environment_id' in it.desired && view.get('environment', it.desired.environment_id);
+  if (environment) refuseUnfinishedClone(environment);
+}
+
+/** The tags of a header that names versions. */
+export function versionsOf(header: string): string[] {
+  return header.split(',').map((tag) => tag.trim().replace(/^W\//, '').replaceAll('"', ''));
+}

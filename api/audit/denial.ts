@@ -1,0 +1,53 @@
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { ApiError } from '../api-error.ts';
+import type { Call } from '../call.ts';
+import type { Services } from '../context.ts';
+import { routeName } from '../endpoint.ts';
+import type { SubjectKind } from '../endpoint.ts';
+import { isPublic } from '../permissions.ts';
+import { projectIdOf } from '../subject.ts';
+import { mention } from './audit-log.ts';
+import type { Asked } from './audit-log.ts';
+
+/**
+ * Records a caller who was refused, a login that failed, and a caller who proved with a wrong secret who they are. Who
+ * comes without any credential is not recorded.
+ */
+export async function recordDenial({ audit }: Services, call: Call, { code, details }: ApiError): Promise<void> {
+  const { caller } = call;
+  if (code === 'FORBIDDEN' && caller !== undefined) {
+    const it = subjectOf(call);
+    const projectId = it && projectIdOf(it);
+    await audit.deny(
+      { ...askedBy(call), ...(projectId !== undefined && { projectId }) },
+      'refused',
+      it === undefined ? [] : [mention(it)],
+    );
+  } else if (code === 'BAD_REQUEST' && details.some(({ reason }) => reason === 'wrong')) {
+    await audit.deny(askedBy(call), 'failed', []);
+  } else if (code === 'UNAUTHORIZED' && isPublic(call.route.permission)) {
+    // half of a login that goes on
+    if (details.some(({ reason }) => reason === 'totp_required')) return;
+    const user = await accountOf(call);
+    await audit.deny(askedBy(call), 'failed', user === undefined ? [] : [mention(user)]);
+  }
+}
+
+/** What the path points at, if it is there. */
+function subjectOf({ route: { endpoint }, params, view }: Call): ReadonlyResource<SubjectKind> | undefined {
+  const { on } = endpoint;
+  return on && view.get(on[0], params.get(on[1])?.toLowerCase() ?? '');
+}
+
+/** Whose login failed. What was typed is recorded only if it is an account: it may have been the password. */
+async function accountOf({ body, repo, view }: Call): Promise<ReadonlyResource | undefined> {
+  if (typeof body !== 'object' || body === null || !('email' in body) || typeof body.email !== 'string')
+    return undefined;
+  const id = await repo.idByName('user', 'all', body.email.trim()).catch(() => undefined);
+  return id === undefined ? undefined : view.get('user', id);
+}
+
+/** Who asks for what, as the log names it. */
+export function askedBy({ tenant, view, route, request, caller }: Call): Asked {
+  return { tenant, view, route: routeName(route.endpoint), request, caller };
+}
