@@ -92,6 +92,8 @@ export interface ListSpec<K extends SubjectKind, Q extends z.ZodType, R extends 
   ownOnly?: true;
   /** What is listed depends on the session that asks, too. */
   perSession?: true;
+  /** What is listed depends on the time, too: an answer is not kept. */
+  ofNow?: true;
   handle(ctx: RequestContext, input: Input<K, z.output<Q>, undefined>): Promise<PageReply<z.output<R>>>;
 }
 

@@ -158,14 +158,14 @@ async function runList(
   const reader = caller === undefined ? '' : readerOf(caller, endpoint);
   const cached = `${call.tenant} ${reader} ${call.path}?${call.search}`;
   const { applied } = services.mirror;
-  const known = services.pageCache.get(cached, applied);
+  const known = endpoint.ofNow === true ? undefined : services.pageCache.get(cached, applied);
   if (known !== undefined) return { status: 200, body: known };
   const query = parseInput(endpoint.query, search, 'query');
   const ctx = contextOf(services, call, admitted, readOnly);
   // as in `runOnce`
   const page = await endpoint.handle(ctx, { it, query, body: undefined } as Input<SubjectKind, unknown, undefined>);
   const body = Buffer.from(pageBody(page.items, page.meta));
-  if (services.mirror.applied === applied) services.pageCache.set(cached, applied, body);
+  if (services.mirror.applied === applied && endpoint.ofNow !== true) services.pageCache.set(cached, applied, body);
   return { status: 200, body };
 }
 

@@ -27,6 +27,7 @@ export const listInvites = defineList({
   on: ['project', 'id'],
   query: PageQuery,
   item: Invite,
+  ofNow: true,
   handle: async (ctx, { it, query }) => pageOfInvites(ctx, openInvitesOf(it.meta.id, ctx), query),
 });
 
@@ -35,6 +36,7 @@ export const listMyInvites = defineList({
   summary: 'Invites to one’s address that wait to be accepted',
   query: PageQuery,
   item: Invite,
+  ofNow: true,
   ownOnly: true,
   handle: async (ctx, { query }) => {
     requireAccount(ctx.principal);

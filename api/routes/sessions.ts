@@ -15,6 +15,7 @@ export const listSessions = defineList({
   item: Session,
   ownOnly: true,
   perSession: true,
+  ofNow: true,
   handle: async (ctx, { query }) => {
     requireAccount(ctx.principal);
     const now = ctx.clock.now().getTime();

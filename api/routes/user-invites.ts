@@ -27,6 +27,7 @@ export const listUserInvites = defineList({
   summary: 'Invites to the tenant that wait to be accepted',
   query: PageQuery,
   item: Invite,
+  ofNow: true,
   handle: async ({ principal, view, clock }, { query }) => {
     requireAccount(principal);
     const open = view.by('invite', 'project', toTenant).filter((it) => isOpen(it, view, clock.now()));

@@ -206,6 +206,28 @@ describe('turns', () => {
 });
 
 describe('time', () => {
+  it('takes invites that are over out of lists, though nothing was written', async () => {
+    const clock = new FakeClock();
+    world = await startApi({ clock });
+    const owner = await world.owner();
+    const user = await world.user('user', 'ada@example.test');
+    const invited_by = (await owner.get('/auth/me')).data.id;
+    const project_id = (await owner.post('/projects', { name: 'one' })).data.id;
+    const expires_at = new Date(clock.now().getTime() + 3_600_000).toISOString();
+    const offer = { email: 'ada@example.test', invited_by, expires_at, state: 'pending' } as const;
+    await world.create('invite', crypto.randomUUID(), { ...offer, project_id, role: 'viewer' });
+    await world.create('invite', crypto.randomUUID(), { ...offer, role: 'user' });
+    await world.settled();
+    const before = await world.store.revision();
+    for (const left of [1, 0]) {
+      expect((await owner.get(`/projects/${project_id}/invites`)).data).toHaveLength(left);
+      expect((await owner.get('/users/invites')).data).toHaveLength(left);
+      expect((await user.get('/me/invites')).data).toHaveLength(left);
+      await clock.advance(3_600_000);
+    }
+    expect(await world.store.revision()).toBe(before);
+  });
+
   it('ends tokens after 24 h, and answers that are kept for retries', async () => {
     const clock = new FakeClock();
     world = await startApi({ clock });
