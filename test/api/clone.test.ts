@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { copyIdOf } from '../../store/copying.ts';
+import { createTenant } from '../../store/tenants.ts';
 import { commit } from '../../store/unit.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
+import { setStage } from '../harness/stage.ts';
 
 let world: ApiWorld;
 let owner: Client;
@@ -98,9 +100,13 @@ describe('a clone of an environment', () => {
   it('moves workloads to servers that exist and stay', async () => {
     const at = await shop();
     const { server } = await world.place(owner);
-    const unknown = await owner.post(at.clone, { name: 'a', server_map: { [at.server]: crypto.randomUUID() } });
-    expect(unknown.status).toBe(404);
-    expect(unknown.body.error?.details?.[0]?.field).toBe('server_map');
+    await createTenant(world.store, 'elsewhere', world.clock);
+    const stranger = await setStage(world, 'owner', { tenant: 'elsewhere' });
+    for (const wrong of [crypto.randomUUID(), at.project, at.environment, at.app, stranger.server]) {
+      const unknown = await owner.post(at.clone, { name: 'a', server_map: { [at.server]: wrong } });
+      expect(unknown.status).toBe(404);
+      expect(unknown.body.error?.details?.[0]?.field).toBe('server_map');
+    }
     expect((await owner.post(at.clone, { name: 'b', server_map: { [at.server]: server } })).status).toBe(201);
     await owner.delete(`/servers/${at.server}?force=true`);
     const stranded = await owner.post(at.clone, { name: 'c' });
