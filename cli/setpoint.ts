@@ -80,9 +80,9 @@ program
   .addOption(flag('--log-level <level>', 'level of dev.log in the data directory (warn)'))
   .action(async (options: unknown) => (await import('./dev.ts')).runDev(options, stopSignal()));
 
-entrance('login', 'log in; the password is read from the terminal or from standard input').action(
-  async (options: Parameters<typeof Login.login>[0]) => (await import('./verbs/login.ts')).login(options),
-);
+entrance('login', 'log in; the password is read from the terminal or from standard input')
+  .option('--code', 'by a code that is mailed, for an account without password')
+  .action(async (options: Parameters<typeof Login.login>[0]) => (await import('./verbs/login.ts')).login(options));
 entrance('register', 'register the first user of a tenant and log in; the password is read as for a login')
   .option('--first-name <name>', 'first name', '')
   .option('--last-name <name>', 'last name', '')

@@ -13,13 +13,22 @@ interface Options {
 }
 
 /**
- * Logs in and keeps the token for the next command. Password and, where the account has a second factor, its code are
- * asked for at the terminal, or are the lines of standard input; never arguments, which everybody on the machine sees.
+ * Logs in and keeps the token for the next command. Password or mailed code and, where the account has a second factor,
+ * its code are asked for at the terminal, or are the lines of standard input; never arguments, which everybody on the
+ * machine sees.
  */
-export async function login(options: Options): Promise<void> {
+export async function login(options: Options & { code?: true }): Promise<void> {
   await using secrets = new Secrets();
   const client = createClient(options);
-  await enter(client, options, { email: options.email, password: await secrets.next('Password') }, secrets);
+  const { email } = options;
+  if (options.code !== true) {
+    const proof = { email, password: await secrets.next('Password') };
+    await enter(client, options, '/api/v1/auth/login', proof, secrets);
+    return;
+  }
+  await client.request('POST', '/api/v1/auth/send-code', { email });
+  const proof = { email, code: await secrets.next(`Code from the mail to ${email}`) };
+  await enter(client, options, '/api/v1/auth/verify-code', proof, secrets);
 }
 
 /** Registers the first user of a tenant, and logs in as that. */
@@ -32,19 +41,18 @@ export async function register(
   const names = { first_name: options.firstName, last_name: options.lastName };
   const proof = options.setupToken === undefined ? {} : { setup_token: options.setupToken };
   await client.request('POST', '/api/v1/auth/register', { ...account, ...names, ...proof });
-  await enter(client, options, account, secrets);
+  await enter(client, options, '/api/v1/auth/login', account, secrets);
 }
 
 async function enter(
   client: Client,
   { server, tenant }: Options,
-  account: { email: string; password: string },
+  path: string,
+  proof: Readonly<Record<string, string>>,
   secrets: Secrets,
 ): Promise<void> {
   const attempt = async (totp?: string) =>
-    Login.parse(
-      await client.request('POST', '/api/v1/auth/login', { ...account, ...(totp !== undefined && { totp }) }),
-    );
+    Login.parse(await client.request('POST', path, { ...proof, ...(totp !== undefined && { totp }) }));
   const { token, user } = await attempt().catch(async (error: unknown) => {
     if (!(error instanceof Refused) || !error.reasons.includes('totp_required')) throw error;
     return attempt(await secrets.next('Code of your authenticator'));

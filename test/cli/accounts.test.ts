@@ -62,12 +62,13 @@ it('the first user presents the token that the server wrote to its log', async (
 });
 
 it('a code to log in arrives by mail, and the credentials of the mail server are in no log', async () => {
-  expect((await post('/auth/send-code', { email })).status).toBe(200);
+  const login = cli.atTerminal(['login', '--code', '--server', url, '--email', email]);
+  await login.says(`Code from the mail to ${email}`);
   const mail = await smtp.received(email);
   expect([mail.from, mail.subject]).toEqual(['setpoint@example.test', 'Your code to log in']);
-  const code = /^(\d{6}) is your code/.exec(mail.text)?.[1];
-  const login = await post('/auth/verify-code', { email, code });
-  expect([login.status, login.data.user.role]).toEqual([200, 'superadmin']);
+  login.type(`${/^(\d{6}) is your code/.exec(mail.text)?.[1]}\r`);
+  const { code, out } = await login.ended();
+  expect([code, out]).toEqual([0, expect.stringContaining(`as ${email}, superadmin`)]);
   const log = await server.log();
   expect(log).not.toContain('s3cretWord');
   expect(log).not.toContain('is your code');
