@@ -74,8 +74,14 @@ function stateOf(it: ReadonlyResource): object {
   const { finalizers, deletionRequestedAt } = it.meta;
   // How far a deployment came before a newer one took its place is left to chance.
   const hasLostRace = it.observed !== undefined && 'phase' in it.observed && it.observed.phase === 'superseded';
-  const observed = hasLostRace ? 'superseded' : it.observed;
+  const observed = hasLostRace ? 'superseded' : withoutForgotten(it.observed);
   return { desired: it.desired, observed, finalizers, isDeleting: deletionRequestedAt !== undefined };
+}
+
+/** What the image of a failed deployment was is told only by an agent that looked it up itself: a killed one forgets it. */
+function withoutForgotten(observed: ReadonlyResource['observed']): object | undefined {
+  if (observed === undefined || !('phase' in observed) || observed.phase !== 'failed') return observed;
+  return { ...observed, image_digest: undefined };
 }
 
 function settingsOf(one: World['machines'][number]['engine']['containers'][number]): object {
