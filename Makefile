@@ -20,7 +20,7 @@ check: $(installed) ## Check format, lint and types
 	@manifests/install/machine.sh check
 	@exec node test/run.ts --only check
 
-test: deps ## Check, then run every layer of tests: unit, contract, api on both stores, sim, e2e
+test: deps ## Check, then run every layer of tests: unit, contract, api on both stores, sim, e2e, browser
 	@exec node test/run.ts
 
 test-long: deps ## Run the tests that take longer than a coffee

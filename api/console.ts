@@ -58,13 +58,13 @@ function toFile(name: string, body: Buffer): ConsoleFile {
   return { body, type: types[extname(name)] ?? 'application/octet-stream', etag };
 }
 
-/** The import map is the one script inside of the page. */
+/** Lets the page run what is written in it and what this server sends, and reach nothing else. */
 export function consolePolicy(page: ConsoleFile): string {
-  const map = /<script type="importmap">([^]*?)<\/script>/.exec(page.body.toString())?.[1] ?? '';
-  const hash = createHash('sha256').update(map).digest('base64');
+  const inside = page.body.toString().matchAll(/<script(?: type="importmap")?>([^]*?)<\/script>/g);
+  const hashes = [...inside].map(([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`);
   return [
     "default-src 'none'",
-    `script-src 'self' 'sha256-${hash}'`,
+    `script-src 'self' ${hashes.join(' ')}`,
     "style-src 'self'",
     "connect-src 'self'",
     "img-src 'self' data:",

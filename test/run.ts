@@ -24,10 +24,10 @@ const checks = {
   types: ['tsc', '--noEmit'],
   'types of the console': ['tsc', '--noEmit', '--project', 'web'],
 };
-const layers = ['unit', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'long'];
+const layers = ['unit', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser', 'long'];
 /** Those that make containers. */
-const onEngine = ['contract', 'e2e', 'long'];
-const byDefault = ['check', 'unit', 'contract', 'api', 'api-etcd', 'sim', 'e2e'];
+const onEngine = ['contract', 'e2e', 'browser', 'long'];
+const byDefault = ['check', 'unit', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser'];
 
 interface Tally {
   passed: number;

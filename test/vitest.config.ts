@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** A folder is a layer; all that is in none of these is `unit`, so that no test file is left out. */
-const folders = ['contract', 'api', 'sim', 'e2e', 'long'];
+const folders = ['contract', 'api', 'sim', 'e2e', 'browser', 'long'];
 /** The layer `api` once more, on the other store. */
 const apiOnEtcd = 'api-etcd';
 
@@ -14,7 +14,7 @@ export default defineConfig({
   test: {
     root,
     projects: ['unit', ...folders, apiOnEtcd].map((name) => {
-      const onMachine = name === 'e2e' || name === 'long';
+      const onMachine = ['e2e', 'browser', 'long'].includes(name);
       return {
         test: {
           name,

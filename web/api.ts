@@ -35,14 +35,21 @@ interface Envelope {
   error?: { message: string; details?: { reason: string; message: string }[] };
 }
 
-/** Sends a request below `/<tenant>/api/v1` and answers with `data`. @throws Refused; Error if nothing answers */
-export async function call<T>(
-  { tenant, token }: Pick<Login, 'tenant'> & { token?: string },
-  method: string,
-  path: string,
-  body?: unknown,
-): Promise<T> {
-  const response = await fetch(`/${tenant}/api/v1${path}`, {
+/** A read that nobody answered is asked once more: the network may just have changed. */
+async function read(path: string, token: string | undefined): Promise<Response> {
+  const ask = (): Promise<Response> =>
+    fetch(path, {
+      signal: AbortSignal.timeout(timeoutMs),
+      headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }) },
+    });
+  return ask().catch((error: unknown) => {
+    if (error instanceof TypeError) return ask();
+    throw error;
+  });
+}
+
+function write(path: string, token: string | undefined, method: string, body: unknown): Promise<Response> {
+  return fetch(path, {
     method,
     signal: AbortSignal.timeout(timeoutMs),
     headers: {
@@ -51,6 +58,17 @@ export async function call<T>(
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
+}
+
+/** Sends a request below `/<tenant>/api/v1` and answers with `data`. @throws Refused; Error if nothing answers */
+export async function call<T>(
+  { tenant, token }: Pick<Login, 'tenant'> & { token?: string },
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<T> {
+  const address = `/${tenant}/api/v1${path}`;
+  const response = await (method === 'GET' ? read(address, token) : write(address, token, method, body));
   const text = await response.text();
   const answer = (text === '' ? {} : JSON.parse(text)) as Envelope; // every answer is in the envelope
   if (response.ok) return answer.data as T; // the caller knows the route
@@ -65,10 +83,7 @@ export async function list<T>(login: Login, path: string, most = 1000): Promise<
   let cursor: string | null = null;
   do {
     const after: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
-    const response = await fetch(`/${login.tenant}/api/v1${path}${joint}limit=500${after}`, {
-      signal: AbortSignal.timeout(timeoutMs),
-      headers: { authorization: `Bearer ${login.token}` },
-    });
+    const response = await read(`/${login.tenant}/api/v1${path}${joint}limit=500${after}`, login.token);
     const answer = (await response.json()) as Envelope & { meta?: { next_cursor: string | null } };
     if (!response.ok) throw new Refused(response.status, answer.error?.message ?? response.statusText);
     items.push(...(answer.data as T[]));

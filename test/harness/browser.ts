@@ -29,7 +29,8 @@ export async function openPage(): Promise<TestPage> {
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(error.message));
   page.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(message.text());
+    // containers come and go on the same machine: to a browser its network has changed, and it asks again
+    if (message.type() === 'error' && !message.text().includes('ERR_NETWORK_CHANGED')) complaints.push(message.text());
   });
   return { page, complaints, [Symbol.asyncDispose]: () => browser.close() };
 }

@@ -67,13 +67,17 @@ interface Details {
   events: ObjectEvent[];
 }
 
+const retryMs = 2000;
+
 /** What the watch does not carry is read again whenever the application or one of its deployments changes. */
 function useDetails(login: Login, it: Application, model: Model): Details {
   const [details, setDetails] = useState<Details>({ deployments: [], instances: [], events: [] });
   const own = [...model.deployment.values()].filter((one) => one.application_id === it.id);
+  const [attempt, setAttempt] = useState(0);
   const version = JSON.stringify([it, ...own.map((one) => [one.id, one.status])]);
   useEffect(() => {
     let isCurrent = true;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     Promise.all([
       list<Deployment>(login, `/applications/${it.id}/deployments?sort=-number`, 20),
       call<Instance[]>(login, 'GET', `/applications/${it.id}/instances`),
@@ -83,10 +87,16 @@ function useDetails(login: Login, it: Application, model: Model): Details {
         if (isCurrent)
           setDetails({ deployments: deployments.toSorted((a, b) => b.number - a.number), instances, events });
       },
-      () => undefined, // the next change reads again; the head of the page says whether the server answers
+      () => {
+        // the head of the page says whether the server answers
+        if (isCurrent) timer = setTimeout(() => setAttempt((count) => count + 1), retryMs);
+      },
     );
-    return () => void (isCurrent = false);
-  }, [login, version]);
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
+  }, [login, version, attempt]);
   const newer = new Map(own.map((one) => [one.id, one]));
   return { ...details, deployments: details.deployments.map((one) => ({ ...one, ...newer.get(one.id) })) };
 }

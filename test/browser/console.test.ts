@@ -39,6 +39,14 @@ afterAll(async () => {
   await mail[Symbol.asyncDispose]();
 });
 
+it('loads again when one of its files did not arrive', async () => {
+  const { page, complaints } = browser;
+  await page.route('**/console/parts.ts', (route) => route.abort(), { times: 1 });
+  await page.goto(`${town.url()}/console`);
+  await page.getByLabel('E-mail').waitFor();
+  complaints.length = 0;
+});
+
 it('shows in a browser what is asked for and what is, as it changes', async () => {
   const { page, complaints } = browser;
   await page.goto(`${town.url()}/console`);
