@@ -103,9 +103,9 @@ async function isReady(item: WireAssignment, unlike?: string): Promise<Container
     async () => {
       const report = agent.backend.report(item.id);
       const container = await containerOf(item);
-      return report?.ready === true && container?.state === 'running' && container.id !== unlike
-        ? container
-        : undefined;
+      // what is told of one container says nothing of the next
+      const isOfIt = report?.container_id === container?.id && container?.id !== unlike;
+      return report?.ready === true && container?.state === 'running' && isOfIt ? container : undefined;
     },
     { everyMs: 20, explain: async () => JSON.stringify([agent.backend.report(item.id), await containerOf(item)]) },
   );
