@@ -9,3 +9,8 @@ export type Definition<K extends KindName> = KindDefinition<K, z.ZodType<Desired
 export function definitionOf<K extends KindName>(kind: K): Definition<K> {
   return kinds[kind] as unknown as Definition<K>; // an indexed access is not correlated with its key by the type system
 }
+
+/** Whether somebody observes objects of the kind; of others what is wanted is all that there is. */
+export function isObserved(kind: KindName): boolean {
+  return Object.keys(kinds[kind].observed.shape).length > 0;
+}

@@ -6,7 +6,9 @@ export type StoreFailure =
   | { kind: 'conflict'; reason?: CommitFailure }
   | { kind: 'compacted'; compactedTo: Revision }
   | { kind: 'rewound'; incarnation: string }
-  | { kind: 'unavailable' }
+  /** `mayBeWritten`: a transaction was sent, and what became of it is unknown. */
+  | { kind: 'unavailable'; mayBeWritten?: true }
+  | { kind: 'full' }
   | { kind: 'too-large' };
 
 /** The one error class of a store. Callers use the predicates below and never look at the class. */
@@ -45,9 +47,21 @@ export function isRewound(error: unknown): boolean {
   return failureOf(error)?.kind === 'rewound';
 }
 
-/** The store did not answer in time. Retryable; the outcome of a transaction is unknown. */
+/** The store did not answer in time, or it is full. Retryable; {@link mayBeWritten} tells about the outcome. */
 export function isUnavailable(error: unknown): boolean {
-  return failureOf(error)?.kind === 'unavailable';
+  const kind = failureOf(error)?.kind;
+  return kind === 'unavailable' || kind === 'full';
+}
+
+/** The transaction was sent and its outcome is unknown. False: nothing was written. */
+export function mayBeWritten(error: unknown): boolean {
+  const failure = failureOf(error);
+  return failure?.kind === 'unavailable' && failure.mayBeWritten === true;
+}
+
+/** The store refused a write as it has no room left. Nothing was written; deletions may still be possible. */
+export function isFull(error: unknown): boolean {
+  return failureOf(error)?.kind === 'full';
 }
 
 /** The value, the transaction or the number of operations exceeds {@link limits}. Never retryable. */
@@ -65,6 +79,16 @@ export function rewound(incarnation: string, detail: string): StoreError {
 
 export function unavailable(what: string, cause?: unknown): StoreError {
   return new StoreError(`Store did not answer: ${what}`, { kind: 'unavailable' }, { cause });
+}
+
+/** Of a transaction that was sent and not answered. */
+export function outcomeUnknown(what: string, cause?: unknown): StoreError {
+  const message = `Store did not answer, and what was sent may be written: ${what}`;
+  return new StoreError(message, { kind: 'unavailable', mayBeWritten: true }, { cause });
+}
+
+export function full(what: string, cause?: unknown): StoreError {
+  return new StoreError(`Store is full, nothing was written: ${what}`, { kind: 'full' }, { cause });
 }
 
 export function tooLarge(what: string): StoreError {

@@ -1,3 +1,4 @@
+import { foldName } from './fold-name.ts';
 import type { KeyRange } from './store.ts';
 
 /** Where everything lies. Nothing else in the product writes a key by hand. */
@@ -8,7 +9,7 @@ export type KeyMeaning =
   | { area: 'desired' | 'observed' | 'events' | 'population' | 'bytes'; tenant: string; kind: string; id: string }
   | { area: 'unique'; tenant: string; kind: string; scope: string; name: string }
   | { area: 'agent' | 'removals'; tenant: string; server: string }
-  | { area: 'idempotency'; tenant: string; hash: string }
+  | { area: 'idempotency' | 'ticket'; tenant: string; hash: string }
   | { area: 'audit'; tenant: string; part: 'pending' | 'chained' | 'head' }
   | { area: 'tenant'; tenant: string }
   | { area: 'replica'; id: string }
@@ -27,13 +28,15 @@ export const keys = {
   /** Bytes that belong to an object and that no list shows; the mirror does not hold them. */
   bytes: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/b/${kind}/${id}`,
   unique: (tenant: string, kind: string, scope: string, name: string): string =>
-    `${root}t/${tenant}/u/${kind}/${encodeURIComponent(scope)}/${encodeURIComponent(normalizeName(name))}`,
+    `${root}t/${tenant}/u/${kind}/${encodeURIComponent(scope)}/${encodeURIComponent(foldName(name))}`,
   /** Leased by the replica that holds the agent's session. */
   agent: (tenant: string, server: string): string => `${root}t/${tenant}/live/agent/${server}`,
   /** What the agent of a server keeps though the store does not know it. */
   removals: (tenant: string, server: string): string => `${root}t/${tenant}/live/removals/${server}`,
   /** Leased 24 h. */
   idempotency: (tenant: string, hash: string): string => `${root}t/${tenant}/idem/${hash}`,
+  /** A ticket for a stream that was not used yet. */
+  ticket: (tenant: string, hash: string): string => `${root}t/${tenant}/ticket/${hash}`,
   /** Audit records that are not chained yet. `id` begins with a time, so that they are about in its order. */
   auditPending: (tenant: string, id: string): string => `${root}t/${tenant}/a/p/${id}`,
   /** Chained audit records, the newest first. */
@@ -46,6 +49,7 @@ export const keys = {
   replica: (id: string): string => `${root}c/replica/${id}`,
   leader: (name: string): string => `${root}c/leader/${name}`,
   meta: (name: string): string => `${root}c/meta/${name}`,
+  allUnique: (tenant: string): KeyRange => ({ prefix: `${root}t/${tenant}/u/` }),
   ofTenant: (tenant: string): KeyRange => ({ prefix: `${root}t/${tenant}/` }),
 };
 
@@ -62,11 +66,6 @@ export function afterUnmirrored(key: string): string {
   const [space, tenant, area] = key.slice(root.length).split('/', 3);
   if (space !== 't' || tenant === undefined || area === undefined || !unmirrored.has(area)) return key;
   return `${root}t/${tenant}/${area}0`; // `0` is what follows `/`
-}
-
-/** Names are equal when their NFKC, lower-case forms are. */
-export function normalizeName(name: string): string {
-  return name.normalize('NFKC').toLowerCase();
 }
 
 const areas = { d: 'desired', o: 'observed', e: 'events', m: 'population', b: 'bytes' } as const;
@@ -98,6 +97,8 @@ function parseTenantKey(tenant: string, [area, a, b, c]: string[]): KeyMeaning |
       return parseAuditKey(tenant, a);
     case 'idem':
       return { area: 'idempotency', tenant, hash: a };
+    case 'ticket':
+      return { area: 'ticket', tenant, hash: a };
     default:
       return undefined;
   }

@@ -15,6 +15,7 @@ import type { DesiredRecord } from './record.ts';
 import type { Observed, ReadonlyResource, Resource } from './resource.ts';
 import type { Revision } from './revision.ts';
 import type { Entry } from './store.ts';
+import { Usage } from './usage.ts';
 
 /** What a step made different, in the order in which listeners hear it. */
 export interface Difference {
@@ -68,6 +69,8 @@ type State = Observed<ObservedOf<KindName>>;
 export class MirrorContent {
   /** Keys of the records that could not be read. */
   readonly unreadable = new Set<string>();
+  /** What it all takes. */
+  readonly usage = new Usage();
   readonly #options: Options;
   readonly #tables = new Map<string, Map<KindName, ObjectTable>>();
   readonly #empty = new Map<KindName, ObjectTable>();
@@ -136,11 +139,12 @@ export class MirrorContent {
     const changes: KeyState[] = [];
     for (const { key, value, modRevision, createRevision } of entries) {
       listed.add(key);
-      if (at.sameHistory && this.#revisionOf(key) === modRevision && !this.unreadable.has(key)) continue;
+      if (at.sameHistory && this.#revisionOf(key) === modRevision) continue;
       changes.push({ key, value, revision: modRevision, created: createRevision });
     }
     for (const key of [...this.#desired.keys(), ...this.#observed.keys(), ...this.#keys.names(), ...this.unreadable])
       if (!listed.has(key)) changes.push({ key, revision: at.revision });
+    this.usage.retain(listed, meaningOf);
     return this.#take(changes, at.revision, at.initial);
   }
 
@@ -153,7 +157,9 @@ export class MirrorContent {
     const difference: Difference = { objects: [], keys: [] };
     for (const change of changes) {
       const meaning = meaningOf(change.key);
-      if (!meaning || meaning.area === 'bytes') continue;
+      if (!meaning) continue;
+      this.usage.set(change.key, change.value, meaning);
+      if (meaning.area === 'bytes') continue;
       const { area } = meaning;
       if (area === 'population') continue; // says nothing but its revision, which a transaction asks the store for
       if (area === 'desired' || area === 'observed') {
@@ -195,6 +201,7 @@ export class MirrorContent {
     const before = records.get(key);
     try {
       const decoded = this.#decode(meaning, value, revision, created);
+      this.#place(meaning, decoded);
       this.unreadable.delete(key);
       if (before?.revision === revision && jsonEqual(before, decoded)) return false;
       records.set(key, decoded);
@@ -205,6 +212,12 @@ export class MirrorContent {
       this.#observed.set(key, { ...this.#observed.get(key), revision });
       return true;
     }
+  }
+
+  #place({ area, tenant, kind, id }: ObjectMeaning, decoded: object): void {
+    if (area !== 'desired' || !('desired' in decoded)) return;
+    const { desired } = decoded;
+    if (typeof desired === 'object' && desired !== null) this.usage.place(tenant, kind, id, desired);
   }
 
   #decode({ area, kind }: ObjectMeaning, value: string, revision: Revision, created: Revision): Stored<object> {

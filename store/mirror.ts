@@ -7,6 +7,7 @@ import type { ReadonlyResource } from './resource.ts';
 import type { Revision } from './revision.ts';
 import { StoreMirror } from './store-mirror.ts';
 import type { Store } from './store.ts';
+import type { Usage } from './usage.ts';
 
 /** A change of one object, desired or observed. `initial`: it was there when the mirror first filled. */
 export interface ObjectChange {
@@ -67,6 +68,8 @@ export interface LiveAgent {
  * It cannot stop without its owner: the loop ends by `close` alone.
  */
 export interface Mirror {
+  /** Characters of the keys and values that watches have delivered so far: how fast the history grows. */
+  readonly received: number;
   /** 0 until it is filled, and from a rewinding of the store until it is filled again. */
   readonly applied: Revision;
   /** Resolves after the first swap. Nothing reconciles and `/readyz` is 503 before. */
@@ -74,6 +77,8 @@ export interface Mirror {
   readonly isReady: boolean;
   tenant(name: string): TenantView;
   tenants(): readonly string[];
+  /** What everything takes, by tenant, project and user. To read only. */
+  readonly usage: Usage;
   /** Value and revision of a key that is no object. */
   key(key: string): { value: string; revision: Revision } | undefined;
   /** Keys that are no objects, under a prefix. */

@@ -3,9 +3,10 @@ import type { EtcdAccess } from './etcd/endpoints.ts';
 import { openSqlite } from './sqlite/open.ts';
 import type { Store } from './store.ts';
 
-/** The clock drives the leases; the rest is for etcd. */
+/** The clock drives the leases; the rest is for etcd: see `EtcdOptions`. */
 export interface OpenOptions extends EtcdAccess {
   clock?: Clock;
+  quotaBytes?: number;
 }
 
 /**

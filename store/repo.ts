@@ -21,6 +21,17 @@ export interface UnitChange {
   fields: string[];
 }
 
+/** What a unit does to one object, beside the object as it was read. */
+export interface ObjectEffect extends Pick<UnitChange, 'it' | 'action'> {
+  before?: ReadonlyResource;
+}
+
+/** What a transaction is about to write. */
+export interface UnitEffect {
+  objects: readonly ObjectEffect[];
+  writes: readonly Write[];
+}
+
 export interface CreateOptions {
   labels?: Record<string, string>;
   /** Owners beside the ones that the kind derives from the desired state. */
@@ -42,9 +53,9 @@ export interface Unit {
   /** Replaces the labels; like `change` it guards and elides, but the generation stays. */
   label<K extends KindName>(it: ReadonlyResource<K>, labels: Record<string, string>): Resource<K>;
   /** Sets `deletionRequestedAt`; an object without finalizers goes at once. Idempotent. */
-  requestDelete(it: ReadonlyResource): void;
+  requestDelete<K extends KindName>(it: ReadonlyResource<K>): void;
   /** Removes a finalizer; the last one of an object whose deletion was requested deletes its records and names. */
-  release(it: ReadonlyResource, finalizer: string): void;
+  release<K extends KindName>(it: ReadonlyResource<K>, finalizer: string): void;
   /**
    * Writes the observed record if it differs; guards as {@link Repository.observe}, without a fence: that is one
    * `guard` of the unit.
@@ -54,12 +65,12 @@ export interface Unit {
     observed: ObservedOf<K> & { observedGeneration: number; conditions: Condition[] },
   ): void;
   /** Guards that the object is as it was read (a parent that must not start deleting meanwhile). */
-  require(it: ReadonlyResource): void;
+  require<K extends KindName>(it: ReadonlyResource<K>): void;
   /**
    * Guards that nothing comes into the object from this call on. A mirror that is made fresh afterwards shows all that
    * will be in it at the commit. What comes in (see `populates` of its kind) requires the object in turn.
    */
-  holdPopulation(it: ReadonlyResource): Promise<void>;
+  holdPopulation<K extends KindName>(it: ReadonlyResource<K>): Promise<void>;
   guard(guard: Guard): void;
   write(write: Write): void;
   /**
@@ -67,8 +78,11 @@ export interface Unit {
    * observed record or a key that is no object.
    */
   changes(): { objects: UnitChange[]; isEmpty: boolean };
-  /** Nothing to write: no transaction, `committed` with the highest revision that was read. */
-  commit(): Promise<TxnResult>;
+  /**
+   * Nothing to write: no transaction, `committed` with the highest revision that was read. `judge` sees what is about to
+   * be sent, in the same turn of the event loop; what it throws keeps it from being sent.
+   */
+  commit(judge?: (effect: UnitEffect) => void): Promise<TxnResult>;
 }
 
 /** Reads and writes objects of one tenant; it cannot address another. */

@@ -221,6 +221,12 @@ function decode(text = ''): Buffer {
   return Buffer.from(text, 'base64url');
 }
 
+/** Bytes of the text that is sealed in a value; nothing is opened for it. */
+export function plainBytes({ $sealed }: Pick<SealedValue, '$sealed'>): number {
+  const characters = $sealed.length - $sealed.lastIndexOf('.') - 1;
+  return Math.max(0, Math.floor((characters * 3) / 4) - tagBytes);
+}
+
 /** Whether a value of a record is a secret. */
 export function isSealed(value: unknown): value is SealedValue {
   return (

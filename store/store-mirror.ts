@@ -4,20 +4,23 @@ import { parseHeldRemovals } from './held-removals.ts';
 import { afterUnmirrored, keys } from './keys.ts';
 import { MirrorContent } from './mirror-content.ts';
 import type { Difference } from './mirror-content.ts';
+import { MirrorBarrier } from './mirror-barrier.ts';
 import { mirrorMetrics, noMirrorMetrics } from './mirror-metrics.ts';
 import type { MirrorMetrics } from './mirror-metrics.ts';
 import type { KeyChange, Mirror, MirrorOptions, ObjectChange, TenantView } from './mirror.ts';
 import { revision } from './revision.ts';
 import type { Revision } from './revision.ts';
 import type { Batch, Change, Entry } from './store.ts';
+import type { Usage } from './usage.ts';
 
 const limits = {
   /** Keys of one page of a list. */
   page: 1000,
   firstRetryMs: 100,
-  maxRetryMs: 30_000,
-  /** A watch that lasted as long forgets the failures before it. */
-  healthyMs: 120_000,
+  /** Of a watch, which costs the store little: while it is away readers are refused. */
+  maxRetryMs: 1000,
+  /** Of lists one after another, which cost the store much. */
+  maxListRetryMs: 30_000,
 } as const;
 
 type Cause = Parameters<MirrorMetrics['interrupted']>[0];
@@ -32,19 +35,25 @@ export class StoreMirror implements Mirror, AsyncDisposable {
   readonly #loop: Promise<void>;
   readonly #objectListeners = new Set<(change: ObjectChange) => void>();
   readonly #keyListeners = new Set<(change: KeyChange) => void>();
+  readonly #barrier: MirrorBarrier;
   readonly #waiters = new Set<{ revision: Revision; resolve: () => void }>();
   #applied = revision(0);
+  #received = 0;
   #isReady = false;
   /** The history that the content is of. */
   #incarnation: string | undefined;
   /** The watch cannot go on from what was applied. */
   #mustList = true;
+  /** Attempts, and lists that were begun, since a watch delivered anything. */
+  #attempts = 0;
+  #lists = 0;
 
   constructor(options: MirrorOptions) {
     const { store, log, freeze = true, registry } = options;
     const content = new MirrorContent({ log, freeze });
     this.#options = options;
     this.#content = content;
+    this.#barrier = new MirrorBarrier(store, options.clock, this.#applied);
     this.#metrics = registry
       ? mirrorMetrics(registry, {
           applied: () => this.#applied,
@@ -60,6 +69,10 @@ export class StoreMirror implements Mirror, AsyncDisposable {
 
   get applied(): Revision {
     return this.#isOfThisHistory ? this.#applied : revision(0);
+  }
+
+  get received(): number {
+    return this.#received;
   }
 
   get ready(): Promise<void> {
@@ -83,6 +96,10 @@ export class StoreMirror implements Mirror, AsyncDisposable {
         return record && parseHeldRemovals(record.value);
       },
     };
+  }
+
+  get usage(): Usage {
+    return this.#content.usage;
   }
 
   tenants(): readonly string[] {
@@ -124,10 +141,12 @@ export class StoreMirror implements Mirror, AsyncDisposable {
       };
       const abort = (): void => {
         this.#waiters.delete(waiter);
+        if (this.#waiters.size === 0) this.#barrier.unawaited();
         reject(signal.reason as Error); // as in `wait`
       };
       signal.addEventListener('abort', abort, { once: true });
       this.#waiters.add(waiter);
+      this.#barrier.awaited();
     });
   }
 
@@ -139,6 +158,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
   async close(): Promise<void> {
     const closed = new Error('Mirror is closed');
     this.#stop.abort(closed);
+    this.#barrier.close();
     this.#ready.reject(closed);
     await this.#loop;
   }
@@ -149,18 +169,16 @@ export class StoreMirror implements Mirror, AsyncDisposable {
 
   async #run(signal: AbortSignal): Promise<void> {
     const { clock, random = Math.random } = this.#options;
-    for (let failures = 0; ; failures++) {
-      let since = clock.monotonic();
+    for (;;) {
       try {
         if (this.#mustList || !this.#isOfThisHistory) await this.#fill(signal);
-        since = clock.monotonic();
         await this.#follow(signal);
       } catch (error) {
         if (signal.aborted) return;
         this.#interrupted(error);
       }
-      if (clock.monotonic() - since >= limits.healthyMs) failures = 0;
-      const most = Math.min(limits.maxRetryMs, limits.firstRetryMs * 2 ** failures);
+      this.#attempts += 1;
+      const most = Math.max(backoff(this.#attempts, limits.maxRetryMs), backoff(this.#lists, limits.maxListRetryMs));
       try {
         await wait(clock, most * (0.5 + random() / 2), signal);
       } catch {
@@ -176,6 +194,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     const entries: Entry[] = [];
     let page = await store.list(keys.all, { limit: limits.page });
     const at = page.revision;
+    this.#lists += 1;
     entries.push(...page.entries);
     while (page.next !== undefined) {
       signal.throwIfAborted();
@@ -197,6 +216,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     this.#tell(difference);
     this.#ready.resolve();
     this.#wake();
+    this.#barrier.moved(at, this.#waiters.size > 0, true);
   }
 
   /** Ends by the signal or by throwing. */
@@ -210,6 +230,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
   }
 
   #apply(batch: Batch): void {
+    for (const { key, value } of batch.events) this.#received += key.length + (value?.length ?? 0);
     for (const changes of revisionsOf(batch)) {
       const [{ revision: at }] = changes;
       const difference = this.#content.apply(changes, at);
@@ -217,7 +238,10 @@ export class StoreMirror implements Mirror, AsyncDisposable {
       this.#tell(difference);
     }
     this.#applied = batch.revision;
+    this.#attempts = 0;
+    this.#lists = 0;
     this.#wake();
+    this.#barrier.moved(batch.revision, this.#waiters.size > 0);
   }
 
   #interrupted(error: unknown): void {
@@ -260,6 +284,11 @@ function addTo<T>(listeners: Set<(change: T) => void>, listener: (change: T) => 
   const own = (change: T): void => listener(change);
   listeners.add(own);
   return () => void listeners.delete(own);
+}
+
+/** The wait after the `n`-th time. */
+function backoff(n: number, mostMs: number): number {
+  return Math.min(mostMs, limits.firstRetryMs * 2 ** (n - 1));
 }
 
 function causeOf(error: unknown): Cause {

@@ -14,7 +14,8 @@ import type { Revision } from './revision.ts';
  *    meanwhile it gets `Compacted`.
  * 6. `list({ at })` at or above the compaction point works; below it throws `Compacted`.
  * 7. The expiry of a lease deletes its keys in one revision, and watchers see the deletes.
- * 8. An `Unavailable` transaction may have committed: callers must be safe to replay, which guards make them.
+ * 8. An `Unavailable` transaction may have committed where `mayBeWritten` says so: callers must be safe to replay, which
+ *    guards make them. One that is refused as the store is full (`isFull`) wrote nothing.
  */
 export interface Store {
   /** Changes when history was rewound (restored, wiped). Whoever keeps a revision keeps this beside it. */
@@ -35,8 +36,18 @@ export interface Store {
   watch(range: KeyRange, from: Revision, signal: AbortSignal): AsyncIterable<Batch>;
   /** A lease of `ttlMs` milliseconds (≥ 1000) that renews itself until revoked or lost. */
   lease(ttlMs: number): Promise<Lease>;
-  /** Linearizable read of the current revision. */
+  /**
+   * Linearizable read of the current revision. Where others write into the same cluster it may be theirs: no watch of
+   * our keys delivers it before one of ours changes.
+   */
   revision(): Promise<Revision>;
+  /**
+   * Answers with a revision at or above everything that was committed before the call, and which every watch of
+   * `keys.all` delivers. A backend that others write into as well writes a key for it. @throws Unavailable.
+   */
+  barrier(): Promise<Revision>;
+  /** What the store takes and how far it may grow. @throws Unavailable. */
+  size(): Promise<StoreSize>;
   /**
    * Forgets history up to `before`; the present is kept. Lists at `before` and watches above it go on working.
    *
@@ -45,6 +56,13 @@ export interface Store {
   compact(before: Revision): Promise<void>;
   /** Ends watches with Unavailable, revokes nothing, frees every handle. */
   close(): Promise<void>;
+}
+
+export interface StoreSize {
+  /** Bytes on disk, history included. */
+  bytes: number;
+  /** Bytes that may still be written before writes are refused; 0 while they are. */
+  room: number;
 }
 
 /** Limits of the strictest backend (etcd: 128 operations, 1.5 MiB per request). */

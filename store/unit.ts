@@ -1,5 +1,5 @@
 import { changedFields } from './changed-fields.ts';
-import { committed } from './commit-failure.ts';
+import { committed, holderOf } from './commit-failure.ts';
 import { conflict } from './errors.ts';
 import type { Clock } from './clock.ts';
 import { definitionOf } from './definition.ts';
@@ -10,7 +10,7 @@ import { expectTenant, observation } from './observation.ts';
 import type { Observation } from './observation.ts';
 import { enteredBy, isPopulated } from './population.ts';
 import { cloneResource, encodeDesired, succeed } from './record.ts';
-import type { CreateOptions, Unit, UnitChange } from './repo.ts';
+import type { CreateOptions, ObjectEffect, Unit, UnitChange } from './repo.ts';
 import type { OwnerRef, ReadonlyResource, Resource } from './resource.ts';
 import { revision } from './revision.ts';
 import type { Revision } from './revision.ts';
@@ -34,7 +34,8 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
   const writes: Write[] = [];
   let sent = false;
 
-  function planOf(it: ReadonlyResource): Plan {
+  function planOf<K extends KindName>(of: ReadonlyResource<K>): Plan {
+    const it = of as ReadonlyResource; // a plan forgets K: its kind is in its meta
     expectTenant(it, tenant);
     const { kind, id, desiredRevision } = it.meta;
     const key = keys.desired(tenant, kind, id);
@@ -53,7 +54,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
   }
 
   /** The plan of an object that must still be there for the call to mean anything. */
-  function livePlanOf(it: ReadonlyResource): Plan {
+  function livePlanOf<K extends KindName>(it: ReadonlyResource<K>): Plan {
     const plan = planOf(it);
     if (plan.removed) throw new Error(`Cannot change ${it.meta.kind} as this unit deletes it: ${it.meta.id}`);
     return plan;
@@ -91,7 +92,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
   }
 
   function change<K extends KindName>(it: ReadonlyResource<K>, edit: (draft: DesiredOf<K>) => void): Resource<K> {
-    const plan = livePlanOf(it as ReadonlyResource);
+    const plan = livePlanOf(it);
     const next = plan.next as Resource<K>; // the plan of an object of kind K
     const draft = structuredClone(next.desired);
     edit(draft);
@@ -116,7 +117,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
     next.meta.updatedAt = touched ? clock.now().toISOString() : base.meta.updatedAt;
   }
 
-  function transaction(): Txn {
+  async function transaction(): Promise<Txn> {
     const all = [...guards];
     const changes = [...writes];
     const markers = new Map<string, string>();
@@ -138,7 +139,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
       changes.push(change.write);
     }
     for (const [put, id] of markers) changes.push({ put, value: JSON.stringify({ id }) });
-    const names = nameChanges(plans.values());
+    const names = nameChanges(plans.values(), await foreignNames(store, plans.values()));
     return { if: distinct([...all, ...names.guards]), then: [...changes, ...names.writes] };
   }
 
@@ -146,7 +147,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
     create,
     change,
     label(it, labels) {
-      const plan = livePlanOf(it as ReadonlyResource); // an object of any kind is an object
+      const plan = livePlanOf(it);
       plan.next.meta.labels = { ...labels };
       stamp(plan);
       return plan.next as Resource<typeof it.meta.kind>; // as in `change`
@@ -186,11 +187,12 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
       const objects = [...plans.values()].flatMap((plan) => changeOf(plan) ?? []);
       return { objects, isEmpty: objects.length + observations.size + writes.length === 0 };
     },
-    async commit() {
+    async commit(judge) {
       if (sent) throw new Error('Cannot commit a unit twice');
       sent = true;
-      const txn = transaction();
+      const txn = await transaction();
       if (txn.then.length === 0) return { committed: true, revision: highestRead(plans.values()) };
+      judge?.({ objects: [...plans.values()].flatMap((plan) => effectOf(plan) ?? []), writes: txn.then });
       const result = await store.txn(txn);
       if (result.committed) settle(plans.values(), result.revision);
       return result;
@@ -222,11 +224,19 @@ function isWritten({ base, next }: Plan): boolean {
 }
 
 function changeOf(plan: Plan): UnitChange | undefined {
-  const { base, next: it, removed } = plan;
-  if (!base) return removed ? undefined : { it, action: 'create', fields: changedFields(undefined, stateOf(it)) };
+  const effect = effectOf(plan);
+  if (effect === undefined) return undefined;
+  const { it, before, action } = effect;
+  if (action === 'delete') return { it, action, fields: [] };
+  return { it, action, fields: changedFields(before && stateOf(before), stateOf(it)) };
+}
+
+function effectOf(plan: Plan): ObjectEffect | undefined {
+  const { base: before, next: it, removed } = plan;
+  if (!before) return removed ? undefined : { it, action: 'create' };
   const { deletionRequestedAt } = it.meta;
-  if (removed || deletionRequestedAt !== base.meta.deletionRequestedAt) return { it, action: 'delete', fields: [] };
-  return isWritten(plan) ? { it, action: 'change', fields: changedFields(stateOf(base), stateOf(it)) } : undefined;
+  if (removed || deletionRequestedAt !== before.meta.deletionRequestedAt) return { it, before, action: 'delete' };
+  return isWritten(plan) ? { it, before, action: 'change' } : undefined;
 }
 
 /** What there is to be changed of an object. */
@@ -246,14 +256,17 @@ function removal({ meta: { tenant, kind, id } }: Resource): Write[] {
   return kind === 'server' ? [...all, { delete: keys.removals(tenant, id) }] : all;
 }
 
-/** Names follow their objects. One that moves between two of them needs no guard: its old holder is guarded itself. */
-function nameChanges(plans: Iterable<Plan>): { guards: Guard[]; writes: Write[] } {
+/**
+ * Names follow their objects. One that moves between two of them needs no guard: its old holder is guarded itself.
+ * `foreign`: keys of names that others hold.
+ */
+function nameChanges(plans: Iterable<Plan>, foreign: ReadonlySet<string>): { guards: Guard[]; writes: Write[] } {
   const freed = new Set<string>();
   const claimed = new Map<string, Resource>();
   for (const { base, next, removed } of plans) {
     const before = base ? nameKeys(base) : [];
     const after = removed ? [] : nameKeys(next);
-    for (const name of before) if (!after.includes(name)) freed.add(name);
+    for (const name of before) if (!after.includes(name) && !foreign.has(name)) freed.add(name);
     for (const name of after) {
       if (before.includes(name)) continue;
       const holder = claimed.get(name);
@@ -271,9 +284,32 @@ function nameChanges(plans: Iterable<Plan>): { guards: Guard[]; writes: Write[] 
   return { guards, writes };
 }
 
-function nameKeys({ meta, desired }: ReadonlyResource): string[] {
+/**
+ * Keys of names that an object bears and another one holds: two names of an earlier release may be one by now. A name of
+ * ASCII alone was always compared as it is today.
+ */
+async function foreignNames(store: Store, plans: Iterable<Plan>): Promise<ReadonlySet<string>> {
+  const foreign = new Set<string>();
+  for (const { base, next, removed } of plans) {
+    const after = removed ? [] : nameKeys(next);
+    for (const key of base ? nameKeys(base, isBeyondAscii) : []) {
+      if (after.includes(key)) continue;
+      const entry = await store.get(key);
+      if (entry !== undefined && holderOf(entry.value) !== base?.meta.id) foreign.add(key);
+    }
+  }
+  return foreign;
+}
+
+function isBeyondAscii(name: string): boolean {
+  return Buffer.byteLength(name) > name.length;
+}
+
+function nameKeys({ meta, desired }: ReadonlyResource, which: (name: string) => boolean = () => true): string[] {
   const names = definitionOf(meta.kind).unique?.(desired as DesiredOf<KindName>) ?? []; // only read
-  return names.map(({ scope, name }) => keys.unique(meta.tenant, meta.kind, scope, name));
+  return names
+    .filter(({ name }) => which(name))
+    .map(({ scope, name }) => keys.unique(meta.tenant, meta.kind, scope, name));
 }
 
 function derivedOwners<K extends KindName>(kind: K, desired: DesiredOf<K>): OwnerRef[] {

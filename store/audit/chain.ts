@@ -43,6 +43,12 @@ export function parseChained(text: string): ChainedRecord | undefined {
   return parse(ChainedRecord, text);
 }
 
+/** When what it records happened, in milliseconds since 1970; `NaN` of a record that does not say it, or of none. */
+export function timeOf(chained: ChainedRecord | undefined): number {
+  const at = chained?.record['at'];
+  return typeof at === 'string' ? Date.parse(at) : Number.NaN;
+}
+
 /** `undefined` for a text that is no head. */
 export function parseHead(text: string): ChainHead | undefined {
   return parse(ChainHead, text);

@@ -75,6 +75,12 @@ export class Endpoints {
     }
   }
 
+  /** Asks every member, each with a deadline of its own. @returns the answers of those that gave one. */
+  async each<T>(call: (attempt: Attempt) => Promise<T>): Promise<T[]> {
+    const answers = await Promise.allSettled(this.#clients.map((_, n) => call(this.#attempt(n, callMs))));
+    return answers.filter((it) => it.status === 'fulfilled').map(({ value }) => value);
+  }
+
   /** Opens a stream on the current endpoint. Call `failed` when it broke, so that the next one goes elsewhere. */
   async stream<T>(open: (client: Etcd3) => Promise<T>): Promise<{ stream: T; failed: () => void }> {
     const endpoint = this.#current;

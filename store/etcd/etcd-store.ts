@@ -3,11 +3,12 @@ import { checkTtl } from '../check-ttl.ts';
 import { checkTxn } from '../check-txn.ts';
 import type { Clock } from '../clock.ts';
 import { guardHolds } from '../guard-holds.ts';
+import { keys } from '../keys.ts';
 import { isCompacted, rewound, unavailable } from '../errors.ts';
 import type { Revision } from '../revision.ts';
-import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, Txn, TxnResult } from '../store.ts';
+import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, StoreSize, Txn, TxnResult } from '../store.ts';
 import type { Endpoints } from './endpoints.ts';
-import { saysCompacted, saysFuture, toStoreError } from './failure.ts';
+import { saysCompacted, saysFuture, saysNoSpace, toCommitError, toStoreError } from './failure.ts';
 import { markKey } from './history.ts';
 import type { History } from './history.ts';
 import { grantLease } from './lease.ts';
@@ -15,14 +16,17 @@ import { watch } from './watch.ts';
 import type { WatchContext } from './watch.ts';
 import { keyAfter, toBounds, toCompare, toEntry, toOperation } from './wire.ts';
 
-/** The store in an etcd cluster that serves this product alone. */
+/** The store in an etcd cluster. Keys of others in it do no harm; its room, history and backups are shared with them. */
 export class EtcdStore implements Store, AsyncDisposable {
   readonly #endpoints: Endpoints;
   readonly #history: History;
   readonly #clock: Clock;
+  readonly #quotaBytes: number;
   readonly #closed = new AbortController();
 
-  constructor(endpoints: Endpoints, history: History, clock: Clock) {
+  /** `quotaBytes`: at which size the members refuse writes. */
+  constructor(endpoints: Endpoints, history: History, clock: Clock, quotaBytes: number) {
+    this.#quotaBytes = quotaBytes;
     this.#endpoints = endpoints;
     this.#history = history;
     this.#clock = clock;
@@ -87,16 +91,7 @@ export class EtcdStore implements Store, AsyncDisposable {
   async txn(txn: Txn): Promise<TxnResult> {
     checkTxn(txn);
     return this.#attempt('commit', async () => {
-      const { header, succeeded, responses } = await this.#endpoints.once(({ client, options }) =>
-        client.kv.txn(
-          {
-            compare: txn.if.map(toCompare),
-            success: txn.then.map(toOperation),
-            failure: txn.if.map((guard) => ({ request_range: { key: Buffer.from(guard.key) } })),
-          },
-          options,
-        ),
-      );
+      const { header, succeeded, responses } = await this.#send(txn);
       const revision = this.#history.observe(header);
       if (succeeded) return { committed: true, revision };
       const found = responses.map(({ response_range: { kvs } }) => kvs[0] && toEntry(kvs[0]));
@@ -106,6 +101,23 @@ export class EtcdStore implements Store, AsyncDisposable {
         .map(({ guard, current }) => (current === undefined ? { guard } : { guard, current }));
       return { committed: false, revision, failed };
     });
+  }
+
+  async #send(txn: Txn) {
+    try {
+      return await this.#endpoints.once(({ client, options }) =>
+        client.kv.txn(
+          {
+            compare: txn.if.map(toCompare),
+            success: txn.then.map(toOperation),
+            failure: txn.if.map((guard) => ({ request_range: { key: Buffer.from(guard.key) } })),
+          },
+          options,
+        ),
+      );
+    } catch (error) {
+      throw toCommitError(error);
+    }
   }
 
   watch(range: KeyRange, from: Revision, signal: AbortSignal): AsyncIterable<Batch> {
@@ -123,6 +135,26 @@ export class EtcdStore implements Store, AsyncDisposable {
         client.kv.range({ key: markKey, count_only: true }, options),
       );
       return this.#history.observe(header);
+    });
+  }
+
+  async barrier(): Promise<Revision> {
+    const { revision } = await this.txn({ if: [], then: [{ put: keys.meta('barrier'), value: '' }] });
+    return revision;
+  }
+
+  /**
+   * The member that takes most counts: one that is full makes the cluster refuse writes. What compaction freed inside
+   * its file is written again before the file grows; a file at the quota is full whatever is free in it.
+   */
+  async size(): Promise<StoreSize> {
+    return this.#attempt('ask for the size', async () => {
+      const members = await this.#endpoints.each(({ client, options }) => client.maintenance.status(options));
+      if (members.length === 0) throw unavailable('no member tells its size');
+      const bytes = Math.max(...members.map((it) => Number(it.dbSize)));
+      const used = Math.max(...members.map((it) => Number(it.dbSizeInUse)));
+      const isFull = bytes >= this.#quotaBytes || members.some(({ errors }) => errors.some(saysNoSpace));
+      return { bytes, room: isFull ? 0 : this.#quotaBytes - used };
     });
   }
 

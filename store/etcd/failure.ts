@@ -1,4 +1,4 @@
-import { conflict, StoreError, tooLarge, unavailable } from '../errors.ts';
+import { conflict, full, outcomeUnknown, StoreError, tooLarge, unavailable } from '../errors.ts';
 
 /** etcd's own words, which are all that its client keeps of an error. */
 const says = {
@@ -6,6 +6,7 @@ const says = {
   future: 'required revision is a future revision',
   leaseGone: 'requested lease not found',
   tooLarge: /request is too large|too many operations|received message larger than max/,
+  full: 'database space exceeded',
   /** grpc-js gave up before a byte was sent. */
   unsent: /No connection established|Channel closed before call started|Name resolution failed/,
 };
@@ -29,6 +30,11 @@ export function saysLeaseGone(error: unknown): boolean {
   return textOf(error).includes(says.leaseGone);
 }
 
+/** Of the alarms of a member: it refuses writes until it is disarmed. */
+export function saysNoSpace(alarm: string): boolean {
+  return alarm.includes('NOSPACE');
+}
+
 /** The request certainly never reached a server, so sending it again cannot do it twice. */
 export function isUnsent(error: unknown): boolean {
   return says.unsent.test(textOf(error));
@@ -38,6 +44,14 @@ export function isUnsent(error: unknown): boolean {
 export function toStoreError(error: unknown, what: string): StoreError {
   if (error instanceof StoreError) return error;
   if (saysLeaseGone(error)) return conflict(`Cannot ${what} as the lease is gone`);
+  if (textOf(error).includes(says.full)) return full(`cannot ${what}: ${textOf(error)}`, error);
   if (says.tooLarge.test(textOf(error))) return tooLarge(`Cannot ${what}: ${textOf(error)}`);
   return unavailable(`cannot ${what}: ${textOf(error)}`, error);
+}
+
+/** Like {@link toStoreError}, of a transaction: it may be written unless it was never sent or etcd refused it. */
+export function toCommitError(error: unknown): StoreError {
+  const seen = toStoreError(error, 'commit');
+  if (seen === error || seen.failure.kind !== 'unavailable' || isUnsent(error)) return seen;
+  return outcomeUnknown(`cannot commit: ${textOf(error)}`, error);
 }

@@ -11,12 +11,15 @@ import { History } from './history.ts';
 export interface EtcdOptions extends EtcdAccess {
   hosts: readonly string[];
   clock?: Clock;
+  /** As the members have it (`--quota-backend-bytes`), which they tell nobody. Default: their default, 2 GiB. */
+  quotaBytes?: number;
 }
 
 /** Connects to a cluster. @throws Unavailable if no member answers, or lets us in. */
 export async function openEtcd({
   hosts,
   clock = systemClock,
+  quotaBytes = 2 * 1024 ** 3,
   ...access
 }: EtcdOptions): Promise<Store & AsyncDisposable> {
   if (hosts.length === 0) throw new RangeError('A cluster has at least one host: got none');
@@ -32,5 +35,5 @@ export async function openEtcd({
     endpoints.close();
     throw error;
   }
-  return new EtcdStore(endpoints, history, clock);
+  return new EtcdStore(endpoints, history, clock, quotaBytes);
 }

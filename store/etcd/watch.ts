@@ -117,7 +117,10 @@ class Position {
     return { revision: reached.revision, events: whole };
   }
 
-  /** A timed progress notification: everything up to that revision was sent before it. */
+  /**
+   * A timed progress notification: everything up to that revision was sent before it. A member that lags behind where
+   * the watch began says a lower one, which must not move the position back.
+   */
   #progress(reached: Revision): Batch | undefined {
     if (reached < this.#cursor || this.#incomplete.length > 0) return undefined;
     this.#cursor = revision(reached + 1);

@@ -53,6 +53,8 @@ export const application = defineKind({
     watch_paths: z.string().optional(),
     autodeploy: z.boolean().default(false),
     replicas: z.int().min(0).max(100).default(1),
+    /** How many there were before they were scaled to 0: so many a start brings back. */
+    last_replicas: z.int().min(1).max(100).optional(),
     run: RunState.default('stopped'),
     /** A new value restarts the instances once. */
     restart_token: z.string().optional(),

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { defineKind } from './define.ts';
-import { BuildArgs, Id, Port, Sealed } from './fields.ts';
+import { BuildArgs, Id, Port } from './fields.ts';
 
-/** A service instance as a controller wants it; the gateway unseals `env` for the agent and nobody else. */
+/** A service instance as a controller wants it. Its environment is in the configuration of its deployment. */
 export const ServiceSpec = z.object({
   type: z.literal('service'),
   /** Index of the slot within its deployment, from 0. */
@@ -11,7 +11,11 @@ export const ServiceSpec = z.object({
   /** Image id or repository digest that must run; absent until the first pull resolved it. */
   image_digest: z.string().optional(),
   command: z.array(z.string()).optional(),
-  env: z.record(z.string(), Sealed).default({}),
+  /**
+   * Says that the variables are those of the deployment. It has a form that version 1 refuses: a replica of that version
+   * leaves the record alone rather than start an instance without its variables.
+   */
+  env: z.literal('of_deployment').default('of_deployment'),
   /** Port that the process listens on inside. */
   port: Port.optional(),
   /** Port of the server that leads to `port` of the ready instances. */
@@ -33,6 +37,8 @@ export const BuildSpec = z.object({
   type: z.literal('build'),
   repository_url: z.string(),
   branch: z.string(),
+  /** Full id of the commit to build; absent: the head of the branch. */
+  commit: z.string().optional(),
   dockerfile_path: z.string(),
   build_context: z.string(),
   build_args: BuildArgs,
@@ -56,10 +62,12 @@ export const AssignmentPhase = z.enum([
 ]);
 export type AssignmentPhase = z.infer<typeof AssignmentPhase>;
 
+const State = z.record(z.string(), z.unknown());
+
 /** A workload instance bound to a server. */
 export const assignment = defineKind({
   kind: 'assignment',
-  version: 1,
+  version: 2,
   desired: z.object({
     server_id: Id,
     project_id: Id,
@@ -103,6 +111,16 @@ export const assignment = defineKind({
     workload: (d) => d.workload_id,
     project: (d) => d.project_id,
   },
+  upgrade: { 1: withoutEnv },
   clone: { never: 'It follows from a deployment, and nothing of a copy is deployed' },
   finalizers: ['agent'],
 });
+
+/**
+ * Version 1 repeated the variables of the deployment in each of its instances. A deployment never changes its
+ * configuration and stays as long as it has instances, so that nothing is lost.
+ */
+function withoutEnv(old: Record<string, unknown>): Record<string, unknown> {
+  const spec = State.parse(old['spec']);
+  return spec['type'] === 'service' ? { ...old, spec: { ...spec, env: 'of_deployment' } } : old;
+}

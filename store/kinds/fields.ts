@@ -3,6 +3,8 @@ import { z } from 'zod';
 /** Field schemas that several kinds share. */
 export const Id = z.uuid();
 export const Timestamp = z.iso.datetime({ offset: true });
+/** An instant as a client writes it, with any offset; what comes of it is in UTC. */
+export const UtcTime = Timestamp.transform(utc);
 export const Sealed = z.object({ $sealed: z.string(), for: z.string() });
 
 /** Arguments of a build by their names. Earlier releases stored them as they are: those are sealed when they are met. */
@@ -18,3 +20,8 @@ export const Name = z
 
 export const Color = z.string().regex(/^#[0-9a-fA-F]{6}$/, 'Must be a colour such as #1f6feb');
 export const Port = z.int().min(1).max(65535);
+
+/** An instant in UTC, however it was written. */
+export function utc(text: string): string {
+  return new Date(text).toISOString();
+}

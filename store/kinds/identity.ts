@@ -30,6 +30,8 @@ export const user = defineKind({
       })
       .optional(),
     disabled: z.boolean().default(false),
+    /** Projects in which a plain user may have rights, for one who came by an invite to a project; absent: all. */
+    confined_to: z.array(Id).max(100).optional(),
   }),
   observed: z.object({}),
   unique: (d) => [{ scope: 'all', name: d.email }],
@@ -50,24 +52,48 @@ export const session = defineKind({
   indexes: { user: (d) => d.user_id },
 });
 
+/** What happened at a place, which is the address of a client (IPv6 by /64), and when. */
+const AtPlace = z.object({ source: z.string(), at: Timestamp });
+
 /**
- * The last one-time code for an address. There is one for an address of nobody, too, so that strangers cannot tell the
- * two apart by what is kept of their requests.
+ * The one-time codes for an address, and what is counted of them. There is one for an address of nobody, too, so that
+ * strangers cannot tell the two apart by what is kept of their requests. What is asked for and guessed at one place is kept
+ * apart from others, so that strangers do not take away the codes of the owner.
  */
 export const loginCode = defineKind({
   kind: 'login_code',
-  version: 1,
+  version: 2,
   desired: z.object({
     email: z.string(),
-    /** Keyed hash; absent once the code was used or guessed at too often. */
-    hash: z.string().optional(),
-    expires_at: Timestamp,
-    /** How often it was guessed at. */
-    failures: z.int().default(0),
-    /** When codes were sent in the last hour, oldest first. */
-    sent_at: z.array(Timestamp),
+    /** The ones that are not used up: one for each place that asked. */
+    codes: z
+      .array(
+        z.object({
+          source: z.string(),
+          /** Keyed hash. */
+          hash: z.string(),
+          expires_at: Timestamp,
+          /** Wrong guesses at the place that asked for it, and at others. */
+          failures: z.int().default(0),
+          failures_elsewhere: z.int().default(0),
+        }),
+      )
+      .default([]),
+    /** Codes that were sent within a day, oldest first. */
+    sent: z.array(AtPlace).default([]),
+    /** Wrong guesses within a day, oldest first. */
+    failed: z.array(AtPlace).default([]),
+    /** Places at which a code was right, each with the last time. */
+    known: z.array(AtPlace).default([]),
   }),
   observed: z.object({}),
+  upgrade: {
+    1: ({ email, hash, expires_at, failures, sent_at }) => ({
+      email,
+      codes: typeof hash === 'string' ? [{ source: '', hash, expires_at, failures_elsewhere: failures }] : [],
+      sent: Array.isArray(sent_at) ? sent_at.map((at: unknown) => ({ source: '', at })) : [],
+    }),
+  },
 });
 
 export const KeyScope = z.enum(['read', 'deploy', 'write', 'admin']);
@@ -86,10 +112,15 @@ export const serviceKey = defineKind({
     scopes: z.array(KeyScope).optional(),
     project_id: Id.optional(),
     expires_at: Timestamp.optional(),
+    /** The key that made this one, which is no longer good than that. */
+    parent_id: Id.optional(),
   }),
   /** Written by the interface, at most once in ten minutes. */
   observed: z.object({ last_used_at: Timestamp.optional() }),
   unique: (d) => [{ scope: 'hash', name: d.hash }],
-  owners: (d) => [{ kind: 'user', id: d.user_id, blocks: true }],
+  owners: (d) => [
+    { kind: 'user', id: d.user_id, blocks: true },
+    ...(d.parent_id === undefined ? [] : [{ kind: 'service_key', id: d.parent_id, blocks: true }]),
+  ],
   indexes: { user: (d) => d.user_id, hash: (d) => d.hash },
 });

@@ -6,6 +6,7 @@ import { invite, member } from './membership.ts';
 import { notification, operation } from './operation.ts';
 import { environment, project } from './project.ts';
 import { server } from './server.ts';
+import { settings } from './settings.ts';
 
 /** Every kind of object, by its name. */
 export const kinds = {
@@ -23,6 +24,7 @@ export const kinds = {
   notification,
   member,
   invite,
+  settings,
 } as const;
 
 export type KindName = keyof typeof kinds;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { normalizeName } from '../keys.ts';
+import { foldName } from '../fold-name.ts';
 import { defineKind } from './define.ts';
 import { Id, Timestamp } from './fields.ts';
 
@@ -62,10 +62,11 @@ export const invite = defineKind({
     /** By {@link addressOf}. */
     email: (d) => addressOf(d.email),
     token: (_, o) => o?.token_hashes,
+    sender: (d) => d.invited_by,
   },
 });
 
 /** Value of the index `email`: the same for all ways to write one address. */
 export function addressOf(email: string): string {
-  return normalizeName(email);
+  return foldName(email);
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DirectPorts } from '../direct-ports.ts';
 import { defineKind } from './define.ts';
 import { Id, Name, Port, Timestamp } from './fields.ts';
 
@@ -17,6 +18,10 @@ export const server = defineKind({
     log_retention_days: z.int().min(1).max(365).default(7),
     /** Workloads with an `exposed_port` are reachable at that port of the server. */
     direct_ports_enabled: z.boolean().default(false),
+    /** Which of its ports they may take; absent: the usual ones. */
+    direct_ports: DirectPorts.optional(),
+    /** Projects that may use it; absent: all. */
+    allowed_projects: z.array(Id).max(1000).optional(),
     /** SHA-256 (hex) of the one-time join token; removed by the join that used it. */
     join_token_hash: z.string().optional(),
     join_token_expires_at: Timestamp.optional(),

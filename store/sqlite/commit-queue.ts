@@ -1,5 +1,6 @@
-import { StoreError, unavailable } from '../errors.ts';
+import { StoreError } from '../errors.ts';
 import type { Engine } from './engine.ts';
+import { toCommitError } from './failure.ts';
 
 /** Jobs of one SQLite transaction: bounds how long a group holds the event loop. */
 const groupSize = 256;
@@ -27,7 +28,7 @@ export class CommitQueue {
 
   /**
    * Resolves with what `job` returns, once that is durable. A job that throws a StoreError must have written nothing:
-   * it alone fails. Any other error fails the whole group, of which nothing happened, as Unavailable.
+   * it alone fails. Any other error fails the whole group, as Unavailable: see `toCommitError`.
    */
   run<T>(job: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -66,8 +67,7 @@ export class CommitQueue {
     try {
       outcomes = this.#engine.atomically(() => group.map((job) => outcomeOf(job.run)));
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      const failure = unavailable(`cannot commit: ${reason}`, error);
+      const failure = toCommitError(error);
       outcomes = group.map(() => () => {
         throw failure;
       });

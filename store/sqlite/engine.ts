@@ -161,10 +161,28 @@ export class Engine {
     return to < target;
   }
 
-  /** Gives at most `pages` free pages back and empties the write-ahead log into the file; false when none are left. */
+  /** Gives at most `pages` free pages back; false when none are left. */
   shrink(pages: number): boolean {
-    this.#db.exec(`PRAGMA incremental_vacuum(${pages}); PRAGMA wal_checkpoint(TRUNCATE)`);
+    this.#db.exec(`PRAGMA incremental_vacuum(${pages})`);
     return Number(this.#sql.freePages.get()?.['freelist_count']) > 0;
+  }
+
+  /** Empties the write-ahead log into the file. Waits for nobody: what another reader still needs stays in the log. */
+  checkpoint(): void {
+    const { timeout } = this.#sql.busyTimeout.get() ?? {};
+    this.#db.exec('PRAGMA busy_timeout = 0');
+    try {
+      this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    } finally {
+      this.#db.exec(`PRAGMA busy_timeout = ${Number(timeout)}`);
+    }
+  }
+
+  /** Bytes of the file without its log, and those of them that are free. */
+  size(): { bytes: number; free: number } {
+    const page = Number(this.#sql.pageSize.get()?.['page_size']);
+    const pages = Number(this.#sql.pageCount.get()?.['page_count']);
+    return { bytes: pages * page, free: Number(this.#sql.freePages.get()?.['freelist_count']) * page };
   }
 
   close(): void {
@@ -219,6 +237,9 @@ function statements(db: DatabaseSync) {
         WHERE newer.rev > ? AND newer.rev <= ?)`),
     forgetDeletions: db.prepare('DELETE FROM log WHERE rev > ? AND rev <= ? AND value IS NULL'),
     freePages: db.prepare('PRAGMA freelist_count'),
+    pageSize: db.prepare('PRAGMA page_size'),
+    pageCount: db.prepare('PRAGMA page_count'),
+    busyTimeout: db.prepare('PRAGMA busy_timeout'),
   } satisfies Record<string, StatementSync>;
 }
 

@@ -21,6 +21,8 @@ export class Leases {
   readonly #opening: number;
   readonly #expire: (id: LeaseId) => Promise<void>;
   readonly #held = new Map<LeaseId, Held>();
+  /** Lost, with keys that are not deleted yet. */
+  readonly #ending = new Set<LeaseId>();
   #granted = 0;
   #closed = false;
 
@@ -50,9 +52,9 @@ export class Leases {
       id,
       lost: held.abort.signal,
       revoke: async () => {
-        if (!this.#held.has(id)) return;
-        this.#lose(id, held, `lease ${id} was revoked`);
-        await this.#expire(id);
+        if (this.#held.has(id)) this.#lose(id, held, `lease ${id} was revoked`);
+        else if (!this.#ending.has(id)) return;
+        await this.#end(id);
       },
     };
   }
@@ -72,18 +74,35 @@ export class Leases {
         return;
       }
       this.#lose(id, held, `lease ${id} was not renewed within ${ttlMs} ms`);
-      this.#expireUntilDone(id);
+      this.#end(id).catch(() => undefined); // it is tried again
     });
   }
 
   #lose(id: LeaseId, held: Held, why: string): void {
     held.cancelTimer();
     this.#held.delete(id);
+    this.#ending.add(id);
     held.abort.abort(unavailable(why));
   }
 
-  #expireUntilDone(id: LeaseId): void {
-    if (this.#closed) return;
-    this.#expire(id).catch(() => this.#clock.timer(expiryRetryMs, () => this.#expireUntilDone(id)));
+  /** Deletes the keys of a lost lease: where that fails it rejects, and goes on trying until it is done. */
+  async #end(id: LeaseId): Promise<void> {
+    try {
+      await this.#expire(id);
+      this.#ending.delete(id);
+    } catch (error) {
+      this.#endLater(id);
+      throw error;
+    }
+  }
+
+  #endLater(id: LeaseId): void {
+    if (this.#closed || !this.#ending.has(id)) return;
+    this.#clock.timer(expiryRetryMs, () => {
+      this.#expire(id).then(
+        () => this.#ending.delete(id),
+        () => this.#endLater(id),
+      );
+    });
   }
 }

@@ -1,4 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
+import { isBusy } from './failure.ts';
 
 /** Held until released or until the process is gone, however it goes. */
 export interface FileLock {
@@ -21,10 +22,4 @@ export function tryLock(path: string): FileLock | undefined {
     throw error;
   }
   return { release: () => db.close() };
-}
-
-const sqliteBusy = 5;
-
-function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy;
 }

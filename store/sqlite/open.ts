@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, realpathSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
@@ -29,7 +31,14 @@ export async function openSqlite({ path, clock = systemClock }: SqliteOptions): 
 function openInMemory(clock: Clock): SqliteStore {
   const db = new DatabaseSync(':memory:');
   const engine = new Engine(db, prepareSchema(db, ':memory:'));
-  return new SqliteStore({ engine, clock, opening: 1, committed: () => undefined, release: () => engine.close() });
+  return new SqliteStore({
+    engine,
+    clock,
+    opening: 1,
+    committed: () => undefined,
+    release: () => engine.close(),
+    free: async () => Infinity,
+  });
 }
 
 function openFile(path: string, clock: Clock): SqliteStore {
@@ -61,6 +70,10 @@ function openFile(path: string, clock: Clock): SqliteStore {
       opening,
       committed: () => marker.tryWrite(engine.head),
       release: () => owned.dispose(),
+      free: async () => {
+        const { bavail, bsize } = await statfs(dirname(real));
+        return bavail * bsize;
+      },
     });
   } catch (error) {
     cleanup.dispose();
@@ -71,5 +84,8 @@ function openFile(path: string, clock: Clock): SqliteStore {
 function heldBy(path: string, markerPath: string): StoreError {
   const holder = readMarker(markerPath);
   const who = holder === undefined ? 'another process' : `process ${holder.pid} on ${holder.host}`;
-  return new StoreError(`Cannot open ${path} as it is held by ${who}`, { kind: 'unavailable' });
+  return new StoreError(
+    `Cannot open ${path} as it is held by ${who}: one control plane uses it at a time; end that one first, or use another data directory`,
+    { kind: 'unavailable' },
+  );
 }

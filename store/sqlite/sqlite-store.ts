@@ -3,13 +3,16 @@ import { checkList } from '../check-list.ts';
 import { checkTtl } from '../check-ttl.ts';
 import { checkTxn } from '../check-txn.ts';
 import type { Clock } from '../clock.ts';
-import { StoreError, unavailable } from '../errors.ts';
+import { isFull, StoreError, unavailable } from '../errors.ts';
 import type { Revision } from '../revision.ts';
-import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, Txn, TxnResult } from '../store.ts';
+import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, StoreSize, Txn, TxnResult } from '../store.ts';
 import { CommitQueue } from './commit-queue.ts';
 import type { Engine } from './engine.ts';
 import { Leases } from './leases.ts';
 import { Bell, watch } from './watch.ts';
+
+/** A file system with so little left counts as full once it has refused a write. */
+const leastFree = 16 * 1024 * 1024;
 
 /** Work of one turn of the event loop while compacting. */
 const slice = { revisions: 1000, pages: 256 };
@@ -21,12 +24,26 @@ export class SqliteStore implements Store, AsyncDisposable {
   readonly #bell = new Bell();
   readonly #leases: Leases;
   readonly #release: () => void;
+  readonly #free: () => Promise<number>;
+  /** The last write was refused for want of room. */
+  #isRefused = false;
   #compaction: Promise<void> = Promise.resolve();
 
-  /** `opening` numbers the openings of the file, `committed` hears of every commit, `release` closes what was opened. */
-  constructor(options: { engine: Engine; clock: Clock; opening: number; committed: () => void; release: () => void }) {
+  /**
+   * `opening` numbers the openings of the file, `committed` hears of every commit, `release` closes what was opened,
+   * `free` tells how many bytes the file system has left.
+   */
+  constructor(options: {
+    engine: Engine;
+    clock: Clock;
+    opening: number;
+    committed: () => void;
+    release: () => void;
+    free: () => Promise<number>;
+  }) {
     this.#engine = options.engine;
     this.#release = options.release;
+    this.#free = options.free;
     this.#queue = new CommitQueue(options.engine, () => {
       options.committed();
       this.#bell.ring();
@@ -66,6 +83,17 @@ export class SqliteStore implements Store, AsyncDisposable {
     return this.#read(() => this.#engine.head.revision);
   }
 
+  /** The only writer: its watches deliver every revision. */
+  barrier(): Promise<Revision> {
+    return this.revision();
+  }
+
+  async size(): Promise<StoreSize> {
+    const { bytes, free } = this.#read(() => this.#engine.size());
+    const room = free + (await this.#free());
+    return { bytes, room: this.#isRefused && room < leastFree ? 0 : room };
+  }
+
   /** A failed pass keeps what it reached; the next one goes on from there. */
   compact(before: Revision): Promise<void> {
     const pass = this.#compaction.then(() => this.#compact(before));
@@ -76,6 +104,7 @@ export class SqliteStore implements Store, AsyncDisposable {
   async #compact(before: Revision): Promise<void> {
     while (await this.#commit(() => this.#engine.compactSlice(before, slice.revisions))) await nextTurn();
     while (this.#read(() => this.#engine.shrink(slice.pages))) await nextTurn();
+    this.#read(() => this.#engine.checkpoint());
   }
 
   async close(): Promise<void> {
@@ -92,7 +121,14 @@ export class SqliteStore implements Store, AsyncDisposable {
 
   async #commit<T>(job: () => T): Promise<T> {
     this.#checkOpen();
-    return this.#queue.run(job);
+    try {
+      const result = await this.#queue.run(job);
+      this.#isRefused = false;
+      return result;
+    } catch (error) {
+      if (isFull(error)) this.#isRefused = true;
+      throw error;
+    }
   }
 
   #read<T>(step: () => T): T {

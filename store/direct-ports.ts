@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { Id, Port } from './kinds/fields.ts';
+import type { DeepReadonly } from './resource.ts';
+
+/** How many ports an administrator may reserve, and bind, on one server. */
+const maxNamed = 1000;
+
+/** Which ports of a server its applications may take. */
+export const DirectPorts = z.object({
+  /** First and last port that any application may take. */
+  from: Port,
+  to: Port,
+  /** Ports that no application may take. */
+  reserved: z.array(Port).max(maxNamed),
+  /** Ports that the applications of one project may take, and no others; also outside of `from` to `to`. */
+  bindings: z.array(z.object({ port: Port, project_id: Id })).max(maxNamed),
+});
+export type DirectPorts = z.infer<typeof DirectPorts>;
+
+/** Of a server whose administrator said nothing else: below are the ports of the machine's own services. */
+const usual: DirectPorts = { from: 1024, to: 65_535, reserved: [], bindings: [] };
+
+/** What a server allows. */
+export function directPortsOf({ direct_ports: said = usual }: Server): DirectPorts {
+  return { ...said, reserved: [...said.reserved], bindings: said.bindings.map((one) => ({ ...one })) };
+}
+
+interface Server {
+  readonly direct_ports?: DeepReadonly<DirectPorts> | undefined;
+}

@@ -1,0 +1,185 @@
+import { z } from 'zod';
+
+/** One thing that is wrong with what somebody wrote. */
+export interface Fault {
+  /** Names and places from the outside in. */
+  path: readonly (string | number)[];
+  /** Stable word of the rule, for programs. */
+  reason: string;
+  /** What must be, in words that follow a name. */
+  rule: string;
+  /** A sentence that names the field and its rule, without a full stop. */
+  message: string;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/**
+ * Parses what somebody wrote. `whole` is what it is called as a whole, such as `The body`. What a schema says of its own
+ * rules wins; it begins with `Must` or is a sentence.
+ */
+export function parseWritten<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  whole: string,
+): { data: z.output<S> } | { faults: readonly Fault[] } {
+  const parsed = schema.safeParse(value, { error: (issue) => ruleOf(schema, issue) });
+  if (parsed.success) return { data: parsed.data };
+  return { faults: parsed.error.issues.flatMap((issue) => faultsOf(issue, whole)) };
+}
+
+function faultsOf(issue: z.core.$ZodIssue, whole: string): Fault[] {
+  const path = issue.path.map((part) => (typeof part === 'number' ? part : String(part)));
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map((key) => ({
+      path: [...path, key],
+      reason: 'unknown_field',
+      rule: 'is not known',
+      message: `Unknown field ${[...path, key].join('.')}`,
+    }));
+  const subject = path.length === 0 ? whole : path.join('.');
+  return [{ path, reason: reasonOf(issue), rule: lowered(issue.message), message: sentence(subject, issue.message) }];
+}
+
+/** Rules follow the name of what they are a rule of; a sentence stands for itself. */
+function sentence(subject: string, rule: string): string {
+  return isRule(rule) ? `${subject} ${lowered(rule)}` : rule;
+}
+
+function isRule(text: string): boolean {
+  return /^(must|is|has)\b/i.test(text);
+}
+
+function lowered(text: string): string {
+  return isRule(text) ? `${text.charAt(0).toLowerCase()}${text.slice(1)}` : text;
+}
+
+function reasonOf(issue: z.core.$ZodIssue): string {
+  return issue.message === required ? 'required' : issue.code;
+}
+
+const required = 'is required';
+
+function ruleOf(schema: z.ZodType, issue: z.core.$ZodRawIssue): string {
+  if (issue.input === undefined && issue.code !== 'custom') return required;
+  switch (issue.code) {
+    case 'invalid_key':
+      return innerRule(issue.issues) ?? 'has a key that is not allowed';
+    case 'invalid_union':
+      return innerRule(issue.errors.flat()) ?? describe(leafOf(schema, issue.path ?? []));
+    case 'invalid_type':
+      if (issue.input === null && (issue.path ?? []).length > 0) return 'must not be null';
+      return describe(leafOf(schema, issue.path ?? []), issue.expected === 'int');
+    default:
+      return describe(leafOf(schema, issue.path ?? []));
+  }
+}
+
+/** Of several ways to be right, the first that the value comes near to says what is wrong. */
+function innerRule(issues: readonly z.core.$ZodIssue[]): string | undefined {
+  return issues.find(({ code }) => code !== 'invalid_type')?.message;
+}
+
+const documents = new WeakMap<z.ZodType, Json>();
+
+/** The rule of one field, as a JSON schema: what a client writes, not what becomes of it. */
+function leafOf(schema: z.ZodType, path: readonly PropertyKey[]): Json {
+  let root = documents.get(schema);
+  if (root === undefined) {
+    root = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+    documents.set(schema, root);
+  }
+  let at: Json = root;
+  for (const part of path) at = below(root, at, part) ?? {};
+  return resolved(root, at);
+}
+
+function below(root: Json, at: Json, part: PropertyKey): Json | undefined {
+  const schema = resolved(root, at);
+  const properties = schema['properties'];
+  if (isJson(properties) && Object.hasOwn(properties, part)) {
+    const found = properties[String(part)];
+    if (isJson(found)) return found;
+  }
+  if (isJson(schema['additionalProperties'])) return schema['additionalProperties'];
+  if (isJson(schema['items'])) return schema['items'];
+  for (const way of ways(schema)) {
+    const found = below(root, way, part);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Follows a reference, and passes by the way of being `null`. */
+function resolved(root: Json, at: Json): Json {
+  const name = typeof at['$ref'] === 'string' ? /^#\/\$defs\/(.+)$/.exec(at['$ref'])?.[1] : undefined;
+  const definitions = root['$defs'];
+  if (name !== undefined && isJson(definitions) && isJson(definitions[name])) return resolved(root, definitions[name]);
+  const [only, ...others] = ways(at).filter((way) => way['type'] !== 'null');
+  return only !== undefined && others.length === 0 ? resolved(root, only) : at;
+}
+
+function ways(schema: Json): readonly Json[] {
+  const all: unknown = schema['anyOf'] ?? schema['oneOf'] ?? schema['allOf'];
+  return Array.isArray(all) ? all.filter(isJson) : [];
+}
+
+function isJson(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const formats: Readonly<Record<string, string>> = {
+  uuid: 'must be a UUID',
+  email: 'must be an e-mail address',
+  uri: 'must be an address such as https://example.org',
+  'date-time': 'must be a time such as 2030-01-31T12:00:00Z',
+};
+
+/** What a value must be, in words that follow its name. */
+function describe(schema: Json, isWhole = false): string {
+  const { enum: values, const: only, format } = schema;
+  const type: unknown = Array.isArray(schema['type']) ? schema['type'].find((one) => one !== 'null') : schema['type'];
+  if (Array.isArray(values)) return `must be one of ${values.map(String).join(', ')}`;
+  if (only !== undefined) return `must be ${JSON.stringify(only)}`;
+  if (typeof format === 'string' && formats[format] !== undefined) return formats[format];
+  switch (type) {
+    case 'integer':
+    case 'number':
+      return `must be a ${isWhole ? 'whole ' : ''}number${range(schema['minimum'], schema['maximum'])}`;
+    case 'string':
+      return `must be ${length(schema['minLength'], schema['maxLength'])}`;
+    case 'boolean':
+      return 'must be true or false';
+    case 'array':
+      return `must be a list${counted(schema['minItems'], schema['maxItems'])}`;
+    case 'object':
+      return 'must be an object';
+    default:
+      return 'is not valid';
+  }
+}
+
+function range(from: unknown, to: unknown): string {
+  const least = isBound(from) ? from : undefined;
+  const most = isBound(to) ? to : undefined;
+  if (least !== undefined && most !== undefined) return ` from ${least} to ${most}`;
+  if (least !== undefined) return ` of at least ${least}`;
+  return most === undefined ? '' : ` of at most ${most}`;
+}
+
+/** Bounds that only say what a number can hold are none. */
+function isBound(value: unknown): value is number {
+  return typeof value === 'number' && Math.abs(value) !== Number.MAX_SAFE_INTEGER;
+}
+
+function length(from: unknown, to: unknown): string {
+  if (typeof to !== 'number') return typeof from === 'number' ? 'text that is not empty' : 'text';
+  return typeof from === 'number' && from > 0
+    ? `text of ${from} to ${to} characters`
+    : `text of at most ${to} characters`;
+}
+
+function counted(from: unknown, to: unknown): string {
+  if (typeof to === 'number') return ` of ${typeof from === 'number' ? `${from} to` : 'at most'} ${to} elements`;
+  return typeof from === 'number' ? ` of at least ${from} elements` : '';
+}

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { defineKind } from './define.ts';
+
+/** Who of the tenant may do something: every user, or its admins alone. */
+export const Circle = z.enum(['users', 'admins']);
+export type Circle = z.infer<typeof Circle>;
+
+/** A registry as image references name it: `HOST`, `HOST:PORT`, or `*.HOST` for every host below one. Lower case. */
+export const RegistryHost = z
+  .string()
+  .max(255)
+  .regex(
+    /^((\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$/,
+    'Must be a registry such as ghcr.io, registry.example.com:5000 or *.example.com',
+  );
+
+/** A bound of one scope; 0: the scope has no such bound of its own, only those of what it lies in. */
+const Bound = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
+
+/** What one scope may use. What is absent is as `defaultSettings` says. */
+export const Budget = z.object({
+  /** Bytes in the store, records of controllers included. */
+  stored_bytes: Bound.optional(),
+  /** Bytes that requests write in a minute. */
+  written_bytes_per_minute: Bound.optional(),
+  /** Objects that requests make. */
+  objects: Bound.optional(),
+  /** Minutes of builds in 24 hours. */
+  build_minutes_per_day: Bound.optional(),
+});
+export type Budget = z.infer<typeof Budget>;
+
+/** What a superadmin decided for the tenant; there is at most one, with the id `settingsId`. */
+export const settings = defineKind({
+  kind: 'settings',
+  version: 1,
+  desired: z.object({
+    /** Who may create projects. */
+    project_creation: Circle.optional(),
+    /** Who may bring addresses without an account into the tenant by an invite to a project. */
+    new_addresses: Circle.optional(),
+    /** Registries that images may come from. */
+    registries: z.array(RegistryHost).max(200).optional(),
+    budgets: z.object({ project: Budget, user: Budget, tenant: Budget }).partial().default({}),
+  }),
+  observed: z.object({}),
+});
+
+/** Id of the one object of the kind in a tenant. */
+export const settingsId = 'tenant';

@@ -1,0 +1,77 @@
+import type { Clock } from './clock.ts';
+import type { Revision } from './revision.ts';
+import type { Store } from './store.ts';
+
+/** How long somebody waits for a revision while nothing arrives, before a barrier is asked for. */
+const quietMs = 200;
+
+type State =
+  | { is: 'idle' }
+  /** Somebody waits. */
+  | { is: 'due'; cancel: () => void }
+  | { is: 'asked' }
+  /** The watch has yet to deliver the barrier; another one would help nobody. */
+  | { is: 'expected'; revision: Revision };
+
+/**
+ * Lets whoever waits for a revision that is not one of our keys' get there: such a revision reaches no watch by itself.
+ * One barrier at a time, however many wait.
+ */
+export class MirrorBarrier {
+  readonly #store: Pick<Store, 'barrier'>;
+  readonly #clock: Clock;
+  #state: State = { is: 'idle' };
+  #applied: Revision;
+  #isAwaited = false;
+  #isClosed = false;
+
+  constructor(store: Pick<Store, 'barrier'>, clock: Clock, applied: Revision) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#applied = applied;
+  }
+
+  /** Somebody waits for a revision that is not applied. */
+  awaited(): void {
+    this.#isAwaited = true;
+    if (this.#state.is === 'idle') this.#due();
+  }
+
+  /** Nobody waits any more. */
+  unawaited(): void {
+    this.#isAwaited = false;
+    if (this.#state.is !== 'due') return;
+    this.#state.cancel();
+    this.#state = { is: 'idle' };
+  }
+
+  /** The mirror moved. `isAwaited`: somebody still waits. `anew`: it was filled, so that no older barrier is expected. */
+  moved(applied: Revision, isAwaited: boolean, anew = false): void {
+    this.#applied = applied;
+    if (this.#state.is === 'due') this.unawaited();
+    if (this.#state.is === 'expected' && (anew || applied >= this.#state.revision)) this.#state = { is: 'idle' };
+    if (isAwaited) this.awaited();
+    else this.unawaited();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.unawaited();
+  }
+
+  #due(): void {
+    if (this.#isClosed) return;
+    this.#state = { is: 'due', cancel: this.#clock.timer(quietMs, () => void this.#ask()) };
+  }
+
+  async #ask(): Promise<void> {
+    this.#state = { is: 'asked' };
+    try {
+      const revision = await this.#store.barrier();
+      this.#state = this.#applied < revision ? { is: 'expected', revision } : { is: 'idle' };
+    } catch {
+      this.#state = { is: 'idle' }; // whoever still waits has another one tried
+    }
+    if (this.#state.is === 'idle' && this.#isAwaited) this.#due();
+  }
+}
