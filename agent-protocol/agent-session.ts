@@ -1,6 +1,9 @@
-import type { WireAssignment, WireReport } from './assignment.ts';
+import { randomBytes } from 'node:crypto';
+import type { WireAssignment, WireConfiguration, WireReport } from './assignment.ts';
 import { CallError, tellable } from './call-error.ts';
 import type { Clock } from './clock.ts';
+import { judgeControl } from './control-proof.ts';
+import type { Verdict } from './control-proof.ts';
 import { decodeControlFrame, encodeMessage } from './codec.ts';
 import type {
   AgentMessage,
@@ -17,6 +20,8 @@ import { every } from './every.ts';
 import { Outbox } from './outbox.ts';
 import { proofBytes } from './proof.ts';
 import { ReportPump } from './report-pump.ts';
+import { settingsOf } from './server-settings.ts';
+import type { ServerSettings } from './server-settings.ts';
 import { StreamSenders } from './stream-senders.ts';
 import { bounds, timing } from './timing.ts';
 import { closeCodes } from './wire.ts';
@@ -27,10 +32,21 @@ type MessageOf<T extends ControlMessage['type']> = Extract<ControlMessage, { typ
 
 /** What a session needs of the agent that it speaks for. */
 export interface AgentHost {
+  /** A session begins with a control plane that proved itself, or with one that did not. */
+  trusts(isProven: boolean): void;
   position(): Position | undefined;
-  item(id: string): WireAssignment | undefined;
-  snapshot(position: Position, items: readonly WireAssignment[]): Promise<void>;
-  delta(to: number, put: readonly WireAssignment[], drop: readonly string[]): Promise<void>;
+  snapshot(
+    position: Position,
+    items: readonly WireAssignment[],
+    keep: readonly string[],
+    configurations: readonly WireConfiguration[],
+  ): Promise<void>;
+  delta(
+    to: number,
+    put: readonly WireAssignment[],
+    drop: readonly string[],
+    configurations: readonly WireConfiguration[],
+  ): Promise<void>;
   reports(): WireReport[];
   onReport(listener: (id: string) => void): () => void;
   report(id: string): WireReport | undefined;
@@ -39,7 +55,9 @@ export interface AgentHost {
   engine(): EngineState;
   call(params: CallParams, signal: AbortSignal): Promise<unknown>;
   stream(params: StreamParams, signal: AbortSignal): AsyncIterable<Uint8Array>;
-  configure(settings: { logRetentionDays: number }): void;
+  configure(settings: ServerSettings): void;
+  /** Images that are to stay, by workload; `whole`: those of other workloads are forgotten. */
+  keepImages(images: Readonly<Record<string, readonly string[]>>, whole: boolean): void;
 }
 
 /** How a session ended. */
@@ -47,16 +65,20 @@ export type AgentEnd =
   | { kind: 'refused'; code: MessageOf<'refuse'>['code']; message: string; retryAfterMs: number }
   /** The control plane said goodbye, as in a drain or after another agent took over. */
   | { kind: 'goodbye'; reason: string; retryAfterMs: number | undefined }
+  /** Whoever answered is not the control plane that this agent knows. Nothing that it said was believed. */
+  | { kind: 'impostor'; why: string }
   | { kind: 'lost'; why: string };
 
 export interface AgentSessionOptions {
   wire: Wire;
   clock: Clock;
   host: AgentHost;
-  hello: Omit<z.infer<typeof Hello>, 'type' | 'store' | 'engine'>;
+  hello: Omit<z.infer<typeof Hello>, 'type' | 'store' | 'engine' | 'control'>;
+  /** Of the control plane's key; `undefined`: none is known yet. */
+  controlKeyHash: string | undefined;
   /** Ed25519 signature, base64url. */
   sign: (bytes: Uint8Array) => string;
-  welcomed: (welcome: MessageOf<'welcome'>) => void;
+  welcomed: (welcome: MessageOf<'welcome'>, verdict: Exclude<Verdict, { kind: 'impostor' }>) => void;
   /** The host failed: to store a desired set, which is asked for again, or otherwise, which ends the session. */
   fault: (error: unknown) => void;
   ended: (end: AgentEnd) => void;
@@ -65,8 +87,9 @@ export interface AgentSessionOptions {
 /**
  * The agent's end of one connection. It knows no transport: frames come in by `receive` and leave by the wire.
  *
- * States: opening (hello sent, challenge answered) → up (welcome) → ended. It ends once, by a refusal, a goodbye or the
- * loss of the connection; silence of three beats and a breach of the protocol lose it.
+ * States: opening (hello sent, challenge answered) → up (welcome) → ended. It ends once, by a refusal, a goodbye, a
+ * welcome of somebody who is not the control plane, or the loss of the connection; silence of three beats and a breach of
+ * the protocol lose it.
  */
 export class AgentSession {
   #o: AgentSessionOptions;
@@ -79,13 +102,18 @@ export class AgentSession {
   #cleanup: (() => void)[] = [];
   #heardAt: number;
   #beats = 0;
+  readonly #asked: NonNullable<z.infer<typeof Hello>['control']>;
 
   constructor(options: AgentSessionOptions) {
     const { wire, clock, host } = options;
     this.#o = options;
+    this.#asked = {
+      nonce: randomBytes(32).toString('base64url'),
+      ...(options.controlKeyHash !== undefined && { key_hash: options.controlKeyHash }),
+    };
     this.#heardAt = clock.monotonic();
     this.#outbox = new Outbox(wire, {
-      nextStreamFrame: () => this.#streams.next(),
+      nextFrame: () => this.#streams.next(),
       overflow: () => this.#lose('Control plane reads too slowly'),
     });
     this.#streams = new StreamSenders(
@@ -111,7 +139,13 @@ export class AgentSession {
   start(): void {
     const { hello, host, clock } = this.#o;
     this.#cleanup.push(clock.timer(timing.handshakeMs, () => this.#state === 'opening' && this.#lose('No welcome')));
-    this.#say({ type: 'hello', ...hello, store: host.position() ?? null, engine: host.engine() });
+    this.#say({
+      type: 'hello',
+      ...hello,
+      store: host.position() ?? null,
+      engine: host.engine(),
+      control: this.#asked,
+    });
   }
 
   receive(frame: Frame): void {
@@ -186,10 +220,19 @@ export class AgentSession {
   }
 
   #welcome(message: MessageOf<'welcome'>): void {
-    const { host, clock, welcomed } = this.#o;
+    const { host, clock, hello, welcomed } = this.#o;
+    const { nonce } = this.#asked;
+    const occasion = { server: hello.server_id, nonce, session: message.session };
+    const verdict = judgeControl(this.#asked, message.proof, occasion);
+    if (verdict.kind === 'impostor') {
+      this.#end(verdict);
+      this.#o.wire.close(closeCodes.policy, verdict.why);
+      return;
+    }
     this.#state = 'up';
-    host.configure({ logRetentionDays: message.log_retention_days });
-    welcomed(message);
+    host.trusts(verdict.kind === 'proven');
+    host.configure(settingsOf(message));
+    welcomed(message, verdict);
     this.#cleanup.push(every(clock, message.beat_ms, () => this.#guarded(() => this.#beat(message.beat_ms))));
     this.#cleanup.push(
       every(clock, timing.liveMs, () => this.#say({ type: 'stream.live', streams: this.#streams.ids })),
@@ -211,8 +254,11 @@ export class AgentSession {
       case 'report_ack':
         this.#reports.acknowledge(message);
         return;
+      case 'images.keep':
+        this.#o.host.keepImages(message.images, message.whole);
+        return;
       case 'settings':
-        this.#o.host.configure({ logRetentionDays: message.log_retention_days });
+        this.#o.host.configure(settingsOf(message));
         return;
       case 'call':
         void this.#call(message);
@@ -228,8 +274,7 @@ export class AgentSession {
         this.#streams.stop(message.stream);
         return;
       case 'stream.live':
-        for (const stream of this.#streams.unknown(message.streams))
-          this.#say({ type: 'stream.reset', stream, code: 'away', message: 'The agent does not know the stream' });
+        this.#resetUnknown(message.streams);
         return;
       case 'beat_ack':
       case 'unsupported':
@@ -240,6 +285,11 @@ export class AgentSession {
       case 'goodbye':
         this.#lose(`Did not expect ${message.type} after the welcome`, closeCodes.protocol);
     }
+  }
+
+  #resetUnknown(streams: readonly number[]): void {
+    for (const stream of this.#streams.unknown(streams))
+      this.#say({ type: 'stream.reset', stream, code: 'away', message: 'The agent does not know the stream' });
   }
 
   async #call({ id, params, timeout_ms: timeoutMs }: MessageOf<'call'>): Promise<void> {

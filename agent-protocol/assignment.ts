@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The wire form of a service instance: secrets are plain here, and only here. */
+/** The wire form of a service instance. */
 export const WireService = z.object({
   type: z.literal('service'),
   slot: z.int(),
@@ -8,7 +8,13 @@ export const WireService = z.object({
   /** Image id or repository digest that must run; absent: resolve `image` once and report the digest. */
   image_digest: z.string().optional(),
   command: z.array(z.string()).optional(),
-  env: z.record(z.string(), z.string()),
+  /**
+   * The variables, for an agent without the capability `configurations`. Secrets are plain here and in
+   * {@link WireConfiguration}, and nowhere else.
+   */
+  env: z.record(z.string(), z.string()).optional(),
+  /** Id of the configuration that has the variables. An instance that is to run has either this or `env`. */
+  config: z.string().optional(),
   port: z.int().optional(),
   publish_port: z.int().optional(),
   health: z.object({ path: z.string() }).optional(),
@@ -22,10 +28,19 @@ export const WireService = z.object({
 });
 export type WireService = z.infer<typeof WireService>;
 
+/**
+ * The variables that all instances of a deployment run with: sent once, before the first item that refers to it. The
+ * agent keeps it as long as an item of its set refers to it. It never changes.
+ */
+export const WireConfiguration = z.object({ id: z.string(), env: z.record(z.string(), z.string()) });
+export type WireConfiguration = z.infer<typeof WireConfiguration>;
+
 export const WireBuild = z.object({
   type: z.literal('build'),
   repository_url: z.string(),
   branch: z.string(),
+  /** Full id of the commit to build, for an agent with the capability `build.commit`; absent: the head of the branch. */
+  commit: z.string().optional(),
   dockerfile_path: z.string(),
   build_context: z.string(),
   build_args: z.record(z.string(), z.string()),
@@ -66,15 +81,18 @@ export const WirePhase = z.enum([
 ]);
 export type WirePhase = z.infer<typeof WirePhase>;
 
+/** A text of an agent's making, cut: one that is too long must cost neither the store nor the agent's session. */
+const Cut = (length: number) => z.string().transform((text) => text.slice(0, length));
+
 /** Something that the agent did or noticed on its own: a container that was removed by hand and came back. */
 export const WireEvent = z.object({
   /** Grows by one per event of one assignment within one {@link WireEvents.source}. */
   seq: z.int(),
   type: z.enum(['normal', 'warning']),
   /** CamelCase, stable: events aggregate by it. */
-  reason: z.string().max(64),
+  reason: Cut(64),
   /** Stable, without times, counters and container ids. */
-  message: z.string().max(500),
+  message: Cut(500),
   /** The runtime differed from the desired state, and the agent corrected it. */
   drift: z.boolean(),
 });
@@ -87,8 +105,8 @@ export type WireEvent = z.infer<typeof WireEvent>;
  */
 export const WireEvents = z.object({
   /** Random, made when the agent process starts: `seq` starts anew with it. */
-  source: z.string().max(64),
-  items: z.array(WireEvent).max(16),
+  source: Cut(64),
+  items: z.array(WireEvent).transform((items) => items.slice(-16)),
 });
 export type WireEvents = z.infer<typeof WireEvents>;
 
@@ -97,25 +115,26 @@ export type WireEvents = z.infer<typeof WireEvents>;
  * no longer desired and whose container is gone says `gone: true`; it is repeated until acknowledged.
  */
 export const WireReport = z.object({
-  id: z.string(),
+  /** One that is longer is no id, so it is rejected as not assigned. */
+  id: Cut(64),
   generation: z.int(),
   phase: WirePhase,
   /** Passes its health check, or runs for 10 s where it has none. */
   ready: z.boolean(),
   /** Ready for 10 s without a restart (without a health check: running for 10 s). */
   stable: z.boolean(),
-  container_id: z.string().optional(),
-  image_digest: z.string().optional(),
+  container_id: Cut(128).optional(),
+  image_digest: Cut(256).optional(),
   /** Restarts since the container was made: exact below 10, then in steps of 10. */
   restarts: z.int(),
   /** Restarting with a delay since it keeps exiting. */
   crash_loop: z.boolean(),
   exit_code: z.int().optional(),
-  started_at: z.string().optional(),
+  started_at: Cut(64).optional(),
   /** `code` is one of {@link failureCodes}; `message` is stable, without times and counters. */
-  error: z.object({ code: z.string(), message: z.string() }).optional(),
-  commit: z.string().optional(),
-  commit_message: z.string().optional(),
+  error: z.object({ code: Cut(64), message: Cut(2000) }).optional(),
+  commit: Cut(64).optional(),
+  commit_message: Cut(2000).optional(),
   gone: z.boolean().optional(),
   /** The engine has not answered since the agent started: the report says that the agent has the item, and no more. */
   unknown: z.boolean().optional(),
@@ -126,6 +145,7 @@ export type WireReport = z.infer<typeof WireReport>;
 /** Why an assignment failed or is not ready. */
 export const failureCodes = [
   'image_not_found',
+  'image_not_allowed',
   'image_pull_failed',
   'repository_unreachable',
   'branch_not_found',
@@ -143,5 +163,7 @@ export const failureCodes = [
   'create_failed',
   'runtime_unavailable',
   'secret_unavailable',
+  /** The agent does not understand what it is to do: an upgrade of it helps. */
+  'agent_outdated',
 ] as const;
 export type FailureCode = (typeof failureCodes)[number];

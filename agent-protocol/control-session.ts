@@ -1,24 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import type { WireAssignment } from './assignment.ts';
 import { CallError } from './call-error.ts';
 import type { Clock } from './clock.ts';
 import { decodeAgentFrame, encodeMessage } from './codec.ts';
-import { desiredDigest } from './desired-digest.ts';
-import { desiredParts } from './desired-parts.ts';
 import { protocols } from './messages.ts';
-import type {
-  AgentMessage,
-  CallParams,
-  ControlMessage,
-  EngineState,
-  Load,
-  Position,
-  StreamParams,
-} from './messages.ts';
+import type { AgentMessage, CallParams, ControlMessage, EngineState, Load, StreamParams } from './messages.ts';
 import { every } from './every.ts';
 import { OpenCalls } from './open-calls.ts';
 import { Outbox } from './outbox.ts';
 import { isProof } from './proof.ts';
+import type { ServerSettings } from './server-settings.ts';
 import { StreamReceivers } from './stream-receivers.ts';
 import { bounds, timing } from './timing.ts';
 import { closeCodes } from './wire.ts';
@@ -71,6 +61,11 @@ export class ControlSession {
   #heardAt: number;
   #window = { since: 0, messages: 0 };
   #cleanup: (() => void)[] = [];
+  /** Desired sets that are being sent, in order. */
+  #desired: Iterator<ControlMessage>[] = [];
+  /** Sent of them since the others last had their turn. */
+  #turnBytes = 0;
+  #resting: (() => void) | undefined;
   #greeting: { hello: Hello; publicKey: string; nonce: string; protocol: number } | undefined;
 
   constructor(wire: Wire, clock: Clock, host: ControlHost) {
@@ -79,7 +74,7 @@ export class ControlSession {
     this.#host = host;
     this.#heardAt = clock.monotonic();
     this.#outbox = new Outbox(wire, {
-      nextStreamFrame: () => undefined,
+      nextFrame: () => this.#nextDesired(),
       overflow: () => this.close('Reads too slowly'),
     });
     this.#streams = new StreamReceivers<StreamParams>(
@@ -141,22 +136,31 @@ export class ControlSession {
     this.#wire.close(code, why.slice(0, 120));
   }
 
-  /** Replaces the agent's desired set. `keep`: what the agent is to leave as it is although it is not in the set. */
-  snapshot(position: Position, items: readonly WireAssignment[], keep: readonly string[]): void {
-    const { incarnation, revision } = position;
-    const digest = desiredDigest(items);
-    this.#tell({ type: 'snapshot.begin', incarnation, revision, count: items.length, digest, keep: [...keep] });
-    for (const part of desiredParts(items)) this.#tell({ type: 'snapshot.part', items: part });
-    this.#tell({ type: 'snapshot.end', revision });
+  /** Sends messages that replace the agent's desired set, each made when the socket has room for it. */
+  snapshot(messages: Iterable<ControlMessage>): void {
+    this.#desired = [];
+    this.delta(messages);
   }
 
-  /** Changes the agent's desired set from the revision that was told last. */
-  delta(from: number, to: number, put: readonly WireAssignment[], drop: readonly string[]): void {
-    this.#tell({ type: 'delta', from, to, put: [...put], drop: [...drop] });
+  /** Sends messages that change the agent's desired set, after those that are being sent. */
+  delta(messages: Iterable<ControlMessage>): void {
+    if (this.#state === 'ended') return;
+    this.#desired.push(messages[Symbol.iterator]());
+    this.#outbox.pump();
   }
 
-  settings(settings: { logRetentionDays: number }): void {
-    this.#tell({ type: 'settings', log_retention_days: settings.logRetentionDays });
+  /** Names images that are to stay; see `images.keep`. The agent has the capability. */
+  keepImages(images: Record<string, string[]>, whole: boolean): void {
+    this.#tell({ type: 'images.keep', whole, images });
+  }
+
+  settings({ logRetentionDays, ports, registries }: ServerSettings): void {
+    this.#tell({
+      type: 'settings',
+      log_retention_days: logRetentionDays,
+      ports,
+      ...(registries !== undefined && { registries: [...registries] }),
+    });
   }
 
   /** See {@link OpenCalls.call}. */
@@ -335,6 +339,37 @@ export class ControlSession {
     return ++this.#window.messages > bounds.messagesPer10s;
   }
 
+  /** The next frame of a desired set. A reader that is as fast as we are must not keep everybody else waiting. */
+  #nextDesired(): Frame | undefined {
+    if (this.#desired.length === 0 || this.#resting !== undefined) return undefined;
+    if (this.#turnBytes > bounds.gateBytes) {
+      this.#resting = this.#clock.timer(0, () => {
+        this.#resting = undefined;
+        this.#turnBytes = 0;
+        this.#outbox.pump();
+      });
+      return undefined;
+    }
+    try {
+      const frame = this.#makeDesired();
+      this.#turnBytes += frame?.length ?? 0;
+      return frame;
+    } catch (error) {
+      this.#failed(error);
+      return undefined;
+    }
+  }
+
+  #makeDesired(): string | undefined {
+    for (;;) {
+      const [messages] = this.#desired;
+      if (messages === undefined) return undefined;
+      const { done, value } = messages.next();
+      if (done !== true) return encodeMessage(value);
+      if (this.#desired[0] === messages) this.#desired.shift();
+    }
+  }
+
   #tell(message: ControlMessage): void {
     if (this.#state !== 'ended') this.#outbox.push(encodeMessage(message));
   }
@@ -344,6 +379,8 @@ export class ControlSession {
     this.#state = 'ended';
     for (const stop of this.#cleanup) stop();
     this.#outbox.close();
+    this.#desired = [];
+    this.#resting?.();
     this.#streams.close(away());
     this.#calls.close(away());
     this.#host.ended(why);

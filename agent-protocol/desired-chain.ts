@@ -1,4 +1,4 @@
-import type { WireAssignment, WireReport } from './assignment.ts';
+import type { WireAssignment, WireConfiguration, WireReport } from './assignment.ts';
 import { desiredDigest } from './desired-digest.ts';
 import type { ControlMessage, Position } from './messages.ts';
 import { bounds } from './timing.ts';
@@ -7,10 +7,28 @@ type MessageOf<T extends ControlMessage['type']> = Extract<ControlMessage, { typ
 export type DesiredMessage = MessageOf<'snapshot.begin' | 'snapshot.part' | 'snapshot.end' | 'delta'>;
 
 interface DesiredSet {
-  item(id: string): WireAssignment | undefined;
-  snapshot(position: Position, items: readonly WireAssignment[]): Promise<void>;
-  delta(to: number, put: readonly WireAssignment[], drop: readonly string[]): Promise<void>;
+  /** Rejects, and changes nothing, if an item that is to run refers to a configuration that is not here. */
+  snapshot(
+    position: Position,
+    items: readonly WireAssignment[],
+    keep: readonly string[],
+    configurations: readonly WireConfiguration[],
+  ): Promise<void>;
+  /** As {@link snapshot}. */
+  delta(
+    to: number,
+    put: readonly WireAssignment[],
+    drop: readonly string[],
+    configurations: readonly WireConfiguration[],
+  ): Promise<void>;
   report(id: string): WireReport | undefined;
+}
+
+/** An item has a lower generation than the known one: it is of another history than the set, or comes from a defect. */
+export class OutdatedItem extends Error {
+  constructor(id: string) {
+    super(`Assignment ${id} must not go back to a lower generation`);
+  }
 }
 
 interface Hooks {
@@ -24,16 +42,18 @@ interface Hooks {
 
 /**
  * The agent's side of the chain of desired sets. A connection starts without a set: its first message must be a snapshot,
- * so that nothing is removed on the word of an earlier session. A delta that does not continue the chain, a snapshot that
- * does not add up and a set that could not be stored are answered by one `need_snapshot`; deltas are then ignored until
- * the snapshot comes.
+ * so that nothing is removed on the word of an earlier session. A delta that does not continue the chain or has an
+ * outdated item, a snapshot that does not add up and a set that could not be stored are answered by one `need_snapshot`;
+ * deltas are then ignored until the snapshot comes.
  */
 export class DesiredChain {
   #set: DesiredSet;
   #hooks: Hooks;
   /** End of the chain, counting what is still being stored; `undefined`: only a snapshot can start it. */
   #revision: number | undefined;
-  #assembly: { begin: MessageOf<'snapshot.begin'>; items: WireAssignment[] } | undefined;
+  #assembly:
+    | { begin: MessageOf<'snapshot.begin'>; items: WireAssignment[]; configurations: WireConfiguration[] }
+    | undefined;
   #asked = false;
   #storing: Promise<void> = Promise.resolve();
   #stopped = false;
@@ -47,10 +67,10 @@ export class DesiredChain {
     switch (message.type) {
       case 'snapshot.begin':
         this.#asked = false;
-        this.#assembly = { begin: message, items: [] };
+        this.#assembly = { begin: message, items: [], configurations: [] };
         return;
       case 'snapshot.part':
-        this.#part(message.items);
+        this.#part(message);
         return;
       case 'snapshot.end':
         this.#finish(message.revision);
@@ -65,9 +85,10 @@ export class DesiredChain {
     this.#stopped = true;
   }
 
-  #part(items: readonly WireAssignment[]): void {
+  #part({ items, configurations = [] }: MessageOf<'snapshot.part'>): void {
     if (this.#assembly === undefined) return;
     this.#assembly.items.push(...items);
+    this.#assembly.configurations.push(...configurations);
     if (this.#assembly.items.length > bounds.snapshotItems) this.#ask('Snapshot has too many items');
   }
 
@@ -75,26 +96,25 @@ export class DesiredChain {
     const assembly = this.#assembly;
     this.#assembly = undefined;
     if (assembly === undefined) return this.#ask('Snapshot ended before it began');
-    const { begin, items } = assembly;
+    const { begin, items, configurations } = assembly;
     if (begin.revision !== revision) return this.#ask('Snapshot ended at another revision than it began');
     if (begin.count !== items.length) return this.#ask('Snapshot does not have the items that it announced');
     if (begin.digest !== desiredDigest(items)) return this.#ask('Snapshot does not have the digest that it announced');
     this.#revision = revision;
     this.#store(async () => {
-      const kept = begin.keep.map((id) => this.#set.item(id)).filter((item) => item !== undefined);
-      await this.#set.snapshot({ incarnation: begin.incarnation, revision }, [...items, ...kept]);
+      await this.#set.snapshot({ incarnation: begin.incarnation, revision }, items, begin.keep, configurations);
       this.#applied(revision);
     });
   }
 
-  #delta({ from, to, put, drop }: MessageOf<'delta'>): void {
+  #delta({ from, to, put, drop, configurations = [] }: MessageOf<'delta'>): void {
     if (this.#asked) return;
     if (this.#assembly !== undefined) return this.#ask('Delta came within a snapshot');
     if (this.#revision === undefined) return this.#ask('Delta came before a snapshot');
     if (this.#revision !== from) return this.#ask(`Delta continues ${from}, the set is at ${this.#revision}`);
     this.#revision = to;
     this.#store(async () => {
-      await this.#set.delta(to, put, drop);
+      await this.#set.delta(to, put, drop, configurations);
       this.#applied(to);
       for (const id of drop) if (this.#set.report(id) === undefined) this.#hooks.absent(id);
     });
@@ -106,6 +126,7 @@ export class DesiredChain {
       try {
         await act();
       } catch (error) {
+        if (error instanceof OutdatedItem) return this.#ask(error.message);
         this.#hooks.failed(error);
         this.#ask('Set could not be stored');
       }

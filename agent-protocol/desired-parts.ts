@@ -1,19 +1,58 @@
-import type { WireAssignment } from './assignment.ts';
+import type { WireAssignment, WireConfiguration } from './assignment.ts';
+import type { ControlMessage } from './messages.ts';
 import { bounds } from './timing.ts';
 
-/** The items of a snapshot, in parts that fit into one frame each. */
-export function* desiredParts(items: readonly WireAssignment[]): Generator<WireAssignment[]> {
-  let part: WireAssignment[] = [];
+type MessageOf<T extends ControlMessage['type']> = Extract<ControlMessage, { type: T }>;
+export type SnapshotBegin = Omit<MessageOf<'snapshot.begin'>, 'type'>;
+
+/** One piece of a desired set that is on its way to an agent. A configuration comes before the items that refer to it. */
+export type Piece = { item: WireAssignment } | { configuration: WireConfiguration } | { drop: string };
+
+interface Part {
+  items: WireAssignment[];
+  configurations: WireConfiguration[];
+  drop: string[];
+}
+
+/**
+ * The messages of a snapshot. Each is made when it is taken, of pieces that are taken then: a set of any size costs the
+ * memory of one message.
+ */
+export function* snapshotMessages(begin: SnapshotBegin, pieces: Iterable<Piece>): Generator<ControlMessage> {
+  yield { type: 'snapshot.begin', ...begin };
+  for (const { items, configurations } of parts(pieces))
+    yield { type: 'snapshot.part', items, ...(configurations.length > 0 && { configurations }) };
+  yield { type: 'snapshot.end', revision: begin.revision };
+}
+
+/** The same for a change: at least one delta, and as many as it takes to fit into frames. */
+export function* deltaMessages(from: number, to: number, pieces: Iterable<Piece>): Generator<ControlMessage> {
+  let at = from;
+  for (const { items, configurations, drop } of parts(pieces)) {
+    yield { type: 'delta', from: at, to, put: items, drop, ...(configurations.length > 0 && { configurations }) };
+    at = to;
+  }
+}
+
+/** Pieces in groups that fit into one frame each: of the size that is aimed for, or a single piece that is larger. */
+function* parts(pieces: Iterable<Piece>): Generator<Part> {
+  let part = emptyPart();
   let bytes = 0;
-  for (const item of items) {
-    const size = JSON.stringify(item).length;
-    if (part.length > 0 && bytes + size > bounds.batchBytes) {
+  for (const piece of pieces) {
+    const size = JSON.stringify(piece).length;
+    if (bytes > 0 && bytes + size > bounds.batchBytes) {
       yield part;
-      part = [];
+      part = emptyPart();
       bytes = 0;
     }
-    part.push(item);
     bytes += size;
+    if ('item' in piece) part.items.push(piece.item);
+    else if ('configuration' in piece) part.configurations.push(piece.configuration);
+    else part.drop.push(piece.drop);
   }
-  if (part.length > 0) yield part;
+  if (bytes > 0) yield part;
+}
+
+function emptyPart(): Part {
+  return { items: [], configurations: [], drop: [] };
 }

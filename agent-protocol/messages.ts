@@ -1,10 +1,22 @@
 import { z } from 'zod';
-import { WireAssignment, WireReport } from './assignment.ts';
+import { WireAssignment, WireConfiguration, WireReport } from './assignment.ts';
 import { LogFollow, LogQuery } from './logs.ts';
+import { PortPolicy } from './port-policy.ts';
 
 /** Protocol numbers that this build speaks, newest last. What changed per number: VERSIONS.md. */
 export const protocols = [1] as const;
 export const subprotocol = 'setpoint-agent.v1';
+
+/** What an agent of this build says in its hello that it understands beyond protocol 1. */
+export const agentCapabilities = [
+  /** Items refer to configurations, which are sent once each. Without it every item has its variables in itself. */
+  'configurations',
+  /** `images.keep` names images that are to stay although nothing runs on them. */
+  'images.keep',
+  /** A build may name the commit that it is of. */
+  'build.commit',
+] as const;
+export type AgentCapability = (typeof agentCapabilities)[number];
 
 /** A position in the store's history, as the agent keeps it beside its desired set. */
 export const Position = z.object({ incarnation: z.string(), revision: z.int() });
@@ -48,12 +60,17 @@ export const Hello = z.object({
   capabilities: z.array(z.string().max(64)).max(64),
   store: Position.nullable(),
   engine: EngineState.optional(),
+  /** The control plane is to prove itself in its welcome: to whoever knows the key of that hash, by that key. */
+  control: z.object({ nonce: z.string().max(64), key_hash: z.string().max(64).optional() }).optional(),
 });
 
 /** Control plane → agent: 32 random bytes, base64url. */
 export const Challenge = z.object({ type: z.literal('challenge'), nonce: z.string() });
 /** Agent → control plane: Ed25519 over `setpoint-agent.v1\0<server_id>\0<nonce>`, base64url. */
 export const Proof = z.object({ type: z.literal('proof'), signature: z.string().max(128) });
+
+/** Registries that images may come from: `HOST`, `HOST:PORT` or `*.HOST`. Absent: the control plane has no such list. */
+const Registries = z.array(z.string().max(300)).max(1000);
 
 export const Welcome = z.object({
   type: z.literal('welcome'),
@@ -63,6 +80,10 @@ export const Welcome = z.object({
   beat_ms: z.int(),
   lease_ms: z.int(),
   log_retention_days: z.int(),
+  ports: PortPolicy.optional(),
+  /** See `control-proof.ts`; present if the hello asked for it. Keys are Ed25519, raw, base64url. */
+  proof: z.object({ key: z.string(), newest: z.string(), signature: z.string() }).optional(),
+  registries: Registries.optional(),
 });
 
 export const RefuseCode = z.enum(['unknown', 'retired', 'superseded', 'upgrade', 'busy', 'unauthorized']);
@@ -75,7 +96,22 @@ export const Refuse = z.object({
 });
 
 /** Control plane → agent: settings that changed since the welcome. */
-export const Settings = z.object({ type: z.literal('settings'), log_retention_days: z.int() });
+export const Settings = z.object({
+  type: z.literal('settings'),
+  log_retention_days: z.int(),
+  ports: PortPolicy.optional(),
+  registries: Registries.optional(),
+});
+
+/**
+ * Control plane → agent: digests of images by the workload that may return to them. The first of a session has what was
+ * said before forgotten (`whole`); each replaces what was said of its workloads, an empty list all of it.
+ */
+export const ImagesKeep = z.object({
+  type: z.literal('images.keep'),
+  whole: z.boolean(),
+  images: z.record(z.string(), z.array(z.string())),
+});
 
 /** Agent → control plane: its desired set is not the one that the chain continues. */
 export const NeedSnapshot = z.object({ type: z.literal('need_snapshot'), why: z.string().max(200) });
@@ -93,12 +129,17 @@ export const SnapshotBegin = z.object({
    */
   keep: z.array(z.string()).default([]),
 });
-export const SnapshotPart = z.object({ type: z.literal('snapshot.part'), items: z.array(WireAssignment) });
+export const SnapshotPart = z.object({
+  type: z.literal('snapshot.part'),
+  items: z.array(WireAssignment),
+  configurations: z.array(WireConfiguration).optional(),
+});
 export const SnapshotEnd = z.object({ type: z.literal('snapshot.end'), revision: z.int() });
 
 /**
  * Continues the chain: refused with `need_snapshot` unless `from` is the agent's revision. Every id in `drop` is
- * answered by a report that says `gone`, also when the agent never had it.
+ * answered by a report that says `gone`, also when the agent never had it. A change too large for one frame is several
+ * deltas, of which all but the first have the same `from` and `to`.
  */
 export const Delta = z.object({
   type: z.literal('delta'),
@@ -106,6 +147,7 @@ export const Delta = z.object({
   to: z.int(),
   put: z.array(WireAssignment),
   drop: z.array(z.string()),
+  configurations: z.array(WireConfiguration).optional(),
 });
 
 /** Agent → control plane: the set of this revision is on disk (not: converged). */
@@ -235,6 +277,7 @@ export const ControlMessage = z.discriminatedUnion('type', [
   Welcome,
   Refuse,
   Settings,
+  ImagesKeep,
   SnapshotBegin,
   SnapshotPart,
   SnapshotEnd,

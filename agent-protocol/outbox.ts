@@ -2,21 +2,23 @@ import { bounds } from './timing.ts';
 import type { Frame, Wire } from './wire.ts';
 
 /**
- * The frames on their way out of one connection. Beats go first, then messages in order, then stream bytes, which are
- * fetched only while the socket holds less than the gate: a reader that never reads costs the gate, not more.
+ * The frames on their way out of one connection. Beats go first, then messages in order, then what can wait: stream
+ * bytes and desired sets, whose frames are made only while the socket holds less than the gate. A reader that never
+ * reads costs the gate, not more.
  */
 export class Outbox {
   #wire: Wire;
   #urgent: Frame[] = [];
   #messages: Frame[] = [];
   #messageBytes = 0;
-  #nextStreamFrame: () => Frame | undefined;
+  #nextFrame: () => Frame | undefined;
   #overflow: () => void;
   #closed = false;
 
-  constructor(wire: Wire, hooks: { nextStreamFrame: () => Frame | undefined; overflow: () => void }) {
+  /** `nextFrame`: makes the next frame of what can wait. `overflow`: messages that cannot wait are too many. */
+  constructor(wire: Wire, hooks: { nextFrame: () => Frame | undefined; overflow: () => void }) {
     this.#wire = wire;
-    this.#nextStreamFrame = hooks.nextStreamFrame;
+    this.#nextFrame = hooks.nextFrame;
     this.#overflow = hooks.overflow;
   }
 
@@ -32,10 +34,10 @@ export class Outbox {
     else this.pump();
   }
 
-  /** To be called when the socket drained, or when a stream has bytes or credit. */
+  /** To be called when the socket drained, and when there is something new that can wait. */
   pump(): void {
     while (!this.#closed && this.#wire.buffered <= bounds.gateBytes) {
-      const frame = this.#urgent.shift() ?? this.#shiftMessage() ?? this.#nextStreamFrame();
+      const frame = this.#urgent.shift() ?? this.#shiftMessage() ?? this.#nextFrame();
       if (frame === undefined) return;
       this.#wire.send(frame);
     }
