@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import { wait } from '../agent-protocol/clock.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
 import type { Backend } from './backend.ts';
+import { BuildTurns } from './build-turns.ts';
 import type { RunBuild } from './build-worker.ts';
 import { connect } from './connect.ts';
 import { Core } from './core.ts';
@@ -17,7 +18,7 @@ import { EngineMonitor } from './engine-monitor.ts';
 import { Fleet } from './fleet.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { openIdentity } from './identity.ts';
-import { imageStore } from './image-store.ts';
+import type { ImageStore } from './image-store.ts';
 import { deriveKey } from './journal.ts';
 import { Ledger } from './ledger.ts';
 import { LoadMeter } from './load.ts';
@@ -29,6 +30,7 @@ import { patientBuild } from './patient-build.ts';
 import type { Prober } from './probe.ts';
 import type { PortPublisher } from './publication.ts';
 import { Publication } from './publication.ts';
+import { RemovalGuard } from './removal-guard.ts';
 import { Results } from './results.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
 import type { ReadHead } from './tasks/read-head.ts';
@@ -44,6 +46,7 @@ export interface AgentOptions {
   runtime: ContainerRuntime;
   ports: PortPublisher;
   prober: Prober;
+  images: ImageStore;
   build: RunBuild;
   gitHead: ReadHead;
   /** Space where images and logs lie. */
@@ -141,7 +144,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
           desired,
           observer,
           ledger,
-          images: imageStore(runtime, diskGuard(options.disk)),
+          images: options.images,
           publication,
           capture,
           prober: options.prober,
@@ -155,12 +158,13 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
           build: patientBuild(options.build, {
             disk: diskGuard(options.disk),
             engine,
+            clock,
             relist: () => observer.relist(),
           }),
           desired,
           results,
           logs,
-          builds: new PQueue({ concurrency: parallelBuilds }),
+          turns: new BuildTurns(parallelBuilds),
           clock,
           log,
           built: () => housekeeping.soon(),
@@ -177,10 +181,13 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       fleet,
       observer,
       logs,
+      publication,
       load: () => meter.load,
       engine: () => engine.state,
       gitHead: options.gitHead,
-      housekeep: () => housekeeping.soon(),
+      removals: new RemovalGuard(clock),
+      images: options.images,
+      housekeeping,
       log,
     });
 

@@ -1,8 +1,8 @@
-import type PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import type { WireAssignment, WireBuild, WireReport } from '../agent-protocol/assignment.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
 import { wait } from '../agent-protocol/clock.ts';
+import type { BuildTurns } from './build-turns.ts';
 import { deadline } from './deadline.ts';
 import type { DesiredSet } from './desired.ts';
 import { clean } from './logs/clean.ts';
@@ -29,10 +29,9 @@ export type RunBuild = (item: BuildItem, line: (text: string) => void, signal: A
 export interface BuildDeps {
   build: RunBuild;
   desired: DesiredSet;
-  results: Results;
+  results: Pick<Results, 'get' | 'put' | 'forget'>;
   logs: LogStore;
-  /** Bounds how many builds run at a time. */
-  builds: PQueue;
+  turns: BuildTurns;
   clock: Clock;
   log: Logger;
   reported: (report: WireReport) => void;
@@ -135,8 +134,9 @@ export class BuildWorker {
   }
 
   async #run(desired: BuildItem, signal: AbortSignal): Promise<void> {
-    const { builds, results, clock, log } = this.#deps;
-    const report = await builds.add(() => this.#attemptOnce(desired, signal), { signal });
+    const { turns, results, clock, log } = this.#deps;
+    const project = `${desired.tenant} ${desired.project_id}`;
+    const report = await turns.take(project, () => this.#attemptOnce(desired, signal), signal);
     // A result that is not on disk must not be told: the attempt would run again after the next start.
     for (;;) {
       signal.throwIfAborted();

@@ -6,8 +6,10 @@ import type { AgentEnd } from '../agent-protocol/agent-session.ts';
 import type { Refusal } from '../agent-protocol/control-session.ts';
 import { wait } from '../agent-protocol/clock.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
+import type { Verdict } from '../agent-protocol/control-proof.ts';
 import { maxControlFrameBytes } from '../agent-protocol/codec.ts';
-import { protocols, subprotocol } from '../agent-protocol/messages.ts';
+import { agentCapabilities, protocols, subprotocol } from '../agent-protocol/messages.ts';
+import { makePass, passHeader } from '../agent-protocol/pass.ts';
 import { socketWire } from '../agent-protocol/socket-wire.ts';
 import type { Backend } from './backend.ts';
 import type { Identity } from './identity.ts';
@@ -36,9 +38,10 @@ export interface ConnectOptions {
 const limits = {
   handshakeMs: 10_000,
   backoffFirstMs: 1000,
-  backoffMaxMs: 60_000,
-  /** A connection that was up as long forgets the failures before it. */
-  healthyMs: 120_000,
+  /** A control plane that is back must have its agents back, and all settled, within a minute. */
+  backoffMaxMs: 20_000,
+  /** Refused for a reason that does not pass by itself. */
+  refusedMs: 30_000,
   /** Refused as nobody: the control plane may be restored or the server registered again, but not soon. */
   slowMs: 5 * 60_000,
   /** Refused for good: looked at once in a while, in case that was a mistake. */
@@ -49,8 +52,9 @@ const limits = {
  * Keeps the agent connected to its control plane until the signal aborts, then says goodbye. Losing the control plane
  * stops nothing here: workloads run on by the set on disk.
  *
- * Attempts are spread by full jitter over [0, min(60 s, 1 s · 2ⁿ)], n counting the failures since a connection lasted two
- * minutes. A control plane that sends the agent away says when to come back.
+ * Attempts are spread by full jitter over [0, min(20 s, 1 s · 2ⁿ)], n counting the failures since the last welcome: the
+ * control plane's own admission spreads those who come at once. A control plane that sends the agent away says when to
+ * come back.
  */
 export async function connect(options: ConnectOptions, signal: AbortSignal): Promise<void> {
   const { clock, log, random } = options;
@@ -58,12 +62,11 @@ export async function connect(options: ConnectOptions, signal: AbortSignal): Pro
   let failures = 0;
   let turn = 0;
   while (!isOver()) {
-    const begun = clock.monotonic();
     const url = options.urls[turn++ % options.urls.length] ?? options.urls[0];
     // oxlint-disable-next-line no-await-in-loop -- one connection after the other
-    const end = await connectOnce(options, url, signal);
+    const { end, wasWelcomed } = await connectOnce(options, url, signal);
     if (isOver()) return;
-    failures = clock.monotonic() - begun > limits.healthyMs ? 0 : failures + 1;
+    failures = wasWelcomed ? 1 : failures + 1;
     const waitMs = delay(end, failures, random);
     tell(log, end, waitMs);
     // oxlint-disable-next-line no-await-in-loop -- as above
@@ -77,6 +80,7 @@ export function delay(end: AgentEnd, failures: number, random: () => number): nu
   const backoff = jitter(Math.min(limits.backoffMaxMs, limits.backoffFirstMs * 2 ** Math.max(0, failures - 1)));
   switch (end.kind) {
     case 'lost':
+    case 'impostor':
       return backoff;
     case 'goodbye':
       return end.retryAfterMs === undefined ? backoff : jitter(end.retryAfterMs);
@@ -90,7 +94,7 @@ export function delay(end: AgentEnd, failures: number, random: () => number): nu
         case 'unauthorized':
         case 'upgrade':
         case 'superseded': {
-          const slow = Math.min(Math.max(end.retryAfterMs, limits.backoffMaxMs / 2), limits.slowMs);
+          const slow = Math.min(Math.max(end.retryAfterMs, limits.refusedMs), limits.slowMs);
           return slow / 2 + jitter(slow / 2);
         }
       }
@@ -102,6 +106,12 @@ function tell(log: Logger, end: AgentEnd, waitMs: number): void {
   switch (end.kind) {
     case 'lost':
       log.warn({ why: end.why, retryInMs }, 'Connection to the control plane lost');
+      return;
+    case 'impostor':
+      log.error(
+        { why: end.why, advice: advice.impostor, retryInMs },
+        'This is not the control plane that this agent knows: nothing that it says is believed, workloads run on',
+      );
       return;
     case 'goodbye':
       log.info({ why: end.reason, retryInMs }, 'Control plane said goodbye');
@@ -118,6 +128,18 @@ function tell(log: Logger, end: AgentEnd, waitMs: number): void {
   }
 }
 
+function tellTrust(log: Logger, { controlKeyHash: known }: Identity, verdict: Verdict): void {
+  if (verdict.kind === 'unproven')
+    log.warn('The control plane does not prove itself: it is of an earlier release. Few removals are followed');
+  else if (verdict.kind === 'proven' && known === undefined)
+    log.warn(
+      { controlKey: verdict.keyHash },
+      'Learned the key of the control plane: only its holder is believed from now on',
+    );
+  else if (verdict.kind === 'proven' && known !== verdict.keyHash)
+    log.info({ controlKey: verdict.keyHash }, 'The control plane has a new key');
+}
+
 /** What the operator of this machine can do about a refusal. */
 const advice = {
   unauthorized: 'Make a new join token with `setpoint join SERVER`, and start the agent once with it',
@@ -125,9 +147,16 @@ const advice = {
   retired: 'The server was deleted: stop this agent, or let it join as another server with an empty data directory',
   upgrade: 'Install the release that the control plane runs',
   superseded: 'Another agent runs with this identity: stop one of them, and never copy a data directory',
-} as const satisfies Record<Exclude<Refusal['code'], 'busy'>, string>;
+  impostor:
+    'Look who answers at the address of the control plane. If the control plane was made anew or is of an earlier ' +
+    'release, make a join token with `setpoint join SERVER`, and start the agent once with it',
+} as const satisfies Record<Exclude<Refusal['code'], 'busy'> | 'impostor', string>;
 
-function connectOnce(options: ConnectOptions, url: string, signal: AbortSignal): Promise<AgentEnd> {
+function connectOnce(
+  options: ConnectOptions,
+  url: string,
+  signal: AbortSignal,
+): Promise<{ end: AgentEnd; wasWelcomed: boolean }> {
   const { identity, machine, backend, clock, log } = options;
   const runtime = options.runtime();
   return new Promise((resolve) => {
@@ -135,9 +164,11 @@ function connectOnce(options: ConnectOptions, url: string, signal: AbortSignal):
       perMessageDeflate: false,
       maxPayload: maxControlFrameBytes,
       handshakeTimeout: limits.handshakeMs,
+      headers: { [passHeader]: makePass(identity.serverId, clock.now(), (bytes) => identity.sign(bytes)) },
       ...(options.dial !== undefined && { createConnection: options.dial }),
     });
     let saving = Promise.resolve();
+    let wasWelcomed = false;
     const leave = (): void => session.goodbye('Agent stops');
     const session: AgentSession = new AgentSession({
       wire: socketWire(socket, clock, () => session),
@@ -153,17 +184,23 @@ function connectOnce(options: ConnectOptions, url: string, signal: AbortSignal):
         machine_id: machine.machineId,
         runtime: runtime.name,
         runtime_version: runtime.version,
-        capabilities: [],
+        capabilities: [...agentCapabilities],
       },
       sign: (bytes) => identity.sign(bytes),
-      welcomed: ({ session: id }) => {
+      controlKeyHash: identity.controlKeyHash,
+      welcomed: ({ session: id }, verdict) => {
+        wasWelcomed = true;
         log.info({ session: id }, 'Connected to the control plane');
-        saving = identity.joined().catch((error: unknown) => log.error({ err: error }, 'Identity could not be stored'));
+        tellTrust(log, identity, verdict);
+        const known = verdict.kind === 'proven' ? verdict.keyHash : undefined;
+        saving = identity
+          .joined(known)
+          .catch((error: unknown) => log.error({ err: error }, 'Identity could not be stored'));
       },
       fault: (error) => log.error({ err: error }, 'Agent failed on a message of the control plane'),
       ended: (end) => {
         signal.removeEventListener('abort', leave);
-        void saving.then(() => resolve(end));
+        void saving.then(() => resolve({ end, wasWelcomed }));
       },
     });
     socket.on('open', () => session.start());

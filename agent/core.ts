@@ -1,14 +1,19 @@
 import type { Logger } from 'pino';
-import type { WireAssignment, WireReport } from '../agent-protocol/assignment.ts';
+import type { WireAssignment, WireConfiguration, WireReport } from '../agent-protocol/assignment.ts';
 import { CallError } from '../agent-protocol/call-error.ts';
 import { encodeLogChunk } from '../agent-protocol/log-stream.ts';
 import type { LogFollow } from '../agent-protocol/logs.ts';
 import type { CallParams, EngineState, Load, Position, StreamParams } from '../agent-protocol/messages.ts';
+import type { ServerSettings } from '../agent-protocol/server-settings.ts';
 import type { Backend } from './backend.ts';
 import type { DesiredSet } from './desired.ts';
 import type { Fleet } from './fleet.ts';
+import type { Housekeeping } from './housekeeping.ts';
+import type { ImageStore } from './image-store.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './observer.ts';
+import type { Publication } from './publication.ts';
+import type { RemovalGuard } from './removal-guard.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 import type { ReadHead } from './tasks/read-head.ts';
 
@@ -17,45 +22,74 @@ export interface CoreDeps {
   fleet: Fleet;
   observer: Observer;
   logs: LogStore;
+  publication: Publication;
   load: () => Load;
   engine: () => EngineState;
   gitHead: ReadHead;
-  /** Something may have become superfluous. */
-  housekeep: () => void;
+  removals: RemovalGuard;
+  images: Pick<ImageStore, 'allow'>;
+  housekeeping: Pick<Housekeeping, 'soon' | 'keepImages'>;
   log: Logger;
 }
 
 /** The agent, as its connection sees it. */
 export class Core implements Backend {
   readonly #deps: CoreDeps;
+  #isProven = false;
 
   constructor(deps: CoreDeps) {
     this.#deps = deps;
+  }
+
+  trusts(isProven: boolean): void {
+    this.#isProven = isProven;
   }
 
   position(): Position | undefined {
     return this.#deps.desired.position();
   }
 
-  item(id: string): WireAssignment | undefined {
-    return this.#deps.desired.get(id);
-  }
-
-  async snapshot(position: Position, items: readonly WireAssignment[]): Promise<void> {
-    const { desired, fleet, housekeep } = this.#deps;
+  async snapshot(
+    position: Position,
+    items: readonly WireAssignment[],
+    keep: readonly string[],
+    configurations: readonly WireConfiguration[],
+  ): Promise<void> {
+    const { desired, fleet, housekeeping } = this.#deps;
     const first = !desired.confirmed;
-    const changed = await desired.snapshot(position, items);
+    // A control plane names what is to go: what it leaves out goes on the word of one that proved itself.
+    const kept = this.#isProven ? keep : [...desired.all()].map(({ id }) => id);
+    const changed = await desired.snapshot(position, items, kept, configurations);
     // The first one since the start also tells what nobody wants any more.
     if (first) fleet.sync();
     else fleet.sync(changed);
-    housekeep();
+    housekeeping.soon();
   }
 
-  async delta(to: number, put: readonly WireAssignment[], drop: readonly string[]): Promise<void> {
-    const { desired, fleet, observer, housekeep } = this.#deps;
-    fleet.sync(await desired.delta(to, put, drop));
-    if (!observer.reachable) fleet.expect(drop);
-    if (drop.length > 0) housekeep();
+  async delta(
+    to: number,
+    put: readonly WireAssignment[],
+    drop: readonly string[],
+    configurations: readonly WireConfiguration[],
+  ): Promise<void> {
+    const { desired, fleet, observer, housekeeping } = this.#deps;
+    const dropped = this.#followed(drop);
+    fleet.sync(await desired.delta(to, put, dropped, configurations));
+    if (!observer.reachable) fleet.expect(dropped);
+    if (dropped.length > 0) housekeeping.soon();
+  }
+
+  /** What of it is removed. */
+  #followed(drop: readonly string[]): readonly string[] {
+    const { desired, removals, log } = this.#deps;
+    const known = drop.filter((id) => desired.has(id));
+    if (this.#isProven || known.length === 0) return drop;
+    if (removals.admits(known.length, [...desired.all()].length)) return drop;
+    log.error(
+      { held: known.length, advice: 'Upgrade the control plane: it then proves itself, and they are removed' },
+      'A control plane that did not prove itself wants most of what runs here removed: it stays',
+    );
+    return drop.filter((id) => !desired.has(id));
   }
 
   reports(): WireReport[] {
@@ -76,6 +110,10 @@ export class Core implements Backend {
       // It stays unsettled: it is told again after the next connection.
       log.error({ err: error }, 'Acknowledged reports could not be recorded');
     });
+  }
+
+  keepImages(images: Readonly<Record<string, readonly string[]>>, whole: boolean): void {
+    this.#deps.housekeeping.keepImages(images, whole);
   }
 
   load(): Load {
@@ -108,8 +146,13 @@ export class Core implements Backend {
       yield encodeLogChunk(chunk);
   }
 
-  configure({ logRetentionDays }: { logRetentionDays: number }): void {
-    const { logs, log } = this.#deps;
+  configure({ logRetentionDays, ports, registries }: ServerSettings): void {
+    const { logs, log, images, publication } = this.#deps;
+    if (ports !== undefined) publication.allow(ports);
+    if (registries !== undefined)
+      images.allow(registries).catch((error: unknown) => {
+        log.error({ err: error }, 'The allowed registries could not be written down');
+      });
     logs.retain(logRetentionDays).catch((error: unknown) => {
       log.error({ err: error }, 'Old logs could not be removed');
     });

@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import type { WireConfiguration, WireService } from '../agent-protocol/assignment.ts';
 import { WireAssignment } from '../agent-protocol/assignment.ts';
+import { OutdatedItem } from '../agent-protocol/desired-chain.ts';
 import { Position } from '../agent-protocol/messages.ts';
+import { Configurations } from './configurations.ts';
 import { Journal } from './journal.ts';
 
 /** An assignment that was desired once. Kept so that its containers go away and an outdated copy of it is refused. */
@@ -31,6 +34,12 @@ type JournalRecord = z.infer<typeof JournalRecord>;
 const keptTombstones = 1000;
 const rewriteSlackBytes = 256 * 1024;
 
+/** An item with all that is needed to act on it. */
+export type DesiredItem = Omit<WireAssignment, 'spec'> & {
+  spec: Exclude<WireAssignment['spec'], WireService> | CompleteService;
+};
+export type CompleteService = WireService & { env: Record<string, string> };
+
 interface State {
   position: Position;
   items: Map<string, WireAssignment>;
@@ -41,23 +50,34 @@ interface State {
  * The desired set, as the control plane last told it, on disk. Every change resolves after it is durable and before it
  * is visible; a crash leaves the state before or after a change. An unreadable file means that there is no set, which
  * is not an empty one: nothing may be concluded from it.
+ *
+ * Configurations lie beside the set, in a folder of their own: they are written before the set that refers to them, and
+ * removed when no item refers to them any more. An item whose configuration is not there can only be left as it is:
+ * {@link DesiredSet.get} does not show it, and {@link DesiredSet.has} does.
  */
 export class DesiredSet {
   readonly #journal: Journal;
+  readonly #configurations: Configurations;
   #state: State | undefined;
+  /** Items with their configurations: the same object as long as the item is the same. */
+  #complete = new WeakMap<WireAssignment, DesiredItem>();
   #confirmed = false;
   #rewriteAt: number;
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(journal: Journal, state: State | undefined) {
+  private constructor(journal: Journal, configurations: Configurations, state: State | undefined) {
     this.#journal = journal;
+    this.#configurations = configurations;
     this.#state = state;
     this.#rewriteAt = 2 * journal.bytes + rewriteSlackBytes;
   }
 
   static async open(path: string, key: Buffer): Promise<DesiredSet> {
+    const configurations = await Configurations.open(`${path}-configurations`, key);
     const { journal, records } = await Journal.open(path, key);
-    return new DesiredSet(journal, records === undefined ? undefined : replay(records));
+    const state = records === undefined ? undefined : replay(records);
+    if (state !== undefined) await configurations.retain(referred(state));
+    return new DesiredSet(journal, configurations, state);
   }
 
   position(): Position | undefined {
@@ -69,12 +89,28 @@ export class DesiredSet {
     return this.#confirmed;
   }
 
-  get(id: string): WireAssignment | undefined {
-    return this.#state?.items.get(id);
+  /** The item, if all is here that is needed to act on it. */
+  get(id: string): DesiredItem | undefined {
+    const item = this.#state?.items.get(id);
+    return item && this.#completed(item);
   }
 
-  items(): IterableIterator<WireAssignment> {
+  /** It is desired, though its configuration may not be here. */
+  has(id: string): boolean {
+    return this.#state?.items.has(id) ?? false;
+  }
+
+  /** All that is desired, as it was sent. */
+  all(): IterableIterator<WireAssignment> {
     return (this.#state?.items ?? new Map<string, WireAssignment>()).values();
+  }
+
+  /** Those that {@link get} shows. */
+  *items(): Generator<DesiredItem> {
+    for (const item of this.#state?.items.values() ?? []) {
+      const complete = this.#completed(item);
+      if (complete !== undefined) yield complete;
+    }
   }
 
   tombstone(id: string): Tombstone | undefined {
@@ -87,47 +123,67 @@ export class DesiredSet {
   }
 
   /**
-   * Replaces the set. Items of a lower generation than the known ones are left out of consideration, unless history
-   * itself went back (another incarnation, a lower revision). Resolves with the ids that changed.
+   * Replaces the set; of what it does not hold, `keep` stays as it is. Items of a lower generation than the known ones
+   * are left out of consideration, unless the position is of another history (another incarnation, a lower revision):
+   * generations of before mean nothing there, so what is kept and what is gone count as generation 0. Resolves with the
+   * ids that changed.
+   * @throws Error, and nothing changes, if the configuration of an item is neither given nor here
    */
-  snapshot(position: Position, items: readonly WireAssignment[]): Promise<Set<string>> {
+  snapshot(
+    position: Position,
+    items: readonly WireAssignment[],
+    keep: readonly string[] = [],
+    configurations: readonly WireConfiguration[] = [],
+  ): Promise<Set<string>> {
     return this.#change(async () => {
       const before = this.#state;
+      this.#expectConfigurations(items, configurations);
       const continues =
         before?.position.incarnation === position.incarnation && position.revision >= before.position.revision;
-      const kept = new Map(
-        items.map((item) => {
-          const known = before?.items.get(item.id);
-          return [item.id, continues && known !== undefined && known.generation > item.generation ? known : item];
-        }),
-      );
-      const tombstones = new Map(before?.tombstones);
-      for (const item of before?.items.values() ?? []) if (!kept.has(item.id)) bury(tombstones, item);
-      for (const id of kept.keys()) tombstones.delete(id);
-      const next = { position, items: kept, tombstones: bounded(tombstones) };
+      const known = continues ? before : before && withoutGenerations(before);
+      const wanted = new Map<string, WireAssignment>();
+      for (const id of keep) {
+        const item = known?.items.get(id);
+        if (item !== undefined) wanted.set(id, item);
+      }
+      for (const item of items) {
+        const own = known?.items.get(item.id);
+        wanted.set(item.id, own !== undefined && own.generation > item.generation ? own : item);
+      }
+      const tombstones = new Map(known?.tombstones);
+      for (const item of known?.items.values() ?? []) if (!wanted.has(item.id)) bury(tombstones, item);
+      for (const id of wanted.keys()) tombstones.delete(id);
+      const next = { position, items: wanted, tombstones: bounded(tombstones) };
+      const waiting = this.#waiting();
+      await this.#configurations.add(configurations);
       await this.#rewrite(next);
-      const changed = difference(before, next);
-      this.#state = next;
-      this.#confirmed = true;
-      return changed;
+      return this.#become(next, waiting);
     });
   }
 
   /**
-   * Changes the set. Items of a lower generation than the known ones are ignored. Resolves with the ids that changed.
-   * @throws Error if there is no set yet
+   * Changes the set. Resolves with the ids that changed.
+   * @throws Error if there is no set yet, and as {@link snapshot}; OutdatedItem, and nothing changes, for an item of a
+   * lower generation than the known one
    */
-  delta(to: number, put: readonly WireAssignment[], drop: readonly string[]): Promise<Set<string>> {
+  delta(
+    to: number,
+    put: readonly WireAssignment[],
+    drop: readonly string[],
+    configurations: readonly WireConfiguration[] = [],
+  ): Promise<Set<string>> {
     return this.#change(async () => {
       const before = this.#state;
       if (before === undefined) throw new Error('Cannot apply a delta as there is no desired set');
+      this.#expectConfigurations(put, configurations);
       const record = { type: 'delta' as const, to, put: [...put], drop: [...drop] };
+      for (const item of put) if (item.generation < floorOf(before, item.id)) throw new OutdatedItem(item.id);
       const next = applyDelta(before, record);
+      const waiting = this.#waiting();
+      await this.#configurations.add(configurations);
       await this.#append(next, record);
-      const changed = difference(before, next);
-      this.#state = next;
-      this.#confirmed = true;
-      return changed;
+      // The item that a configuration came for may be the first one of the next part.
+      return this.#become(next, waiting, configurations);
     });
   }
 
@@ -147,6 +203,50 @@ export class DesiredSet {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#last;
     await this.#journal[Symbol.asyncDispose]();
+  }
+
+  #expectConfigurations(items: readonly WireAssignment[], given: readonly WireConfiguration[]): void {
+    const ids = new Set(given.map(({ id }) => id));
+    for (const item of items) {
+      if (!needsConfiguration(item)) continue;
+      const { config } = item.spec;
+      if (config === undefined || (!ids.has(config) && this.#configurations.get(config) === undefined))
+        throw new Error(`Configuration ${config ?? ''} of assignment ${item.id} did not come with it`);
+    }
+  }
+
+  async #become(
+    next: State,
+    waiting: readonly string[],
+    awaited: readonly WireConfiguration[] = [],
+  ): Promise<Set<string>> {
+    const before = this.#state;
+    const changed = difference(before, next);
+    for (const id of waiting) changed.add(id);
+    this.#state = next;
+    this.#confirmed = true;
+    await this.#configurations.retain(new Set([...referred(next), ...awaited.map(({ id }) => id)]));
+    return changed;
+  }
+
+  /** Items whose configuration is not here: it may come with any change. */
+  #waiting(): string[] {
+    return [...(this.#state?.items.keys() ?? [])].filter((id) => this.get(id) === undefined);
+  }
+
+  #completed(item: WireAssignment): DesiredItem | undefined {
+    const { spec } = item;
+    const known = this.#complete.get(item);
+    if (known !== undefined) return known;
+    if (spec.type === 'build') return this.#remember(item, { ...item, spec });
+    const env = spec.env ?? (spec.config === undefined ? undefined : this.#configurations.get(spec.config));
+    if (env === undefined && item.run === 'running') return undefined;
+    return this.#remember(item, { ...item, spec: { ...spec, env: env ?? {} } });
+  }
+
+  #remember(item: WireAssignment, complete: DesiredItem): DesiredItem {
+    this.#complete.set(item, complete);
+    return complete;
   }
 
   async #append(next: State, record: JournalRecord): Promise<void> {
@@ -214,12 +314,27 @@ function applyDelta(state: State, record: z.infer<typeof Delta>): State {
     bury(tombstones, item);
   }
   for (const item of record.put) {
-    const floor = items.get(item.id)?.generation ?? tombstones.get(item.id)?.generation ?? 0;
-    if (item.generation < floor) continue;
+    // A journal of an earlier release holds what it ignored.
+    if (item.generation < floorOf({ items, tombstones }, item.id)) continue;
     items.set(item.id, item);
     tombstones.delete(item.id);
   }
   return { position: { ...state.position, revision: record.to }, items, tombstones: bounded(tombstones) };
+}
+
+/** The lowest generation that an item of this id may have. */
+function floorOf({ items, tombstones }: Pick<State, 'items' | 'tombstones'>, id: string): number {
+  return items.get(id)?.generation ?? tombstones.get(id)?.generation ?? 0;
+}
+
+/** The state, with every generation that another history gave forgotten. */
+function withoutGenerations(state: State): State {
+  const none = { generation: 0 };
+  return {
+    position: state.position,
+    items: new Map([...state.items].map(([id, item]) => [id, { ...item, ...none }])),
+    tombstones: new Map([...state.tombstones].map(([id, it]) => [id, { ...it, ...none }])),
+  };
 }
 
 function applySettled(state: State, record: z.infer<typeof Settled>): State {
@@ -229,6 +344,17 @@ function applySettled(state: State, record: z.infer<typeof Settled>): State {
     if (known !== undefined) tombstones.set(id, { ...known, acknowledged: true });
   }
   return { ...state, tombstones: bounded(tombstones) };
+}
+
+function needsConfiguration(item: WireAssignment): item is WireAssignment & { spec: WireService } {
+  return item.run === 'running' && item.spec.type === 'service' && item.spec.env === undefined;
+}
+
+/** Ids of the configurations that the items refer to. */
+function referred({ items }: State): Set<string> {
+  const ids = new Set<string>();
+  for (const { spec } of items.values()) if (spec.type === 'service' && spec.config !== undefined) ids.add(spec.config);
+  return ids;
 }
 
 function bury(tombstones: Map<string, Tombstone>, item: WireAssignment): void {

@@ -1,4 +1,5 @@
 import { statfs } from 'node:fs/promises';
+import type { Clock } from '../agent-protocol/clock.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 
 export interface DiskSpace {
@@ -29,6 +30,32 @@ export function diskGuard(measure: () => Promise<DiskSpace>): DiskGuard {
       if (freeBytes >= floor) return;
       const message = `Cannot ${what} as less than ${Math.round(floor / 1024 / 1024)} MiB of the server's disk are free`;
       throw new RuntimeFailure('no_space', message, { retryable: true });
+    },
+  };
+}
+
+const watchMs = 2_000;
+
+/** Aborts with a failure `no_space` once too little is left; `what` completes "Cannot …". Disposing ends the watch. */
+export function watchDisk(disk: DiskGuard, clock: Clock, what: string): { signal: AbortSignal } & Disposable {
+  const full = new AbortController();
+  const over = new AbortController();
+  let cancel = (): void => undefined;
+  const look = async (): Promise<void> => {
+    try {
+      await disk.check(what);
+    } catch (error) {
+      // A disk that cannot be measured now is measured again.
+      if (error instanceof RuntimeFailure) return full.abort(error);
+    }
+    if (!over.signal.aborted) cancel = clock.timer(watchMs, () => void look());
+  };
+  cancel = clock.timer(watchMs, () => void look());
+  return {
+    signal: full.signal,
+    [Symbol.dispose]() {
+      over.abort();
+      cancel();
     },
   };
 }

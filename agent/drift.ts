@@ -61,10 +61,12 @@ export function imageKey(desired: ServiceItem): string {
 
 function isMadeAsDesired({ spec }: ServiceItem, detail: ContainerDetail): boolean {
   const env = new Set(detail.env);
+  // One that was made before there were defaults has none, and stays.
+  const [memory = 0, cpus = 0] = (detail.labels[labels.defaults] ?? '').split(' ').map(Number);
   return (
     Object.entries(spec.env).every(([key, value]) => env.has(`${key}=${value}`)) &&
     (spec.command === undefined || JSON.stringify(spec.command) === JSON.stringify(detail.command)) &&
-    (spec.memory_bytes ?? 0) === detail.memoryBytes &&
-    (spec.nano_cpus ?? 0) === detail.nanoCpus
+    (spec.memory_bytes ?? memory) === detail.memoryBytes &&
+    (spec.nano_cpus ?? cpus) === detail.nanoCpus
   );
 }

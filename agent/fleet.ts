@@ -53,7 +53,7 @@ export class Fleet {
   sync(ids?: Iterable<string>): void {
     if (this.#closed) return;
     const all = ids ?? [
-      ...[...this.#desired.items()].map(({ id }) => id),
+      ...[...this.#desired.all()].map(({ id }) => id),
       ...this.#desired.unsettled(),
       ...this.#observer.assignments(),
       ...this.#workers.keys(),
@@ -121,11 +121,11 @@ export class Fleet {
   /** These were stored by the control plane. Resolves when what is settled by that is on disk. */
   async acknowledged(reports: readonly WireReport[]): Promise<void> {
     for (const report of reports) this.#workers.get(report.id)?.acknowledged(report);
-    const gone = reports.filter((report) => report.gone === true && this.#desired.get(report.id) === undefined);
+    const gone = reports.filter((report) => report.gone === true && !this.#desired.has(report.id));
     await this.#desired.settle(gone.map(({ id }) => id));
     for (const { id } of gone) {
       const worker = this.#workers.get(id);
-      if (worker?.report?.gone !== true || this.#desired.get(id) !== undefined) continue;
+      if (worker?.report?.gone !== true || this.#desired.has(id)) continue;
       this.#workers.delete(id);
       this.#capture.forget(id);
       await worker[Symbol.asyncDispose]();
@@ -176,7 +176,7 @@ export class Fleet {
   }
 
   #isKnown(id: string): boolean {
-    return this.#desired.get(id) !== undefined || this.#desired.tombstone(id) !== undefined;
+    return this.#desired.has(id) || this.#desired.tombstone(id) !== undefined;
   }
 
   #reported(id: string): void {

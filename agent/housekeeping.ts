@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../agent-protocol/clock.ts';
+import { buildNetwork } from './build-network.ts';
 import { deadline } from './deadline.ts';
 import type { DesiredSet } from './desired.ts';
 import type { LogStore } from './logs/log-store.ts';
@@ -23,6 +24,8 @@ export class Housekeeping {
   readonly #closing = new AbortController();
   #cancel: () => void = () => undefined;
   #running: Promise<void> | undefined;
+  /** Digests of images that a workload may return to. */
+  #returnable = new Map<string, readonly string[]>();
 
   constructor(deps: Deps) {
     this.#deps = deps;
@@ -32,6 +35,14 @@ export class Housekeeping {
   /** There may be something to take away. */
   soon(): void {
     this.#schedule(debounceMs);
+  }
+
+  /** These images stay although nothing runs on them, by workload; `whole`: what was said of others is forgotten. */
+  keepImages(images: Readonly<Record<string, readonly string[]>>, whole: boolean): void {
+    if (whole) this.#returnable.clear();
+    for (const [workload, digests] of Object.entries(images))
+      if (digests.length > 0) this.#returnable.set(workload, digests);
+      else this.#returnable.delete(workload);
   }
 
   /** Runs once; never throws, what fails is tried again next time. */
@@ -59,7 +70,7 @@ export class Housekeeping {
 
   async #all(): Promise<void> {
     const { log, logs } = this.#deps;
-    for (const task of [() => this.#networks(), () => this.#images(), () => logs.prune()]) {
+    for (const task of [() => this.#networks(), () => this.#images(), () => logs.prune(), () => this.#logs()]) {
       try {
         await task();
       } catch (error) {
@@ -86,16 +97,23 @@ export class Housekeeping {
   #neededNetworks(): Set<string> {
     const { desired, observer } = this.#deps;
     const needed = new Set<string>();
-    for (const { spec } of desired.items()) if (spec.type === 'service') needed.add(spec.network);
+    for (const { id, spec } of desired.all()) needed.add(spec.type === 'service' ? spec.network : buildNetwork(id));
     for (const id of observer.assignments())
       for (const { detail } of observer.of(id))
         for (const name of Object.keys(detail?.addresses ?? {})) needed.add(name);
     return needed;
   }
 
+  /** Only the control plane can say that a workload is not wanted any more: its lines are numbered on as long as it is. */
+  async #logs(): Promise<void> {
+    const { desired, logs } = this.#deps;
+    if (desired.confirmed) await logs.forget(new Set([...desired.all()].map((item) => item.workload_id)));
+  }
+
   async #images(): Promise<void> {
     const { runtime, server, clock, observer, desired } = this.#deps;
-    if (desired.position() === undefined || !observer.reachable) return;
+    // What may be returned to is known once the control plane has sent a set.
+    if (!desired.confirmed || !observer.reachable) return;
     using limit = deadline(clock, callMs, 'Removing images', this.#closing.signal);
     const images = await runtime.images({ [labels.server]: server }, limit.signal);
     const wanted = this.#wantedImages();
@@ -110,8 +128,8 @@ export class Housekeeping {
 
   #wantedImages(): Set<string> {
     const { desired, observer } = this.#deps;
-    const wanted = new Set<string>();
-    for (const { spec } of desired.items())
+    const wanted = new Set<string>([...this.#returnable.values()].flat());
+    for (const { spec } of desired.all())
       if (spec.type === 'service' && spec.image_digest !== undefined) wanted.add(spec.image_digest);
     for (const id of observer.assignments()) for (const { container } of observer.of(id)) wanted.add(container.imageId);
     return wanted;

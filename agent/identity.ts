@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'no
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { parseJoinToken } from '../agent-protocol/join-token.ts';
+import { hashJoinToken, parseJoinToken } from '../agent-protocol/join-token.ts';
 import { writeAtomically } from './atomic-file.ts';
 
 const Stored = z.object({
@@ -12,6 +12,10 @@ const Stored = z.object({
   private_key: z.string(),
   /** Until the first welcome: a crash after the control plane took the token must not cost the server. */
   join_token: z.string().optional(),
+  /** Of the last token that was used: the same one again says nothing new. */
+  used_token_hash: z.string().optional(),
+  /** Of the key of the control plane: from the join token, then from the control plane itself. */
+  control_key_hash: z.string().optional(),
 });
 type Stored = z.infer<typeof Stored>;
 
@@ -22,16 +26,22 @@ export interface Identity {
   readonly publicKey: string;
   /** Present while the control plane has not welcomed this key. */
   readonly joinToken: string | undefined;
+  /** Of the key that the control plane must prove itself by; `undefined`: none is known yet. See `hashControlKey`. */
+  readonly controlKeyHash: string | undefined;
   /** Ed25519, base64url. */
   sign(bytes: Uint8Array): string;
-  /** The control plane knows the key: forgets the join token. */
-  joined(): Promise<void>;
+  /**
+   * The control plane knows the key: forgets the join token. `controlKeyHash`: what the control plane is known by from
+   * now on, if it proved itself.
+   */
+  joined(controlKeyHash: string | undefined): Promise<void>;
 }
 
 /**
  * The identity in `<folder>/identity.json` (readable by its owner only). Without one, makes a key for the server that the
  * join token names, and stores both before anything is sent. A token for the server that it is already is kept for the
- * next hello: it replaces a key that the control plane forgot.
+ * next hello: it replaces a key that the control plane forgot. A token that was not used yet also says anew by which key
+ * the control plane proves itself.
  *
  * @throws Error if there is neither an identity nor a token, if the token is for another server, if the file is damaged.
  */
@@ -45,7 +55,7 @@ export async function openIdentity(folder: string, joinToken?: string): Promise<
     throw new Error(`Join token must be for the server that this agent is: ${known.server_id}, got one for ${wanted}`);
   let stored = known ?? make(wanted ?? '');
   if (joinToken !== undefined) {
-    stored = { ...stored, join_token: joinToken };
+    stored = withToken(stored, joinToken);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await writeAtomically(path, JSON.stringify(stored));
   }
@@ -56,14 +66,28 @@ export async function openIdentity(folder: string, joinToken?: string): Promise<
     get joinToken() {
       return stored.join_token;
     },
+    get controlKeyHash() {
+      return stored.control_key_hash;
+    },
     sign: (bytes) => sign(null, bytes, key).toString('base64url'),
-    async joined() {
-      if (stored.join_token === undefined) return;
-      const { join_token: _, ...rest } = stored;
-      stored = rest;
+    async joined(controlKeyHash) {
+      const { join_token: token, ...rest } = stored;
+      if (token === undefined && (controlKeyHash ?? rest.control_key_hash) === rest.control_key_hash) return;
+      stored = {
+        ...rest,
+        ...(token !== undefined && { used_token_hash: hashJoinToken(token) }),
+        ...(controlKeyHash !== undefined && { control_key_hash: controlKeyHash }),
+      };
       await writeAtomically(path, JSON.stringify(stored));
     },
   };
+}
+
+function withToken(stored: Stored, token: string): Stored {
+  if (stored.used_token_hash === hashJoinToken(token)) return { ...stored, join_token: token };
+  const { control_key_hash: _, ...rest } = stored;
+  const hash = parseJoinToken(token)?.controlKeyHash;
+  return { ...rest, join_token: token, ...(hash !== undefined && { control_key_hash: hash }) };
 }
 
 function make(server: string): Stored {

@@ -96,9 +96,10 @@ export class Ledger {
 
   async #write(entry: Entry): Promise<void> {
     if (this.#journal.bytes === 0) await this.#rewrite();
+    // What is not on disk is not known: a repeated call writes it again.
+    await this.#journal.append(Buffer.from(JSON.stringify(entry)));
     this.#apply(entry);
     if (this.#journal.bytes > this.#rewriteAt) await this.#rewrite();
-    else await this.#journal.append(Buffer.from(JSON.stringify(entry)));
   }
 
   async #rewrite(): Promise<void> {

@@ -1,5 +1,7 @@
 import type { RunBuild } from './build-worker.ts';
+import type { Clock } from '../agent-protocol/clock.ts';
 import type { DiskGuard } from './disk-guard.ts';
+import { watchDisk } from './disk-guard.ts';
 import type { EngineMonitor } from './engine-monitor.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 
@@ -7,21 +9,24 @@ import { RuntimeFailure } from './runtime/runtime.ts';
 const mostLosses = 3;
 
 /**
- * A build that begins when the engine answers and there is room for it, and begins again when the engine went away under
- * it. The deadline of the build is the end of the patience.
+ * A build that begins when the engine answers and there is room for it, ends when the disk fills up under it, and begins
+ * again when the engine went away under it. The deadline of the build is the end of the patience.
  */
 export function patientBuild(
   build: RunBuild,
-  { disk, engine, relist }: { disk: DiskGuard; engine: EngineMonitor; relist: () => Promise<void> },
+  it: { disk: DiskGuard; engine: EngineMonitor; clock: Clock; relist: () => Promise<void> },
 ): RunBuild {
+  const { disk, engine, clock, relist } = it;
   return async (item, line, signal) => {
     for (let losses = 0; ;) {
       if (engine.isSilent) line('Waits for the container engine of the server, which does not answer');
       await engine.answers(signal);
       await disk.check(`build image ${item.spec.image}`);
+      using watch = watchDisk(disk, clock, `go on building image ${item.spec.image}`);
       try {
-        return await build(item, line, signal);
+        return await build(item, line, AbortSignal.any([signal, watch.signal]));
       } catch (error) {
+        if (!signal.aborted) watch.signal.throwIfAborted();
         if (signal.aborted || !isLoss(error)) throw error;
         await relist().catch(() => undefined); // whether it answers is what it is asked for
         if (!engine.isSilent && ++losses === mostLosses) throw error;

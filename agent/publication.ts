@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import type { Logger } from 'pino';
-import { z } from 'zod';
 import type { Clock } from '../agent-protocol/clock.ts';
-import { writeAtomically } from './atomic-file.ts';
+import type { PortPolicy } from '../agent-protocol/port-policy.ts';
+import { PortClaims } from './port-claims.ts';
 
 /** Where a ready instance answers. */
 export interface PortBackend {
@@ -10,55 +9,66 @@ export interface PortBackend {
   port: number;
 }
 
+/** Why a port does not lead to its instances. */
+export interface PortProblem {
+  /** `port_taken`: the port is somebody else's. `runtime_unavailable`: a later try may do better. */
+  code: 'port_taken' | 'runtime_unavailable';
+  message: string;
+}
+
 /** Makes ports of the server lead to instances. */
 export interface PortPublisher {
   /**
    * All published ports, each with the instances that it leads to; one without any is held and refuses. Atomic per
-   * call. Resolves with the ports that cannot be had, each with the reason; throws when nothing could be changed.
+   * call. Resolves with the ports that do not lead there, each with the reason; throws when nothing could be changed.
    */
-  apply(ports: ReadonlyMap<number, readonly PortBackend[]>, signal: AbortSignal): Promise<ReadonlyMap<number, string>>;
+  apply(
+    ports: ReadonlyMap<number, readonly PortBackend[]>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, PortProblem>>;
+  /** Of the last application: ports that lead to their instances, but not from everywhere, with what is missing. */
+  readonly notices: ReadonlyMap<number, string>;
 }
 
 /** What one assignment brings to its port. */
 export interface Offer {
   workload: string;
+  project: string;
   /** Port of the server. */
   port: number;
   /** Where the instance answers, while it is ready. */
   backend: PortBackend | undefined;
 }
 
-/** Which workload has which port, in the order in which they came. */
-const Claims = z.array(z.tuple([z.int(), z.string()]));
-
 const retryMs = 5_000;
 /** Somebody may have changed what the publisher set up. */
 const resyncMs = 30_000;
 
 /**
- * Which published port leads to which ready instances. The first workload that asks for a port has it until it asks no
- * more, also across restarts of the agent. Nothing changes before `release`: until every instance was looked at, the
- * ports lead where the former process had them lead.
+ * Which published port leads to which ready instances; which workload has it is said by {@link PortClaims}. Nothing
+ * changes before `release`: until every instance was looked at, the ports lead where the former process had them lead.
+ * What was published stays so until its port is known to lead elsewhere.
  */
 export class Publication {
   readonly #publisher: PortPublisher;
-  readonly #path: string;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #changed: (assignments: readonly string[]) => void;
-  readonly #claims: Map<number, string>;
+  readonly #claims: PortClaims;
   readonly #offers = new Map<string, Offer>();
-  readonly #problems = new Map<string, string>();
+  readonly #problems = new Map<string, PortProblem>();
+  /** By assignment: the backend that its port leads to, as JSON. */
   #published = new Map<string, string>();
+  /** Something may work out at another try. */
+  #unfinished = false;
   #closing = new AbortController();
   #held = true;
   #stale = false;
   #applying: Promise<void> | undefined;
   #cancelRetry: () => void = () => undefined;
 
-  private constructor(deps: Deps, claims: Map<number, string>) {
+  private constructor(deps: Deps, claims: PortClaims) {
     this.#publisher = deps.publisher;
-    this.#path = deps.path;
     this.#clock = deps.clock;
     this.#log = deps.log;
     this.#changed = deps.changed;
@@ -66,8 +76,12 @@ export class Publication {
   }
 
   static async open(deps: Deps): Promise<Publication> {
-    const text = await readFile(deps.path, 'utf8').catch(() => '[]');
-    return new Publication(deps, new Map(parseClaims(text)));
+    return new Publication(deps, await PortClaims.open(deps.path));
+  }
+
+  /** Which ports the control plane lets applications take. Kept on disk. */
+  allow(policy: PortPolicy): void {
+    if (this.#claims.allow(policy)) void this.#apply();
   }
 
   /** What an assignment has to offer now; repeating it is free. */
@@ -96,9 +110,15 @@ export class Publication {
     return this.#published.has(assignment);
   }
 
-  /** Why its port cannot be had. */
-  problem(assignment: string): string | undefined {
+  /** Why its port does not lead to it. */
+  problem(assignment: string): PortProblem | undefined {
     return this.#problems.get(assignment);
+  }
+
+  /** What its port does less than it should, although it leads to it. */
+  notice(assignment: string): string | undefined {
+    const offer = this.#offers.get(assignment);
+    return offer === undefined || !this.isPublished(assignment) ? undefined : this.#publisher.notices.get(offer.port);
   }
 
   /** Every instance was looked at: from here on the ports follow. Resolves when they do. */
@@ -129,21 +149,18 @@ export class Publication {
       this.#stale = false;
       this.#cancelRetry();
       const before = this.#snapshot();
+      // One view of the offers for all: what comes meanwhile makes another turn.
+      const offers = new Map(this.#offers);
       try {
-        // One view of the offers for both: what comes meanwhile makes another turn.
-        const offers = new Map(this.#offers);
-        await this.#claim(offers);
         await this.#applyOnce(offers);
       } catch (error) {
         if (this.#closing.signal.aborted) return;
         this.#log.error({ err: error }, 'Ports cannot be published');
-        for (const [id] of this.#offers)
-          this.#problems.set(id, 'Ports of the server cannot be published: its agent log has the cause');
-        this.#published = new Map();
+        this.#conclude(offers, () => notNow);
       }
       // Also without a port: what is forbidden stays so when somebody empties the rules.
       if (!this.#closing.signal.aborted)
-        this.#cancelRetry = this.#clock.timer(this.#problems.size > 0 ? retryMs : resyncMs, () => {
+        this.#cancelRetry = this.#clock.timer(this.#unfinished ? retryMs : resyncMs, () => {
           void this.#apply();
         });
       const after = this.#snapshot();
@@ -154,37 +171,49 @@ export class Publication {
     }
   }
 
-  /** Ports that nobody asks for are free; those that are free go to the first who asks. */
-  async #claim(offers: ReadonlyMap<string, Offer>): Promise<void> {
-    const wanted = new Set([...offers.values()].map(({ port, workload }) => `${port} ${workload}`));
-    const before = JSON.stringify([...this.#claims]);
-    for (const [port, workload] of this.#claims) if (!wanted.has(`${port} ${workload}`)) this.#claims.delete(port);
-    for (const { port, workload } of offers.values()) if (!this.#claims.has(port)) this.#claims.set(port, workload);
-    const after = JSON.stringify([...this.#claims]);
-    if (after !== before) await writeAtomically(this.#path, after);
+  async #applyOnce(offers: ReadonlyMap<string, Offer>): Promise<void> {
+    await this.#claims.settle(offers);
+    const ports = new Map<number, PortBackend[]>(this.#claims.ports.map((port) => [port, []]));
+    for (const [id, offer] of offers)
+      if (offer.backend !== undefined && this.#isOwner(id, offer)) ports.get(offer.port)?.push(offer.backend);
+    const problems = await this.#publisher.apply(ports, this.#closing.signal);
+    await this.#claims.tried(problems, offers);
+    this.#conclude(offers, ({ port }) => problems.get(port));
   }
 
-  async #applyOnce(offers: ReadonlyMap<string, Offer>): Promise<void> {
-    const ports = new Map<number, PortBackend[]>([...this.#claims.keys()].map((port) => [port, []]));
-    for (const { port, workload, backend } of offers.values())
-      if (backend !== undefined && this.#claims.get(port) === workload) ports.get(port)?.push(backend);
-    const problems = await this.#publisher.apply(ports, this.#closing.signal);
-    this.#problems.clear();
+  #isOwner(assignment: string, offer: Offer): boolean {
+    return this.#claims.has(offer) && this.#claims.refusal(assignment, offer) === undefined;
+  }
+
+  /** Says of every offer what came of it. `problemOf`: of one whose workload has the port. */
+  #conclude(offers: ReadonlyMap<string, Offer>, problemOf: (offer: Offer) => PortProblem | undefined): void {
+    const before = this.#published;
     this.#published = new Map();
+    this.#problems.clear();
+    this.#unfinished = false;
     for (const [id, offer] of offers) {
-      const owned = this.#claims.get(offer.port) === offer.workload;
-      const problem = owned
-        ? problems.get(offer.port)
-        : `Port ${offer.port} of the server belongs to another application`;
-      if (problem !== undefined) this.#problems.set(id, problem);
-      else if (offer.backend !== undefined) this.#published.set(id, JSON.stringify(offer.backend));
+      const backend = offer.backend === undefined ? undefined : JSON.stringify(offer.backend);
+      const refusal = this.#claims.refusal(id, offer);
+      const problem = refusal ?? problemOf(offer);
+      this.#unfinished ||= problem !== undefined && refusal === undefined;
+      const stands = problem?.code === 'runtime_unavailable' && backend !== undefined && before.get(id) === backend;
+      if (problem !== undefined && !stands) this.#problems.set(id, problem);
+      else if (backend !== undefined) this.#published.set(id, backend);
     }
   }
 
   #snapshot(): Map<string, string> {
-    return new Map([...this.#published, ...this.#problems]);
+    return new Map([
+      ...this.#published,
+      ...[...this.#problems].map(([id, problem]): [string, string] => [id, JSON.stringify(problem)]),
+    ]);
   }
 }
+
+const notNow: PortProblem = {
+  code: 'runtime_unavailable',
+  message: 'Ports of the server cannot be published: its agent log has the cause',
+};
 
 interface Deps {
   publisher: PortPublisher;
@@ -194,12 +223,4 @@ interface Deps {
   log: Logger;
   /** Called with the assignments for which a port, or a problem with it, came or went. */
   changed: (assignments: readonly string[]) => void;
-}
-
-function parseClaims(text: string): [number, string][] {
-  try {
-    return Claims.parse(JSON.parse(text));
-  } catch {
-    return [];
-  }
 }

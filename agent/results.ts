@@ -38,11 +38,11 @@ export class Results {
     return result?.attempt === attempt ? result : undefined;
   }
 
-  /** Resolves when it is durable. */
+  /** Resolves when it is durable; before that it is not known. @throws Error if it cannot be written */
   async put(result: Result): Promise<void> {
-    this.#results.set(result.id, result);
     if (this.#journal.bytes < rewriteSlackBytes) await this.#append({ type: 'result', result });
-    else await this.#rewrite();
+    else await this.#rewrite(new Map(this.#results).set(result.id, result));
+    this.#results.set(result.id, result);
   }
 
   /** Nothing of that task is desired any more. */
@@ -58,8 +58,8 @@ export class Results {
     return this.#journal.append(Buffer.from(JSON.stringify(entry)));
   }
 
-  #rewrite(): Promise<void> {
-    const entries = [...this.#results.values()].map((result) => ({ type: 'result' as const, result }));
+  #rewrite(results: ReadonlyMap<string, Result>): Promise<void> {
+    const entries = [...results.values()].map((result) => ({ type: 'result' as const, result }));
     return this.#journal.rewrite(entries.map((entry) => Buffer.from(JSON.stringify(entry))));
   }
 }

@@ -3,6 +3,7 @@ import { imageKey } from './drift.ts';
 import { isCrashLoop } from './memory.ts';
 import type { World } from './plan.ts';
 import { isFinished, keeper } from './plan.ts';
+import type { PortProblem } from './publication.ts';
 import type { Health } from './readiness.ts';
 
 export interface Circumstances {
@@ -10,7 +11,7 @@ export interface Circumstances {
   health: Health;
   /** Its published port leads to it, or it has none. */
   published: boolean;
-  portProblem: string | undefined;
+  portProblem: PortProblem | undefined;
   /** Last output before the exit that is told of. */
   lastLines: string;
 }
@@ -70,7 +71,7 @@ function errorOf(it: Circumstances, ready: boolean): WireReport['error'] {
   // Told at once, this would end a deployment that the next try brings to its goal.
   if (failure !== undefined && (failure.final || failure.code !== 'create_failed'))
     return { code: failure.code, message: failure.message };
-  if (it.portProblem !== undefined) return { code: 'port_taken', message: it.portProblem };
+  if (it.portProblem !== undefined) return { ...it.portProblem };
   if (ready) return undefined;
   const { exit } = memory;
   const finishedWell = desired !== undefined && isFinished(desired, memory) && exit?.code === 0;

@@ -106,11 +106,21 @@ export async function performStep(step: Step, it: StepSubject, deps: StepDeps, s
   }
 }
 
-async function resolveImage(it: StepSubject, { images, clock }: StepDeps, signal: AbortSignal): Promise<void> {
+async function resolveImage(
+  it: StepSubject,
+  { images, clock, observer }: StepDeps,
+  signal: AbortSignal,
+): Promise<void> {
   const desired = it.desired();
   using limit = deadline(clock, pullMs, 'Pulling an image', signal);
-  const image = await images.resolve(desired.spec.image, desired.spec.image_digest, limit.signal);
-  it.learn({ image: { ...image, of: imageKey(desired) } });
+  const wanted = {
+    reference: desired.spec.image,
+    pinned: desired.spec.image_digest,
+    owner: { tenant: desired.tenant, project: desired.project_id, workload: desired.workload_id },
+    inUse: new Set(observer.of(it.id).map(({ container }) => container.imageId)),
+  };
+  const { id, digest } = await images.resolve(wanted, limit.signal);
+  it.learn({ image: { id, digest, of: imageKey(desired) } });
 }
 
 async function ensureNetwork(it: StepSubject, deps: StepDeps, signal: AbortSignal): Promise<void> {

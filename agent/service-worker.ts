@@ -43,6 +43,8 @@ export class ServiceWorker {
   readonly #subject: StepSubject;
   /** Containers of which it was told that they are not as desired. */
   readonly #driftTold = new Set<string>();
+  /** What was told last of its port. */
+  #noticeTold: string | undefined;
   /** The container that stood for the assignment when it was last looked at. */
   #kept: string | undefined;
   #looked = false;
@@ -194,7 +196,7 @@ export class ServiceWorker {
     return {
       desired: this.#desired,
       tombstone: this.#desired === undefined ? desired.tombstone(this.id) : undefined,
-      complete: desired.confirmed,
+      complete: desired.confirmed && !desired.has(this.id),
       actual: observer.of(this.id),
       memory: this.#memory,
       networkReady: network !== undefined && networks.has(network),
@@ -223,7 +225,7 @@ export class ServiceWorker {
     const address = running?.detail?.addresses[network] ?? '';
     const ready = this.#readiness.health.ready && address !== '';
     const backend = ready ? { address, port: inside ?? port } : undefined;
-    publication.offer(this.id, { workload: desired.workload_id, port, backend });
+    publication.offer(this.id, { workload: desired.workload_id, project: desired.project_id, port, backend });
   }
 
   #tell(world: World): void {
@@ -237,6 +239,7 @@ export class ServiceWorker {
       portProblem: publication.problem(this.id),
       lastLines: this.#lastOutput.text,
     });
+    this.#tellNotice(publication.notice(this.id));
     const events = this.#events.pending;
     if (events !== undefined) report.events = events;
     const before = this.#phase?.generation === report.generation ? this.#phase.phase : report.phase;
@@ -245,6 +248,12 @@ export class ServiceWorker {
     if (this.#report !== undefined && JSON.stringify(this.#report) === JSON.stringify(report)) return;
     this.#report = report;
     this.#deps.reported(report);
+  }
+
+  #tellNotice(message: string | undefined): void {
+    if (message === undefined || message === this.#noticeTold) return;
+    this.#noticeTold = message;
+    this.#events.add({ type: 'warning', reason: 'PortPartlyOpen', message, drift: false });
   }
 
   #tellEvent(world: World, action: Action): void {

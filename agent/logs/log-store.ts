@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { Clock } from '../../agent-protocol/clock.ts';
+import { retentionClock } from '../../agent-protocol/retention-clock.ts';
 import type { LogChunk, LogFollow, LogPage, LogQuery } from '../../agent-protocol/logs.ts';
 import { followLines, readPage } from './query.ts';
 import type { Entry, StoredLine } from './record.ts';
@@ -38,6 +39,7 @@ export class LogStore {
   readonly #logs: Map<string, WorkloadLog>;
   readonly #opening = new Map<string, Promise<WorkloadLog>>();
   #retentionDays: number;
+  #time: () => number;
   #pruning: Promise<void> = Promise.resolve();
   #closed = false;
 
@@ -45,6 +47,7 @@ export class LogStore {
     this.#options = options;
     this.#retentionDays = options.retentionDays;
     this.#logs = new Map();
+    this.#time = () => options.clock.now().getTime();
   }
 
   static async open(options: LogStoreOptions): Promise<LogStore> {
@@ -52,6 +55,9 @@ export class LogStore {
     const store = new LogStore(options);
     const names = (await readdir(options.folder)).filter((name) => workloadId.test(name));
     for (const name of names) await store.#of(name);
+    const written = [...store.#logs.values()].flatMap(({ segments }) => segments.map(({ writtenAt }) => writtenAt));
+    const newest = written.reduce<number | undefined>((most, at) => Math.max(most ?? at, at), undefined);
+    store.#time = retentionClock(options.clock, newest);
     await store.prune();
     return store;
   }
@@ -132,6 +138,15 @@ export class LogStore {
     return done;
   }
 
+  /** Removes what is kept of workloads that are not `wanted` and of which retention left no line. */
+  async forget(wanted: ReadonlySet<string>): Promise<void> {
+    const done = this.#pruning.then(async () => {
+      for (const [id, log] of this.#logs) if (log.bytes === 0 && !wanted.has(id)) await this.#forget(id, log);
+    });
+    this.#pruning = done.catch(() => undefined);
+    await done;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     await this.#pruning;
@@ -140,7 +155,7 @@ export class LogStore {
   }
 
   async #prune(): Promise<void> {
-    const now = this.#options.clock.now().getTime();
+    const now = this.#time();
     for (const [id, log] of this.#logs) {
       for (let oldest = log.segments[0]; oldest !== undefined; [oldest] = log.segments) {
         if (now - oldest.writtenAt < this.#retentionDays * dayMs || (await log.dropOldest()) === 0) break;

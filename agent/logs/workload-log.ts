@@ -29,6 +29,8 @@ const pendingBytesMost = 8 * 1024 * 1024;
 const pendingBytesMuch = 1024 * 1024;
 const retryMs = 1_000;
 const entryOverhead = 80;
+/** A file that nothing was written to for so long is closed: there may be thousands of logs. */
+const idleMs = 10_000;
 const batchBytesMost = 1024 * 1024;
 
 /**
@@ -41,6 +43,7 @@ export class WorkloadLog {
   readonly #segments: Segment[];
   readonly #batchBytes: number;
   #file: FileHandle | undefined;
+  #cancelIdle: () => void = () => undefined;
   #next: number;
   #pending: Entry[] = [];
   #pendingBytes = 0;
@@ -189,9 +192,8 @@ export class WorkloadLog {
     this.#closing.abort(new Error('The log is being closed'));
     await this.#flushing;
     await this.#last;
-    await this.#file?.datasync().catch(() => undefined);
-    await this.#file?.close();
-    this.#file = undefined;
+    this.#cancelIdle();
+    await this.#close();
     this.nudge();
   }
 
@@ -267,22 +269,36 @@ export class WorkloadLog {
     const newest = this.#segments.at(-1);
     if (newest === undefined || newest.bytes >= this.#options.segmentBytes) return this.#rotate();
     this.#file ??= await open(newest.path, 'r+');
+    this.#closeWhenIdle();
     return newest;
+  }
+
+  #closeWhenIdle(): void {
+    this.#cancelIdle();
+    this.#cancelIdle = this.#options.clock.timer(idleMs, () => {
+      this.#exclusively(() => this.#close()).catch((error: unknown) => {
+        this.#options.log.error({ err: error, folder: this.#options.folder }, 'Cannot close log');
+      });
+    });
+  }
+
+  async #close(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    await file?.datasync().catch(() => undefined);
+    await file?.close();
   }
 
   async #rotate(): Promise<Segment> {
     const path = segmentPath(this.#options.folder, this.#next);
     const file = await open(path, 'w+', 0o600);
     await syncDirectory(this.#options.folder);
-    const former = this.#file;
+    await this.#close();
     this.#file = file;
+    this.#closeWhenIdle();
     const segment = { first: this.#next, path, bytes: 0, writtenAt: this.#options.clock.now().getTime() };
     this.#segments.push(segment);
-    if (former !== undefined) {
-      await former.datasync().catch(() => undefined);
-      await former.close();
-      this.#options.rotated();
-    }
+    if (this.#segments.length > 1) this.#options.rotated();
     return segment;
   }
 

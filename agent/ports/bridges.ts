@@ -1,6 +1,7 @@
-import { readdir, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { BlockList } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { run } from '../process.ts';
 import type { Bridge } from './rules.ts';
 
 /** The interface whose network an address belongs to; `undefined`: none of this machine. */
@@ -19,10 +20,25 @@ export function bridgeOf(address: string): Bridge | undefined {
 
 /**
  * Lets the bridge send out where it came from: what an instance sends to a port of this machine may come back to itself.
+ * Where /sys may not be written, as in some containers, the kernel is asked by netlink. @throws Error if neither may be.
  */
-export async function reflect(name: string): Promise<void> {
-  const attached = await readdir(`/sys/class/net/${name}/brif`).catch(() => []);
-  for (const one of attached) await set(`/sys/class/net/${name}/brif/${one}/hairpin_mode`, '1');
+export async function reflect(name: string, signal: AbortSignal): Promise<void> {
+  const folder = `/sys/class/net/${name}/brif`;
+  for (const one of await readdir(folder).catch(() => [])) {
+    const path = `${folder}/${one}/hairpin_mode`;
+    try {
+      await set(path, '1');
+    } catch (error) {
+      if ((await readFile(path, 'utf8').catch(() => '')).trim() !== '1') await setByNetlink(one, error, signal);
+    }
+  }
+}
+
+async function setByNetlink(attached: string, cause: unknown, signal: AbortSignal): Promise<void> {
+  const args = ['link', 'set', 'dev', attached, 'type', 'bridge_slave', 'hairpin', 'on'];
+  const { code, stderr } = await run('ip', { args, maxOutputBytes: 64 * 1024 }, signal);
+  if (code !== 0 && !/Cannot find device|does not exist/i.test(stderr))
+    throw new Error(`Cannot set hairpin mode of ${attached}: ${stderr.trim().slice(0, 200)}`, { cause });
 }
 
 /**

@@ -1,6 +1,8 @@
 import { wait, type Clock } from '../../agent-protocol/clock.ts';
 import { run } from '../process.ts';
-import type { Chain, Table } from './rules.ts';
+import type { ForeignPort } from './foreign-rules.ts';
+import { withoutPort } from './foreign-rules.ts';
+import type { Chain, Family, Table } from './rules.ts';
 
 const maxOutputBytes = 32 * 1024 * 1024;
 const tables: readonly Table[] = ['raw', 'filter', 'nat'];
@@ -15,17 +17,26 @@ export interface Firewall {
   read(signal: AbortSignal): Promise<Present>;
   /** Makes these chains be exactly so, and reached once from where they say; each table changes in one step. */
   replace(chains: readonly Chain[], present: Present, signal: AbortSignal): Promise<void>;
+  /** Takes one port out of the rules of another agent. */
+  takeOver(port: ForeignPort, present: Present, signal: AbortSignal): Promise<void>;
   /** Removes these chains and what leads to them. */
   remove(chains: readonly Chain[], present: Present, signal: AbortSignal): Promise<void>;
 }
 
-export function iptables(clock: Clock): Firewall {
+/** What reads and writes the rules of each family. */
+const programs = {
+  ipv4: { save: 'iptables-save', restore: 'iptables-restore' },
+  ipv6: { save: 'ip6tables-save', restore: 'ip6tables-restore' },
+} as const;
+
+export function iptables(clock: Clock, family: Family = 'ipv4'): Firewall {
+  const program = programs[family];
   const restore = async (text: string, signal: AbortSignal): Promise<void> => {
     if (text === '') return;
     // The engine changes the same tables: with nftables below, one of two that do so at once is refused.
     for (let left = tries; ; left--) {
       const options = { args: ['--noflush', '--wait', '5'], input: text, maxOutputBytes };
-      const { code, stderr } = await run('iptables-restore', options, signal);
+      const { code, stderr } = await run(program.restore, options, signal);
       if (code === 0) return;
       if (left === 1) throw new Error(`Cannot change the rules of the packet filter: ${stderr.trim().slice(0, 500)}`);
       await wait(clock, retryMs, signal);
@@ -33,7 +44,7 @@ export function iptables(clock: Clock): Firewall {
   };
   return {
     async read(signal) {
-      const { code, stdout, stderr } = await run('iptables-save', { args: [], maxOutputBytes }, signal);
+      const { code, stdout, stderr } = await run(program.save, { args: [], maxOutputBytes }, signal);
       if (code !== 0) throw new Error(`Cannot read the rules of the packet filter: ${stderr.trim().slice(0, 500)}`);
       return parse(stdout);
     },
@@ -49,6 +60,7 @@ export function iptables(clock: Clock): Firewall {
           .join(''),
         signal,
       ),
+    takeOver: (port, present, signal) => restore(withoutPort(present, port), signal),
     remove: (chains, present, signal) =>
       restore(
         tables

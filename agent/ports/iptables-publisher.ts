@@ -1,13 +1,29 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../agent-protocol/clock.ts';
-import type { PortBackend, PortPublisher } from '../publication.ts';
+import { identitiesHere } from '../machine-identities.ts';
+import type { PortBackend, PortProblem, PortPublisher } from '../publication.ts';
 import { bridgeOf, reflect, routeLoopback } from './bridges.ts';
-import { iptables, standOf, type Present } from './firewall.ts';
+import { iptables, standOf, type Firewall, type Present } from './firewall.ts';
+import { foreignPorts, type ForeignPort } from './foreign-rules.ts';
+import { refusalAt } from './port-check.ts';
 import { PortHolder } from './port-holder.ts';
-import { chainsOf, guardChain, ruleSet, type Chain, type Chains } from './rules.ts';
+import { anothersPort, closedPort, leftPort, unansweredPort } from './port-problems.ts';
+import {
+  chainsOf,
+  guardChains,
+  operatorsHostChain,
+  ruleSet,
+  shortOwner,
+  type Chain,
+  type Chains,
+  type Family,
+} from './rules.ts';
 
 /** Where operators put what they forbid to forwarded connections; the engine makes it. */
 const operatorChain = 'DOCKER-USER';
+
+/** Who finds no way to what is on a bridge, and why. */
+type Closed = { whom: string; error: unknown }[];
 
 type Ports = ReadonlyMap<number, readonly PortBackend[]>;
 
@@ -17,22 +33,35 @@ type Ports = ReadonlyMap<number, readonly PortBackend[]>;
  */
 export class IptablesPublisher implements PortPublisher {
   readonly #chains: Chains;
-  readonly #firewall;
+  readonly #firewall: Firewall;
+  readonly #firewall6: Firewall;
+  #isUnguarded6 = false;
   readonly #holder = new PortHolder();
   readonly #log: Logger;
-  /** Bridges of which it was told that they could not be opened. */
-  #shut = new Set<string>();
+  /** Bridges that could not be opened, with whom they are closed to. */
+  #closed = new Map<string, Closed>();
+  #notices: ReadonlyMap<number, string> = new Map();
   #installed: { wanted: string; rules: string } | undefined;
+  /** By port: the backends for which a connection through the port was answered. */
+  readonly #answered = new Map<number, Set<string>>();
+  readonly #owner: string;
+  readonly #takeOver: boolean;
   #turn: Promise<unknown> = Promise.resolve();
 
-  /** @param owner id of the server: agents of one machine must differ in its first twelve letters and digits. */
-  constructor(owner: string, { clock, log }: { clock: Clock; log: Logger }) {
+  /**
+   * @param owner id of the server: agents of one machine must differ in its first twelve letters and digits.
+   * @param deps.takeOver ports that rules of an agent lead away which is not here any more are taken from it
+   */
+  constructor(owner: string, { clock, log, takeOver }: { clock: Clock; log: Logger; takeOver: boolean }) {
     this.#chains = chainsOf(owner);
+    this.#owner = shortOwner(owner);
+    this.#takeOver = takeOver;
     this.#firewall = iptables(clock);
+    this.#firewall6 = iptables(clock, 'ipv6');
     this.#log = log;
   }
 
-  apply(ports: Ports, signal: AbortSignal): Promise<Map<number, string>> {
+  apply(ports: Ports, signal: AbortSignal): Promise<Map<number, PortProblem>> {
     return this.#inTurn(() => this.#apply(ports, signal));
   }
 
@@ -41,25 +70,104 @@ export class IptablesPublisher implements PortPublisher {
     await this.#inTurn(async () => {
       await this.#holder[Symbol.asyncDispose]();
       if (!options.remove) return;
-      const present = await this.#firewall.read(signal);
-      await this.#remove(present, signal);
-      await this.#firewall.remove([guardChain(this.#chains)], present, signal);
+      this.#installed = undefined;
+      await removeAll(this.#chains, this.#firewall, this.#firewall6, signal);
     });
   }
 
-  async #apply(ports: Ports, signal: AbortSignal): Promise<Map<number, string>> {
-    const problems = new Map<number, string>();
+  async #apply(ports: Ports, signal: AbortSignal): Promise<Map<number, PortProblem>> {
+    const problems = new Map<number, PortProblem>();
+    const before = await this.#firewall.read(signal);
+    const foreign = foreignPorts(before, this.#owner).filter(({ port }) => ports.has(port));
+    const living = foreign.length === 0 ? new Set<string>() : (await identitiesHere()).living;
     for (const port of ports.keys()) {
-      const problem = await this.#holder.hold(port);
-      if (problem !== undefined) problems.set(port, problem);
+      const others = foreign.filter((one) => one.port === port);
+      const problem = (await this.#holder.hold(port)) ?? (await this.#contested(others, living, signal));
+      const agent = [...living].find((id) => others.some(({ owner }) => owner === shortOwner(id)));
+      if (problem === undefined) continue;
+      problems.set(port, agent === undefined || problem.code !== 'port_taken' ? problem : anothersPort(port, agent));
+      await this.#holder.release(port);
     }
+    const present = foreign.length === 0 ? before : await this.#firewall.read(signal);
     const held = [...ports].filter(([port]) => !problems.has(port));
-    const present = await this.#firewall.read(signal);
-    const guard = [guardChain(this.#chains)];
-    if (!isSo(guard, present)) await this.#firewall.replace(guard, present, signal);
+    await this.#guard(present, signal);
     if (held.length === 0) await this.#remove(present, signal);
     else await this.#install(held, present, signal);
     for (const port of this.#holder.ports) if (!ports.has(port)) await this.#holder.release(port);
+    for (const [port, problem] of await this.#unanswered(held, signal)) problems.set(port, problem);
+    this.#notices = new Map(held.flatMap(([port, backends]) => this.#noticeOf(port, backends)));
+    return problems;
+  }
+
+  /** What keeps a port that we hold from leading to our instances: rules of agents that are not here any more. */
+  async #contested(
+    others: readonly ForeignPort[],
+    living: ReadonlySet<string>,
+    signal: AbortSignal,
+  ): Promise<PortProblem | undefined> {
+    const here = new Set([...living].map(shortOwner));
+    for (const other of others.filter(({ owner, shadows }) => shadows && !here.has(owner))) {
+      const { port, owner } = other;
+      if (!this.#takeOver) return leftPort(port, owner);
+      this.#log.warn({ port, former: owner }, 'Port is taken over from an agent that is not here any more');
+      await this.#firewall.takeOver(other, await this.#firewall.read(signal), signal);
+    }
+    return undefined;
+  }
+
+  /** Ports that lead to their instances, but not from everywhere, with what is missing. */
+  get notices(): ReadonlyMap<number, string> {
+    return this.#notices;
+  }
+
+  #noticeOf(port: number, backends: readonly PortBackend[]): [number, string][] {
+    const closed = backends.flatMap(({ address }) => this.#closed.get(bridgeOf(address)?.name ?? '') ?? []);
+    const whom = [...new Set(closed.map((one) => one.whom))].join(', nor ');
+    return whom === '' ? [] : [[port, closedPort(port, whom)]];
+  }
+
+  /** What instances must not reach; without the programs for IPv6, by IPv4 alone. */
+  async #guard(present: Present, signal: AbortSignal): Promise<void> {
+    await guard(this.#chains, 'ipv4', this.#firewall, present, signal);
+    try {
+      const present6 = await this.#firewall6.read(signal);
+      await guard(this.#chains, 'ipv6', this.#firewall6, present6, signal);
+      this.#isUnguarded6 = false;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!this.#isUnguarded6)
+        this.#log.warn(
+          { err: error },
+          'IPv6 rules cannot be made: by IPv6 instances may reach what the machine listens on',
+        );
+      this.#isUnguarded6 = true;
+    }
+  }
+
+  /** The ports with an instance that nobody was led to yet, and that nobody is led to now. */
+  async #unanswered(
+    held: readonly [number, readonly PortBackend[]][],
+    signal: AbortSignal,
+  ): Promise<Map<number, PortProblem>> {
+    for (const port of this.#answered.keys()) if (!held.some(([one]) => one === port)) this.#answered.delete(port);
+    const problems = new Map<number, PortProblem>();
+    await Promise.all(
+      held.map(async ([port, backends]) => {
+        const names = backends.map((one) => `${one.address}:${one.port}`);
+        const known = this.#answered.get(port);
+        const [first] = backends;
+        if (first !== undefined && names.some((name) => known?.has(name) !== true)) {
+          // By an address of the bridge: what has to be set up for 127.0.0.1 cannot be everywhere.
+          const address = bridgeOf(first.address)?.subnet.split('/')[0] ?? '127.0.0.1';
+          const refusal = await refusalAt(address, port, signal);
+          if (refusal !== undefined) {
+            problems.set(port, unansweredPort(port, refusal));
+            return;
+          }
+        }
+        this.#answered.set(port, new Set(names));
+      }),
+    );
     return problems;
   }
 
@@ -74,63 +182,50 @@ export class IptablesPublisher implements PortPublisher {
       }));
     const used = publications.flatMap(({ backends }) => backends.flatMap(({ bridge }) => bridge?.name ?? []));
     // A bridge stays protected after its last instance: connections to it may still be open.
-    const bridges = [...new Set([...used, ...this.#protected(present)])].toSorted();
-    const operator = present.get('filter')?.some((line) => line.startsWith(`:${operatorChain} `));
-    const chains = ruleSet(this.#chains, publications, bridges, operator === true ? operatorChain : undefined);
+    const bridges = [...new Set([...used, ...protectedBy(this.#chains, present)])].toSorted();
+    const operator = has(present, operatorChain) ? operatorChain : undefined;
+    const chains = ruleSet(this.#chains, publications, bridges, operator);
     const wanted = JSON.stringify(chains);
     const stand = standOf(chains, present);
     if (this.#installed?.wanted !== wanted || this.#installed.rules !== stand.rules || !stand.reached) {
+      // Somebody else changed the rules: who knows where they lead.
+      if (this.#installed?.wanted === wanted) this.#answered.clear();
       this.#installed = undefined;
       // A port leads to an instance only when the way there is open: a first packet that is dropped comes again after a
       // second. And a bridge is open only when it is closed to what is not an answer.
       const closing = chains.filter(({ table }) => table === 'raw');
       if (!isSo(closing, present)) await this.#firewall.replace(closing, present, signal);
-      await this.#open(used);
+      await this.#open(used, signal);
       const rest = chains.filter(({ table }) => table !== 'raw');
       await this.#firewall.replace(rest, present, signal);
       const { rules } = standOf(chains, await this.#firewall.read(signal));
       this.#installed = { wanted, rules };
-    } else await this.#open(used);
+    } else await this.#open(used, signal);
   }
 
   async #remove(present: Present, signal: AbortSignal): Promise<void> {
     this.#installed = undefined;
-    for (const name of this.#protected(present)) await routeLoopback(name, false);
-    await this.#firewall.remove(this.#allChains(), present, signal);
-  }
-
-  /** The bridges that the kernel's rules name: they are the record of what was opened, also by an earlier agent. */
-  #protected(present: Present): string[] {
-    const prefix = `-A ${this.#chains.loop} `;
-    return (present.get('raw') ?? [])
-      .filter((line) => line.startsWith(prefix))
-      .flatMap((line) => / -i (\S+) /.exec(line)?.[1] ?? []);
+    await removePublished(this.#chains, this.#firewall, present, signal);
   }
 
   /**
    * Lets connections from this machine, and from an instance to itself, find to the instances on these bridges. Where
    * the machine does not let us, all others still find there.
    */
-  async #open(bridges: readonly string[]): Promise<void> {
-    const shut = new Set<string>();
+  async #open(bridges: readonly string[], signal: AbortSignal): Promise<void> {
+    const closed = new Map<string, Closed>();
     for (const name of new Set(bridges)) {
-      try {
-        await routeLoopback(name, true);
-        await reflect(name);
-      } catch (error) {
-        shut.add(name);
-        if (!this.#shut.has(name))
-          this.#log.warn(
-            { err: error, bridge: name },
-            'Published ports do not answer to this machine itself, nor to the instance behind them: the agent may not set up the bridge',
-          );
-      }
+      const to: Closed = [];
+      await routeLoopback(name, true).catch((error: unknown) => to.push({ whom: '127.0.0.1 of the server', error }));
+      await reflect(name, signal).catch((error: unknown) => to.push({ whom: 'the instance behind it', error }));
+      signal.throwIfAborted();
+      if (to.length === 0) continue;
+      closed.set(name, to);
+      if (this.#closed.has(name)) continue;
+      const fields = { err: to[0]?.error, bridge: name, closedTo: to.map(({ whom }) => whom) };
+      this.#log.warn(fields, 'Published ports do not answer everybody: the agent may not set up the bridge');
     }
-    this.#shut = shut;
-  }
-
-  #allChains(): Chain[] {
-    return ruleSet(this.#chains, [], [], undefined);
+    this.#closed = closed;
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -138,6 +233,52 @@ export class IptablesPublisher implements PortPublisher {
     this.#turn = turn.catch(() => undefined);
     return turn;
   }
+}
+
+/** Removes every rule of an agent, also of one that does not run any more. */
+export async function removeRules(owner: string, clock: Clock, signal: AbortSignal): Promise<void> {
+  await removeAll(chainsOf(owner), iptables(clock), iptables(clock, 'ipv6'), signal);
+}
+
+async function removeAll(chains: Chains, firewall: Firewall, firewall6: Firewall, signal: AbortSignal): Promise<void> {
+  const present = await firewall.read(signal);
+  await removePublished(chains, firewall, present, signal);
+  await firewall.remove(guardChains(chains, 'ipv4', undefined), present, signal);
+  const present6 = await firewall6.read(signal).catch(() => undefined); // without its programs there are no rules
+  if (present6 !== undefined) await firewall6.remove(guardChains(chains, 'ipv6', undefined), present6, signal);
+}
+
+async function guard(
+  chains: Chains,
+  family: Family,
+  firewall: Firewall,
+  present: Present,
+  signal: AbortSignal,
+): Promise<void> {
+  const wanted = guardChains(chains, family, has(present, operatorsHostChain) ? operatorsHostChain : undefined);
+  if (!isSo(wanted, present)) await firewall.replace(wanted, present, signal);
+}
+
+function has(present: Present, chain: string): boolean {
+  return present.get('filter')?.some((line) => line.startsWith(`:${chain} `)) === true;
+}
+
+async function removePublished(
+  chains: Chains,
+  firewall: Firewall,
+  present: Present,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const name of protectedBy(chains, present)) await routeLoopback(name, false);
+  await firewall.remove(ruleSet(chains, [], [], undefined), present, signal);
+}
+
+/** The bridges that the kernel's rules name: they are the record of what was opened, also by an earlier agent. */
+function protectedBy(chains: Chains, present: Present): string[] {
+  const prefix = `-A ${chains.loop} `;
+  return (present.get('raw') ?? [])
+    .filter((line) => line.startsWith(prefix))
+    .flatMap((line) => / -i (\S+) /.exec(line)?.[1] ?? []);
 }
 
 function isSo(chains: readonly Chain[], present: Present): boolean {

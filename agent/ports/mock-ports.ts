@@ -1,4 +1,5 @@
 import type { PortBackend, PortPublisher } from '../publication.ts';
+import { takenPort } from './port-problems.ts';
 
 const journalled = 1000;
 
@@ -6,6 +7,8 @@ const journalled = 1000;
 export class MockPorts {
   /** Where each port led after each of the last changes. */
   readonly journal: ReadonlyMap<number, readonly PortBackend[]>[] = [];
+  /** Ports that do less than they should, with what that is. */
+  readonly notices = new Map<number, string>();
   readonly #taken = new Set<number>();
   readonly #published = new Map<PortPublisher, ReadonlyMap<number, readonly PortBackend[]>>();
 
@@ -31,6 +34,7 @@ export class MockPorts {
   /** One agent's way to them. */
   publisher(): PortPublisher {
     const publisher: PortPublisher = {
+      notices: this.notices,
       apply: async (ports, signal) => {
         await Promise.resolve();
         signal.throwIfAborted();
@@ -39,7 +43,7 @@ export class MockPorts {
         this.journal.push(held);
         if (this.journal.length > journalled) this.journal.shift();
         const problems = [...ports.keys()].filter((port) => !held.has(port));
-        return new Map(problems.map((port) => [port, `Port ${port} of the server is taken by another program`]));
+        return new Map(problems.map((port) => [port, takenPort(port)]));
       },
     };
     return publisher;

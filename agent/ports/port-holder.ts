@@ -1,4 +1,6 @@
 import { createServer, type Server } from 'node:net';
+import type { PortProblem } from '../publication.ts';
+import { unheldPort } from './port-problems.ts';
 
 /**
  * Holds ports of this machine with listening sockets, so that no other program takes them and that it shows when one
@@ -8,11 +10,11 @@ export class PortHolder implements AsyncDisposable {
   readonly #servers = new Map<number, Server>();
 
   /** @returns why it cannot be had; `undefined`: it is held. */
-  async hold(port: number): Promise<string | undefined> {
+  async hold(port: number): Promise<PortProblem | undefined> {
     if (this.#servers.has(port)) return undefined;
     const server = createServer((socket) => void socket.resetAndDestroy());
-    const problem = await new Promise<string | undefined>((resolve) => {
-      server.once('error', (error: NodeJS.ErrnoException) => resolve(explain(port, error.code)));
+    const problem = await new Promise<PortProblem | undefined>((resolve) => {
+      server.once('error', (error: NodeJS.ErrnoException) => resolve(unheldPort(port, error.code)));
       server.listen({ port, host: '0.0.0.0', exclusive: true }, () => resolve(undefined));
     });
     if (problem !== undefined) return problem;
@@ -35,10 +37,4 @@ export class PortHolder implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const port of this.ports) await this.release(port);
   }
-}
-
-function explain(port: number, code: string | undefined): string {
-  if (code === 'EADDRINUSE') return `Port ${port} of the server is taken by another program`;
-  if (code === 'EACCES') return `Port ${port} of the server may not be used by the agent`;
-  return `Port ${port} of the server cannot be held: ${code ?? 'unknown error'}`;
 }

@@ -11,19 +11,38 @@ export interface Chains {
   pass: string;
   /** What instances may not reach at all. */
   guard: string;
+  /** What instances may reach of the machine itself. */
+  host: string;
   /** What must not come in by a bridge: it could not before loopback was made routable there. */
   loop: string;
 }
 
-/** @param owner names the agent: letters and digits, the first twelve count. */
+/** What the names of chains begin with; the short name of their agent follows. */
+export const chainPrefix: Chains = {
+  ports: 'SETPOINT-PORTS-',
+  back: 'SETPOINT-BACK-',
+  pass: 'SETPOINT-PASS-',
+  guard: 'SETPOINT-GUARD-',
+  host: 'SETPOINT-HOST-',
+  loop: 'SETPOINT-LOOP-',
+};
+
+/** An agent in the names of its chains: the first twelve letters and digits of the id of its server. */
+export function shortOwner(owner: string): string {
+  return owner.replaceAll(/[^0-9a-zA-Z]/g, '').slice(0, 12);
+}
+
+/** @param owner id of the agent's server, or its short form. */
 export function chainsOf(owner: string): Chains {
-  const suffix = owner.replaceAll(/[^0-9a-zA-Z]/g, '').slice(0, 12);
+  const short = shortOwner(owner);
+  const { ports, back, pass, guard, host, loop } = chainPrefix;
   return {
-    ports: `SETPOINT-PORTS-${suffix}`,
-    back: `SETPOINT-BACK-${suffix}`,
-    pass: `SETPOINT-PASS-${suffix}`,
-    guard: `SETPOINT-GUARD-${suffix}`,
-    loop: `SETPOINT-LOOP-${suffix}`,
+    ports: ports + short,
+    back: back + short,
+    pass: pass + short,
+    guard: guard + short,
+    host: host + short,
+    loop: loop + short,
   };
 }
 
@@ -51,17 +70,47 @@ export interface Chain {
   jumps: readonly { from: string; condition: string; first: boolean }[];
 }
 
+export type Family = 'ipv4' | 'ipv6';
+
+/** Where an operator says what instances may reach of the machine all the same; asked first, where it is there. */
+export const operatorsHostChain = 'SETPOINT-USER';
+
+/** The addresses at which clouds tell their machines credentials, and all others that are of one link only. */
+const linkLocal: Readonly<Record<Family, readonly string[]>> = {
+  ipv4: ['169.254.0.0/16'],
+  ipv6: ['fe80::/10', 'fd00:ec2::254/128'],
+};
+const refusal: Readonly<Record<Family, string>> = { ipv4: 'icmp-port-unreachable', ipv6: 'icmp6-port-unreachable' };
+const icmp: Readonly<Record<Family, string>> = { ipv4: 'icmp', ipv6: 'ipv6-icmp' };
+
 /**
- * Keeps instances from the address at which a cloud tells its machines their credentials: in every network of ours, known
- * by the names of the bridges, from before its first container.
+ * Keeps instances and builds from link-local addresses and from what listens on the machine: in every network of ours,
+ * known by the names of the bridges, from before its first container. They reach published ports, which lead elsewhere
+ * before they come here, a resolver, and the end of what the machine began.
  */
-export function guardChain(chains: Chains): Chain {
-  return {
-    table: 'filter',
-    name: chains.guard,
-    rules: ['-d 169.254.169.254/32 -i sp-+ -j REJECT --reject-with icmp-port-unreachable'],
-    jumps: [{ from: 'FORWARD', condition: '', first: true }],
-  };
+export function guardChains(chains: Chains, family: Family, operatorChain: string | undefined): Chain[] {
+  return [
+    {
+      table: 'filter',
+      name: chains.guard,
+      rules: linkLocal[family].map((range) => `-d ${range} -i sp-+ -j REJECT --reject-with ${refusal[family]}`),
+      jumps: [{ from: 'FORWARD', condition: '', first: true }],
+    },
+    {
+      table: 'filter',
+      name: chains.host,
+      rules: [
+        '-m conntrack --ctstate RELATED,ESTABLISHED -j RETURN',
+        `-p ${icmp[family]} -j RETURN`,
+        '-p udp -m udp --dport 53 -j RETURN',
+        '-p tcp -m tcp --dport 53 -j RETURN',
+        ...(operatorChain === undefined ? [] : [`-j ${operatorChain}`]),
+        '-p tcp -j REJECT --reject-with tcp-reset',
+        `-j REJECT --reject-with ${refusal[family]}`,
+      ],
+      jumps: [{ from: 'INPUT', condition: '-i sp-+ ', first: true }],
+    },
+  ];
 }
 
 /**

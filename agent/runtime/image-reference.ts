@@ -34,6 +34,56 @@ export function imageParts(reference: ImageReference): ImageParts | undefined {
   return id.test(reference) ? undefined : parts(reference);
 }
 
+/** An image as users and Dockerfiles name it: by its registry, never by an id. */
+export interface ImageSource {
+  /** For the engine, with its tag or digest, so that it cannot be taken for the beginning of an id. */
+  reference: ImageReference;
+  /** As people write it: without the default registry, tag and digest. */
+  name: string;
+  tag: string | undefined;
+  digest: string | undefined;
+  /** `HOST` or `HOST:PORT`, in lower case. */
+  registry: string;
+}
+
+const defaultRegistry = 'docker.io';
+/** Names that belong to what this product builds. */
+const ownNames = /^setpoint(?:\/|$)/;
+const digestAlgorithm = /^sha(?:256|384|512)$/;
+
+/**
+ * @throws RuntimeFailure `image_not_allowed` for an image id and for a name that built images bear, `image_not_found`
+ * for what is no image reference.
+ */
+export function imageSource(text: string): ImageSource {
+  const found = imageParts(imageReference(text));
+  if (found === undefined || digestAlgorithm.test(found.repository))
+    throw notAllowed(`Image ${text} is named by its id: name it by repository and tag`);
+  const { host: given, path } = splitHost(found.repository);
+  const registry = given === undefined || given === 'index.docker.io' ? defaultRegistry : given;
+  const name = registry === defaultRegistry ? path.replace(/^library\//, '') : `${registry}/${path}`;
+  if (ownNames.test(name))
+    throw notAllowed(
+      `Image ${text} bears a name that is kept for images that Setpoint builds: deploy it from its source`,
+    );
+  const { tag: version, digest: pinned } = found;
+  const end = pinned === undefined ? `:${version ?? 'latest'}` : `@${pinned}`;
+  return { reference: imageReference(`${name}${end}`), name, tag: version, digest: pinned, registry };
+}
+
+/** @returns a failure `image_not_allowed`, which only another request or an administrator can mend. */
+export function notAllowed(message: string): RuntimeFailure {
+  return new RuntimeFailure('image_not_allowed', message, { retryable: false });
+}
+
+function splitHost(repository: string): { host: string | undefined; path: string } {
+  const slash = repository.indexOf('/');
+  const first = repository.slice(0, Math.max(0, slash));
+  return /[.:]/.test(first) || first === 'localhost'
+    ? { host: first.toLowerCase(), path: repository.slice(slash + 1) }
+    : { host: undefined, path: repository };
+}
+
 function parts(text: string): ImageParts | undefined {
   if (text.length > 400) return undefined;
   const at = text.indexOf('@');

@@ -11,8 +11,11 @@ export const labels = {
   type: 'setpoint.type',
   workload: 'setpoint.workload',
   tenant: 'setpoint.tenant',
+  project: 'setpoint.project',
   server: 'setpoint.server',
   restartToken: 'setpoint.restart-token',
+  /** Bytes of memory and billionths of a CPU that a container got because nothing else was asked for. */
+  defaults: 'setpoint.defaults',
 } as const;
 
 export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead';
@@ -66,6 +69,13 @@ export interface ImageInfo {
   digest: string;
 }
 
+/** An image that the engine has. */
+export interface LocalImage extends ImageInfo {
+  labels: Readonly<Record<string, string>>;
+  /** Instructions that a build carries out that begins with this image. */
+  onBuild: readonly string[];
+}
+
 export interface BuildOptions {
   /** Tar stream of the build context, already contained in the repository. */
   context: AsyncIterable<Uint8Array>;
@@ -73,6 +83,10 @@ export interface BuildOptions {
   tag: string;
   buildArgs: Readonly<Record<string, string>>;
   labels: Readonly<Record<string, string>>;
+  /** Network that the steps run in; absent: the engine's default. */
+  network?: string;
+  /** Ids of the images whose steps may be taken from the cache; of no others, and of none unless told. */
+  cacheFrom?: readonly string[];
 }
 
 /** A hint that something changed; the truth is the next list. */
@@ -125,7 +139,7 @@ export interface ContainerRuntime {
   inspect(id: string, signal: AbortSignal): Promise<ContainerDetail | undefined>;
   /** @throws RuntimeFailure `name_taken` when a container of that name exists, whoever made it. */
   create(spec: ContainerSpec, signal: AbortSignal): Promise<string>;
-  /** Idempotent. @throws RuntimeFailure `port_taken`, `create_failed`… */
+  /** Idempotent. @throws RuntimeFailure `no_space`, `create_failed`… */
   start(id: string, signal: AbortSignal): Promise<void>;
   /** Idempotent. Asks, waits `graceSeconds`, kills. */
   stop(id: string, graceSeconds: number, signal: AbortSignal): Promise<void>;
@@ -134,9 +148,12 @@ export interface ContainerRuntime {
   remove(id: string, signal: AbortSignal): Promise<void>;
   setRestart(id: string, restart: ContainerSpec['restart'], signal: AbortSignal): Promise<void>;
   /** The local image of that reference; `undefined`: not here. */
-  image(reference: string, signal: AbortSignal): Promise<ImageInfo | undefined>;
-  /** @throws RuntimeFailure `image_not_found`, `image_pull_failed`, `no_space`. */
-  pull(reference: string, signal: AbortSignal): Promise<ImageInfo>;
+  image(reference: string, signal: AbortSignal): Promise<LocalImage | undefined>;
+  /**
+   * Asks the registry, also where the image is here.
+   * @throws RuntimeFailure `image_not_found`, `image_pull_failed`, `no_space`.
+   */
+  pull(reference: string, signal: AbortSignal): Promise<LocalImage>;
   /** Calls `line` per output line. @throws RuntimeFailure `build_failed`, `no_space`. */
   build(options: BuildOptions, line: (text: string) => void, signal: AbortSignal): Promise<ImageInfo>;
   /** Images that carry all these labels, newest first. */

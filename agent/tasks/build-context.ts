@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { pack, type Pack } from 'tar-stream';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { isBelow } from './contained-path.ts';
-import type { IgnoreFile } from './ignore-file.ts';
+import type { IgnoreEntry, IgnoreFile, IgnoreFolder } from './ignore-file.ts';
 
 /** The name that the Dockerfile has in the archive, wherever it lies in the repository. */
 export const dockerfileName = '.setpoint.dockerfile';
@@ -29,7 +29,7 @@ const maxDepth = 100;
 /**
  * The build context as a tar archive: regular files, folders and symbolic links that stay within, by root, sorted.
  * @throws RuntimeFailure `path_outside_repository` for a link that leaves the context, `invalid_source` when it is too
- * large.
+ * large, or what is left out of it takes too long to tell.
  */
 export async function* contextArchive(context: BuildContext, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const tar = pack();
@@ -61,7 +61,7 @@ async function fill(tar: Pack, context: BuildContext, signal: AbortSignal): Prom
     if (left.bytes < 0) throw tooLarge(`is larger than ${maxBytes} bytes`);
   };
 
-  const walk = async (below: string, depth: number): Promise<void> => {
+  const walk = async (below: string, depth: number, known: IgnoreFolder): Promise<void> => {
     if (depth > maxDepth) throw tooLarge(`is deeper than ${maxDepth} folders`);
     for (const child of (await readdir(join(folder, below))).toSorted()) {
       signal.throwIfAborted();
@@ -69,14 +69,15 @@ async function fill(tar: Pack, context: BuildContext, signal: AbortSignal): Prom
       const path = join(folder, name);
       const it = await lstat(path);
       if (name === '.git' || name === dockerfileName || name === ignoreName) continue;
-      const ignored = ignore.ignores(name);
+      const entry = await ignoring(known, child);
+      const { ignored } = entry;
       if (it.isDirectory()) {
-        if (ignored && !ignore.hasExceptions) continue;
+        if (entry.isClosed) continue;
         if (!ignored) {
           spend(0);
           tar.entry({ name: `${name}/`, type: 'directory', mode: 0o755, mtime });
         }
-        await walk(name, depth + 1);
+        await walk(name, depth + 1, entry.below());
       } else if (ignored) continue;
       else if (it.isSymbolicLink()) {
         spend(0);
@@ -88,7 +89,16 @@ async function fill(tar: Pack, context: BuildContext, signal: AbortSignal): Prom
       }
     }
   };
-  await walk('', 0);
+  await walk('', 0, ignore.top);
+}
+
+async function ignoring(folder: IgnoreFolder, name: string): Promise<IgnoreEntry> {
+  try {
+    return await folder.entry(name);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new RuntimeFailure('invalid_source', error.message, { retryable: false, cause: error });
+  }
 }
 
 async function addFile(

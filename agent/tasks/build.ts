@@ -1,18 +1,23 @@
 import { lstat, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import type { WireAssignment, WireBuild } from '../../agent-protocol/assignment.ts';
+import { buildNetwork } from '../build-network.ts';
+import type { ImageOwner } from '../image-record.ts';
+import type { ImageStore } from '../image-store.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
 import { labels, RuntimeFailure } from '../runtime/runtime.ts';
 import { contextArchive, dockerfileName } from './build-context.ts';
 import { containedPath } from './contained-path.ts';
+import { judgeTriggers, readDockerfile } from './dockerfile.ts';
 import type { Git } from './git.ts';
 import { ignoreFile, type IgnoreFile } from './ignore-file.ts';
-import { labelledDockerfile } from './labelled-dockerfile.ts';
 import type { WorkFolder } from './work-folder.ts';
 
 export interface BuildDeps {
   runtime: ContainerRuntime;
   git: Git;
+  images: ImageStore;
   folder: WorkFolder;
   /** Id of this server, for the image's labels. */
   server: string;
@@ -31,13 +36,16 @@ const fetchShare = 0.6;
 const maxFetchMs = 300_000;
 const maxDockerfileBytes = 1024 * 1024;
 const maxIgnoreBytes = 256 * 1024;
+const removeMs = 30_000;
 const keptLines = 8;
 const maxTailChars = 1500;
+/** What the engine notes between the steps; it tells no reason. */
+const engineNote = /^( ---> |Removing intermediate container )/;
 
 /**
- * Builds the image of an item from the head of its branch. Its result depends on nothing but the repository and the
+ * Builds the image of an item from its commit, or the head of its branch. Its result depends on nothing but the repository and the
  * item, so it may be repeated. `signal` is the deadline.
- * @throws RuntimeFailure `invalid_source`, `repository_unreachable`, `branch_not_found`, `dockerfile_not_found`,
+ * @throws RuntimeFailure `invalid_source`, `image_not_allowed`, `image_not_found`, `image_pull_failed`, `repository_unreachable`, `branch_not_found`, `dockerfile_not_found`,
  * `path_outside_repository`, `build_failed` with the last lines of the output, `no_space`.
  */
 export async function runBuild(
@@ -49,28 +57,33 @@ export async function runBuild(
   const { spec } = item;
   assertBuildArgs(spec.build_args);
   await using folder = await deps.folder.make();
-  line(`Cloning ${spec.repository_url}, branch ${spec.branch}`);
+  line(
+    `Cloning ${spec.repository_url}, ${spec.commit === undefined ? `branch ${spec.branch}` : `commit ${spec.commit}`}`,
+  );
   const withinMs = Math.min(maxFetchMs, spec.deadline_seconds * 1000 * fetchShare);
-  const source = { url: spec.repository_url, branch: spec.branch, withinMs };
+  const source = { url: spec.repository_url, branch: spec.branch, commit: spec.commit, withinMs };
   const { commit, message, committedAt } = await deps.git.checkout(source, folder.path, signal);
   line(`Checked out ${commit} ${message}`);
   const root = await realpath(join(folder.path, 'tree'));
   const context = await findContext(root, spec.build_context);
-  const dockerfile = await readDockerfile(root, context, spec.dockerfile_path);
+  const written = await findDockerfile(root, context, spec.dockerfile_path);
+  const owner = { tenant: item.tenant, project: item.project_id, workload: item.workload_id };
+  const dockerfile = await judgedDockerfile(written, { spec, owner, images: deps.images, line }, signal);
   const given = {
     [labels.server]: deps.server,
     [labels.tenant]: item.tenant,
+    [labels.project]: item.project_id,
     [labels.workload]: item.workload_id,
     [labels.assignment]: item.id,
     [labels.type]: 'build',
     'org.opencontainers.image.revision': commit,
   };
-  const labelled = labelledDockerfile(dockerfile, given);
+  await using network = await ownNetwork(item.id, deps, signal);
   const options = {
     context: contextArchive(
       {
         folder: context,
-        dockerfile: labelled ?? dockerfile,
+        dockerfile: Buffer.from(`${dockerfile}${labelLine(given)}\n`, 'latin1'),
         ignore: await readIgnoreFile(context),
         modifiedAt: committedAt,
       },
@@ -79,13 +92,17 @@ export async function runBuild(
     dockerfile: dockerfileName,
     tag: spec.image,
     buildArgs: spec.build_args,
-    labels: labelled === undefined ? given : {},
+    labels: {},
+    cacheFrom: await deps.images.builtFor(owner, signal),
+    network: network.name,
   };
   const last: string[] = [];
   const keep = (text: string): void => {
-    last.push(text);
-    if (last.length > keptLines) last.shift();
     line(text);
+    const plain = stripVTControlCharacters(text);
+    if (plain.trim() === '' || engineNote.test(plain)) return;
+    last.push(plain);
+    if (last.length > keptLines) last.shift();
   };
   try {
     const built = await deps.runtime.build(options, keep, signal);
@@ -98,6 +115,47 @@ export async function runBuild(
   }
 }
 
+/** A network that no other build and no instance is in. What of it is left by a crash is removed by the housekeeping. */
+async function ownNetwork(
+  id: string,
+  { runtime, server }: BuildDeps,
+  signal: AbortSignal,
+): Promise<{ name: string } & AsyncDisposable> {
+  const name = buildNetwork(id);
+  await runtime.ensureNetwork(name, { [labels.server]: server }, signal);
+  return {
+    name,
+    async [Symbol.asyncDispose]() {
+      // One that is still in use, or an engine that is away: later.
+      await runtime.removeNetwork(name, AbortSignal.timeout(removeMs)).catch(() => undefined);
+    },
+  };
+}
+
+/** What the builder gets, once it is known that the project may use all that it needs. */
+async function judgedDockerfile(
+  written: Buffer,
+  it: { spec: WireBuild; owner: ImageOwner; images: ImageStore; line: (text: string) => void },
+  signal: AbortSignal,
+): Promise<string> {
+  const { text, images } = readDockerfile(written, it.spec.build_args);
+  for (const used of images) {
+    it.line(`Looks for image ${used.reference}`);
+    const found = await it.images.resolve({ reference: used.reference, owner: it.owner }, signal);
+    if (used.before !== undefined) judgeTriggers(used, found.onBuild);
+  }
+  return text;
+}
+
+/** One instruction at the end: the engine makes a layer of every label that it is given beside the Dockerfile. */
+function labelLine(given: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(given).map(([name, value]) => {
+    if (!/^[A-Za-z0-9_.-]+$/.test(value)) throw new TypeError(`Not a plain word for label ${name}`);
+    return `${name}=${value}`;
+  });
+  return `LABEL ${pairs.join(' ')}`;
+}
+
 async function findContext(root: string, path: string): Promise<string> {
   const context = await containedPath(root, path);
   if (context !== undefined && (await lstat(context)).isDirectory()) return context;
@@ -105,7 +163,7 @@ async function findContext(root: string, path: string): Promise<string> {
 }
 
 /** By its path in the repository, or else in the build context: both are meant by people. */
-async function readDockerfile(root: string, context: string, path: string): Promise<Buffer> {
+async function findDockerfile(root: string, context: string, path: string): Promise<Buffer> {
   const found = (await regularFile(root, path)) ?? (await regularFile(context, path));
   if (found === undefined) {
     throw new RuntimeFailure('dockerfile_not_found', `The repository has no file ${path}`, { retryable: false });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../agent-protocol/clock.ts';
 import { changedFilesLimits } from '../../agent-protocol/messages.ts';
+import { networks } from '../network-address.ts';
 import { ownerVariable } from '../orphans.ts';
 import { OutputLimitError, run, type ProcessResult } from '../process.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
@@ -10,6 +11,7 @@ import { branchNotFound, invalid, isDiskFull, noSpace, reason, unreachable, unre
 import { gitHostAddresses } from './git-host.ts';
 import { gitBranch, gitUrl, type GitProtocol, type ParsedGitUrl } from './git-source.ts';
 import { checkSize, watchSize } from './git-size.ts';
+import { sshPin, sshVariables, type SshPin } from './git-ssh.ts';
 
 export interface GitOptions {
   clock: Clock;
@@ -19,6 +21,8 @@ export interface GitOptions {
   fileRoots: readonly string[];
   /** Whether a repository may lie on this machine or its link. */
   loopback: boolean;
+  /** Private networks that repositories may lie in, as `10.0.0.0/8`; none unless told. */
+  privateNetworks?: readonly string[];
   /** Of one repository at one commit; 200,000 unless told. */
   maxFiles?: number;
   /** Names the agent in the environment of what it runs, so that the next one finds what a killed one left. */
@@ -30,7 +34,7 @@ export interface GitOptions {
 export interface Checkout {
   /** Full id of the commit. */
   commit: string;
-  /** First line of its message, at most 200 characters. */
+  /** First line of its message, at most 200 characters, with a replacement for what would steer or hide text. */
   message: string;
   committedAt: Date;
 }
@@ -43,12 +47,12 @@ export interface Git {
    */
   head(url: string, branch: string, signal: AbortSignal): Promise<string>;
   /**
-   * Puts the files of a branch's head into `folder/tree`, without history, submodules and hooks. They must be here
-   * `withinMs` milliseconds.
+   * Puts the files of a commit, by default of a branch's head, into `folder/tree`, without history, submodules and
+   * hooks. They must be here `withinMs` milliseconds.
    * @throws RuntimeFailure as `head`.
    */
   checkout(
-    source: { url: string; branch: string; withinMs: number },
+    source: { url: string; branch: string; commit?: string | undefined; withinMs: number },
     folder: string,
     signal: AbortSignal,
   ): Promise<Checkout>;
@@ -113,7 +117,7 @@ export function git(options: GitOptions): Git {
       ms: number;
       maxOutputBytes?: number;
       cwd?: string;
-      pinned?: string | undefined;
+      pinned?: Pinned | undefined;
       protocols?: ReadonlySet<GitProtocol>;
     },
     signal: AbortSignal,
@@ -124,12 +128,13 @@ export function git(options: GitOptions): Git {
         unreachable(`Repository ${limits.url} did not answer in time: git did not end within ${limits.ms / 1000} s`),
       ),
     );
-    const pinned = limits.pinned === undefined ? [] : [`http.curloptResolve=${limits.pinned}`];
+    const pinned = limits.pinned?.https === undefined ? [] : [`http.curloptResolve=${limits.pinned.https}`];
     try {
       const given = {
         args: [...[...settings, ...pinned].flatMap((setting) => ['-c', setting]), ...args],
         env: {
-          ...environment(limits.protocols ?? allowed, options.sshConfig),
+          ...environment(limits.protocols ?? allowed),
+          ...sshVariables(options.sshConfig, limits.pinned?.ssh),
           ...(options.owner === undefined ? {} : { [ownerVariable]: options.owner }),
         },
         maxOutputBytes: limits.maxOutputBytes ?? maxTextBytes,
@@ -148,7 +153,7 @@ export function git(options: GitOptions): Git {
     ms: number,
     signal: AbortSignal,
   ): Promise<ProcessResult> => {
-    const pinned = await allowedAddress(source, options);
+    const pinned = await allowedAddress(source, options, signal);
     const first = await call(args(source.url), { url: source.url, ms, pinned }, signal);
     const moved = first.code !== 0 && /returned error: 30[1278]/.test(first.stderr) && !source.url.endsWith('.git');
     return moved ? call(args(`${source.url}.git`), { url: source.url, ms, pinned }, signal) : first;
@@ -167,9 +172,10 @@ export function git(options: GitOptions): Git {
       return commit;
     },
 
-    async checkout({ url, branch: name, withinMs }, folder, signal) {
+    async checkout({ url, branch: name, commit: wanted, withinMs }, folder, signal) {
       const source = gitUrl(url, allowed);
       const branch = gitBranch(name);
+      if (wanted !== undefined && !isCommit(wanted)) throw invalid(`Not the id of a commit: ${wanted.slice(0, 64)}`);
       const store = join(folder, 'git');
       const tree = join(folder, 'tree');
       await mkdir(tree, { recursive: true });
@@ -191,11 +197,14 @@ export function git(options: GitOptions): Git {
         '--no-write-fetch-head',
         '--',
         at,
-        `+refs/heads/${branch}:refs/heads/source`,
+        `+${wanted ?? `refs/heads/${branch}`}:refs/heads/source`,
       ];
       using watch = watchSize(options.clock, join(store, 'objects', 'pack'), maxPackBytes, url);
       const fetched = await remote(source, fetch, withinMs, AbortSignal.any([signal, watch.signal]));
-      if (/couldn't find remote ref/i.test(fetched.stderr)) throw branchNotFound(url, branch);
+      if (/couldn't find remote ref|not our ref/i.test(fetched.stderr))
+        throw wanted === undefined
+          ? branchNotFound(url, branch)
+          : invalid(`Repository ${url} does not give commit ${wanted} any more: deploy the head of the branch`);
       if (fetched.code !== 0) throw isDiskFull(fetched.stderr) ? noSpace(url) : unreadable(url, fetched.stderr);
       const text = await own([
         'log',
@@ -212,7 +221,11 @@ export function git(options: GitOptions): Git {
       const { bavail, bsize } = await statfs(tree);
       if (bytes > bavail * bsize) throw noSpace(url);
       await own(['checkout', '--quiet', '--force', '--detach', commit, '--']);
-      return { commit, message: message.slice(0, maxMessageChars), committedAt: new Date(Number(seconds) * 1000) };
+      return {
+        commit,
+        message: shown(message).slice(0, maxMessageChars),
+        committedAt: new Date(Number(seconds) * 1000),
+      };
     },
 
     async changes({ url, commit }, since, folder, signal) {
@@ -272,7 +285,7 @@ export function git(options: GitOptions): Git {
   };
 }
 
-function environment(allowed: ReadonlySet<GitProtocol>, sshConfig: string | undefined): Record<string, string> {
+function environment(allowed: ReadonlySet<GitProtocol>): Record<string, string> {
   return {
     HOME: '/nonexistent',
     GIT_CONFIG_NOSYSTEM: '1',
@@ -281,14 +294,21 @@ function environment(allowed: ReadonlySet<GitProtocol>, sshConfig: string | unde
     GIT_TERMINAL_PROMPT: '0',
     GIT_ASKPASS: '/bin/false',
     GIT_ALLOW_PROTOCOL: [...allowed].join(':'),
-    // Git hands this to a shell: it is a constant, and the path is a variable to it.
-    GIT_SSH_COMMAND: 'exec ssh -F "$SETPOINT_SSH_CONFIG" -o BatchMode=yes -o ConnectTimeout=20',
-    SETPOINT_SSH_CONFIG: sshConfig ?? '/dev/null',
   };
 }
 
-/** @returns what https is pinned to, so that the name cannot mean another machine a moment later. */
-async function allowedAddress(source: ParsedGitUrl, options: GitOptions): Promise<string | undefined> {
+/** What connections are held to, so that a name cannot mean another machine a moment after it was judged. */
+interface Pinned {
+  https?: string;
+  ssh?: SshPin | undefined;
+}
+
+/** @throws RuntimeFailure `invalid_source` where the repository may not be fetched from there. */
+async function allowedAddress(
+  source: ParsedGitUrl,
+  options: GitOptions,
+  signal: AbortSignal,
+): Promise<Pinned | undefined> {
   if (source.protocol === 'file') {
     const path = await realpath(fileURLToPath(source.url)).catch(() => undefined);
     if (path === undefined) throw unreachable(`There is no repository at ${source.url}`);
@@ -301,9 +321,12 @@ async function allowedAddress(source: ParsedGitUrl, options: GitOptions): Promis
     );
   }
   if (options.loopback) return undefined;
-  const addresses = await gitHostAddresses(source.host);
-  if (source.protocol === 'ssh') return undefined;
-  return `${source.host}:${source.port}:${addresses.map((one) => (one.includes(':') ? `[${one}]` : one)).join(',')}`;
+  const addresses = await gitHostAddresses(source.host, networks(options.privateNetworks ?? []), signal);
+  const [first] = addresses;
+  if (source.protocol === 'ssh')
+    return first === undefined ? undefined : { ssh: await sshPin(source, first, options.sshConfig, signal) };
+  const https = `${source.host}:${source.port}:${addresses.map((one) => (one.includes(':') ? `[${one}]` : one)).join(',')}`;
+  return { https };
 }
 
 /** @throws RuntimeFailure if the program failed. */
@@ -314,6 +337,10 @@ async function succeeded(running: Promise<ProcessResult>): Promise<string> {
 }
 
 const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+function shown(text: string): string {
+  return text.replace(hidden, '\uFFFD');
+}
 
 /** As many names as may be told. */
 function listed(names: readonly string[]): Changes {
@@ -327,7 +354,7 @@ function listed(names: readonly string[]): Changes {
       Buffer.byteLength(name) > changedFilesLimits.nameBytes
     )
       return { files, truncated: true };
-    files.push(name.replace(hidden, '\uFFFD'));
+    files.push(shown(name));
   }
   return { files, truncated: false };
 }

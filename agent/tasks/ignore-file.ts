@@ -1,97 +1,122 @@
+import { posix } from 'node:path';
+import { IgnorePattern, type Reached } from './ignore-pattern.ts';
+import { codePoints } from './ignore-segment.ts';
+
 /** More patterns than anybody writes by hand. */
 const maxPatterns = 1000;
 const maxPatternChars = 256;
+/** A few seconds of one CPU: many times what 200,000 files need with 50 patterns that begin with `**`. */
+const maxIgnoreSteps = 1_000_000_000;
+/** A few milliseconds: so long nothing else of the agent runs. */
+const stepsPerTurn = 500_000;
 
-interface Pattern {
-  keep: boolean;
-  segments: readonly string[];
-}
-
-/** What a `.dockerignore` leaves out. */
+/** What a `.dockerignore` leaves out, asked folder by folder as the build context is walked. */
 export interface IgnoreFile {
-  /** Whether the entry itself is left out. */
-  ignores(path: string): boolean;
-  /** Whether something below an ignored folder may be kept after all. */
-  readonly hasExceptions: boolean;
+  /** Of the folder whose entries the patterns are about. */
+  readonly top: IgnoreFolder;
+  /** Work that was done so far. */
+  readonly steps: number;
 }
+
+/** What is known of the patterns within one folder. */
+export interface IgnoreFolder {
+  /**
+   * The entry of that name. Gives the event loop a turn every few milliseconds.
+   * @throws RangeError when all entries together took too many steps.
+   */
+  entry(name: string): Promise<IgnoreEntry>;
+}
+
+export interface IgnoreEntry {
+  readonly ignored: boolean;
+  /** Nothing below it can be kept after all. */
+  readonly isClosed: boolean;
+  /** What is known within it, should it be a folder. */
+  below(): IgnoreFolder;
+}
+
+interface Rule {
+  keep: boolean;
+  pattern: IgnorePattern;
+}
+
+/** Patterns that may still match something below a folder, the later ones first. */
+type Live = readonly { index: number; rule: Rule; reached: Reached }[];
 
 /**
- * Reads the common part of the `.dockerignore` language: one pattern per line, `#` comments, `!` exceptions, `*` and
- * `?` within a segment, `**` for any number of segments; the last match decides. Character classes are not read: such
- * a pattern leaves nothing out. Matching takes time proportional to pattern times path.
- * @throws RangeError when there are too many patterns or one is too long.
+ * Reads the `.dockerignore` language as Docker does: one pattern per line, `#` at the start of a line for comments, `!`
+ * for exceptions, `*`, `?` and `[a-z]` within a segment, `**` for any number of folders; slashes at both ends mean
+ * nothing, a pattern that matches a folder matches all that is in it, and the last match decides. A pattern that leads
+ * out of the folder matches nothing.
+ * @throws RangeError when there are too many patterns, or one is too long or cannot be read.
  */
-export function ignoreFile(text: string): IgnoreFile {
-  const patterns = text.split(/\r?\n/).flatMap(parse);
-  if (patterns.length > maxPatterns) throw new RangeError(`.dockerignore has more than ${maxPatterns} patterns`);
-  return {
-    hasExceptions: patterns.some(({ keep }) => keep),
-    ignores(path) {
-      const parts = path.split('/');
-      let ignored = false;
-      for (const { keep, segments } of patterns) {
-        if (keep === !ignored) continue;
-        // A pattern that matches a folder matches all that is in it.
-        if (parts.some((_, index) => matchesPath(segments, parts.slice(0, index + 1)))) ignored = !keep;
+export function ignoreFile(text: string, maxSteps = maxIgnoreSteps): IgnoreFile {
+  const rules = text
+    .replace(/^\uFEFF/, '')
+    .split(/\r?\n/)
+    .flatMap(parse);
+  if (rules.length > maxPatterns) throw new RangeError(`.dockerignore has more than ${maxPatterns} patterns`);
+  const work = { steps: 0 };
+  let pausedAt = 0;
+
+  const breathe = async (): Promise<void> => {
+    pausedAt = work.steps;
+    if (work.steps > maxSteps)
+      throw new RangeError(
+        '.dockerignore takes too long for the files of this repository: use fewer patterns, or fewer * in them',
+      );
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  /** @param decided the last rule that matches the folder, and so all that is in it. */
+  const folder = (live: Live, decided: number): IgnoreFolder => ({
+    async entry(name) {
+      const points = codePoints(name);
+      const next: Live[number][] = [];
+      let last = decided;
+      for (const { index, rule, reached: before } of live) {
+        const reached = rule.pattern.follow(before, name, points, work);
+        if (work.steps - pausedAt > stepsPerTurn || work.steps > maxSteps) await breathe();
+        if (reached.length === 0) continue;
+        if (rule.pattern.matches(reached)) {
+          // Earlier rules decide nothing any more, neither here nor below.
+          last = index;
+          break;
+        }
+        next.push({ index, rule, reached });
       }
-      return ignored;
+      const ignored = rules[last]?.keep === false;
+      return {
+        ignored,
+        isClosed: ignored && !next.some(({ rule }) => rule.keep),
+        below: () => folder(next, last),
+      };
+    },
+  });
+  const all = rules.map((rule, index) => ({ index, rule, reached: rule.pattern.start })).toReversed();
+  return {
+    top: folder(all, -1),
+    get steps() {
+      return work.steps;
     },
   };
 }
 
-function parse(line: string): Pattern[] {
+function parse(line: string): Rule[] {
+  if (line.startsWith('#')) return [];
   const text = line.trim();
-  if (text === '' || text.startsWith('#')) return [];
+  if (text === '') return [];
   if (text.length > maxPatternChars)
     throw new RangeError(`A pattern of .dockerignore is above ${maxPatternChars} characters`);
   const keep = text.startsWith('!');
-  const segments = (keep ? text.slice(1).trim() : text).split('/').filter((part) => part !== '' && part !== '.');
-  return segments.length === 0 || segments.some((part) => part === '..' || part.includes('['))
-    ? []
-    : [{ keep, segments }];
-}
-
-/** By the set of positions in the pattern that are reached: nothing is tried twice. */
-function matchesPath(pattern: readonly string[], path: readonly string[]): boolean {
-  let reached = closed(new Set([0]), pattern);
-  for (const part of path) {
-    const next = new Set<number>();
-    for (const at of reached) {
-      const segment = pattern[at];
-      if (segment === undefined) continue;
-      if (segment === '**') next.add(at);
-      else if (matchesSegment(segment, part)) next.add(at + 1);
-    }
-    reached = closed(next, pattern);
+  const given = keep ? text.slice(1).trim() : text;
+  if (given === '') throw new RangeError('.dockerignore has a ! without a pattern');
+  const glob = posix.normalize(given).replace(/^\/|\/$/g, '');
+  if (glob === '' || glob === '.' || glob === '..' || glob.startsWith('../')) return [];
+  try {
+    return IgnorePattern.of(glob).map((pattern) => ({ keep, pattern }));
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new RangeError(`The pattern ${JSON.stringify(text)} of .dockerignore ${error.message}`, { cause: error });
   }
-  return reached.has(pattern.length);
-}
-
-/** `**` also stands for no segment at all. */
-function closed(reached: Set<number>, pattern: readonly string[]): Set<number> {
-  for (const at of reached) if (pattern[at] === '**') reached.add(at + 1);
-  return reached;
-}
-
-/** Greedy with one way back, which suffices where `*` is the only repetition. */
-function matchesSegment(pattern: string, text: string): boolean {
-  let at = 0;
-  let star = -1;
-  let resume = 0;
-  for (let index = 0; index < text.length;) {
-    if (at < pattern.length && (pattern[at] === '?' || pattern[at] === text[index]) && pattern[at] !== '*') {
-      at += 1;
-      index += 1;
-    } else if (pattern[at] === '*') {
-      star = at;
-      resume = index;
-      at += 1;
-    } else if (star !== -1) {
-      at = star + 1;
-      resume += 1;
-      index = resume;
-    } else return false;
-  }
-  while (pattern[at] === '*') at += 1;
-  return at === pattern.length;
 }

@@ -1,13 +1,15 @@
 import { z } from 'zod';
 import { RuntimeFailure, type BuildOptions, type ImageInfo } from '../runtime.ts';
 import { imageReference } from '../image-reference.ts';
+import { buildCgroup, type BuildGroup } from './build-cgroup.ts';
 import type { Engine } from './engine.ts';
 import { fail, failureOf, type Fallback } from './failure.ts';
 import { inspectImage } from './images.ts';
 import { jsonLines } from './json-lines.ts';
 
-/** Of each container that a build runs in. The engine's API knows no limit of processes for builds. */
+/** Of each container that a build runs in, and of all of them together. */
 export interface BuildLimits {
+  group: BuildGroup;
   memoryBytes: number;
   /** Weight against the 1024 of a running workload. */
   cpuShares: number;
@@ -25,6 +27,9 @@ const Progress = z.object({
   error: z.string().optional(),
 });
 
+/** There is none such. Without any in the list the engine takes steps of every image that it has. */
+const noImage = `sha256:${'0'.repeat(64)}`;
+
 const fallback: Fallback = { code: 'build_failed', attempted: 'Build failed', codes: ['no_space'] };
 
 /** Builds by the engine's classic builder, which all supported engines have. */
@@ -36,11 +41,22 @@ export async function build(
   signal: AbortSignal,
 ): Promise<ImageInfo> {
   const tag = imageReference(options.tag);
+  const cgroupparent = await buildCgroup(engine, limits.group, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    if (error instanceof RuntimeFailure) throw error;
+    line('The steps run without a common limit: the agent cannot make a control group for builds on this server');
+    return undefined;
+  });
   const query = {
     t: tag,
     dockerfile: options.dockerfile,
     buildargs: JSON.stringify(options.buildArgs),
     labels: JSON.stringify(options.labels),
+    // The builder of which it is known how it reads a Dockerfile.
+    version: 1,
+    cachefrom: JSON.stringify([noImage, ...(options.cacheFrom ?? [])]),
+    networkmode: options.network,
+    cgroupparent,
     rm: true,
     forcerm: true,
     memory: limits.memoryBytes,

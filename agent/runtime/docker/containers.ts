@@ -16,6 +16,11 @@ import { EngineError } from './transport.ts';
 export interface ContainerLimits {
   /** Processes and threads of one container. */
   pids: number;
+  /** Where none is asked for; absent: no limit. */
+  memoryBytes?: number;
+  nanoCpus?: number;
+  /** Above 0: where memory is short the kernel ends containers before anything of the machine. */
+  oomScoreAdj: number;
   /** Size of one file of the engine's own record of the output, and their number. */
   logFileBytes: number;
   logFiles: number;
@@ -125,7 +130,7 @@ export function containers(engine: Engine, limits: ContainerLimits): Verbs {
         fail(error, {
           code: 'create_failed',
           attempted: 'Cannot start the container',
-          codes: ['no_space', 'port_taken'],
+          codes: ['no_space'],
         });
       }
     },
@@ -215,15 +220,19 @@ async function ignoring(statuses: number[], call: Promise<unknown>, attempted: s
 }
 
 function creation(spec: ContainerSpec, limits: ContainerLimits): object {
+  const { memoryBytes = limits.memoryBytes, nanoCpus = limits.nanoCpus } = spec;
+  const given = [spec.memoryBytes === undefined ? memoryBytes : 0, spec.nanoCpus === undefined ? nanoCpus : 0];
+  const defaults = given.some((it) => (it ?? 0) > 0) ? { [labels.defaults]: given.map((it) => it ?? 0).join(' ') } : {};
   return {
     Image: imageReference(spec.image),
-    Labels: spec.labels,
+    Labels: { ...spec.labels, ...defaults },
     Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
     ...(spec.command === undefined ? {} : { Cmd: spec.command }),
     HostConfig: {
       NetworkMode: spec.network,
       RestartPolicy: { Name: spec.restart },
       PidsLimit: limits.pids,
+      OomScoreAdj: limits.oomScoreAdj,
       SecurityOpt: ['no-new-privileges:true'],
       // Raw sockets let a container pose as its neighbours in the network; device nodes reach the disks.
       CapDrop: ['NET_RAW', 'MKNOD'],
@@ -232,8 +241,8 @@ function creation(spec: ContainerSpec, limits: ContainerLimits): object {
         Config: { 'max-size': `${limits.logFileBytes}`, 'max-file': `${limits.logFiles}` },
       },
       // Swap equal to memory: none on top of it.
-      ...(spec.memoryBytes === undefined ? {} : { Memory: spec.memoryBytes, MemorySwap: spec.memoryBytes }),
-      ...(spec.nanoCpus === undefined ? {} : { NanoCpus: spec.nanoCpus }),
+      ...(memoryBytes === undefined ? {} : { Memory: memoryBytes, MemorySwap: memoryBytes }),
+      ...(nanoCpus === undefined ? {} : { NanoCpus: nanoCpus }),
     },
     NetworkingConfig: { EndpointsConfig: { [spec.network]: { Aliases: [spec.alias] } } },
   };

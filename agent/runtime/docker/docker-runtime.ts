@@ -1,5 +1,6 @@
 import type { Clock } from '../../../agent-protocol/clock.ts';
 import type { ContainerRuntime } from '../runtime.ts';
+import { belongings, type Belongings } from './belongings.ts';
 import { build, type BuildLimits } from './build.ts';
 import { containers, type ContainerLimits } from './containers.ts';
 import { Engine } from './engine.ts';
@@ -16,10 +17,20 @@ export interface DockerOptions {
   builds: BuildLimits;
 }
 
-export const defaultContainerLimits: ContainerLimits = { pids: 4096, logFileBytes: 10 * 1024 * 1024, logFiles: 3 };
+export const defaultContainerLimits: ContainerLimits = {
+  pids: 4096,
+  oomScoreAdj: 500,
+  logFileBytes: 10 * 1024 * 1024,
+  logFiles: 3,
+};
+
+export interface DockerRuntime extends ContainerRuntime, Disposable {
+  /** See {@link Belongings}. */
+  belongings(signal: AbortSignal): Promise<Belongings[]>;
+}
 
 /** A Docker engine, 20.10 or later, by its API over the unix socket. Disposing closes its connections. */
-export function dockerRuntime(options: DockerOptions): ContainerRuntime & Disposable {
+export function dockerRuntime(options: DockerOptions): DockerRuntime {
   const { clock } = options;
   const engine = new Engine(options.socketPath, clock);
   return {
@@ -30,6 +41,7 @@ export function dockerRuntime(options: DockerOptions): ContainerRuntime & Dispos
     ...networks(engine),
     build: (request, line, signal) => build(engine, options.builds, request, line, signal),
     output: (id, which, signal) => output(engine, clock, id, which, signal),
+    belongings: (signal) => belongings(engine, signal),
     events: (server, signal) => events(engine, clock, server, signal),
     [Symbol.dispose]: () => engine.close(),
   };

@@ -11,7 +11,6 @@ interface Rule {
 /** What the engine's texts mean, first match wins. They are the same from engine 20.10 to 28. */
 const rules: readonly Rule[] = [
   { text: /no space left on device/i, code: 'no_space', retryable: true },
-  { text: /port is already allocated|address already in use/i, code: 'port_taken', retryable: true },
   { text: /container name .* is already in use/i, code: 'name_taken', retryable: true },
   { text: /no such image/i, code: 'image_not_found', retryable: true },
   { text: /invalid reference format|repository name must be/i, code: 'image_not_found', retryable: false },

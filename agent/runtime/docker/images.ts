@@ -1,17 +1,25 @@
 import { z } from 'zod';
-import { RuntimeFailure, type ContainerRuntime, type ImageInfo } from '../runtime.ts';
+import type { FailureCode } from '../../../agent-protocol/assignment.ts';
+import { RuntimeFailure, type ContainerRuntime, type LocalImage } from '../runtime.ts';
 import { imageParts, imageReference, type ImageReference } from '../image-reference.ts';
 import type { Engine } from './engine.ts';
 import { fail, failureOf, isStatus, type Fallback } from './failure.ts';
 import { jsonLines } from './json-lines.ts';
+import { EngineError } from './transport.ts';
 
 const slowMs = 120_000;
 
-const Inspected = z.object({ Id: z.string(), RepoDigests: z.array(z.string()).nullish() });
+const Inspected = z.object({
+  Id: z.string(),
+  RepoDigests: z.array(z.string()).nullish(),
+  Config: z
+    .object({ Labels: z.record(z.string(), z.string()).nullish(), OnBuild: z.array(z.string()).nullish() })
+    .nullish(),
+});
 const Listed = z.array(
   z.object({ Id: z.string(), Created: z.number(), Labels: z.record(z.string(), z.string()).nullable() }),
 );
-const Progress = z.object({ error: z.string().optional() });
+const Progress = z.object({ error: z.string().optional(), status: z.string().optional() });
 
 type Verbs = Pick<ContainerRuntime, 'image' | 'pull' | 'images' | 'removeImage'>;
 
@@ -27,15 +35,18 @@ export function images(engine: Engine): Verbs {
         attempted: `Cannot pull image ${reference}`,
         codes: ['image_not_found', 'no_space'],
       };
+      let served: string | undefined;
       try {
         for await (const line of jsonLines(await pulling(engine, reference, signal))) {
-          const { error } = Progress.parse(line);
-          if (error !== undefined) throw failureOf(error, true, fallback);
+          const { error, status } = Progress.parse(line);
+          served = /^Digest: (sha256:[0-9a-f]{64})$/.exec(status ?? '')?.[1] ?? served;
+          if (error !== undefined) throw pullFailure(failureOf(error, true, fallback), reference);
         }
       } catch (error) {
-        fail(error, fallback);
+        if (!(error instanceof EngineError)) throw error;
+        throw pullFailure(failureOf(error.reason, error.status >= 500, fallback, { cause: error }), reference);
       }
-      const pulled = await inspectImage(engine, reference, signal);
+      const pulled = await inspectImage(engine, reference, signal, served);
       if (pulled) return pulled;
       throw new RuntimeFailure('image_not_found', `Image ${reference} was removed while it was pulled`, {
         retryable: true,
@@ -64,23 +75,47 @@ export function images(engine: Engine): Verbs {
   };
 }
 
-/** `undefined`: not here. */
+/** `undefined`: not here. With a digest that a registry served: not here as that. */
 export async function inspectImage(
   engine: Engine,
   reference: ImageReference,
   signal: AbortSignal,
-): Promise<ImageInfo | undefined> {
+  served?: string,
+): Promise<LocalImage | undefined> {
   try {
     const answer = await engine.call({ method: 'GET', path: ['images', reference, 'json'] }, signal);
-    const { Id, RepoDigests } = Inspected.parse(answer);
+    const { Id, RepoDigests, Config } = Inspected.parse(answer);
     const repository = imageParts(reference)?.repository;
-    const digests = (RepoDigests ?? []).toSorted();
+    const digests = (RepoDigests ?? []).toSorted().filter((one) => served === undefined || one.endsWith(`@${served}`));
+    if (served !== undefined && digests.length === 0) return undefined;
     const own = digests.find((one) => repository !== undefined && one.startsWith(`${repository}@`));
-    return { id: Id, digest: own ?? digests[0] ?? Id };
+    return {
+      id: Id,
+      digest: own ?? digests[0] ?? Id,
+      labels: Config?.Labels ?? {},
+      onBuild: Config?.OnBuild ?? [],
+    };
   } catch (error) {
     if (isStatus(error, 404)) return undefined;
     throw error;
   }
+}
+
+const pullReasons: Partial<Record<FailureCode, string>> = {
+  image_not_found: 'its registry has no such image',
+  no_space: "no space is left on the server's disk",
+};
+
+/**
+ * In words of ours: what a registry answers may be of a service that is none, and is for who reads the agent's log.
+ */
+function pullFailure(cause: RuntimeFailure, reference: ImageReference): RuntimeFailure {
+  const { code, retryable } = cause;
+  const otherwise = retryable
+    ? "its registry does not answer as one should: the log of the server's agent has the cause"
+    : 'its registry refuses it: it does not exist, or needs credentials';
+  const message = `Cannot pull image ${reference}: ${pullReasons[code] ?? otherwise}`;
+  return new RuntimeFailure(code, message, { retryable, cause });
 }
 
 function pulling(engine: Engine, reference: ImageReference, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {

@@ -7,6 +7,9 @@ import { RuntimeFailure } from '../runtime.ts';
 /** Longest answer of the engine that is read into memory. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 
+/** Of what the engine says of a failure: it passes on what a registry answered. */
+const maxReasonChars = 2000;
+
 export interface EngineRequest {
   method: 'GET' | 'POST' | 'DELETE';
   /** Path and query, already encoded. */
@@ -85,7 +88,7 @@ export class Transport {
     // Redirects are for paths that no caller means.
     if (status < 300 || status === 304) return answer;
     const text = await readText(this.#read(answer, signal));
-    throw new EngineError(status, engineMessage(text) ?? 'no reason given');
+    throw new EngineError(status, (engineMessage(text) ?? 'no reason given').slice(0, maxReasonChars));
   }
 
   #exchange({ method, path, body }: EngineRequest, agent: Agent, signal: AbortSignal): Promise<IncomingMessage> {

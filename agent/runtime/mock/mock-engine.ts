@@ -5,9 +5,11 @@ import {
   type BuildOptions,
   type ContainerSpec,
   type ImageInfo,
+  type LocalImage,
   type RuntimeEvent,
 } from '../runtime.ts';
 import { Feed } from './feed.ts';
+import { labelsOfContext } from './labels-of-context.ts';
 import { MockContainer, type Mutable } from './mock-container.ts';
 import type { BuildScript, BuildScripts, ImageScript, Script, ScriptedFailure } from './script.ts';
 
@@ -196,14 +198,14 @@ export class MockEngine {
     this.#containers.delete(id);
   }
 
-  imageInfo(reference: string): ImageInfo | undefined {
+  imageInfo(reference: string): LocalImage | undefined {
     const image = this.#image(reference);
-    return image?.here ? { id: image.id, digest: image.digest } : undefined;
+    return image?.here ? shown(image) : undefined;
   }
 
-  async pull(reference: string, signal: AbortSignal): Promise<ImageInfo> {
+  async pull(reference: string, signal: AbortSignal): Promise<LocalImage> {
     const found = this.#image(reference) === undefined ? this.#registry(reference) : undefined;
-    if (found) this.addImage(reference, found);
+    if (found) this.addImage(reference, { digest: this.#registryDigest(reference), ...found });
     const image = this.#image(reference);
     if (!image) {
       const message = `Cannot pull image ${reference}: manifest unknown`;
@@ -213,12 +215,15 @@ export class MockEngine {
     if (pullTakesMs !== undefined) await wait(this.#clock, pullTakesMs, signal);
     if (failPull) throw failureOf(failPull);
     image.here = true;
-    return { id: image.id, digest: image.digest };
+    return shown(image);
   }
 
   async build(options: BuildOptions, line: (text: string) => void, signal: AbortSignal): Promise<ImageInfo> {
     const hash = createHash('sha256').update(JSON.stringify([options.dockerfile, options.buildArgs, options.labels]));
-    for await (const chunk of options.context) hash.update(chunk);
+    const context = Buffer.concat(await Array.fromAsync(options.context));
+    hash.update(context);
+    const isLabelled = Object.keys(options.labels).length > 0;
+    const labels = isLabelled ? options.labels : await labelsOfContext(context, options.dockerfile);
     const { lines = [], takesMs, failure, runs }: BuildScript = this.#builds(options);
     for (const text of lines) line(text);
     if (takesMs !== undefined) await wait(this.#clock, takesMs, signal);
@@ -227,11 +232,10 @@ export class MockEngine {
     for (const image of this.#images) image.names.delete(options.tag);
     const same = this.#images.find((image) => image.id === id);
     const script = runs === undefined ? {} : { runs };
-    if (same) same.names.add(options.tag);
-    else {
-      this.#images.push({ id, digest: id, names: new Set([options.tag]), labels: options.labels, script, here: true });
-    }
-    return { id, digest: id };
+    same?.names.add(options.tag);
+    const image = same ?? { id, digest: id, names: new Set([options.tag]), labels, script, here: true };
+    if (same === undefined) this.#images.push(image);
+    return shown(image);
   }
 
   /** Newest first. */
@@ -329,6 +333,12 @@ export class MockEngine {
     }
   }
 
+  /** What a registry gives comes with the digest that it has there. */
+  #registryDigest(reference: string): string {
+    const repository = reference.replace(/(:[^/:]*)?(@.*)?$/, '');
+    return `${repository}@sha256:${this.#hash(`manifest ${reference}`)}`;
+  }
+
   #hash(text: string): string {
     return createHash('sha256').update(`setpoint mock ${text}`).digest('hex');
   }
@@ -344,4 +354,8 @@ function failureOf({ code, message, retryable = true }: ScriptedFailure): Runtim
 
 function unavailable(): RuntimeFailure {
   return failureOf({ code: 'runtime_unavailable', message: 'The container engine does not answer' });
+}
+
+function shown({ id, digest, labels }: Image): LocalImage {
+  return { id, digest, labels, onBuild: [] };
 }

@@ -1,0 +1,65 @@
+import type { Clock } from '../agent-protocol/clock.ts';
+import { identitiesHere } from './machine-identities.ts';
+import { iptables } from './ports/firewall.ts';
+import { foreignPorts, ownersOfRules } from './ports/foreign-rules.ts';
+import { removeRules } from './ports/iptables-publisher.ts';
+import { shortOwner } from './ports/rules.ts';
+import type { ContainerRuntime } from './runtime/runtime.ts';
+import type { Belongings } from './runtime/docker/belongings.ts';
+
+/** What an agent left that has no place on this machine any more, by the id of its server. */
+export interface Leftover extends Belongings {
+  /** Ports that rules of the kernel lead to its containers. */
+  ports: number[];
+  /** There are rules of it, whatever they say. */
+  rules: boolean;
+}
+
+export interface Found {
+  leftovers: Leftover[];
+  /** Agents of earlier releases run here: what is found may be theirs. */
+  doubtful: boolean;
+}
+
+type Engine = Pick<ContainerRuntime, 'remove' | 'removeNetwork' | 'removeImage'> & {
+  belongings(signal: AbortSignal): Promise<Belongings[]>;
+};
+
+/** Looks for what belongs to servers whose agents do not run on this machine. Changes nothing. */
+export async function findLeftovers(deps: { engine: Engine; clock: Clock }, signal: AbortSignal): Promise<Found> {
+  const [all, present, identities] = await Promise.all([
+    deps.engine.belongings(signal),
+    iptables(deps.clock).read(signal),
+    identitiesHere(),
+  ]);
+  const ports = foreignPorts(present, '');
+  const rules = ownersOfRules(present);
+  const known = new Set(all.map(({ server }) => shortOwner(server)));
+  // Of a server of which nothing else is left, its rules tell the short form only.
+  const bare = [...rules].filter((owner) => !known.has(owner));
+  const everybody = [...all, ...bare.map((server) => ({ server, containers: [], networks: [], images: [] }))];
+  const living = new Set([...identities.living].map(shortOwner));
+  const leftovers = everybody
+    .filter(({ server }) => !living.has(shortOwner(server)))
+    .map((one) => ({
+      ...one,
+      ports: ports.filter(({ owner }) => owner === shortOwner(one.server)).map(({ port }) => port),
+      rules: rules.has(shortOwner(one.server)),
+    }));
+  return { leftovers, doubtful: identities.unknown };
+}
+
+/**
+ * Removes it: the rules first, so that no port leads to what goes. May be repeated after a failure. What somebody else
+ * uses, such as an image, stays.
+ */
+export async function removeLeftover(
+  { engine, clock }: { engine: Engine; clock: Clock },
+  leftover: Leftover,
+  signal: AbortSignal,
+): Promise<void> {
+  if (leftover.rules) await removeRules(leftover.server, clock, signal);
+  for (const id of leftover.containers) await engine.remove(id, signal);
+  for (const name of leftover.networks) await engine.removeNetwork(name, signal);
+  for (const id of leftover.images) await engine.removeImage(id, signal);
+}

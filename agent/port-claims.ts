@@ -1,0 +1,150 @@
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { PortPolicy, refusedPort } from '../agent-protocol/port-policy.ts';
+import { writeAtomically } from './atomic-file.ts';
+import type { Offer, PortProblem } from './publication.ts';
+
+/** Which workload has which port, in the order in which they came. */
+const Claim = z.object({
+  port: z.int(),
+  workload: z.string(),
+  /** The machine gave the port to this agent for it. A claim that is not held yet ends when it cannot be. */
+  held: z.boolean(),
+});
+type Claim = z.infer<typeof Claim>;
+
+/** An instance that did not get its port, and does not get it any more. */
+const Refusal = z.object({ assignment: z.string(), port: z.int(), message: z.string() });
+type Refusal = z.infer<typeof Refusal>;
+
+const State = z.object({
+  v: z.literal(2),
+  claims: z.array(Claim),
+  refused: z.array(Refusal),
+  policy: PortPolicy.optional(),
+});
+type State = z.infer<typeof State>;
+
+/** As releases before the file had a version wrote it. */
+const Earlier = z.array(z.tuple([z.int(), z.string()]));
+
+type Offers = ReadonlyMap<string, Offer>;
+
+/**
+ * Which workload has which port of the server, on disk. The first workload that asks for a port has it until it asks no
+ * more. An instance whose port belongs to somebody else is refused for good: nothing waits for a port to become free,
+ * as whatever gives it up, be it for a restart, would lose it. A new instance may ask again.
+ */
+export class PortClaims {
+  readonly #path: string;
+  #state: State;
+  /** The state is not on disk as it is in memory. */
+  #unwritten = false;
+
+  private constructor(path: string, state: State) {
+    this.#path = path;
+    this.#state = state;
+  }
+
+  /** A file that is missing or damaged is one without claims. */
+  static async open(path: string): Promise<PortClaims> {
+    const text = await readFile(path, 'utf8').catch(() => '[]');
+    return new PortClaims(path, parse(text));
+  }
+
+  /** Replaces what the control plane allows; takes effect at the next `settle`. */
+  allow(policy: PortPolicy): boolean {
+    if (JSON.stringify(this.#state.policy) === JSON.stringify(policy)) return false;
+    this.#state = { ...this.#state, policy };
+    this.#unwritten = true;
+    return true;
+  }
+
+  /** Gives ports that nobody asks for any more to the first who asks. Resolves when that is on disk. */
+  async settle(offers: Offers): Promise<void> {
+    const refused = this.#state.refused.filter((one) => offers.get(one.assignment)?.port === one.port);
+    const lost = new Set(refused.map(({ assignment }) => assignment));
+    const claims = this.#state.claims.filter((claim) =>
+      [...offers].some(([id, offer]) => isOf(claim, offer) && !lost.has(id) && !this.#isForbidden(offer, claim.held)),
+    );
+    for (const [assignment, offer] of offers) {
+      const { port, workload } = offer;
+      if (lost.has(assignment)) continue;
+      const claim = claims.find((one) => one.port === port);
+      if (claim?.workload === workload || this.#isForbidden(offer, false)) continue;
+      if (claim === undefined) claims.push({ port, workload, held: false });
+      else refused.push({ assignment, port, message: othersPort(port) });
+    }
+    await this.#become({ ...this.#state, claims, refused });
+  }
+
+  /** What came of trying to have the ports. Resolves when that is on disk. */
+  async tried(problems: ReadonlyMap<number, PortProblem>, offers: Offers): Promise<void> {
+    const refused = [...this.#state.refused];
+    const claims = this.#state.claims.flatMap((claim) => {
+      const problem = problems.get(claim.port);
+      if (claim.held || problem?.code === 'runtime_unavailable') return [claim];
+      if (problem === undefined) return [{ ...claim, held: true }];
+      for (const [assignment, offer] of offers)
+        if (isOf(claim, offer)) refused.push({ assignment, port: claim.port, message: problem.message });
+      return [];
+    });
+    await this.#become({ ...this.#state, claims, refused });
+  }
+
+  /** The ports that are claimed. */
+  get ports(): number[] {
+    return this.#state.claims.map(({ port }) => port);
+  }
+
+  has({ port, workload }: Offer): boolean {
+    return this.#state.claims.some((one) => one.port === port && one.workload === workload);
+  }
+
+  /** Why this instance does not get its port, and what to do. */
+  refusal(assignment: string, offer: Offer): PortProblem | undefined {
+    const message =
+      this.#state.refused.find((one) => one.assignment === assignment)?.message ??
+      (this.has(offer) ? undefined : this.#forbidden(offer, false));
+    return message === undefined ? undefined : { code: 'port_taken', message };
+  }
+
+  #isForbidden(offer: Offer, held: boolean): boolean {
+    return this.#forbidden(offer, held) !== undefined;
+  }
+
+  #forbidden({ port, project }: Offer, held: boolean): string | undefined {
+    const { policy } = this.#state;
+    return policy === undefined ? undefined : refusedPort(policy, { port, project, held });
+  }
+
+  /** Nothing changes in memory that is not on disk. */
+  async #become(next: State): Promise<void> {
+    if (!this.#unwritten && JSON.stringify(next) === JSON.stringify(this.#state)) return;
+    const { policy } = this.#state;
+    await writeAtomically(this.#path, JSON.stringify(next));
+    // The control plane may have spoken meanwhile.
+    this.#unwritten = this.#state.policy !== policy;
+    this.#state = { ...next, ...(this.#state.policy !== undefined && { policy: this.#state.policy }) };
+  }
+}
+
+function othersPort(port: number): string {
+  return `Port ${port} of the server belongs to another application: choose another exposed_port, or stop that application, then deploy again`;
+}
+
+function isOf(claim: Claim, { port, workload }: Offer): boolean {
+  return claim.port === port && claim.workload === workload;
+}
+
+function parse(text: string): State {
+  const none: State = { v: 2, claims: [], refused: [] };
+  try {
+    const json: unknown = JSON.parse(text);
+    if (!Array.isArray(json)) return State.parse(json);
+    const claims = Earlier.parse(json).map(([port, workload]) => ({ port, workload, held: true }));
+    return { ...none, claims };
+  } catch {
+    return none;
+  }
+}

@@ -1,0 +1,47 @@
+import { unreadable } from './dockerfile-lines.ts';
+
+/**
+ * Takes the values of an ARG before the first FROM into `known`. Given ones count more than those of the Dockerfile.
+ * A value that cannot be read is only missed by a FROM that needs it.
+ */
+export function argumentsOf(rest: string, known: Map<string, string>, given: Readonly<Record<string, string>>): void {
+  for (const word of rest.split(/[ \t]+/)) {
+    const [, name = '', value] = /^([A-Za-z_][A-Za-z0-9_]*)(?:=(.*))?$/.exec(word) ?? [];
+    if (name === '') continue;
+    const own = Object.hasOwn(given, name) ? given[name] : valueOf(value, known);
+    if (own === undefined) known.delete(name);
+    else known.set(name, own);
+  }
+}
+
+/**
+ * The name of a base image with its variables: `$NAME`, `${NAME}`, `${NAME:-other}`.
+ * @throws RuntimeFailure `invalid_source` for what else there is.
+ */
+export function expanded(text: string, known: ReadonlyMap<string, string>): string {
+  const value = tryExpand(text, known);
+  if (value === undefined) throw unreadable(`a base image that cannot be told: ${text.slice(0, 200)}`);
+  return value;
+}
+
+function valueOf(text: string | undefined, known: ReadonlyMap<string, string>): string | undefined {
+  if (text === undefined) return undefined;
+  const [, single] = /^'([^']*)'$/.exec(text) ?? [];
+  if (single !== undefined) return single;
+  const [, double] = /^"([^"]*)"$/.exec(text) ?? [];
+  return tryExpand(double ?? text, known);
+}
+
+function tryExpand(text: string, known: ReadonlyMap<string, string>): string | undefined {
+  const unclear: string[] = [];
+  const done = text.replaceAll(
+    /\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^${}"'\\`]*))?\})/g,
+    (whole, plain: string | undefined, braced: string | undefined, other: string | undefined) => {
+      const value = known.get(plain ?? braced ?? '');
+      const chosen = other !== undefined && (value === undefined || value === '') ? other : value;
+      if (chosen === undefined || chosen.includes('$')) unclear.push(whole);
+      return chosen ?? '';
+    },
+  );
+  return unclear.length === 0 && !/[$"'\\`]/.test(done) ? done : undefined;
+}

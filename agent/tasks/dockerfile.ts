@@ -1,0 +1,141 @@
+import { imageSource } from '../runtime/image-reference.ts';
+import { argumentsOf, expanded } from './dockerfile-arguments.ts';
+import { dockerfileLines, instruction, lineOf, unreadable, type Instruction } from './dockerfile-lines.ts';
+
+/** An image that a Dockerfile builds upon or copies from. */
+export interface UsedImage {
+  reference: string;
+  /** The stages before the one that begins with it, by name; `undefined`: it is only copied from. */
+  before: readonly (string | undefined)[] | undefined;
+}
+
+export interface ReadDockerfile {
+  /**
+   * The same in a form that every builder reads alike: one line per instruction, images in full, no comments. Each
+   * character stands for a byte.
+   */
+  text: string;
+  /** Each once for every stage that begins with it. */
+  images: readonly UsedImage[];
+}
+
+const maxImages = 20;
+
+/**
+ * Reads which images a Dockerfile needs, for the builder without BuildKit. What it writes is what was judged: where
+ * builders could read the original in another way, they do not see it.
+ * @throws RuntimeFailure `invalid_source` for what cannot be judged, `image_not_allowed`, `image_not_found`
+ */
+export function readDockerfile(bytes: Buffer, buildArgs: Readonly<Record<string, string>>): ReadDockerfile {
+  const { escape, instructions } = dockerfileLines(bytes.toString('latin1'));
+  const used = new Map<string, UsedImage>();
+  const stages: (string | undefined)[] = [];
+  const globals = new Map<string, string>();
+  const use = (text: string, before: UsedImage['before']): string => {
+    const { reference } = imageSource(text);
+    used.set(`${reference} ${before?.length ?? ''}`, { reference, before });
+    if (new Set([...used.values()].map((one) => one.reference)).size > maxImages)
+      throw unreadable(`more than ${maxImages} images`);
+    return reference;
+  };
+  const lines = instructions.map((one) => {
+    if (one.name === 'ARG' && stages.length === 0) argumentsOf(one.rest, globals, buildArgs);
+    if (one.name === 'FROM') return lineOf(from(one, { globals, stages, use }));
+    if (one.name === 'ONBUILD') return lineOf(onBuild(one, escape));
+    return lineOf(judged(one, stages, (text) => use(text, undefined)));
+  });
+  const directive = escape === '\\' ? [] : [`# escape=${escape}`];
+  return { text: [...directive, ...lines, ''].join('\n'), images: [...used.values()] };
+}
+
+/**
+ * Judges what an image adds to a build that begins with it.
+ * @throws RuntimeFailure `invalid_source`
+ */
+export function judgeTriggers({ reference, before }: UsedImage, triggers: readonly string[]): void {
+  for (const trigger of triggers) {
+    judged(instruction(trigger, '\\'), [...(before ?? []), undefined], () => {
+      throw unreadable(`the base image ${reference}, whose ONBUILD copies from an image`);
+    });
+  }
+}
+
+function from(
+  one: Instruction,
+  at: {
+    globals: ReadonlyMap<string, string>;
+    stages: (string | undefined)[];
+    use: (text: string, before: UsedImage['before']) => string;
+  },
+): Instruction {
+  const [base = '', as, name, ...more] = one.rest.split(/[ \t]+/);
+  const isNamed = as?.toLowerCase() === 'as' && name !== undefined && more.length === 0;
+  if (base === '' || (as !== undefined && !isNamed))
+    throw unreadable(`a FROM that cannot be read: ${one.rest.slice(0, 100)}`);
+  const stage = name?.toLowerCase();
+  if (stage !== undefined && !/^[a-z][a-z0-9_.-]*$/.test(stage))
+    throw unreadable(`a stage that cannot be named ${stage}`);
+  const meant = expanded(base, at.globals);
+  const isStage = at.stages.includes(meant.toLowerCase());
+  const known = isStage ? meant.toLowerCase() : meant === 'scratch' ? meant : at.use(meant, at.stages.slice());
+  at.stages.push(stage);
+  return { ...one, rest: stage === undefined ? known : `${known} AS ${stage}` };
+}
+
+function onBuild(one: Instruction, escape: '\\' | '`'): Instruction {
+  const inner = instruction(one.rest, escape);
+  if (one.flags.length > 0 || ['FROM', 'ONBUILD', 'MAINTAINER'].includes(inner.name))
+    throw unreadable('an ONBUILD that cannot be');
+  judged(inner, [], () => {
+    throw unreadable('an ONBUILD that copies from an image or a stage');
+  });
+  return { ...one, rest: lineOf(inner) };
+}
+
+/** An instruction other than FROM with the image that it copies from in full. */
+function judged(one: Instruction, stages: readonly (string | undefined)[], use: (text: string) => string): Instruction {
+  const { name, flags, rest } = one;
+  if (name === 'RUN' && flags.length > 0) throw unreadable(`RUN ${flags[0] ?? ''}, which needs BuildKit`);
+  if (name !== 'RUN' && name !== 'COPY' && name !== 'ADD') return one;
+  if (/(?:^|[ \t])\d*<<-?[^<\s]/.test(rest)) throw unreadable('a here-document, which needs BuildKit');
+  if (name === 'ADD') judgeAddresses(rest);
+  if (name !== 'COPY') return one;
+  const sources = flags.filter((flag) => /^--from/i.test(flag));
+  const [flag] = sources;
+  if (flag === undefined) return one;
+  const value = /^--from=([^$]+)$/.exec(flag)?.[1];
+  if (value === undefined || sources.length > 1)
+    throw unreadable(`a copy that cannot be judged: ${flag.slice(0, 100)}`);
+  const isIndex = /^\d+$/.test(value);
+  // The last stage is the one that is being built.
+  if (isIndex && Number(value) >= stages.length - 1) throw unreadable(`no stage ${value} to copy from`);
+  if (isIndex || stages.slice(0, -1).includes(value.toLowerCase())) return one;
+  return { ...one, flags: flags.map((other) => (other === flag ? `--from=${use(value)}` : other)) };
+}
+
+/** The engine would fetch an address itself, from outside of the build's network. */
+function judgeAddresses(rest: string): void {
+  for (const word of wordsOf(rest)) {
+    const plain = word.replaceAll(/["'\\`]/g, '');
+    const variable = plain.indexOf('$');
+    const start = (variable === -1 ? plain : plain.slice(0, variable)).toLowerCase();
+    const couldBecome =
+      variable !== -1 &&
+      ['http://', 'https://', 'git@', 'git://', 'ssh://', 'ftp://'].some((it) => it.startsWith(start));
+    if (couldBecome || /^(?:[a-z]+:\/\/|git@)/.test(start))
+      throw unreadable(
+        `an ADD of an address, or of a variable that may be one: ${word.slice(0, 100)}. Fetch it in a RUN, and begin paths with ./`,
+      );
+  }
+}
+
+function wordsOf(rest: string): string[] {
+  const split = rest.split(/[ \t]+/);
+  if (!rest.startsWith('[')) return split;
+  try {
+    const parsed: unknown = JSON.parse(rest);
+    return [...split, ...(Array.isArray(parsed) ? parsed.map(String) : [])];
+  } catch {
+    return split;
+  }
+}

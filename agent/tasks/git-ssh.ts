@@ -1,0 +1,64 @@
+import { run } from '../process.ts';
+import type { ParsedGitUrl } from './git-source.ts';
+
+/** What a connection is held to, so that a name cannot mean another machine a moment after it was judged. */
+export interface SshPin {
+  address: string;
+  /** Under which its key is known. */
+  alias: string;
+}
+
+const maxOutputBytes = 256 * 1024;
+const defaultPort = 22;
+
+/**
+ * Variables by which git runs ssh. Without a configuration there is no key, and hosts are known by the machine's own list.
+ * With one it says which; the default keys of the user that the process runs as never count.
+ */
+export function sshVariables(config: string | undefined, pin: SshPin | undefined): Record<string, string> {
+  const own =
+    config === undefined ? ' -o IdentitiesOnly=yes -o IdentityAgent=none -o UserKnownHostsFile=/dev/null' : '';
+  const pinned =
+    pin === undefined
+      ? ''
+      : ' -o "HostName=$SETPOINT_SSH_ADDRESS" -o "HostKeyAlias=$SETPOINT_SSH_ALIAS" -o CheckHostIP=no';
+  return {
+    // Git hands this to a shell: it is made of constants, and what is not is a variable to it.
+    GIT_SSH_COMMAND: `exec ssh -F "$SETPOINT_SSH_CONFIG" -o BatchMode=yes -o ConnectTimeout=20 -o IdentityFile=none${own}${pinned}`,
+    SETPOINT_SSH_CONFIG: config ?? '/dev/null',
+    ...(pin === undefined ? {} : { SETPOINT_SSH_ADDRESS: pin.address, SETPOINT_SSH_ALIAS: pin.alias }),
+  };
+}
+
+/**
+ * To what a connection by ssh is held; `undefined` where the configuration of ssh leads that host elsewhere, which is the
+ * operator's business.
+ */
+export async function sshPin(
+  { host, port }: ParsedGitUrl,
+  address: string,
+  config: string | undefined,
+  signal: AbortSignal,
+): Promise<SshPin | undefined> {
+  const name = host.replace(/^\[(.*)\]$/, '$1');
+  if (config === undefined) return { address, alias: aliasOf(name, port || defaultPort) };
+  const args = ['-G', '-F', config, ...(port === 0 ? [] : ['-p', String(port)]), '--', name];
+  const { code, stdout } = await run('ssh', { args, maxOutputBytes }, signal);
+  const settings = new Map(
+    stdout
+      .split('\n')
+      .map((line): [string, string] => [line.split(' ', 1)[0] ?? '', line.slice(line.indexOf(' ') + 1)]),
+  );
+  const isLedElsewhere =
+    code !== 0 ||
+    settings.get('hostname')?.toLowerCase() !== name.toLowerCase() ||
+    settings.has('proxycommand') ||
+    settings.has('proxyjump') ||
+    settings.has('hostkeyalias');
+  return isLedElsewhere ? undefined : { address, alias: aliasOf(name, Number(settings.get('port') ?? defaultPort)) };
+}
+
+/** As lists of known hosts have it. */
+function aliasOf(host: string, port: number): string {
+  return port === defaultPort ? host.toLowerCase() : `[${host.toLowerCase()}]:${port}`;
+}
