@@ -52,7 +52,7 @@ export function instanceDesired(input: {
     run: 'running',
     spec: defined({
       ...fixed,
-      env: { ...config.env },
+      env: 'of_deployment' as const,
       health: config.healthcheck_path === undefined ? undefined : { path: config.healthcheck_path },
       image_digest: deployment.observed?.image_digest,
       publish_port: server?.desired.direct_ports_enabled === true ? config.exposed_port : undefined,

@@ -79,10 +79,21 @@ async function perform(ctx: Context, action: Action): Promise<void> {
   }
 }
 
+/** What a deployment does is an event of its own, which its controller records with the application, too. */
+const isOfDeployment: ReadonlySet<string> = new Set([
+  'Queued',
+  'Building',
+  'RollingOut',
+  'WaitingForServer',
+  'DeploymentFailed',
+  'RolloutFailed',
+  'DeploymentCancelled',
+]);
+
 function verdict(world: World, ctx: Context, unreadyLeft: number | undefined): Verdict<'application'> {
   const now = stateOf(world);
   const { app } = world;
-  if (app.observed !== undefined && app.observed.phase !== now.phase) {
+  if (app.observed !== undefined && app.observed.phase !== now.phase && !isOfDeployment.has(now.reason)) {
     const trouble = now.phase === 'failed' || now.phase === 'error';
     ctx.event(app, { type: trouble ? 'warning' : 'normal', reason: now.reason, message: now.message });
   }

@@ -4,6 +4,8 @@ import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ServerPhase } from '../../store/kinds/server.ts';
 import type { ConditionInput } from '../../store/resource.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
+import { hindrance } from './hindrance.ts';
+import { isAwaitingAgent } from '../server/states.ts';
 import type { Assignment, Deployment, World } from './world.ts';
 import { isActive, isLive, isReady, isStaying, isWanted, restartTokenOf, slotOf } from './world.ts';
 
@@ -38,8 +40,9 @@ export function stateOf(world: World): State {
 const engineAway = 'The container engine of its server does not answer';
 
 function stoppedState(world: World): State {
-  const live = world.slots.filter(isLive);
-  if (live.length === 0) {
+  // an agent that joins later takes up nothing that was stopped before
+  const isReceived = world.server === undefined || !isAwaitingAgent(world.server);
+  if (!isReceived || !world.slots.some(isLive)) {
     return world.target === undefined
       ? state('stopped', 'false', 'NeverDeployed', 'No deployment was asked for yet')
       : state('stopped', 'false', 'Stopped', 'Stopped as asked');
@@ -83,16 +86,17 @@ function servingState(world: World, serving: Deployment): State {
       ? state('running', 'false', 'RolloutFailed', failureMessage(target))
       : state('running', 'true', 'Running', 'Every instance is ready');
   }
-  if (ready > 0) return state('running', 'false', 'Degraded', `${ready} of ${replicas} instances are ready`);
+  const why = hindrance(slots);
+  if (ready > 0) return state('running', 'false', 'Degraded', `${ready} of ${replicas} instances are ready${why}`);
   if (slots.some(isCrashLooping)) return state('error', 'false', 'CrashLoop', 'Its process keeps exiting');
-  if (world.unreadyTooLong) return state('error', 'false', 'NoReadyInstance', 'No instance has become ready');
+  if (world.unreadyTooLong) return state('error', 'false', 'NoReadyInstance', `No instance has become ready${why}`);
   switch (app.observed?.phase) {
     case 'running':
-      return state('running', 'false', 'NoReadyInstance', 'No instance is ready at the moment');
+      return state('running', 'false', 'NoReadyInstance', `No instance is ready at the moment${why}`);
     case 'error':
-      return state('error', 'false', 'NoReadyInstance', 'No instance has become ready');
+      return state('error', 'false', 'NoReadyInstance', `No instance has become ready${why}`);
     default:
-      return state('deploying', 'false', 'Starting', 'Instances are starting');
+      return state('deploying', 'false', 'Starting', `Instances are starting${why}`);
   }
 }
 

@@ -1,4 +1,6 @@
 import { installationLog } from '../../store/audit/record.ts';
+import { newestChained, parseChained, timeOf } from '../../store/audit/chain.ts';
+import { retentionClock } from '../../agent-protocol/retention-clock.ts';
 import { wait } from '../../store/clock.ts';
 import { parseKey } from '../../store/keys.ts';
 import type { Guard } from '../../store/store.ts';
@@ -55,11 +57,14 @@ export function audit(retention: AuditRetention): Background {
           }
         }
       };
+      const tenants = (): string[] => [installationLog, ...mirror.tenants()];
       const sweep = async (): Promise<void> => {
+        let time: (() => number) | undefined;
         for (;;) {
-          for (const tenant of [installationLog, ...mirror.tenants()]) {
+          time ??= await retentionTime(tenants(), term, deps);
+          for (const tenant of tenants()) {
             add(tenant);
-            await forgetIn(tenant, retention, term, deps);
+            if (time !== undefined) await forgetIn(tenant, time() - retention.keepMs, retention, term, deps);
           }
           await wait(clock, limits.audit.sweepMs, term.signal);
         }
@@ -92,16 +97,38 @@ async function chainOne(tenant: string, term: Term, { store, log, mirror }: Back
   }
 }
 
+/** The time by which records are old; `undefined` while the newest one cannot be read. */
+async function retentionTime(
+  tenants: readonly string[],
+  term: Term,
+  { store, clock, log }: BackgroundDeps,
+): Promise<(() => number) | undefined> {
+  try {
+    let newest: number | undefined;
+    for (const tenant of tenants) {
+      term.signal.throwIfAborted();
+      const { entry } = await newestChained(store, tenant);
+      const at = entry && timeOf(parseChained(entry.value));
+      if (at !== undefined && !Number.isNaN(at)) newest = Math.max(newest ?? at, at);
+    }
+    return retentionClock(clock, newest);
+  } catch (error) {
+    if (term.signal.aborted) throw error;
+    log.warn({ err: error }, 'Old audit records are not forgotten yet');
+    return undefined;
+  }
+}
+
 async function forgetIn(
   tenant: string,
-  { keepMs, maxRecords }: AuditRetention,
+  before: number,
+  { maxRecords }: AuditRetention,
   term: Term,
-  { store, clock, log, mirror }: BackgroundDeps,
+  { store, log, mirror }: BackgroundDeps,
 ): Promise<void> {
   const guards = guardsOf(tenant, term, mirror);
   if (guards === undefined) return;
   try {
-    const before = clock.now().getTime() - keepMs;
     const done = await forgetOld(store, tenant, { before, maxRecords }, guards, term.signal);
     if (done !== undefined && done.early > 0)
       log.warn({ tenant, records: done.early, maxRecords }, 'Audit records were forgotten early as there are too many');

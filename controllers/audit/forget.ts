@@ -1,5 +1,5 @@
-import { chainedEntries, parseChained } from '../../store/audit/chain.ts';
-import type { ChainedRecord, ChainHead } from '../../store/audit/chain.ts';
+import { chainedEntries, parseChained, timeOf } from '../../store/audit/chain.ts';
+import type { ChainHead } from '../../store/audit/chain.ts';
 import { keys } from '../../store/keys.ts';
 import type { Store } from '../../store/store.ts';
 import { limits } from '../runtime/limits.ts';
@@ -73,6 +73,7 @@ async function oldest(
     const isSurplus = seq - anchor.seq <= surplus;
     // one that is missing goes with an older one behind it, and is there for the verifier to find until then
     if (chained === undefined && !isSurplus) continue;
+    // one that does not say its time counts as old
     const isOld = chained === undefined || !(timeOf(chained) >= before);
     if (!isOld && !isSurplus) break;
     while (part.to < seq) part.keys.push(keys.auditChained(tenant, (part.to += 1)));
@@ -80,9 +81,4 @@ async function oldest(
     if (!isOld) part.early += 1;
   }
   return part.keys.length === 0 ? undefined : part;
-}
-
-/** `NaN` of a record that does not say it, which counts as old. */
-function timeOf({ record }: ChainedRecord): number {
-  return typeof record['at'] === 'string' ? Date.parse(record['at']) : Number.NaN;
 }

@@ -1,23 +1,25 @@
 import { wait } from '../../store/clock.ts';
-import { revision, type Revision } from '../../store/revision.ts';
+import { revision } from '../../store/revision.ts';
+import type { StoreSize } from '../../store/store.ts';
 import { limits } from '../runtime/limits.ts';
 import type { Background } from '../runtime/manager.ts';
 
 /**
  * Forgets history that nobody needs: keeps at least 10 000 revisions and at least 10 min, so that a watch that was away
- * for as long goes on where it was. A pass that fails is repeated by the next one.
+ * for as long goes on where it was, but no more than 256 MiB or a fifth of the store: a watch that needs more lists
+ * everything again. A pass that fails is repeated by the next one.
  */
 export const compaction: Background = {
   name: 'compaction',
-  async run({ signal }, { store, clock, log, metrics }) {
-    const seen: { revision: Revision; at: number }[] = [];
+  async run({ signal }, { store, mirror, clock, log, metrics }) {
+    const seen: Sample[] = [];
     let compacted = 0;
     for (;;) {
       try {
         const current = await store.revision();
         const at = clock.monotonic();
-        seen.push({ revision: current, at });
-        const target = compactionPoint(seen, current, at);
+        seen.push({ revision: current, at, received: mirror.received });
+        const target = compactionPoint(seen, keptBytes(await store.size()));
         while (seen[1] !== undefined && at - seen[1].at >= limits.compaction.keepMs) seen.shift();
         if (target > compacted) {
           await store.compact(revision(target));
@@ -33,13 +35,23 @@ export const compaction: Background = {
   },
 };
 
-/** History below it may go; 0 if none may. Pure. `seen` is in the order of time. */
-export function compactionPoint(
-  seen: readonly { revision: number; at: number }[],
-  current: number,
-  now: number,
-): number {
-  const old = seen.findLast(({ at }) => now - at >= limits.compaction.keepMs);
-  if (old === undefined) return 0;
-  return Math.max(0, Math.min(old.revision, current - limits.compaction.keepRevisions));
+/** Where the store was at a time; `received` counts the bytes that were written until then. */
+export interface Sample {
+  revision: number;
+  at: number;
+  received: number;
+}
+
+function keptBytes({ bytes, room }: StoreSize): number {
+  return Math.min(limits.compaction.keepBytes, (bytes + room) * limits.compaction.keepShare);
+}
+
+/** History below it may go; 0 if none may. Pure. `seen` is in the order of time and ends with the present. */
+export function compactionPoint(seen: readonly Sample[], keepBytes: number): number {
+  const now = seen.at(-1);
+  if (now === undefined) return 0;
+  const old = seen.findLast(({ at }) => now.at - at >= limits.compaction.keepMs);
+  const large = seen.findLast(({ received }) => now.received - received > keepBytes);
+  const byAge = old === undefined ? 0 : Math.min(old.revision, now.revision - limits.compaction.keepRevisions);
+  return Math.max(0, byAge, large?.revision ?? 0);
 }

@@ -24,7 +24,7 @@ export function plan(world: World, now: ObservedOf<'deployment'>, buildDeadlineS
   const { source, reuse } = deployment.desired;
   const needed =
     (now.phase === 'queued' || now.phase === 'building') &&
-    reuse === undefined &&
+    (reuse === undefined || now.phase === 'building') &&
     deployment.meta.deletionRequestedAt === undefined;
   if (!needed || source.type !== 'git' || application === undefined)
     return build === undefined || build.meta.deletionRequestedAt !== undefined
@@ -35,6 +35,7 @@ export function plan(world: World, now: ObservedOf<'deployment'>, buildDeadlineS
   const spec = {
     ...what,
     build_args: { ...what.build_args },
+    ...(reuse?.commit !== undefined && { commit: reuse.commit }),
     type: 'build' as const,
     image: `setpoint/${application.desired.internal_id}:${deployment.desired.number}`,
     deadline_seconds: buildDeadlineSeconds,

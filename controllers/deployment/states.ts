@@ -35,13 +35,21 @@ export function isTerminal(phase: DeploymentPhase): boolean {
 }
 
 /** Failures of an instance that waiting does not cure. An exit does not count before it is a crash loop. */
-const fatal = new Set(['image_not_found', 'create_failed', 'port_taken', 'name_taken', 'invalid_source']);
+const fatal = new Set([
+  'image_not_found',
+  'image_not_allowed',
+  'create_failed',
+  'port_taken',
+  'name_taken',
+  'invalid_source',
+]);
 
 /**
  * The next observed value of a deployment. Pure; every call moves at most one phase on, and a terminal phase never
  * changes.
  *
- * queued → building → deploying → succeeded; from any of them failed, cancelled or superseded.
+ * queued → building → deploying → succeeded; from any of them failed, cancelled or superseded. One that was to reuse an
+ * image goes back from deploying to building, once, if the image is gone and its commit is known.
  */
 export function advance(world: World): Observed {
   const { deployment } = world;
@@ -87,10 +95,17 @@ const away: Record<NonNullable<World['serverAway']>, Failure> = {
   },
 };
 
+const otherCommit: Failure = {
+  code: 'build_failed',
+  message: 'The server built another commit than the one to return to: upgrade its agent, and all control planes',
+};
+
 function fromBuilding(world: World, before: Observed): Observed {
   const built = world.build && upToDate(world.build);
   if (built?.phase === 'succeeded' && built.image_digest !== undefined && world.build !== undefined) {
     const { spec } = world.build.desired;
+    const { reuse } = world.deployment.desired;
+    if (reuse?.commit !== undefined && built.commit !== reuse.commit) return fail(world, before, otherCommit);
     return defined({
       ...before,
       phase: 'deploying' as const,
@@ -118,7 +133,11 @@ function fromDeploying(world: World, before: Observed): Observed {
   const wanted = world.slots.filter((it) => it.desired.spec.type === 'service' && it.desired.spec.slot < replicas);
   const digest = wanted.map((it) => upToDate(it)?.image_digest).find((it) => it !== undefined);
   const next: Observed = defined({ ...before, image_digest: before.image_digest ?? digest });
-  const broken = wanted.map(failureOf).find((it) => it !== undefined);
+  const broken = wanted
+    .filter((it) => !isOfLostImage(world, it))
+    .map(failureOf)
+    .find((it) => it !== undefined);
+  if (broken?.code === 'image_not_found' && isRebuildable(world)) return rebuilding(before);
   if (broken !== undefined) return fail(world, next, broken);
   const isUp = wanted.length >= replicas && wanted.every(isStable);
   // Whoever sees the success meets the new revision only. An older one that cannot be stopped must not undo it, though.
@@ -130,6 +149,23 @@ function fromDeploying(world: World, before: Observed): Observed {
     next,
     late(world, seen ?? { code: 'not_ready', message: 'Its instances did not become ready in time' }),
   );
+}
+
+/** The image that it was to reuse can be built again, and was not yet. */
+function isRebuildable({ deployment }: World): boolean {
+  const { source, reuse } = deployment.desired;
+  return source.type === 'git' && reuse?.commit !== undefined && deployment.observed?.built_at === undefined;
+}
+
+function rebuilding(before: Observed): Observed {
+  const { image: _, image_digest: __, ...rest } = before;
+  return { ...rest, phase: 'building' };
+}
+
+/** It was built again since, and the instance is not yet what was written for that: its failure is not of now. */
+function isOfLostImage({ deployment: { desired, observed } }: World, { desired: { spec } }: Assignment): boolean {
+  if (desired.reuse === undefined || observed?.built_at === undefined) return false;
+  return spec.type === 'service' && spec.image !== observed.image;
 }
 
 /** What a deadline is told to have missed: a server that is away explains it all. */

@@ -32,7 +32,7 @@ async function perform(it: Environment, action: Action, ctx: Context, transplant
       return;
     case 'remove':
       await ctx.transact((unit) => {
-        unit.require(it as ReadonlyResource); // an environment is an object
+        unit.require(it);
         for (const copy of action.copies) unit.requestDelete(copy);
       });
       return;
@@ -57,8 +57,8 @@ function copyInto(
   transplanter: Transplanter,
 ): void {
   const ids = replacements(it, contentOf(ctx.view, it.desired.clone_of?.environment_id ?? ''));
-  unit.require(it as ReadonlyResource); // as above
-  for (const server of servers) unit.require(server as ReadonlyResource); // as above
+  unit.require(it);
+  for (const server of servers) unit.require(server);
   for (const source of sources) {
     const { kind, id, labels, desiredRevision } = source.meta;
     const copyId = ids.get(id);

@@ -136,7 +136,7 @@ async function isConfirmed(
       if (it.meta.kind !== 'deployment') return true;
       const application = await repository.get('application', verdict.holder.id);
       if (application === undefined) return false;
-      unit.require(application as ReadonlyResource); // of any kind
+      unit.require(application);
       const all = deps.mirror.tenant(tenant).by('deployment', 'application', application.meta.id);
       return surplusDeployments(application, all).some(({ meta }) => meta.id === it.meta.id);
     }

@@ -52,8 +52,11 @@ function isExpired(it: ReadonlyResource, now: number): boolean {
     const { expires_at } = it.desired;
     return expires_at !== undefined && Date.parse(expires_at) + limits.garbage.expiredKeysKeepMs <= now;
   }
-  if (isKind(it, 'login_code'))
-    return Date.parse(it.desired.sent_at.at(-1) ?? it.meta.updatedAt) + limits.garbage.loginCodesKeepMs <= now;
+  if (isKind(it, 'login_code')) {
+    const { sent, known } = it.desired;
+    const keepMs = known.length > 0 ? limits.garbage.knownPlacesKeepMs : limits.garbage.loginCodesKeepMs;
+    return Date.parse(sent.at(-1)?.at ?? it.meta.updatedAt) + keepMs <= now;
+  }
   if (isKind(it, 'invite')) {
     const end = it.desired.accepted_at ?? it.desired.cancelled_at ?? it.desired.expires_at;
     return Date.parse(end) + limits.garbage.invitesKeepMs <= now;
@@ -129,15 +132,19 @@ export function suspects(
     for (const kind of kinds) found.push(...(view.by(kind, 'owner', id) as readonly ReadonlyResource[])); // of any kind
   if (isKind(it, 'deployment'))
     found.push(...(view.by('deployment', 'application', it.desired.application_id) as readonly ReadonlyResource[])); // as above
+  // several may come before the first of the oldest is gone
   if (isKind(it, 'session') && before === undefined)
-    found.push(...(view.by('session', 'user', it.desired.user_id).slice(0, 1) as readonly ReadonlyResource[])); // as above
+    found.push(...beyond(view.by('session', 'user', it.desired.user_id), limits.garbage.sessionsPerUser));
   if (isKind(it, 'notification') && before === undefined)
-    found.push(...(view.by('notification', 'user', it.desired.user_id).slice(0, 1) as readonly ReadonlyResource[])); // as above
-  if (isKind(it, 'operation')) {
-    const { application_id: application } = it.desired;
-    const all = application === undefined ? [] : view.by('operation', 'application', application);
-    const oldest = all.find(({ observed }) => observed?.finished_at !== undefined);
-    if (oldest !== undefined) found.push(oldest as ReadonlyResource); // as above
+    found.push(...beyond(view.by('notification', 'user', it.desired.user_id), limits.notifications.perUser));
+  if (isKind(it, 'operation') && it.desired.application_id !== undefined) {
+    const all = view.by('operation', 'application', it.desired.application_id);
+    found.push(...beyond(all, limits.garbage.operationsPerApplication));
   }
   return found;
+}
+
+/** The oldest, beyond the newest `most`. */
+function beyond<K extends KindName>(all: readonly ReadonlyResource<K>[], most: number): ReadonlyResource[] {
+  return all.slice(0, Math.max(0, all.length - most)) as readonly object[] as ReadonlyResource[]; // of any kind
 }

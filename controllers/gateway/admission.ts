@@ -1,26 +1,99 @@
 import type { Clock } from '../../store/clock.ts';
 import { limits } from './limits.ts';
+import { pace } from './pace.ts';
+import type { Paced } from './pace.ts';
 
-export type Admission = { admitted: true } | { admitted: false; retryAfterMs: number };
+/** Where a connection comes from. */
+export interface Sender {
+  address: string;
+  /** Its server, if it showed a good pass of it. */
+  server: string | undefined;
+}
+
+/** The place of a connection among those whose agents are not welcomed yet. */
+export interface Place {
+  /** Whether its handshake may begin now. */
+  begin(): Paced;
+  /** Gives it back; at most once. */
+  free(): void;
+}
 
 /**
- * Lets `perSecond` agents per second begin a handshake. Each one that is sent away gets a later place of its own, so that
- * a thousand agents that come at once come back in a row.
+ * Shares the places and the handshakes among those who connect. Agents that showed a pass have their own, so that
+ * strangers, however many, keep none of them out; no address takes all those of strangers, no server those of agents.
  */
-export function admission(clock: Clock, perSecond: number = limits.admission.perSecond): () => Admission {
-  const stepMs = 1000 / perSecond;
-  /** Credit grows with the time since this instant: one handshake per step, at most a second's worth. */
-  let since = clock.monotonic() - 1000;
-  let lastPlace = 0;
+export class Admission {
+  readonly #strangers: Class;
+  readonly #known: Class;
 
-  return () => {
-    const now = clock.monotonic();
-    since = Math.max(since, now - 1000);
-    if (since + stepMs <= now) {
-      since += stepMs;
-      return { admitted: true };
-    }
-    lastPlace = Math.max(lastPlace, now) + stepMs;
-    return { admitted: false, retryAfterMs: Math.ceil(Math.min(lastPlace - now + stepMs, limits.admission.maxWaitMs)) };
-  };
+  constructor(clock: Clock) {
+    this.#strangers = new Class(clock, limits.admission.strangers);
+    this.#known = new Class(clock, limits.admission.known);
+  }
+
+  hasRoom(sender: Sender): boolean {
+    return this.#classOf(sender).hasRoom(sender.server ?? sender.address);
+  }
+
+  take(sender: Sender): Place {
+    return this.#classOf(sender).take(sender.server ?? sender.address);
+  }
+
+  #classOf({ server }: Sender): Class {
+    return server === undefined ? this.#strangers : this.#known;
+  }
+}
+
+interface Bounds {
+  places: number;
+  placesEach: number;
+  perSecond: number;
+  perSecondEach: number;
+}
+
+/** Places and handshakes of a kind of senders, together and for each of them. */
+class Class {
+  readonly #clock: Clock;
+  readonly #bounds: Bounds;
+  readonly #paceOfAll: () => Paced;
+  readonly #paces = new Map<string, () => Paced>();
+  readonly #taken = new Map<string, number>();
+  #places = 0;
+
+  constructor(clock: Clock, bounds: Bounds) {
+    this.#clock = clock;
+    this.#bounds = bounds;
+    this.#paceOfAll = pace(clock, bounds.perSecond);
+  }
+
+  hasRoom(name: string): boolean {
+    return this.#places < this.#bounds.places && (this.#taken.get(name) ?? 0) < this.#bounds.placesEach;
+  }
+
+  take(name: string): Place {
+    this.#places++;
+    this.#taken.set(name, (this.#taken.get(name) ?? 0) + 1);
+    return {
+      begin: () => {
+        const own = this.#paceOf(name)();
+        return own.admitted ? this.#paceOfAll() : own;
+      },
+      free: () => {
+        this.#places--;
+        const left = (this.#taken.get(name) ?? 0) - 1;
+        if (left > 0) this.#taken.set(name, left);
+        else this.#taken.delete(name);
+      },
+    };
+  }
+
+  /** Of the names that came last. */
+  #paceOf(name: string): () => Paced {
+    const known = this.#paces.get(name) ?? pace(this.#clock, this.#bounds.perSecondEach);
+    this.#paces.delete(name);
+    this.#paces.set(name, known);
+    const [oldest] = this.#paces.keys();
+    if (this.#paces.size > limits.admission.names && oldest !== undefined) this.#paces.delete(oldest);
+    return known;
+  }
 }

@@ -1,10 +1,13 @@
-import type { WireAssignment } from '../../agent-protocol/assignment.ts';
-import type { Position } from '../../agent-protocol/messages.ts';
+import { desiredDigest } from '../../agent-protocol/desired-digest.ts';
+import { deltaMessages, snapshotMessages } from '../../agent-protocol/desired-parts.ts';
+import type { Piece } from '../../agent-protocol/desired-parts.ts';
+import type { ControlMessage } from '../../agent-protocol/messages.ts';
 import { timing } from '../../agent-protocol/timing.ts';
 import type { Clock } from '../../store/clock.ts';
 import type { Mirror, TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { limits } from './limits.ts';
+import type { Projection, Sendable, Unsendable } from './projection.ts';
 
 type Assignment = ReadonlyResource<'assignment'>;
 
@@ -14,36 +17,50 @@ export interface FeedOptions {
   clock: Clock;
   server: string;
   incarnation: string;
-  project: (it: Assignment) => { item: WireAssignment } | { unopened: string };
-  /** Where the sets go. */
-  out: {
-    snapshot(position: Position, items: readonly WireAssignment[], keep: readonly string[]): void;
-    delta(from: number, to: number, put: readonly WireAssignment[], drop: readonly string[]): void;
-  };
-  /** An assignment is kept out of the set since its secrets cannot be opened. */
-  unopened: (it: Assignment, message: string) => void;
+  projection: Projection;
+  /** Where the sets go: messages that are made when they are taken. A snapshot replaces what was not taken yet. */
+  out: Record<'snapshot' | 'delta', (messages: Iterable<ControlMessage>) => void>;
+  /** An assignment is kept out of the set. */
+  unsendable: (it: Assignment, why: Unsendable) => void;
   /** The set could not be made: a bug. Nothing more is sent. */
   failed: (error: unknown) => void;
-  /** The agent did not store a set in time. */
+  /** The agent neither took a message of a set in time nor stored the last one. */
   silent: () => void;
 }
 
+/** What the agent was told of an assignment. */
+interface Sent {
+  /** Generation and hash. */
+  state: string;
+  configuration: string | undefined;
+}
+
 /**
- * Tells one agent its desired set: a snapshot first, then what changes, as a chain of revisions. One message is on its
- * way at a time: what changes until the agent stored it goes together into the next one.
+ * Tells one agent its desired set: a snapshot first, then what changes, as a chain of revisions. One set is on its way
+ * at a time: what changes until the agent stored it goes together into the next one. Its messages are made as the agent
+ * takes them, of the objects as they were when it began; an agent that reads slowly has time as long as it reads.
+ *
+ * A configuration is sent before the first item that refers to it, and again once no item referred to it any more, as the
+ * agent has dropped it then.
  *
  * An assignment whose deletion is requested is not in the set: it is dropped by name, in a delta also after a snapshot,
  * so that the agent confirms that it is gone even if it never had it.
  */
 export class DesiredFeed {
   #o: FeedOptions;
-  /** What the agent was told: id → generation and hash. */
-  #sent = new Map<string, string>();
+  #sent = new Map<string, Sent>();
+  /** Items that were sent, by the configuration that they refer to. */
+  #references = new Map<string, number>();
   #dropped = new Set<string>();
   #dirty = new Set<string>();
   #keep: readonly string[] = [];
   #revision = 0;
+  /** Sets that the agent has not taken to their end. */
+  #telling = 0;
+  /** Messages that the agent took and did not store yet. */
   #unapplied = 0;
+  /** Counts the snapshots that are due: what was begun before the last one is not told any more. */
+  #round = 0;
   #snapshotDue = false;
   #asked = 0;
   #flushedAt = Number.NEGATIVE_INFINITY;
@@ -71,13 +88,11 @@ export class DesiredFeed {
     this.#schedule();
   }
 
-  /** The agent stored a set. */
+  /** The agent stored a set, or a part of one. */
   applied(): void {
     this.#unapplied = Math.max(0, this.#unapplied - 1);
-    if (this.#unapplied > 0) return;
-    this.#cancelDeadline?.();
-    this.#asked = 0;
-    if (this.#snapshotDue || this.#dirty.size > 0) this.#schedule();
+    if (this.#isBusy) this.#expect();
+    else this.#settle();
   }
 
   /** The agent's set is not the one that the chain continues. Each time it asks in a row it waits longer. */
@@ -85,21 +100,39 @@ export class DesiredFeed {
     if (!this.#isOpen) return;
     const wait = this.#asked === 0 ? 0 : Math.min(limits.desired.snapshotMaxWaitMs, 1000 * 2 ** (this.#asked - 1));
     this.#asked++;
-    this.#unapplied = 0;
-    this.#cancelDeadline?.();
-    this.#snapshotDue = true;
+    this.#beginRound();
     this.#flushedAt = this.#o.clock.monotonic();
     this.#later(wait);
   }
 
   stop(): void {
     this.#isOpen = false;
+    this.#round++;
     this.#cancelTimer?.();
     this.#cancelDeadline?.();
   }
 
+  #beginRound(): void {
+    this.#round++;
+    this.#telling = 0;
+    this.#unapplied = 0;
+    this.#cancelDeadline?.();
+    this.#snapshotDue = true;
+  }
+
+  get #isBusy(): boolean {
+    return this.#telling > 0 || this.#unapplied > 0;
+  }
+
+  #settle(): void {
+    if (this.#isBusy) return;
+    this.#cancelDeadline?.();
+    this.#asked = 0;
+    if (this.#snapshotDue || this.#dirty.size > 0) this.#schedule();
+  }
+
   #schedule(): void {
-    if (this.#unapplied > 0 || this.#cancelTimer !== undefined || this.#isScheduled) return;
+    if (this.#isBusy || this.#cancelTimer !== undefined || this.#isScheduled) return;
     const idle = this.#o.clock.monotonic() - this.#flushedAt;
     if (idle < limits.desired.debounceMs) this.#later(limits.desired.debounceMs - idle);
     else {
@@ -133,35 +166,42 @@ export class DesiredFeed {
       this.#o.failed(error);
       return;
     }
-    if (this.#unapplied > 0) this.#cancelDeadline = this.#o.clock.timer(timing.answerMs, this.#o.silent);
   }
 
   #snapshot(): void {
+    this.#beginRound();
     this.#snapshotDue = false;
     this.#sent.clear();
+    this.#references.clear();
     this.#dropped.clear();
-    const items: WireAssignment[] = [];
+    const put: Sendable[] = [];
     const keep = [...this.#keep];
     const drop: string[] = [];
     for (const it of this.#o.view.by('assignment', 'server', this.#o.server)) {
-      const { id } = it.meta;
-      if (isDeleting(it)) drop.push(id);
-      else {
-        const item = this.#open(it);
-        if (item === undefined) keep.push(id);
-        else items.push(item);
-      }
+      const sendable = isDeleting(it) ? undefined : this.#check(it);
+      if (sendable !== undefined) put.push(sendable);
+      else (isDeleting(it) ? drop : keep).push(it.meta.id);
     }
     const revision = this.#o.mirror.applied;
-    this.#o.out.snapshot({ incarnation: this.#o.incarnation, revision }, items, keep);
+    const items = put.map(({ it: { meta, desired } }) => ({
+      id: meta.id,
+      generation: meta.generation,
+      spec_hash: desired.spec_hash,
+    }));
+    const begin = {
+      incarnation: this.#o.incarnation,
+      revision,
+      count: items.length,
+      digest: desiredDigest(items),
+      keep,
+    };
     this.#revision = revision;
-    this.#unapplied++;
-    for (const item of items) this.#sent.set(item.id, stateOf(item));
-    if (drop.length > 0) this.#tell([], drop);
+    this.#tell('snapshot', snapshotMessages(begin, this.#pieces(put, [])));
+    if (drop.length > 0) this.#change([], drop);
   }
 
   #delta(changed: readonly string[]): void {
-    const put: WireAssignment[] = [];
+    const put: Sendable[] = [];
     const drop: string[] = [];
     for (const id of changed) {
       const it = this.#o.view.get('assignment', id);
@@ -171,36 +211,92 @@ export class DesiredFeed {
         if (it === undefined) this.#dropped.delete(id);
         continue;
       }
-      const item = this.#open(it);
-      if (item !== undefined && this.#sent.get(id) !== stateOf(item)) put.push(item);
+      const sendable = this.#sent.get(id)?.state === stateOf(it) ? undefined : this.#check(it);
+      if (sendable !== undefined) put.push(sendable);
     }
-    if (put.length > 0 || drop.length > 0) this.#tell(put, drop);
+    if (put.length > 0 || drop.length > 0) this.#change(put, drop);
   }
 
-  #tell(put: readonly WireAssignment[], drop: readonly string[]): void {
+  #change(put: readonly Sendable[], drop: readonly string[]): void {
     const to = this.#o.mirror.applied;
-    this.#o.out.delta(this.#revision, to, put, drop);
+    const from = this.#revision;
     this.#revision = to;
-    this.#unapplied++;
-    for (const item of put) this.#sent.set(item.id, stateOf(item));
+    this.#tell('delta', deltaMessages(from, to, this.#pieces(put, drop)));
+  }
+
+  /** Makes each message when it is taken, and then waits anew for the next one or for the answer. */
+  #tell(form: 'snapshot' | 'delta', messages: Iterable<ControlMessage>): void {
+    this.#telling++;
+    this.#expect();
+    this.#o.out[form](this.#taken(messages, this.#round));
+  }
+
+  *#taken(messages: Iterable<ControlMessage>, round: number): Generator<ControlMessage> {
+    for (const message of messages) {
+      if (round !== this.#round) return;
+      this.#expect();
+      if (message.type === 'snapshot.end' || message.type === 'delta') this.#unapplied++;
+      yield message;
+    }
+    if (round !== this.#round) return;
+    this.#telling--;
+    this.#o.projection.forget();
+    this.#settle();
+  }
+
+  #expect(): void {
+    this.#cancelDeadline?.();
+    this.#cancelDeadline = this.#o.clock.timer(timing.answerMs, this.#o.silent);
+  }
+
+  /** Items of one deployment follow each other, so that its configuration is opened once. */
+  *#pieces(put: readonly Sendable[], drop: readonly string[]): Generator<Piece> {
     for (const id of drop) {
-      this.#sent.delete(id);
+      this.#forget(id);
       if (this.#o.view.get('assignment', id) !== undefined) this.#dropped.add(id);
+      yield { drop: id };
+    }
+    const { projection } = this.#o;
+    for (const sendable of put.toSorted(byDeployment)) {
+      const { it, deployment } = sendable;
+      this.#forget(it.meta.id);
+      const configuration = projection.configurationOf(sendable);
+      if (configuration !== undefined && deployment !== undefined) {
+        const references = this.#references.get(configuration) ?? 0;
+        if (references === 0) yield { configuration: projection.configuration(deployment) };
+        this.#references.set(configuration, references + 1);
+      }
+      this.#sent.set(it.meta.id, { state: stateOf(it), configuration });
+      yield { item: projection.item(sendable) };
     }
   }
 
-  #open(it: Assignment): WireAssignment | undefined {
-    const projected = this.#o.project(it);
-    if ('item' in projected) return projected.item;
-    this.#o.unopened(it, projected.unopened);
+  #forget(id: string): void {
+    const configuration = this.#sent.get(id)?.configuration;
+    this.#sent.delete(id);
+    if (configuration === undefined) return;
+    const references = (this.#references.get(configuration) ?? 0) - 1;
+    if (references > 0) this.#references.set(configuration, references);
+    else this.#references.delete(configuration);
+  }
+
+  #check(it: Assignment): Sendable | undefined {
+    const checked = this.#o.projection.check(it);
+    if ('it' in checked) return checked;
+    this.#o.unsendable(it, checked);
     return undefined;
   }
+}
+
+function byDeployment({ it: a }: Sendable, { it: b }: Sendable): number {
+  const [left, right] = [a.desired.deployment_id, b.desired.deployment_id];
+  return left < right ? -1 : left > right ? 1 : 0;
 }
 
 function isDeleting(it: Assignment): boolean {
   return it.meta.deletionRequestedAt !== undefined;
 }
 
-function stateOf(item: WireAssignment): string {
-  return `${item.generation} ${item.spec_hash}`;
+function stateOf({ meta, desired }: Assignment): string {
+  return `${meta.generation} ${desired.spec_hash}`;
 }

@@ -16,10 +16,13 @@ import type { KeyChange, Mirror, ObjectChange } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
 import type { Unsealer } from '../../store/seal.ts';
 import type { Store } from '../../store/store.ts';
-import { admission } from './admission.ts';
+import { Admission } from './admission.ts';
+import type { Place, Sender } from './admission.ts';
+import { ControlKeys } from './control-keys.ts';
 import { limits } from './limits.ts';
 import { gatewayMetrics } from './metrics.ts';
 import { AgentRoutes } from './agent-routes.ts';
+import { Passes } from './passes.ts';
 import { RelayServer } from './relay-server.ts';
 import { announceReplica } from './replica.ts';
 import type { Replica } from './replica.ts';
@@ -41,6 +44,8 @@ export interface GatewayOptions {
   /** A deviation that an agent put back, by the kind of its workload. */
   driftCorrected: (kind: string) => void;
   replica: Replica;
+  /** Ports on which the control plane is reached: no application takes them. */
+  ownPorts: readonly number[];
   /** See `clusterKey`. */
   clusterKey: Uint8Array;
 }
@@ -52,15 +57,16 @@ export interface GatewayOptions {
 export class Gateway implements AsyncDisposable, SessionOwner {
   #o: GatewayOptions;
   #deps: SessionDeps;
-  #admit: ReturnType<typeof admission>;
+  #admission: Admission;
+  #passes: Passes;
   #sockets = new WebSocketServer({
     noServer: true,
     maxPayload: maxFrameBytes,
     perMessageDeflate: false,
     handleProtocols: (offered) => (offered.has(subprotocol) ? subprotocol : false),
   });
-  /** Sockets whose agent is not welcomed yet. */
-  #pending = new Set<ServerSession>();
+  /** Sessions whose agent is not welcomed yet, with their places and the end of their patience. */
+  #pending = new Map<ServerSession, { place: Place; relax: () => void }>();
   #sessions = new Map<string, ServerSession>();
   #loadListeners = new Map<string, Set<(load: Load) => void>>();
   #routes: AgentRoutes;
@@ -73,8 +79,9 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     const { store, mirror, clock, random, log, registry, replica, clusterKey } = options;
     this.#o = options;
     const metrics = gatewayMetrics(registry, () => this.#sessions.size);
-    this.#deps = { ...options, metrics, replica: replica.id };
-    this.#admit = admission(clock);
+    this.#deps = { ...options, metrics, replica: replica.id, controlKeys: new ControlKeys(mirror, options.unsealer) };
+    this.#admission = new Admission(clock);
+    this.#passes = new Passes(mirror, clock);
     const local = { sessionOf: (tenant: string, server: string) => this.#sessions.get(keyOf(tenant, server))?.control };
     this.#routes = new AgentRoutes({ mirror, clock, random, metrics, replica: replica.id, clusterKey, local });
     this.#relay = new RelayServer({ clock, log, clusterKey, local });
@@ -87,13 +94,16 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     ];
   }
 
-  /** Takes an agent's request to `/<tenant>/agent/v1/connect`. The tenant exists. */
-  handleUpgrade(tenant: string, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  /** Takes a request to `/<tenant>/agent/v1/connect` that comes from that address. The tenant exists. */
+  handleUpgrade(tenant: string, request: IncomingMessage, socket: Duplex, head: Buffer, address: string): void {
     const offered = request.headers['sec-websocket-protocol']?.split(',').map((it) => it.trim()) ?? [];
     if (!offered.includes(subprotocol)) refuseUpgrade(socket, 400, `Subprotocol must be ${subprotocol}`);
-    else if (this.#stop.signal.aborted || this.#pending.size >= limits.admission.pending)
-      refuseUpgrade(socket, 503, 'Too many agents connect at once');
-    else this.#sockets.handleUpgrade(request, socket, head, (it) => this.#accept(tenant, it));
+    else {
+      const sender = { address, server: this.#passes.serverOf(tenant, request) };
+      if (this.#stop.signal.aborted || !this.#admission.hasRoom(sender))
+        refuseUpgrade(socket, 503, 'Too many agents connect at once');
+      else this.#sockets.handleUpgrade(request, socket, head, (it) => this.#accept(tenant, it, sender));
+    }
   }
 
   /** Takes another replica's request to `/internal/v1/relay`. */
@@ -121,6 +131,11 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     return this.#routes.stream(tenant, server, params, options);
   }
 
+  /** Public key (Ed25519, raw, base64url) that agents are to know this control plane by. @throws Error until the mirror shows it */
+  controlKey(): string {
+    return this.#deps.controlKeys.newest;
+  }
+
   /** The last load that the server's agent told, if this replica holds its session. */
   loadOf(tenant: string, server: string): Load | undefined {
     return this.#sessions.get(keyOf(tenant, server))?.load;
@@ -144,15 +159,27 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     const spread = this.#sessions.size * limits.drain.perAgentMs;
     const retryAfterMs = Math.min(limits.drain.maxMs, Math.max(limits.drain.minMs, spread));
     const sessions = [...this.#sessions.values()];
-    for (const session of this.#pending) session.control.close('Control plane stops');
+    for (const session of this.#pending.keys()) session.control.close('Control plane stops');
     for (const session of sessions) session.control.goodbye('Control plane stops', retryAfterMs);
     await Promise.all(sessions.map((session) => session.closed));
     await this.#relay[Symbol.asyncDispose]();
     await this.#announcing;
   }
 
+  greets(session: ServerSession): { retryAfterMs: number } | undefined {
+    const pending = this.#pending.get(session);
+    if (pending === undefined) return { retryAfterMs: limits.refusal.busyMs };
+    this.#await(session, pending.place, 'proof', limits.admission.proofMs);
+    const paced = pending.place.begin();
+    return paced.admitted ? undefined : paced;
+  }
+
+  proved(session: ServerSession): void {
+    this.#pending.get(session)?.relax();
+  }
+
   entered(session: ServerSession): void {
-    this.#pending.delete(session);
+    this.#leavePlace(session);
     const key = keyOf(session.tenant, session.server ?? '');
     const older = this.#sessions.get(key);
     this.#sessions.set(key, session);
@@ -160,7 +187,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
   }
 
   ended(session: ServerSession): void {
-    this.#pending.delete(session);
+    this.#leavePlace(session);
     const key = keyOf(session.tenant, session.server ?? '');
     if (this.#sessions.get(key) === session) this.#sessions.delete(key);
   }
@@ -170,17 +197,27 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     if (listeners !== undefined && session.load !== undefined) for (const listener of listeners) listener(session.load);
   }
 
-  #accept(tenant: string, socket: WebSocket): void {
+  #accept(tenant: string, socket: WebSocket, sender: Sender): void {
     const { clock, repositoryFor } = this.#o;
     const wire = socketWire(socket, clock, () => control);
     const session = new ServerSession(this.#deps, this, { name: tenant, repo: repositoryFor(tenant) }, () => control);
     const control: ControlSession = new ControlSession(wire, clock, session);
-    this.#pending.add(session);
-    const admitted = this.#admit();
-    if (admitted.admitted) return;
-    this.#deps.metrics.handshakes.inc({ result: 'busy' });
-    const { retryAfterMs } = admitted;
-    control.refuse({ code: 'busy', message: 'Too many agents connect at once', retry_after_ms: retryAfterMs });
+    this.#await(session, this.#admission.take(sender), 'hello', limits.admission.helloMs);
+  }
+
+  /** Ends a session that keeps its place and says nothing. */
+  #await(session: ServerSession, place: Place, what: string, withinMs: number): void {
+    this.#pending.get(session)?.relax();
+    const relax = this.#o.clock.timer(withinMs, () => session.control.close(`Sent no ${what} in time`));
+    this.#pending.set(session, { place, relax });
+  }
+
+  #leavePlace(session: ServerSession): void {
+    const pending = this.#pending.get(session);
+    if (pending === undefined) return;
+    this.#pending.delete(session);
+    pending.relax();
+    pending.place.free();
   }
 
   #keyChanged(change: KeyChange): void {
@@ -190,7 +227,12 @@ export class Gateway implements AsyncDisposable, SessionOwner {
   }
 
   *#concerned({ tenant, kind, id, before, after }: ObjectChange): Generator<ServerSession> {
-    const servers = kind === 'server' ? [id] : kind === 'assignment' ? [serverOf(before), serverOf(after)] : [];
+    if (kind === 'settings') {
+      for (const [key, session] of this.#sessions) if (key.startsWith(keyOf(tenant, ''))) yield session;
+      return;
+    }
+    const isOnServer = kind === 'assignment' || kind === 'deployment';
+    const servers = kind === 'server' ? [id] : isOnServer ? [serverOf(before), serverOf(after)] : [];
     for (const server of new Set(servers)) {
       const session = server === undefined ? undefined : this.#sessions.get(keyOf(tenant, server));
       if (session !== undefined) yield session;

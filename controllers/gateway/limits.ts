@@ -1,17 +1,28 @@
 /** Every default of the gateway in one place. Durations in milliseconds. */
 export const limits = {
   admission: {
-    /** Handshakes per second, and at once after a quiet second: a thousand agents are back within half a minute. */
-    perSecond: 40,
+    /**
+     * Agents that showed a pass: places of connections that are not welcomed yet, and handshakes per second, which may
+     * begin at once after a quiet second; of all and of each server. A thousand agents are back within half a minute.
+     */
+    known: { places: 1000, placesEach: 2, perSecond: 40, perSecondEach: 5 },
+    /** All others, such as those who join and agents of earlier releases; of all and of each address. */
+    strangers: { places: 200, placesEach: 20, perSecond: 40, perSecondEach: 20 },
+    /** Servers and addresses whose pace is remembered, each. */
+    names: 10_000,
     /** Nobody is sent away for longer. */
     maxWaitMs: 60_000,
-    /** Sockets that are not welcomed yet. */
-    pending: 200,
+    /** A connection that says no hello within so long is ended … */
+    helloMs: 2000,
+    /** … and one that does not answer the challenge. */
+    proofMs: 5000,
   },
   session: {
     leaseMs: 30_000,
     /** Tries to write the live key against other sessions of the same server. */
     attempts: 5,
+    /** Times within a minute that a session takes its key again, as it does when its engine is described anew. */
+    retakes: 30,
     /** Between two tries to get a lost lease back while the store is away. */
     reclaimMs: 1000,
     /** The mirror must show the session's own key before the first snapshot. */
@@ -32,8 +43,6 @@ export const limits = {
     snapshotMaxWaitMs: 60_000,
   },
   hold: {
-    /** Share of a server's assignments that a rewound store may remove without a confirmation. */
-    share: 0.5,
     /** The first complete report must come within so long; without it no removal is made. */
     reportMs: 20_000,
   },

@@ -10,6 +10,8 @@ import { limits } from './limits.ts';
 import { parseLive, takeLiveKey } from './live-key.ts';
 import type { LiveKey, LiveValue } from './live-key.ts';
 
+const tooOften = `Live key must not be taken again more than ${limits.session.retakes} times within a minute`;
+
 type About = Omit<LiveValue, 'conflict' | 'takeovers'>;
 
 export interface LiveHoldOptions {
@@ -27,7 +29,8 @@ export interface LiveHoldOptions {
  * A session's hold on the live key of its server, for as long as the session lasts.
  *
  * States: none → held(epoch) ⇄ retaking → over. While the lease is lost (the store was away, history was rewound) there
- * is no fence, so nothing can be written; the key is taken again under a new epoch unless another session has it.
+ * is no fence, so nothing can be written; the key is taken again under a new epoch unless another session has it. A key
+ * that has to be taken again more than `limits.session.retakes` times within a minute is given up.
  */
 export class LiveHold {
   #o: LiveHoldOptions;
@@ -36,6 +39,8 @@ export class LiveHold {
   #about: About;
   #stop = new AbortController();
   #isRetaking = false;
+  /** When the key was taken again of late, by the monotonic clock. */
+  #retakes: number[] = [];
 
   constructor(options: LiveHoldOptions) {
     this.#o = options;
@@ -130,8 +135,10 @@ export class LiveHold {
           const live = await takeLiveKey(store, clock, { tenant, server }, written, isOther);
           if (live === undefined) return this.#lose();
           void before?.lease.revoke().catch(() => undefined); // nothing hangs on it any more; it may be lost already
-          if (!this.#isOver()) return this.#hold(live);
+          const isTooOften = this.#countRetake();
+          if (!isTooOften && !this.#isOver()) return this.#hold(live);
           await live.lease.revoke();
+          if (isTooOften) throw new Error(tooOften);
           return;
         } catch (error) {
           if (!isUnavailable(error)) throw error;
@@ -147,6 +154,13 @@ export class LiveHold {
       this.#isRetaking = false;
       if (this.fence() !== undefined && written !== this.#about) void this.#retake();
     }
+  }
+
+  /** Answers whether the key was taken again too often: somebody keeps taking it away. */
+  #countRetake(): boolean {
+    const now = this.#o.clock.monotonic();
+    this.#retakes = [...this.#retakes.filter((at) => now - at < 60_000), now];
+    return this.#retakes.length > limits.session.retakes;
   }
 
   #isOver(): boolean {

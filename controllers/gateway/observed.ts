@@ -1,7 +1,9 @@
 import type { WireReport } from '../../agent-protocol/assignment.ts';
+import { defined } from '../../store/defined.ts';
 import type { ConditionInput, Observed, ReadonlyResource } from '../../store/resource.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { derive } from '../runtime/conditions.ts';
+import type { Unsendable } from './projection.ts';
 
 type Assignment = ReadonlyResource<'assignment'>;
 type State = ObservedOf<'assignment'>;
@@ -15,11 +17,23 @@ export function observedOf(it: Assignment, report: WireReport, now: Date): Obser
   return stamped(it, withEvents(state, seen), report.generation, now);
 }
 
-/** What the store is to hold of an assignment that is not sent to its agent. Pure. */
-export function notSent(it: Assignment, message: string, now: Date): Observed<State> {
-  const error = { code: 'secret_unavailable', message };
-  const state: State = { phase: 'failed', ready: false, stable: false, restarts: 0, crash_loop: false, error };
+/**
+ * What the store is to hold of an assignment that is not sent to its agent. An instance that was seen alive keeps its
+ * phase, since its agent goes on with the generation before; ready for this generation it is not. Pure.
+ */
+export function notSent(it: Assignment, why: Unsendable, now: Date): Observed<State> {
+  const error = { code: why.code, message: why.message };
+  const none: State = { phase: 'failed', ready: false, stable: false, restarts: 0, crash_loop: false };
+  const state: State = { ...(lastOfLive(it) ?? none), ready: false, stable: false, error };
   return stamped(it, withEvents(state, it.observed?.events_seen), it.meta.generation, now);
+}
+
+/** What was last seen of an instance, unless it had ended by then. */
+function lastOfLive({ desired, observed }: Assignment): State | undefined {
+  if (observed === undefined || desired.spec.type !== 'service') return undefined;
+  const { phase, ready, stable, container_id, image_digest, restarts, crash_loop, started_at } = observed;
+  if (['stopped', 'failed', 'succeeded', 'lost'].includes(phase)) return undefined;
+  return defined({ phase, ready, stable, container_id, image_digest, restarts, crash_loop, started_at });
 }
 
 function withEvents(state: State, seen: State['events_seen']): State {

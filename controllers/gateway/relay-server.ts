@@ -89,7 +89,7 @@ class RelayConnection {
       ended();
     };
     this.#outbox = new Outbox(wire, {
-      nextStreamFrame: () => this.#streams.next(),
+      nextFrame: () => this.#streams.next(),
       overflow: () => this.close('Reads too slowly'),
     });
     this.#streams = new StreamSenders(

@@ -1,39 +1,56 @@
 import type { Report } from '../../agent-protocol/control-session.ts';
 import { bounds } from '../../agent-protocol/timing.ts';
+import { isUnavailable } from '../../store/errors.ts';
 import { parseHeldRemovals, putHeldRemovals } from '../../store/held-removals.ts';
 import type { HeldRemovals } from '../../store/held-removals.ts';
 import { keys } from '../../store/keys.ts';
 import type { KeyChange, TenantView } from '../../store/mirror.ts';
-import type { Guard, Store } from '../../store/store.ts';
-import { limits } from './limits.ts';
+import type { Guard, Store, Write } from '../../store/store.ts';
 
 export interface RemovalHoldOptions {
   tenant: string;
   server: string;
-  store: Store;
+  store: Pick<Store, 'txn'>;
   view: Pick<TenantView, 'get' | 'heldRemovals'>;
 }
 
-/** Finds out in one session what the agent is to keep of what a rewound store does not know. */
+/** What the agent is to keep of what the store does not know. `isNew`: it was not held before. */
+export interface Census {
+  keep: string[];
+  isNew: boolean;
+}
+
+/**
+ * Finds out in one session what its agent is to keep although the store does not know it.
+ *
+ * In one history the store forgets an assignment only after the agent confirmed its end. So what an agent has and the
+ * store does not know is newer than a backup that was restored: all of it stays until an operator confirms the removal.
+ */
 export class RemovalHold {
   #o: RemovalHoldOptions;
   #reported: string[] = [];
-  #rewound = false;
+  #isProven = true;
   #isAsking = false;
 
   constructor(options: RemovalHoldOptions) {
     this.#o = options;
   }
 
-  /** Whether the agent's complete report must come before its first snapshot. `rewound`: its set is of another history. */
-  begin(rewound: boolean): boolean {
-    this.#rewound = rewound;
-    this.#isAsking = rewound || this.#hold() !== undefined;
+  /**
+   * Whether the agent's complete report must come before its first snapshot. `isProven`: its set is of the history that
+   * the store tells.
+   */
+  begin(isProven: boolean): boolean {
+    this.#isProven = isProven;
+    this.#isAsking = !isProven || this.#hold() !== undefined;
     return this.#isAsking;
   }
 
-  /** Takes a part of the complete report; after the last one answers what the agent is to keep. @throws Unavailable */
-  async take(report: Report, fence: Guard): Promise<{ keep: string[]; isNew: boolean } | undefined> {
+  /**
+   * Takes a part of the complete report; after the last one answers what the agent is to keep. `unstored`: the store did
+   * not take the record of it, so no set may be sent in this session.
+   */
+  async take(report: Report, fence: Guard | undefined): Promise<Census | 'unstored' | undefined> {
     if (!this.#isAsking || !report.full) return undefined;
     for (const { id, gone } of report.items) if (gone !== true) this.#reported.push(id);
     if (this.#reported.length > bounds.snapshotItems)
@@ -43,11 +60,12 @@ export class RemovalHold {
     const { view, server } = this.#o;
     const unknown = this.#reported.filter((id) => view.get('assignment', id)?.desired.server_id !== server);
     const hold = this.#hold();
-    const isNew = hold === undefined && this.#rewound && unknown.length > this.#reported.length * limits.hold.share;
-    if (isNew) await this.#place(fence, unknown.length);
-    if (isNew || (hold?.confirmed === false && unknown.length > 0)) return { keep: unknown, isNew };
-    if (hold !== undefined) await this.drop(fence);
-    return { keep: [], isNew: false };
+    if (hold === undefined) {
+      if (this.#isProven || unknown.length === 0) return { keep: [], isNew: false };
+      return (await this.#place(fence, unknown.length)) ? { keep: unknown, isNew: true } : 'unstored';
+    }
+    if (!hold.confirmed && unknown.length > 0) return { keep: unknown, isNew: false };
+    return (await this.#forget(fence)) ? { keep: [], isNew: false } : 'unstored';
   }
 
   /** Whether that change of a key confirms the removals of this server. */
@@ -55,15 +73,31 @@ export class RemovalHold {
     return after !== undefined && key === this.#key && parseHeldRemovals(after).confirmed;
   }
 
-  /** Forgets the hold once it was acted on. */
-  async drop(fence: Guard): Promise<void> {
-    await this.#o.store.txn({ if: [fence], then: [{ delete: this.#key }] });
+  /** Forgets a hold that was confirmed and acted on. Answers whether the store did. */
+  release(fence: Guard | undefined): Promise<boolean> {
+    this.#isAsking = false;
+    return this.#forget(fence);
   }
 
-  async #place(fence: Guard, held: number): Promise<void> {
-    const { store, tenant, server } = this.#o;
+  #forget(fence: Guard | undefined): Promise<boolean> {
+    return this.#write(fence, [], { delete: this.#key });
+  }
+
+  #place(fence: Guard | undefined, held: number): Promise<boolean> {
+    const { tenant, server } = this.#o;
     const write = putHeldRemovals(tenant, server, { held, confirmed: false });
-    await store.txn({ if: [fence, { key: this.#key, is: 'absent' }], then: [write] });
+    return this.#write(fence, [{ key: this.#key, is: 'absent' }], write);
+  }
+
+  async #write(fence: Guard | undefined, guards: readonly Guard[], write: Write): Promise<boolean> {
+    if (fence === undefined) return false;
+    try {
+      const { committed } = await this.#o.store.txn({ if: [fence, ...guards], then: [write] });
+      return committed;
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      return false;
+    }
   }
 
   #hold(): HeldRemovals | undefined {

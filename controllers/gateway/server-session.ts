@@ -9,20 +9,28 @@ import type {
   Report,
   Welcome,
 } from '../../agent-protocol/control-session.ts';
-import type { EngineState, Load } from '../../agent-protocol/messages.ts';
+import type { EngineState, Load, Position } from '../../agent-protocol/messages.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
+import { directPortsOf } from '../../store/direct-ports.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import type { KeyChange, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
+import { settingsOf } from '../../store/settings.ts';
 import { identify, join } from './authenticate.ts';
 import type { Identified } from './authenticate.ts';
+import { presentHistory } from './history.ts';
 import { limits } from './limits.ts';
 import { LiveHold } from './live-hold.ts';
 import type { SessionDeps } from './session-deps.ts';
 import { SessionWork } from './session-work.ts';
+import type { SessionWorkOptions } from './session-work.ts';
 
 /** What the gateway does with its sessions. */
 export interface SessionOwner {
+  /** The agent said hello. Answers when it may come again, if its handshake may not begin now. */
+  greets(session: ServerSession): { retryAfterMs: number } | undefined;
+  /** The agent proved its key. */
+  proved(session: ServerSession): void;
   /** The session is its server's from now on. */
   entered(session: ServerSession): void;
   loaded(session: ServerSession): void;
@@ -51,7 +59,8 @@ export class ServerSession implements ControlHost {
   #identified: Identified | undefined;
   #work: SessionWork | undefined;
   #incarnation: string;
-  #rewound = false;
+  /** The agent's set is of the history that the store tells. */
+  #isProven = false;
   #isOver = false;
   #closed = Promise.withResolvers<void>();
 
@@ -86,6 +95,8 @@ export class ServerSession implements ControlHost {
   }
 
   async hello(hello: Hello): Promise<{ refuse: Refusal } | { publicKey: string }> {
+    const away = this.#owner.greets(this);
+    if (away !== undefined) return this.#crowded(away.retryAfterMs);
     this.#log = this.#log.child({ server: hello.server_id.slice(0, 64) });
     try {
       const answer = await identify(hello, this.#repo, this.#d.clock);
@@ -98,6 +109,7 @@ export class ServerSession implements ControlHost {
   }
 
   async enter(hello: Hello): Promise<{ refuse: Refusal } | { welcome: Welcome }> {
+    this.#owner.proved(this);
     try {
       return await this.#enter(hello);
     } catch (error) {
@@ -108,7 +120,7 @@ export class ServerSession implements ControlHost {
   up(): void {
     this.#d.metrics.handshakes.inc({ result: 'welcomed' });
     this.#log.info('Agent connected');
-    this.#work?.begin(this.#rewound);
+    this.#work?.begin(this.#isProven);
   }
 
   async report(report: Report): Promise<Rejection[]> {
@@ -170,11 +182,14 @@ export class ServerSession implements ControlHost {
       this.#log.info('Agent joined');
     }
     const server = identified.server.meta.id;
+    const history = await presentHistory(this.#d.store);
     const hold = this.#holdFor(server, hello);
     const live = await hold.take();
     if (live === undefined) return this.#refused(gone(server));
     // From here on `ended` gives the key back.
-    this.#work = this.#workFor(server, hold, identified.publicKey);
+    const capabilities = new Set(hello.capabilities);
+    const incarnation = history ?? this.#incarnation;
+    this.#work = this.#workFor(server, hold, { publicKey: identified.publicKey, capabilities, incarnation });
     if (this.#isOver) {
       await hold.release();
       return this.#refused(busy());
@@ -192,16 +207,22 @@ export class ServerSession implements ControlHost {
     hold.verify(this.#view.agent(server));
     if (this.#view.get('server', server)?.desired.agent_public_key !== identified.publicKey)
       return this.#refused({ ...gone(server), message: 'The key of the server was replaced' });
-    this.#rewound =
-      hello.store !== null && (hello.store.incarnation !== this.#incarnation || hello.store.revision > live.epoch);
+    this.#isProven = hello.store === null || isOf(history, hello.store, live.epoch);
     return {
       welcome: {
         session: this.id,
         epoch: live.epoch,
         lease_ms: limits.session.leaseMs,
         log_retention_days: identified.server.desired.log_retention_days,
+        ports: { ...directPortsOf(identified.server.desired), own: [...this.#d.ownPorts] },
+        ...(hello.control !== undefined && { proof: this.#prove(server, hello.control) }),
+        registries: [...settingsOf(this.#view).registries],
       },
     };
+  }
+
+  #prove(server: string, { nonce, key_hash: keyHash }: NonNullable<Hello['control']>): Welcome['proof'] {
+    return this.#d.controlKeys.prove(keyHash, { server, nonce, session: this.id });
   }
 
   #holdFor(server: string, hello: Hello): LiveHold {
@@ -221,7 +242,11 @@ export class ServerSession implements ControlHost {
     return new LiveHold({ store, clock, log: this.#log, tenant: this.tenant, server, about, lost });
   }
 
-  #workFor(server: string, hold: LiveHold, publicKey: string): SessionWork {
+  #workFor(
+    server: string,
+    hold: LiveHold,
+    agent: Pick<SessionWorkOptions, 'publicKey' | 'capabilities' | 'incarnation'>,
+  ): SessionWork {
     return new SessionWork({
       deps: this.#d,
       tenant: this.tenant,
@@ -229,8 +254,7 @@ export class ServerSession implements ControlHost {
       view: this.#view,
       log: this.#log,
       server,
-      publicKey,
-      incarnation: this.#incarnation,
+      ...agent,
       hold,
       control: this.#control,
     });
@@ -245,6 +269,12 @@ export class ServerSession implements ControlHost {
     this.#closed.resolve();
   }
 
+  /** Without a line in the log: a crowd must not fill it. */
+  #crowded(retryAfterMs: number): { refuse: Refusal } {
+    this.#d.metrics.handshakes.inc({ result: 'busy' });
+    return { refuse: { code: 'busy', message: 'Too many agents connect at once', retry_after_ms: retryAfterMs } };
+  }
+
   #refused(refuse: Refusal): { refuse: Refusal } {
     this.#d.metrics.handshakes.inc({ result: refuse.code });
     this.#log.warn({ code: refuse.code, why: refuse.message }, 'Agent refused');
@@ -257,6 +287,11 @@ export class ServerSession implements ControlHost {
     this.#log.error({ err: error }, 'Handshake failed');
     throw error;
   }
+}
+
+/** Whether a set at that position is of the history, which the store tells up to `revision` at least. */
+function isOf(history: string | undefined, position: Position, revision: number): boolean {
+  return history !== undefined && position.incarnation === history && position.revision <= revision;
 }
 
 function busy(): Refusal {

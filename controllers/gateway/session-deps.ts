@@ -3,6 +3,7 @@ import type { Clock } from '../../store/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Unsealer } from '../../store/seal.ts';
 import type { Store } from '../../store/store.ts';
+import type { ControlKeys } from './control-keys.ts';
 import type { GatewayMetrics } from './metrics.ts';
 
 /** What the sessions of a replica share. */
@@ -10,10 +11,13 @@ export interface SessionDeps {
   store: Store;
   mirror: Mirror;
   unsealer: Unsealer;
+  controlKeys: ControlKeys;
   clock: Clock;
   log: Logger;
   metrics: GatewayMetrics;
   /** A deviation that an agent put back, by the kind of its workload. */
   driftCorrected: (kind: string) => void;
   replica: string;
+  /** Ports on which the control plane is reached. */
+  ownPorts: readonly number[];
 }

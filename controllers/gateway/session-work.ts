@@ -2,18 +2,23 @@ import type { Logger } from 'pino';
 import type { ControlSession, Rejection, Report } from '../../agent-protocol/control-session.ts';
 import type { EngineState } from '../../agent-protocol/messages.ts';
 import { closeCodes } from '../../agent-protocol/wire.ts';
+import { directPortsOf } from '../../store/direct-ports.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
 import type { KeyChange, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { settingsOf } from '../../store/settings.ts';
+import { isKind } from '../runtime/kind-guard.ts';
 import { DesiredFeed } from './desired-feed.ts';
 import { Intake } from './intake.ts';
 import { limits } from './limits.ts';
 import type { LiveHold } from './live-hold.ts';
 import { notSent } from './observed.ts';
-import { project } from './projection.ts';
+import { Projection } from './projection.ts';
+import type { Unsendable } from './projection.ts';
 import { RemovalHold } from './removal-hold.ts';
+import { ReturnableImages } from './returnable-images.ts';
 import type { SessionDeps } from './session-deps.ts';
 import { SessionEvents } from './session-events.ts';
 
@@ -27,9 +32,11 @@ export interface SessionWorkOptions {
   view: TenantView;
   log: Logger;
   server: string;
+  /** What the agent said that it understands. */
+  capabilities: ReadonlySet<string>;
   /** The key that the agent proved itself by. */
   publicKey: string;
-  /** Of the store when the session began. */
+  /** See `presentHistory`, when the session began: the agent keeps it beside its set. */
   incarnation: string;
   hold: LiveHold;
   control: () => ControlSession;
@@ -46,11 +53,13 @@ export class SessionWork {
   readonly #intake: Intake;
   readonly #removals: RemovalHold;
   readonly #events: SessionEvents;
+  /** Absent for an agent that does not know of it. */
+  readonly #images: ReturnableImages | undefined;
   #isOver = false;
   #cancelCensus: (() => void) | undefined;
 
   constructor(options: SessionWorkOptions) {
-    const { deps, tenant, repo, view, log, server, incarnation, hold, control } = options;
+    const { deps, tenant, repo, view, log, server, capabilities, incarnation, hold, control } = options;
     const { store, mirror, clock, unsealer, metrics } = deps;
     this.#o = options;
     this.server = server;
@@ -60,18 +69,18 @@ export class SessionWork {
       clock,
       server,
       incarnation,
-      project: (it) => project(it, unsealer),
+      projection: new Projection({ view, unsealer, capabilities }),
       out: {
-        snapshot: (position, items, keep) => {
+        snapshot: (messages) => {
           metrics.desired.inc({ form: 'snapshot' });
-          control().snapshot(position, items, keep);
+          control().snapshot(messages);
         },
-        delta: (from, to, put, drop) => {
+        delta: (messages) => {
           metrics.desired.inc({ form: 'delta' });
-          control().delta(from, to, put, drop);
+          control().delta(messages);
         },
       },
-      unopened: (it, message) => void this.#notSent(it, message),
+      unsendable: (it, why) => void this.#notSent(it, why),
       failed: (error) => {
         log.error({ err: error }, 'Desired set could not be made');
         control().close('Internal error', closeCodes.failed);
@@ -90,11 +99,21 @@ export class SessionWork {
       fenced: () => hold.fenced(),
     });
     this.#removals = new RemovalHold({ store, view, tenant, server });
+    if (capabilities.has('images.keep'))
+      this.#images = new ReturnableImages({
+        view,
+        server,
+        send: (images, whole) => control().keepImages(images, whole),
+      });
   }
 
-  /** Tells the agent its desired set, once it is known what of another history it is to keep. */
-  begin(rewound: boolean): void {
-    if (!this.#removals.begin(rewound)) this.#feed.start();
+  /**
+   * Sends the agent its desired set. Where nothing proves that the agent's set is of the same history, its complete
+   * report comes first: what the store does not know of it, the agent is to keep.
+   */
+  begin(isProven: boolean): void {
+    this.#images?.begin(); // before the set: the agent cleans up once it has that
+    if (!this.#removals.begin(isProven)) this.#feed.start();
     else
       this.#cancelCensus = this.#o.deps.clock.timer(limits.hold.reportMs, () =>
         this.#o.control().close('The complete report did not come in time'),
@@ -102,14 +121,11 @@ export class SessionWork {
   }
 
   async report(report: Report): Promise<Rejection[]> {
+    await this.#takeCensus(report);
     const rejected = await this.#intake.take(report.items);
     const { reports } = this.#o.deps.metrics;
     reports.inc({ result: 'stored' }, report.items.length - rejected.length);
     for (const { why } of rejected) reports.inc({ result: why });
-    const fence = this.#o.hold.fence();
-    if (fence === undefined) return rejected;
-    const census = await this.#removals.take(report, fence);
-    if (census !== undefined) this.#startHolding(census);
     return rejected;
   }
 
@@ -128,7 +144,9 @@ export class SessionWork {
   /** An object of the tenant changed that may be of this server. */
   changed(change: ObjectChange): void {
     if (change.kind === 'assignment' && change.part === 'desired') this.#feed.changed(change.id);
-    else if (change.kind === 'server' && change.id === this.server) this.#serverChanged();
+    else if (change.kind === 'deployment') this.#deploymentChanged(change);
+    else if ((change.kind === 'server' && change.id === this.server) || change.kind === 'settings')
+      this.#serverChanged();
   }
 
   keyChanged(change: KeyChange): void {
@@ -149,27 +167,36 @@ export class SessionWork {
     await this.#events[Symbol.asyncDispose]();
   }
 
+  /** Before the reports are stored, so that the set does not wait for the store. */
+  async #takeCensus(report: Report): Promise<void> {
+    const census = await this.#removals.take(report, this.#o.hold.fence());
+    if (census === 'unstored') this.#o.control().close('What the agent is to keep could not be stored');
+    else if (census !== undefined) this.#startHolding(census);
+  }
+
   #startHolding({ keep, isNew }: { keep: string[]; isNew: boolean }): void {
     this.#cancelCensus?.();
     this.#feed.start(keep);
     if (!isNew) return;
-    this.#o.log.error({ held: keep.length }, 'Removals are held since the store was rewound');
+    this.#o.log.error({ held: keep.length }, 'Removals are held: the store does not know what this agent runs');
     this.#events.record('server', this.server, {
       type: 'warning',
       reason: 'RemovalsHeld',
-      message: `The store was rewound and does not know ${keep.length} of the instances here: they stay until confirmed`,
+      message: `The store does not know ${keep.length} of the instances here, as after a restore: they stay until confirmed`,
     });
   }
 
   async #releaseHeld(): Promise<void> {
+    this.#cancelCensus?.();
     this.#feed.start();
-    const fence = this.#o.hold.fence();
-    if (fence === undefined) return; // the next session finds the confirmation
-    try {
-      await this.#removals.drop(fence);
-    } catch (error) {
-      if (!isUnavailable(error)) throw error; // as above
-    }
+    // Where it is not forgotten, the next session finds the confirmation.
+    if (!(await this.#removals.release(this.#o.hold.fence())))
+      this.#o.control().close('The confirmed removals could not be recorded');
+  }
+
+  #deploymentChanged({ before, after }: ObjectChange): void {
+    const it = after ?? before;
+    if (it !== undefined && isKind(it, 'deployment')) this.#images?.changed(it.desired.application_id);
   }
 
   #serverChanged(): void {
@@ -177,27 +204,32 @@ export class SessionWork {
     if (server === undefined) this.#o.control().goodbye('retired', limits.refusal.unknownMs);
     else if (server.desired.agent_public_key !== this.#o.publicKey)
       this.#o.control().goodbye('The key of the server was replaced', limits.refusal.unauthorizedMs);
-    else this.#o.control().settings({ logRetentionDays: server.desired.log_retention_days });
+    else
+      this.#o.control().settings({
+        logRetentionDays: server.desired.log_retention_days,
+        ports: { ...directPortsOf(server.desired), own: [...this.#o.deps.ownPorts] },
+        registries: settingsOf(this.#o.view).registries,
+      });
   }
 
   /** Says of an assignment that it is kept out of the set, unless the agent has reported that very generation. */
-  async #notSent(seen: Assignment, message: string): Promise<void> {
+  async #notSent(seen: Assignment, why: Unsendable): Promise<void> {
     const { id, generation } = seen.meta;
     if (seen.observed?.observedGeneration === generation) return;
     const { deps, repo, hold, log } = this.#o;
     this.#events.record('application', seen.desired.workload_id, {
       type: 'warning',
-      reason: 'SecretUnavailable',
-      message,
+      reason: why.code === 'agent_outdated' ? 'AgentOutdated' : 'SecretUnavailable',
+      message: why.message,
     });
     try {
       const it = await repo.get('assignment', id);
       const fence = hold.fence();
       if (it === undefined || fence === undefined || it.observed?.observedGeneration === it.meta.generation) return;
-      await repo.observe<'assignment'>(it, notSent(it, message, deps.clock.now()), [fence]);
+      await repo.observe<'assignment'>(it, notSent(it, why, deps.clock.now()), [fence]);
     } catch (error) {
       if (!isUnavailable(error) && !isConflict(error)) log.error({ err: error, assignment: id }, 'Not reported');
-      deps.clock.timer(limits.intake.retryMs, () => this.#isOver || void this.#notSent(seen, message));
+      deps.clock.timer(limits.intake.retryMs, () => this.#isOver || void this.#notSent(seen, why));
     }
   }
 }

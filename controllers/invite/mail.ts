@@ -14,10 +14,12 @@ export interface Invitation {
 /** The token is in the fragment of the link: a browser sends it to no server before somebody accepts. */
 export function invitationMail({ invite, project, inviter, token, publicUrl }: Invitation): Mail {
   const { meta, desired } = invite;
-  const to = project === undefined ? `the tenant ${meta.tenant}` : `the project ${project.desired.name}`;
+  const to =
+    project === undefined ? `the tenant ${meta.tenant}` : `a project, which is called "${project.desired.name}",`;
   return {
     to: desired.email,
-    subject: `Invitation to ${to}`,
+    // what users write does not stand where mail programs show it as the word of the sender
+    subject: project === undefined ? `Invitation to ${to}` : 'Invitation to a project',
     text: [
       `${inviter?.desired.email ?? 'Somebody'} invites you to ${to} on ${publicUrl}. Your role: ${desired.role}.`,
       '',

@@ -6,6 +6,7 @@ import type { Entry } from '../../store/store.ts';
 import { limits } from '../runtime/limits.ts';
 import type { Term } from '../runtime/leader.ts';
 import type { Background, BackgroundDeps } from '../runtime/manager.ts';
+import { withoutInlinedEnv } from './inlined-env.ts';
 import { withSealedBuildArgs } from './plain-build-args.ts';
 
 /** What one pass over all records did. */
@@ -78,7 +79,8 @@ export async function rotate(
     // Most records hold no secret: they need not be parsed to know it.
     if (!value.includes('"$sealed"')) return sealed;
     try {
-      return resealer.resealRecord(tenant, sealed ?? value) ?? sealed;
+      const resealed = resealer.resealRecord(tenant, sealed ?? value) ?? sealed;
+      return resealed === undefined ? undefined : withoutInlinedEnv(meaning, resealed);
     } catch (error) {
       pass.unreadable++;
       log.error({ ...meaning, err: error }, 'Secret does not open with any known key');
@@ -106,6 +108,7 @@ function sealedFor(meaning: KeyMeaning): string | undefined {
 
 /** Keys of the installation, and the name in the place of a tenant that they were sealed under. */
 const installation: Readonly<Record<string, string>> = {
+  'control-keys': '*',
   'relay-key': '',
   'seal-canary': '',
   'short-secrets': '*',

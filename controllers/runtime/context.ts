@@ -106,11 +106,12 @@ export class RunContext implements Context {
     await this.#commit('retire', unit, [[kind, id]]);
   }
 
-  async waive(kind: KindName, id: string, finalizer: string): Promise<void> {
+  async waive(kind: KindName, id: string, finalizer: string, options?: { asLongAs: ReadonlyResource }): Promise<void> {
     if (!this.#scope.declared.has(kind)) this.#undeclared('waives finalizers of', kind);
     const current = await this.#current(kind, id);
     if (current === undefined || !current.meta.finalizers.includes(finalizer)) return;
     const unit = this.#begin();
+    if (options !== undefined) unit.require(options.asLongAs);
     unit.release(current, finalizer);
     await this.#commit('waive', unit, [[kind, id]]);
   }

@@ -105,8 +105,11 @@ export interface Context {
   ): Promise<ReadonlyResource<C> | undefined>;
   /** Requests deletion. Idempotent; absent is fine. */
   retire(kind: KindName, id: string): Promise<void>;
-  /** Takes somebody else's finalizer off an object whose holder will never come back (a deleted server's agent). */
-  waive(kind: KindName, id: string, finalizer: string): Promise<void>;
+  /**
+   * Takes somebody else's finalizer off an object whose holder will never release it (a deleted server's agent).
+   * @throws conflict if `asLongAs` was changed meanwhile.
+   */
+  waive(kind: KindName, id: string, finalizer: string, options?: { asLongAs: ReadonlyResource }): Promise<void>;
   /**
    * Several writes of children as one transaction, all or nothing; `write` is called once. @throws conflict, as `ensure`;
    * TooLarge above the limits of the store.

@@ -36,8 +36,12 @@ function finalizerFaults(controllers: readonly AnyController[], kind: KindName):
 function declarationFaults(controller: AnyController): string[] {
   const { name, kind, reads, wakes } = controller;
   const faults = wakes
-    .filter((wake) => wake.kind !== kind && !reads.includes(wake.kind))
-    .map((wake) => `Controller ${name} is woken by a kind that it does not read: ${wake.kind}`);
+    .filter((wake) => wake.kind === kind || !reads.includes(wake.kind))
+    .map((wake) =>
+      wake.kind === kind
+        ? `Controller ${name} is woken by its own kind, and so by what it observes itself: ${kind}`
+        : `Controller ${name} is woken by a kind that it does not read: ${wake.kind}`,
+    );
   const isHolder = definitionOf(kind).finalizers?.includes(name) ?? false;
   if (controller.finalize !== undefined && !isHolder)
     faults.push(`Controller ${name} has a \`finalize\` that is never called as ${kind} does not carry its finalizer`);

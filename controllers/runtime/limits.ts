@@ -65,8 +65,10 @@ export const limits = {
     operationsPerApplication: 20,
     /** Logins that one user may have open; the oldest goes. */
     sessionsPerUser: 100,
-    /** After the last code for an address: by then it says nothing about how many more may be sent. */
-    loginCodesKeepMs: 60 * minute,
+    /** After the last code for an address: by then it says nothing about how many more may be sent or guessed. */
+    loginCodesKeepMs: 24 * 60 * minute,
+    /** The same, where places of the owner are kept with it. */
+    knownPlacesKeepMs: 30 * 24 * 60 * minute,
     /** After its expiry a service key is still listed, so that its owner sees what stopped working. */
     expiredKeysKeepMs: 7 * 24 * 60 * minute,
     /** After its end an invite still tells whoever comes late what became of it. */
@@ -100,9 +102,13 @@ export const limits = {
     goodTokens: 3,
   },
   compaction: {
-    everyMs: 5 * minute,
+    everyMs: minute,
     keepRevisions: 10_000,
     keepMs: 10 * minute,
+    /** Of keys and values that were written; more than this is forgotten however young it is. */
+    keepBytes: 256 * 1024 * 1024,
+    /** The same as a share of what the store takes and may still take, for a small one. */
+    keepShare: 0.2,
   },
   mail: {
     /** Connections to the mail server. */

@@ -16,8 +16,8 @@ import { Waiters } from './waiters.ts';
 /**
  * One controller at work for one term: decides what runs when.
  *
- * 1. Changes wake: of the own kind the wish alone, never the own echo; of other kinds what `wakes` says and what the
- *    last verdict waits for.
+ * 1. Changes wake: of the own kind the wish alone, so that what the controller observes does not wake it; of other kinds
+ *    what `wakes` says and what the last verdict waits for.
  * 2. Every object is looked at again once in 10 min ± 20 %, unless it is stalled.
  * 3. What a run does is the reconciler's; one that throws is its object's failure and nobody else's.
  */
@@ -86,14 +86,12 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
     this.#wake(change, priority);
   }
 
-  #wake({ tenant, kind, id, before, after, part }: ObjectChange, priority: number): void {
+  #wake({ tenant, kind, id, before, after }: ObjectChange, priority: number): void {
     const view = this.#deps.mirror.tenant(tenant);
     for (const wake of this.#wakes.get(kind) ?? []) {
       try {
-        for (const woken of wake.ids({ ...(before && { before }), ...(after && { after }) }, view)) {
-          const isOwnEcho = kind === this.#controller.kind && woken === id && part === 'observed';
-          if (!isOwnEcho) this.queue.add(keyOf(tenant, woken), { priority });
-        }
+        for (const woken of wake.ids({ ...(before && { before }), ...(after && { after }) }, view))
+          this.queue.add(keyOf(tenant, woken), { priority });
       } catch (error) {
         this.#log.error({ err: error, kind, id }, 'Wake failed; the resync will find the object');
       }

@@ -82,7 +82,7 @@ export class Notifier {
   }
 }
 
-/** Told before is as good as told. */
+/** A notification that is stored already is not stored again. */
 function refuse(result: Parameters<typeof committed>[0]): void {
   try {
     committed(result);

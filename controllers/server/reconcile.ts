@@ -1,7 +1,8 @@
 import type { Context, Controller, Next } from '../runtime/controller.ts';
 import type { LiveAgent } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { conditionsOf, observe } from './states.ts';
+import { isKind } from '../runtime/kind-guard.ts';
+import { conditionsOf, isAwaitingAgent, observe } from './states.ts';
 import type { World } from './states.ts';
 
 export interface ServerSettings {
@@ -9,7 +10,10 @@ export interface ServerSettings {
   offlineAfterMs: number;
 }
 
-/** Says whether a server can be used; its deletion frees what was bound to it from an agent that will not come back. */
+/**
+ * Says whether a server can be used. Frees what is bound to an agent that will not release it: all of a deleted server,
+ * and what is deleted before the first agent joins.
+ */
 export function serverController(settings: ServerSettings): Controller<'server'> {
   // Since when each agent is away, on this leader's monotonic clock.
   const awaySince = new Map<string, number>();
@@ -22,7 +26,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
     wakes: [
       {
         kind: 'assignment',
-        ids: ({ before, after }) => (after === undefined ? serverOf(before) : []),
+        ids: ({ before, after }, view) => (after === undefined ? serverOf(before) : withdrawnFrom(after, view)),
       },
     ],
     begin: () => awaySince.clear(),
@@ -36,6 +40,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       const observed = observe(world);
       const before = it.observed?.phase;
       if (before !== undefined && before !== observed.phase) await announce(it, before, observed.phase, agent, ctx);
+      if (isAwaitingAgent(it)) await freeWithdrawn(it, ctx);
       return { observed, conditions: conditionsOf(world), next: nextOf(it, observed.phase, left) };
     },
     async finalize(it, ctx) {
@@ -81,6 +86,20 @@ function keyOf(it: ReadonlyResource): string {
 function serverOf(it: ReadonlyResource | undefined): string[] {
   if (it === undefined) return [];
   return 'server_id' in it.desired && typeof it.desired.server_id === 'string' ? [it.desired.server_id] : [];
+}
+
+/** The server, if it has to free the assignment: no agent will. */
+function withdrawnFrom(it: ReadonlyResource, view: Context['view']): string[] {
+  if (!isKind(it, 'assignment') || it.meta.deletionRequestedAt === undefined) return [];
+  const server = view.get('server', it.desired.server_id);
+  return server !== undefined && isAwaitingAgent(server) ? [server.meta.id] : [];
+}
+
+/** Guarded by the server: an agent that joins meanwhile finds the assignments gone, or releases them itself. */
+async function freeWithdrawn(it: ReadonlyResource<'server'>, ctx: Context): Promise<void> {
+  for (const assignment of ctx.view.by('assignment', 'server', it.meta.id))
+    if (assignment.meta.deletionRequestedAt !== undefined)
+      await ctx.waive('assignment', assignment.meta.id, 'agent', { asLongAs: it });
 }
 
 function nextOf(it: ReadonlyResource<'server'>, phase: string, left: number | undefined): Next {

@@ -4,6 +4,11 @@ import type { LiveAgent } from '../../store/mirror.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 
+/** No agent has joined as this server yet, so that nothing of what is assigned to it was ever received. */
+export function isAwaitingAgent({ desired, observed }: ReadonlyResource<'server'>): boolean {
+  return desired.agent_public_key === undefined && (observed?.phase ?? 'provisioning') === 'provisioning';
+}
+
 export interface World {
   server: ReadonlyResource<'server'>;
   agent: LiveAgent | undefined;
@@ -53,8 +58,8 @@ export function conditionsOf(world: World): ConditionInput[] {
       status: 'true',
       reason: 'StoreRewound',
       message:
-        `The store was rewound and does not know ${world.removals.held} of the instances here. They stay; to have them ` +
-        'removed: setpoint confirm-removals, or POST /servers/:id/confirm-removals',
+        `The store does not know ${world.removals.held} of the instances here, as after a restore. They stay; to have ` +
+        'them removed: setpoint confirm-removals, or POST /servers/:id/confirm-removals',
     });
   return conditions;
 }

@@ -1,0 +1,26 @@
+import type { Clock } from '../../store/clock.ts';
+import { limits } from './limits.ts';
+
+export type Paced = { admitted: true } | { admitted: false; retryAfterMs: number };
+
+/**
+ * Lets `perSecond` begin a handshake per second. Each one that is sent away gets a later place of its own, so that a
+ * thousand agents that come at once come back in a row.
+ */
+export function pace(clock: Clock, perSecond: number): () => Paced {
+  const stepMs = 1000 / perSecond;
+  /** Credit grows with the time since this instant: one handshake per step, at most a second's worth. */
+  let since = clock.monotonic() - 1000;
+  let lastPlace = 0;
+
+  return () => {
+    const now = clock.monotonic();
+    since = Math.max(since, now - 1000);
+    if (since + stepMs <= now) {
+      since += stepMs;
+      return { admitted: true };
+    }
+    lastPlace = Math.max(lastPlace, now) + stepMs;
+    return { admitted: false, retryAfterMs: Math.ceil(Math.min(lastPlace - now + stepMs, limits.admission.maxWaitMs)) };
+  };
+}

@@ -1,0 +1,63 @@
+import type { TenantView } from '../../store/mirror.ts';
+
+/** Workloads per message. */
+const batch = 1000;
+
+interface Options {
+  view: Pick<TenantView, 'by'>;
+  server: string;
+  send: (images: Record<string, string[]>, whole: boolean) => void;
+}
+
+/**
+ * Tells one agent which images it must not clean up: of each application on its server those of the deployment that
+ * serves and of the one that a rollback returns to. All of them at the beginning, then what changes.
+ */
+export class ReturnableImages {
+  readonly #o: Options;
+  readonly #sent = new Map<string, string>();
+  #hasBegun = false;
+
+  constructor(options: Options) {
+    this.#o = options;
+  }
+
+  begin(): void {
+    this.#hasBegun = true;
+    const all = this.#o.view.by('application', 'server', this.#o.server).map(({ meta }) => meta.id);
+    for (let from = 0; from === 0 || from < all.length; from += batch)
+      this.#send(all.slice(from, from + batch), from === 0);
+  }
+
+  /** A deployment of the application changed, or is gone. */
+  changed(application: string): void {
+    if (this.#hasBegun) this.#send([application], false);
+  }
+
+  #send(applications: readonly string[], whole: boolean): void {
+    const images: Record<string, string[]> = {};
+    for (const id of applications) {
+      const digests = returnableImages(this.#o.view, id);
+      const text = digests.join(' ');
+      if ((this.#sent.get(id) ?? '') === text) continue;
+      images[id] = digests;
+      if (text === '') this.#sent.delete(id);
+      else this.#sent.set(id, text);
+    }
+    if (whole || Object.keys(images).length > 0) this.#o.send(images, whole);
+  }
+}
+
+/** Digests of the images of its last two successes that were built: others can be pulled again. */
+export function returnableImages(view: Pick<TenantView, 'by'>, application: string): string[] {
+  const digests = view
+    .by('deployment', 'application', application)
+    .filter(({ meta, desired, observed }) => {
+      const isStaying = meta.deletionRequestedAt === undefined;
+      return isStaying && desired.source.type === 'git' && observed?.phase === 'succeeded';
+    })
+    .toSorted((a, b) => b.desired.number - a.desired.number)
+    .flatMap(({ observed }) => observed?.image_digest ?? [])
+    .slice(0, 2);
+  return [...new Set(digests)];
+}
