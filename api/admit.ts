@@ -1,15 +1,16 @@
+import type { TenantView } from '../store/mirror.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
-import { conflicting, notFound, unauthorized } from './api-error.ts';
+import { conflicting, forbidden, notFound, unauthorized } from './api-error.ts';
 import type { Asked } from './audit/audit-log.ts';
 import { askedBy } from './audit/denial.ts';
 import { asOfNow, isStillGood } from './auth/authenticate.ts';
 import type { Principal } from './auth/principal.ts';
-import { authorize } from './authorize.ts';
+import { authorize, isTenantWide } from './authorize.ts';
 import type { Access, Place } from './authorize.ts';
 import type { Call } from './call.ts';
 import type { Services } from './context.ts';
 import type { AnyEndpoint, Endpoint, SubjectKind } from './endpoint.ts';
-import { isPublic } from './permissions.ts';
+import { isForAdmins, isPublic } from './permissions.ts';
 import { refuseUnfinishedClone } from './references.ts';
 import { kindWords, loadSubject, parseId, projectIdOf } from './subject.ts';
 
@@ -30,9 +31,11 @@ export function admit(
   search: Record<string, string>,
 ): Admitted {
   const { route, params, view } = call;
-  const it = endpoint.on === undefined ? undefined : loadSubject(endpoint.on, params, view);
   const { caller: before } = call;
   const caller = before !== undefined && isStillGood(before, view, clock) ? asOfNow(before, view) : undefined;
+  // who may do it nowhere learns nothing of what there is
+  if (caller !== undefined && isForAdmins(route.permission) && !isTenantWide(caller)) throw forbidden();
+  const it = endpoint.on === undefined ? undefined : loadSubject(endpoint.on, params, view);
   const asked = { ...askedBy(call), caller };
   if (isPublic(route.permission)) return { it, access: { column: 'other', grant: 'P' }, caller, asked };
   if (caller === undefined) throw unauthorized();
@@ -55,7 +58,7 @@ function placeOf(
 ): Place {
   if (it !== undefined) {
     const id = projectIdOf(it);
-    if (id === undefined) return { tenant: view };
+    if (id === undefined) return tenantPlace(view, it);
     const project = view.get('project', id);
     if (project === undefined) throw notFound(kindWords[it.meta.kind]);
     return { tenant: view, project };
@@ -67,6 +70,12 @@ function placeOf(
   const project = view.get('project', parseId(field, value));
   if (project === undefined) throw notFound(kindWords.project, field);
   return { tenant: view, project };
+}
+
+/** Where the right to an object of the tenant is judged. */
+export function tenantPlace(view: TenantView, it: ReadonlyResource<SubjectKind>): Place {
+  if (it.meta.kind !== 'server') return { tenant: view };
+  return { tenant: view, server: it as ReadonlyResource<'server'> }; // as its kind says
 }
 
 function named(body: unknown): unknown {

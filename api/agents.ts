@@ -3,6 +3,8 @@ import type { CallParams, StreamParams } from '../agent-protocol/messages.ts';
 
 /** The agents of all servers, wherever their connections end. */
 export interface Agents {
+  /** Public key (Ed25519, raw, base64url) by which agents are to know this control plane. */
+  controlKey(): string;
   /** The agent's answer. @throws CallError: `away` if it is not connected or goes meanwhile, else its refusal. */
   call(
     tenant: string,

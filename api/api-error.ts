@@ -1,3 +1,5 @@
+import { visible } from '../store/visible.ts';
+
 /** The codes that a client can meet, and the status that each has. The table is closed. */
 export const statusOfCode = {
   BAD_REQUEST: 400,
@@ -18,7 +20,10 @@ export interface ErrorDetail {
   message: string;
 }
 
-/** An answer that is an error: its text is sent. Every other error is a bug, and its text is not. */
+/**
+ * An answer that is an error: its text is sent, with what a client sent in it made visible. Every other error is a bug,
+ * and its text is not.
+ */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly details: readonly ErrorDetail[];
@@ -30,10 +35,14 @@ export class ApiError extends Error {
     message: string,
     options: { details?: readonly ErrorDetail[]; retryAfter?: number; cause?: unknown } = {},
   ) {
-    super(message, { cause: options.cause });
+    super(visible(message), { cause: options.cause });
     this.name = 'ApiError';
     this.code = code;
-    this.details = options.details ?? [];
+    this.details = (options.details ?? []).map(({ field, reason, message: text }) => ({
+      field: visible(field),
+      reason,
+      message: visible(text),
+    }));
     this.retryAfter = options.retryAfter;
   }
 
@@ -87,6 +96,39 @@ export function unexpected(): ApiError {
   return new ApiError('INTERNAL_ERROR', 'Unexpected error');
 }
 
-export function serviceUnavailable(message: string, cause?: unknown): ApiError {
-  return new ApiError('SERVICE_UNAVAILABLE', message, { cause, retryAfter: 1 });
+/** What a 503 says of the request's writes, for a program: the `reason` of its first detail. */
+export type Outcome503 = 'not_written' | 'outcome_unknown' | 'partly_written';
+
+const outcomes: Record<Outcome503, string> = {
+  not_written: 'nothing was written',
+  outcome_unknown: 'whether it was written is unknown: look, or send it again with the same Idempotency-Key',
+  partly_written: 'a part of what was asked is written: look before it is sent again',
+};
+
+/** `message` says what does not answer; what became of the request is added to it. */
+export function serviceUnavailable(
+  message: string,
+  { outcome = 'not_written', cause }: { outcome?: Outcome503; cause?: unknown } = {},
+): ApiError {
+  const details = [{ field: '', reason: outcome, message: outcomes[outcome] }];
+  return new ApiError('SERVICE_UNAVAILABLE', `${message}; ${outcomes[outcome]}`, { details, cause, retryAfter: 1 });
+}
+
+/** A write that has no room; what to do about it is the operator's. */
+export function storeFull(cause?: unknown): ApiError {
+  const message = 'The store is full: its operator must make room, as docs/operations.md says';
+  const details = [
+    { field: '', reason: 'not_written', message: outcomes.not_written },
+    { field: '', reason: 'store_full', message },
+  ];
+  const all = `${message}; ${outcomes.not_written}`;
+  return new ApiError('SERVICE_UNAVAILABLE', all, { details, cause, retryAfter: 30 });
+}
+
+/** The 503 of a request that had committed something before it; any other error as it is. */
+export function afterCommit(error: unknown): unknown {
+  if (!(error instanceof ApiError) || error.code !== 'SERVICE_UNAVAILABLE') return error;
+  const said = `; ${outcomes.not_written}`;
+  if (!error.message.endsWith(said)) return error;
+  return serviceUnavailable(error.message.slice(0, -said.length), { outcome: 'partly_written', cause: error });
 }

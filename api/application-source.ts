@@ -1,11 +1,13 @@
 import type { Source } from '../store/kinds/application.ts';
 import type { DeepReadonly } from '../store/resource.ts';
+import { isAllowedRegistry, settingsOf } from '../store/settings.ts';
 import { badField } from './api-error.ts';
 import { sealBuildArgs } from './application-env.ts';
 import type { RequestContext } from './context.ts';
 import type { ApplicationUpdate } from './resources/application.ts';
+import { registryOf } from './resources/fields.ts';
 
-type Context = Pick<RequestContext, 'tenant' | 'sealer' | 'unsealer'>;
+type Context = Pick<RequestContext, 'tenant' | 'view' | 'sealer' | 'unsealer'>;
 type Fields = Pick<
   ApplicationUpdate,
   | 'source_type'
@@ -21,20 +23,30 @@ type Fields = Pick<
 
 /**
  * The source that flat fields describe, starting from the one there is. @throws ApiError BAD_REQUEST for a field that
- * the type needs and that is missing, or that belongs to another type.
+ * the type needs and that is missing, that belongs to another type, or that names a registry which the tenant does not
+ * allow.
  */
 export function sourceFrom(ctx: Context, applicationId: string, fields: Fields, before?: DeepReadonly<Source>): Source {
   const type = fields.source_type ?? before?.type;
   switch (type) {
     case 'image':
       refuse(fields, type, ['repository_url', 'branch', 'dockerfile_path', 'build_context', 'build_args']);
-      return { type, image_url: needed('image_url', fields, before?.type === 'image' ? before.image_url : undefined) };
+      return { type, image_url: imageUrl(ctx, fields, before?.type === 'image' ? before.image_url : undefined) };
     case 'git':
       refuse(fields, type, ['image_url']);
       return gitSource(ctx, applicationId, fields, before?.type === 'git' ? before : undefined);
     default:
       throw badField('source_type', 'unsupported', 'Compose sources are not served yet: use git or image');
   }
+}
+
+/** One that stays may be of a registry that was allowed once: its server judges it at the next deployment. */
+function imageUrl({ view }: Context, fields: Fields, before: string | undefined): string {
+  const image = needed('image_url', fields, before);
+  const registry = image === before ? undefined : registryOf(image);
+  if (registry === undefined || isAllowedRegistry(settingsOf(view).registries, registry)) return image;
+  const message = `Images of registry ${registry} are not allowed: a superadmin can allow it in the settings of the tenant`;
+  throw badField('image_url', 'not_allowed', message);
 }
 
 function gitSource(

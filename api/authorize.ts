@@ -2,9 +2,10 @@ import type { TenantView } from '../store/mirror.ts';
 import type { KeyScope } from '../store/kinds/identity.ts';
 import { placeOf } from '../store/kinds/membership.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
-import { forbidden } from './api-error.ts';
+import { ApiError, forbidden } from './api-error.ts';
 import { keyOf } from './auth/principal.ts';
 import type { Principal } from './auth/principal.ts';
+import { grants } from './grants.ts';
 import type { Column, Grant, Permission } from './permissions.ts';
 
 export type ProjectRole = 'owner' | 'admin' | 'member' | 'viewer';
@@ -20,6 +21,8 @@ export interface Access {
 export interface Place {
   tenant: TenantView;
   project?: Project;
+  /** Of the tenant: only projects that may use it count. */
+  server?: ReadonlyResource<'server'>;
 }
 
 const scopeRank: Readonly<Record<KeyScope, number>> = { read: 1, deploy: 2, write: 3, admin: 4 };
@@ -30,16 +33,40 @@ const roleColumn = { owner: 'owner', admin: 'project_admin', member: 'member', v
  * The one place that decides. @throws ApiError FORBIDDEN unless the row allows it: what is not allowed is denied.
  */
 export function authorize(principal: Principal, permission: Permission, place: Place): Access {
+  if (principal.user.desired.must_reset_password && !permission.isOpenInReset) throw passwordIsToChange();
   const key = keyOf(principal);
-  if (key !== undefined && !scopeCovers(key.desired.scopes, permission.scope))
-    throw forbidden(`The scopes of the service key do not cover this: it needs ${permission.scope}`);
-  const { tenant, project } = place;
-  const column = project === undefined ? columnInTenant(principal, tenant) : columnIn(principal, project, tenant);
+  if (key !== undefined) requireScope(key, permission.scope);
+  const { tenant, project, server } = place;
+  const column =
+    project === undefined ? columnInTenant(principal, tenant, server) : columnIn(principal, project, tenant);
   const grant = permission.grants[column];
   if (grant === '-') throw forbidden();
-  if (project === undefined && key?.desired.project_id !== undefined && grant === '+' && permission.scope !== 'read')
+  if (project === undefined && isNarrowed(principal) && !isForNarrowed(permission, grant))
     throw forbidden('The service key is narrowed to one project');
-  return { column, grant };
+  const isMasked = permission.isMasked && key !== undefined && !scopeCovers(key.desired.scopes, 'write');
+  return { column, grant: isMasked && grant === '+' ? 'm' : grant };
+}
+
+/** @throws ApiError FORBIDDEN */
+function requireScope({ desired: { scopes } }: ReadonlyResource<'service_key'>, scope: Permission['scope']): void {
+  if (scope === 'session')
+    throw forbidden('A service key cannot change the credentials of an account: log in and use the token');
+  if (!scopeCovers(scopes, scope))
+    throw forbidden(`The scopes of the service key do not cover this: it needs ${scope}`);
+}
+
+/** Whether a key that is narrowed to a project may use a row that is of no project. */
+function isForNarrowed({ scope, isOfNarrowed }: Permission, grant: Grant): boolean {
+  if (grant === 's') return isOfNarrowed;
+  return grant !== '+' || scope === 'read';
+}
+
+function passwordIsToChange(): ApiError {
+  const message =
+    'The operator reset the password of this account, so that nothing else is allowed before it is changed: run `setpoint password`, or PUT /auth/me/password';
+  return new ApiError('FORBIDDEN', message, {
+    details: [{ field: 'password', reason: 'password_reset_required', message }],
+  });
 }
 
 /** The role of a principal in a project: as its owner or a member, or what admins of the tenant have everywhere. */
@@ -54,7 +81,9 @@ export function roleOfUser(
   project: Project,
   view: TenantView,
 ): ProjectRole | undefined {
-  if (desired.role !== 'user' || project.desired.owner_id === meta.id) return 'owner';
+  if (desired.role !== 'user') return 'owner';
+  if (desired.confined_to?.includes(project.meta.id) === false) return undefined;
+  if (project.desired.owner_id === meta.id) return 'owner';
   const [member] = view.by('member', 'place', placeOf(project.meta.id, meta.id));
   return member?.desired.role;
 }
@@ -67,9 +96,11 @@ export function visibleProjects(principal: Principal, view: TenantView): 'all' |
   return new Set(visible.map((project) => project.meta.id));
 }
 
-/** Whether the principal has a role in any project: whoever has one sees the servers by name and status. */
-export function hasProject(principal: Principal, view: TenantView): boolean {
-  return ownProjects(principal, view).some((it) => projectRole(principal, it, view) !== undefined);
+/** Whether the principal has a role in a project that may use the server: whoever has sees it by name and status. */
+export function mayUse(principal: Principal, server: ReadonlyResource<'server'>, view: TenantView): boolean {
+  return ownProjects(principal, view).some(
+    (it) => grants(server, it.meta.id) && projectRole(principal, it, view) !== undefined,
+  );
 }
 
 /** The projects in which the principal may have a role, found without a look at all the others. */
@@ -101,22 +132,18 @@ function isNarrowed(principal: Principal): boolean {
   return keyOf(principal)?.desired.project_id !== undefined;
 }
 
-/** For what concerns the account itself. @throws ApiError FORBIDDEN for a key that is narrowed to a project. */
-export function requireAccount(principal: Principal): void {
-  if (isNarrowed(principal)) throw forbidden('The service key is narrowed to one project');
-}
-
 function columnIn(principal: Principal, project: Project, view: TenantView): Column {
   const role = projectRole(principal, project, view);
   if (role === undefined) return 'other';
   return tenantColumn(principal) ?? roleColumn[role];
 }
 
-function columnInTenant(principal: Principal, view: TenantView): Column {
+function columnInTenant(principal: Principal, view: TenantView, server: Place['server']): Column {
   const tenantWide = tenantColumn(principal);
   if (tenantWide !== undefined) return tenantWide;
   let best: ProjectRole | undefined;
   for (const project of ownProjects(principal, view)) {
+    if (server !== undefined && !grants(server, project.meta.id)) continue;
     const role = projectRole(principal, project, view);
     if (role !== undefined && (best === undefined || roleRank[role] > roleRank[best])) best = role;
     if (best === 'owner') break;

@@ -1,4 +1,4 @@
-import { conflicting } from './api-error.ts';
+import { conflicting, tooMany } from './api-error.ts';
 
 /**
  * How many there may be of what users make by themselves. A request counts what was committed before it, so that some
@@ -6,6 +6,10 @@ import { conflicting } from './api-error.ts';
  */
 export const caps = {
   projectsPerTenant: 1000,
+  projectsPerUser: 200,
+  applicationsPerProject: 5000,
+  /** Of one sender, to whatever addresses. */
+  invitesPerSenderAndDay: 50,
   environmentsPerProject: 100,
   /** Beside the owner. */
   membersPerProject: 500,
@@ -34,4 +38,19 @@ export function requireRoom(
   if (count < most) return;
   const message = `${where} has ${count} ${what} already and at most ${most} are allowed: ${remedy}`;
   throw conflicting(message, [{ field: '', reason: 'limit', message }]);
+}
+
+/**
+ * As {@link requireRoom}, of what goes away by itself: `freeAt` tells when the oldest does, by the wall clock as `now`.
+ *
+ * @throws ApiError TOO_MANY_REQUESTS
+ */
+export function requireRoomFor(
+  count: number,
+  most: number,
+  { what, remedy, now, freeAt }: { what: string; remedy: string; now: number; freeAt: () => number },
+): void {
+  if (count < most) return;
+  const seconds = Math.ceil((freeAt() - now) / 1000);
+  throw tooMany(`The caller has ${count} ${what} and at most ${most} are kept: ${remedy}`, Math.max(1, seconds));
 }

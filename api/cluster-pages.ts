@@ -19,10 +19,11 @@ import { badField, badRequest, conflicting, notFound, unauthorized } from './api
 import { readLog } from './audit/read-log.ts';
 import { createPasswords } from './auth/passwords.ts';
 import { createFreshness } from './freshness.ts';
+import { isOfThisMachine } from './operator-access.ts';
 import type { Random } from './random.ts';
 import { toAuditEntry } from './resources/audit.ts';
 import { errorBody } from './respond.ts';
-import { toApiError } from './to-api-error.ts';
+import { afterWriting, toApiError } from './to-api-error.ts';
 
 export interface ClusterPages {
   store: Store;
@@ -34,12 +35,13 @@ export interface ClusterPages {
   setupToken: SetupToken;
   /** Whoever presents it is the operator of the machine. */
   token: string;
+  /** Adds a key by which the control plane proves itself to agents. */
+  rotateControlKeys: () => Promise<unknown>;
 }
 
 const kindNames = Object.keys(kinds) as KindName[]; // the keys of `kinds` are the names
 /** Servers that a tenant waits for and that are told by name. */
 const maxNamed = 5;
-const patienceMs = 5000;
 const verifyMs = 60_000;
 /** Records of the log in one answer. */
 const pageSize = 100;
@@ -50,7 +52,7 @@ const Account = z.strictObject({ tenant: TenantName, email: z.string().min(1).ma
 
 /**
  * What belongs to no tenant, the audit log of what is done to that, and what users cannot do themselves. For the
- * operator beside the server, never for users.
+ * operator beside the server, never for users: others than this machine find nothing there.
  */
 export function createClusterPages(deps: ClusterPages): RequestHandler {
   const { store, mirror, clock, random, token } = deps;
@@ -64,6 +66,7 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
   };
   const expected = digest(`Bearer ${token}`);
   router.use('/cluster/v1', (request: Request, _response: Response, next: NextFunction) => {
+    if (!isOfThisMachine(request)) throw notFound('Page');
     if (!timingSafeEqual(digest(request.get('authorization') ?? ''), expected)) throw unauthorized();
     next();
   });
@@ -89,7 +92,7 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
     const { name } = parsed(NewTenant, request.body);
     const made = { kind: 'tenant', id: name, name, action: 'create' as const };
     if (!(await createTenant(store, name, clock, recorded(request, 'POST /cluster/v1/tenants', [made])))) {
-      await mirror.reached(await store.revision(), AbortSignal.timeout(patienceMs));
+      await recovery.fresh();
       throw conflicting(
         isOpenTenant(mirror, name)
           ? `Tenant exists already: ${name}`
@@ -119,8 +122,9 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
     response.json({ success: true, data: await listSigningKeys(store) });
   });
   router.post('/cluster/v1/signing-keys/rotate', async (request, response) => {
+    await deps.rotateControlKeys();
     await rotateSigningKeys(deps, { writes: recorded(request, 'POST /cluster/v1/signing-keys/rotate', []) });
-    response.json({ success: true, data: await listSigningKeys(store) });
+    response.json({ success: true, data: await afterWriting(() => listSigningKeys(store)) });
   });
   router.post('/cluster/v1/users/reset-password', async (request, response) => {
     const { tenant, email } = parsed(Account, request.body);

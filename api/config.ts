@@ -10,10 +10,16 @@ export const ApiConfig = z.strictObject({
   version: z.string(),
   /** Address under which users and agents reach this installation, without tenant and without slash at its end. */
   publicUrl: z.url(),
-  /** Values of the Host header that are answered; absent: all. */
+  /** Names of hosts that are answered, beside addresses and `localhost`; absent, or with `*`: all. */
   allowedHosts: z.array(z.string()).optional(),
   /** Addresses or CIDR ranges whose `X-Forwarded-For` is believed. */
   trustedProxies: z.array(z.string()).default([]),
+  /** Ports on which the control plane is reached: no application takes them. */
+  ownPorts: z.array(z.int()).default([]),
+  /** Addresses or CIDR ranges from which the metrics may be read; default: this machine and private networks. */
+  metricsFrom: z
+    .array(z.string())
+    .default(['127.0.0.0/8', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '::1', 'fc00::/7']),
   /** What the first user of a tenant must present: one token for all tenants, or one of its own for each. */
   setupToken: z
     .union([z.strictObject({ value: z.string().min(16) }), z.strictObject({ own: z.literal(true) })])
@@ -22,7 +28,12 @@ export const ApiConfig = z.strictObject({
   heavyRateLimit: Limit.default({ perMinute: 300, burst: 100 }),
   /** Of one client that asks for one-time codes. */
   codeRateLimit: Limit.default({ perMinute: 1, burst: 30 }),
-  streamsPerPrincipal: z.int().min(0).default(200),
+  /** Longest build, which one that has not ended is counted as. */
+  buildDeadlineMs: z
+    .int()
+    .min(1)
+    .default(30 * 60_000),
+  streamsPerUser: z.int().min(0).default(200),
   /** Connections that may wait for an answer when the server closes; afterwards they are cut. */
   drainMs: z.int().min(0).default(10_000),
 });

@@ -15,6 +15,7 @@ import type { SetupToken } from './auth/setup-token.ts';
 import type { ShortSecrets } from './auth/short-secrets.ts';
 import type { Tokens } from './auth/tokens.ts';
 import type { Access } from './authorize.ts';
+import type { Budgets } from './budgets/budgets.ts';
 import type { ApiConfig } from './config.ts';
 import type { Reply } from './endpoint.ts';
 import type { InTurn } from './in-turn.ts';
@@ -50,6 +51,7 @@ export interface Services extends ApiDependencies {
   codeRate(address: string): Quota | undefined;
   keep: Keep;
   audit: AuditLog;
+  budgets: Budgets;
   /** Lets writers of one object go one after another. */
   inTurn: InTurn;
   /** Notes that a service key was used. */

@@ -6,11 +6,13 @@ import type { Unit } from '../store/repo.ts';
 import type { DeepReadonly, ReadonlyResource, Resource } from '../store/resource.ts';
 import { conflicting } from './api-error.ts';
 import type { RequestContext } from './context.ts';
+import { requireGrant } from './grants.ts';
+import { requirePortOf } from './ports.ts';
 import { isUnfinished, targetOf } from './status.ts';
 
 type Application = ReadonlyResource<'application'>;
 type Deployment = ReadonlyResource<'deployment'>;
-type Context = Pick<RequestContext, 'view' | 'random' | 'clock' | 'principal'>;
+type Context = Pick<RequestContext, 'view' | 'random' | 'clock' | 'principal' | 'config'>;
 
 interface NewDeployment {
   trigger: DesiredOf<'deployment'>['trigger'];
@@ -23,14 +25,19 @@ interface NewDeployment {
 
 /**
  * Adds to the unit a deployment of what the application is after the unit's earlier changes, and points the application
- * at it. An application that was scaled to nothing gets one replica, since it is asked to run.
+ * at it. An application that was scaled to nothing gets the replicas that it had, since it is asked to run.
+ *
+ * @throws ApiError CONFLICT if its server is gone, or its port is not to be had.
  */
 export function addDeployment(ctx: Context, unit: Unit, it: Application, what: NewDeployment): Resource<'deployment'> {
   const server = ctx.view.get('server', it.desired.server_id);
   if (server === undefined || server.meta.deletionRequestedAt !== undefined)
     throw conflicting('Cannot deploy as the server of the application was deleted');
+  requireGrant(server, it.desired.project_id, 'server_id');
+  unit.require(server);
   const id = ctx.random.id();
   const { number, desired } = point(unit, it, id);
+  requirePortOf(ctx, { meta: it.meta, desired });
   return unit.create('deployment', id, {
     application_id: it.meta.id,
     project_id: desired.project_id,
@@ -59,10 +66,54 @@ function point(unit: Unit, it: Application, id: string) {
   return { number, desired };
 }
 
-/** Makes an application run: one that was scaled to nothing gets one replica. */
+/** Makes an application run: one that was scaled to nothing gets the replicas that it had before. */
 export function run(draft: DesiredOf<'application'>): void {
   draft.run = 'running';
-  if (draft.replicas === 0) draft.replicas = 1;
+  if (draft.replicas === 0) draft.replicas = draft.last_replicas ?? 1;
+}
+
+/** Brings the application up with a deployment of what it says now, or with one of the same that is under way. */
+export function startDeployment(ctx: Context & Pick<RequestContext, 'request'>, unit: Unit, it: Application): Started {
+  const same = ctx.request.isKeyed ? undefined : sameUnderWay(it, ctx.view);
+  const next = unit.change(it, run);
+  return { next, target: same ?? addDeployment(ctx, unit, it, { trigger: 'manual' }) };
+}
+
+/** What a unit makes of an application; `target` where it gets a deployment. */
+export interface Coming {
+  next: Application;
+  target?: Deployment;
+}
+type Started = Required<Coming>;
+
+/** Runs what served last, with a deployment where the configuration was changed since; deploys where nothing has served. */
+export function startUp(ctx: Context & Pick<RequestContext, 'request'>, unit: Unit, it: Application): Coming {
+  const { run: before } = it.desired;
+  const serving = servingOf(it, ctx.view);
+  if (serving === undefined)
+    return activeOf(it, ctx.view) === undefined ? startDeployment(ctx, unit, it) : { next: unit.change(it, run) };
+  const next = unit.change(it, run);
+  requirePortOf(ctx, next);
+  if (before === 'running' || jsonEqual(serving.desired.config, next.desired.config)) return { next };
+  const { source } = serving.desired;
+  return { next, target: addDeployment(ctx, unit, it, { trigger: 'config', source, reuse: builtBy(serving) }) };
+}
+
+/** Sets the number of replicas: 0 stops the application, more than 0 after that starts it again. */
+export function scale(
+  ctx: Context & Pick<RequestContext, 'request'>,
+  unit: Unit,
+  it: Application,
+  replicas: number,
+): Coming {
+  const { replicas: before } = it.desired;
+  const next = unit.change(it, (draft) => {
+    if (replicas === 0 && before > 0) draft.last_replicas = before;
+    draft.replicas = replicas;
+    if (replicas === 0) draft.run = 'stopped';
+  });
+  if (replicas === 0) cancelActive(unit, it, ctx.view);
+  return replicas > 0 && before === 0 ? startUp(ctx, unit, next) : { next };
 }
 
 /** The deployment under way, unless it is being cancelled. */

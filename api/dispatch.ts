@@ -5,18 +5,19 @@ import { badRequest, notFound, serviceUnavailable, tooMany, unauthorized, unexpe
 import { authenticate } from './auth/authenticate.ts';
 import { principalId } from './auth/principal.ts';
 import type { Principal } from './auth/principal.ts';
-import type { Outcome } from './call.ts';
+import type { Call, Outcome } from './call.ts';
 import type { RequestInfo, Services } from './context.ts';
 import { isDownload, routeName } from './endpoint.ts';
 import type { AnsweredRequest } from './http-metrics.ts';
 import { readJsonBody } from './json-body.ts';
 import type { PageCache } from './page-cache.ts';
 import type { Quota } from './rate-limit.ts';
-import { errorBody, sendBody, sendNothing } from './respond.ts';
+import { passBy } from './pass-by.ts';
+import { errorBody, sendBeforeEnd, sendBody, sendNothing } from './respond.ts';
 import type { Headers } from './respond.ts';
 import { isPublic } from './permissions.ts';
 import type { Match, Route } from './router.ts';
-import { runEndpoint, takesBody } from './run-endpoint.ts';
+import { judgeFirst, runEndpoint, takesBody } from './run-endpoint.ts';
 import { toApiError } from './to-api-error.ts';
 import { readUpload } from './upload.ts';
 
@@ -64,9 +65,7 @@ export function createDispatch(
       else sendBody(response, status, headers, outcome.body, outcome.type);
     } catch (error) {
       addQuota(headers, progress.quota);
-      // what is left of the body is not worth reading
-      if (!request.complete) headers['connection'] = 'close';
-      ({ status } = sendError(deps, response, error, info, headers));
+      ({ status } = sendError(deps, request, response, error, info, headers));
     }
     deps.answered({
       id: info.id,
@@ -104,13 +103,12 @@ async function answer(
   const view = services.mirror.tenant(tenant);
   const caller = await authenticate(request.headers, { tokens: services.tokens, view, clock: services.clock });
   if (caller !== undefined) progress.caller = caller;
-  takeToken(deps, match, `${tenant} ${caller === undefined ? info.address : principalId(caller)}`, progress);
+  takeToken(deps, match, `${tenant} ${payerOf(match.route, caller, info)}`, progress);
   if (caller === undefined && !isPublic(match.route.permission)) throw unauthorized(misplacedKey(request.headers));
-  const body = await readBody(request, match.route);
   const repo = guarded(services.repositoryFor(tenant), guard);
   if (caller?.by.type === 'key') services.keyUsed(caller.by.key, repo);
   const { route, params } = match;
-  return runEndpoint(services, {
+  const call: Call = {
     tenant,
     view,
     repo,
@@ -119,11 +117,22 @@ async function answer(
     path,
     search,
     headers: request.headers,
-    body,
+    body: undefined,
     request: info,
     caller,
     signal: goneSignal(response),
-  });
+  };
+  // a file is not taken from whom it is refused to
+  if (route.endpoint.upload !== undefined) await judgeFirst(services, call);
+  return runEndpoint(services, { ...call, body: await readBody(request, route) });
+}
+
+/**
+ * Whose requests are counted: the user's, whatever the credential, so that many keys buy nothing. What anybody may ask,
+ * such as a login, counts by address: a key that comes along proves nothing about it.
+ */
+function payerOf({ permission }: Route, caller: Principal | undefined, { address: from }: RequestInfo): string {
+  return caller === undefined || isPublic(permission) ? from : `user/${caller.user.meta.id}`;
 }
 
 /** What the endpoint takes: nothing, a form with a file, or JSON. @throws ApiError BAD_REQUEST */
@@ -176,7 +185,8 @@ function addQuota(headers: Headers, quota: Quota | undefined): void {
 }
 
 function sendError(
-  { services: { log } }: Dispatching,
+  { services: { log, clock } }: Dispatching,
+  request: IncomingMessage,
   response: ServerResponse,
   error: unknown,
   info: RequestInfo,
@@ -192,7 +202,9 @@ function sendError(
   }
   if (told.retryAfter !== undefined) headers['retry-after'] = told.retryAfter;
   if (told.code === 'UNAUTHORIZED') headers['www-authenticate'] = 'Bearer';
-  sendBody(response, told.status, headers, errorBody(told, info.id));
+  const body = errorBody(told, info.id);
+  if (request.complete) sendBody(response, told.status, headers, body);
+  else sendBeforeEnd(response, told.status, headers, body, passBy(request, clock));
   return { status: told.status };
 }
 

@@ -19,7 +19,8 @@ export type SubjectKind =
   | 'deployment'
   | 'service_key'
   | 'session'
-  | 'user';
+  | 'user'
+  | 'settings';
 
 /** What a handler answers with: a value, or JSON that is kept. `undefined` is 204. */
 export type Reply<T> = T | Kept<T>;
@@ -52,7 +53,10 @@ interface Common<K extends SubjectKind> {
   /** Below `/<tenant>/api/v1`, as its row in the table of permissions says it. */
   path: PathOf<RouteName>;
   summary: string;
-  /** Kind and path parameter of the object that is loaded and judged before the handler runs. */
+  /**
+   * Kind and path parameter of the object that is loaded and judged before the handler runs; of the settings, of which
+   * there is one, no parameter.
+   */
   on?: readonly [kind: K, param: string];
   /** Where the project is named whose roles decide, if the path does not point at an object. */
   projectFrom?: 'body.project_id' | 'query.projectId';

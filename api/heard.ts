@@ -1,5 +1,6 @@
 import type { TenantView } from '../store/mirror.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
+import { keyOf } from './auth/principal.ts';
 import type { Principal } from './auth/principal.ts';
 import { isTenantWide, visibleProjects } from './authorize.ts';
 
@@ -10,11 +11,15 @@ export function heardBy(principal: Principal, view: TenantView): Notification[] 
   return view.by('notification', 'user', principal.user.meta.id).filter(mayHear(principal, view));
 }
 
-/** Whether a notification of the caller is about what the caller may see: who has left a project hears no more of it. */
+/**
+ * Whether a notification of the caller is about what the caller may see: who has left a project hears no more of it, and
+ * a key that is narrowed to a project hears of nothing else.
+ */
 export function mayHear(principal: Principal, view: TenantView): (it: Notification) => boolean {
   const visible = visibleProjects(principal, view);
+  const isNarrowed = keyOf(principal)?.desired.project_id !== undefined;
   return ({ desired: { resource } }) => {
     if (resource?.project_id !== undefined) return visible === 'all' || visible.has(resource.project_id);
-    return resource?.kind !== 'server' || isTenantWide(principal);
+    return !isNarrowed && (resource?.kind !== 'server' || isTenantWide(principal));
   };
 }

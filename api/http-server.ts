@@ -32,7 +32,12 @@ export function createHttpServer(
 ): Server {
   const server = createServer(
     // whoever asks for another protocol than a WebSocket gets HTTP
-    { ...limits, shouldUpgradeCallback: (request) => request.headers.upgrade?.toLowerCase() === 'websocket' },
+    // without a host a request is answered by the listener, in the envelope
+    {
+      ...limits,
+      requireHostHeader: false,
+      shouldUpgradeCallback: (request) => request.headers.upgrade?.toLowerCase() === 'websocket',
+    },
     listener,
   );
   server.maxRequestsPerSocket = maxRequestsPerSocket;

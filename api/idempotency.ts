@@ -7,11 +7,13 @@ import type { SealPlace } from '../store/seal.ts';
 import type { Guard } from '../store/store.ts';
 import { badRequest, conflicting } from './api-error.ts';
 import { canonicalJson } from '../store/canonical-json.ts';
-import { caps, requireRoom } from './caps.ts';
+import { caps, requireRoomFor } from './caps.ts';
 import type { ShortSecrets } from './auth/short-secrets.ts';
 import type { ApiDependencies } from './context.ts';
 
 const lifeMs = 24 * 3_600_000;
+/** How often records that have expired are deleted. */
+export const forgetExpiredEveryMs = 3_600_000;
 
 const Recorded = z.object({
   v: z.literal(1),
@@ -20,6 +22,8 @@ const Recorded = z.object({
   request: z.string(),
   /** Sealed, since it may hold a key that is shown once. */
   answer: Sealed,
+  /** Whose answer it is: it counts in their budget. */
+  user: z.string().optional(),
   /** The answer's own object was written by the transaction that wrote this record. */
   wrote: z.boolean(),
 });
@@ -31,6 +35,8 @@ type Dependencies = Pick<ApiDependencies, 'store' | 'mirror' | 'sealer' | 'unsea
 /** A request that may be sent again: the same key and body get the first answer again. */
 export interface IdempotentRequest {
   tenant: string;
+  /** Id of who asks. */
+  user: string;
   /** Names the record: the caller, so that theirs can be counted, then tenant, caller, route and key. */
   hash: string;
   /** Keyed hash of the body. */
@@ -49,7 +55,14 @@ export type Recalled = { answer: string } | { begin: IdempotentRequest };
  */
 export async function recallAnswer(
   deps: Dependencies,
-  { tenant, caller, path, key, body }: { tenant: string; caller: string; path: string; key: string; body: unknown },
+  {
+    tenant,
+    caller,
+    user,
+    path,
+    key,
+    body,
+  }: { tenant: string; caller: string; user: string; path: string; key: string; body: unknown },
 ): Promise<Recalled> {
   if (!/^[\x21-\x7e]{1,255}$/.test(key))
     throw badRequest('Idempotency-Key must have 1 to 255 visible ASCII characters');
@@ -59,16 +72,18 @@ export async function recallAnswer(
   const record = keys.idempotency(tenant, hash);
   const entry = await deps.store.get(record);
   if (entry === undefined) {
-    requireRoom(deps.mirror.keysUnder(keys.idempotency(tenant, own)).length, caps.answersPerCaller, {
-      where: 'The caller',
+    const kept = deps.mirror.keysUnder(keys.idempotency(tenant, own));
+    requireRoomFor(kept.length, caps.answersPerCaller, {
       what: 'answers kept for repeated requests',
-      remedy: 'send the request without Idempotency-Key, or after the oldest of them was forgotten (24 h)',
+      remedy: 'send the request without Idempotency-Key, or when the oldest of them is forgotten (24 h)',
+      now: deps.clock.now().getTime(),
+      freeAt: () => forgottenAt(kept),
     });
-    return { begin: { tenant, hash, request, guard: { key: record, is: 'absent' } } };
+    return { begin: { tenant, user, hash, request, guard: { key: record, is: 'absent' } } };
   }
   const recorded = Recorded.parse(JSON.parse(entry.value));
   if (Date.parse(recorded.expires_at) <= deps.clock.now().getTime())
-    return { begin: { tenant, hash, request, guard: { key: record, is: 'at', revision: entry.modRevision } } };
+    return { begin: { tenant, user, hash, request, guard: { key: record, is: 'at', revision: entry.modRevision } } };
   if (recorded.request !== request)
     throw conflicting('Idempotency-Key was used with another body', [
       { field: 'Idempotency-Key', reason: 'reused', message: 'Use a new key for a new request' },
@@ -77,17 +92,24 @@ export async function recallAnswer(
   return { answer: atRevision(answer, recorded.wrote, String(entry.modRevision)) };
 }
 
+/** When the oldest of these records is deleted at the latest. */
+function forgottenAt(kept: readonly { value: string; revision: number }[]): number {
+  const oldest = kept.reduce((least, one) => (one.revision < least.revision ? one : least));
+  return Date.parse(Recorded.parse(JSON.parse(oldest.value)).expires_at) + forgetExpiredEveryMs;
+}
+
 /** Records the answer in the unit's own transaction. `wrote`: see the record. */
 export function recordAnswer(
   deps: Pick<Dependencies, 'sealer' | 'clock'>,
   unit: Unit,
-  { tenant, hash, request, guard }: IdempotentRequest,
+  { tenant, user, hash, request, guard }: IdempotentRequest,
   answer: string,
   wrote: boolean,
 ): void {
   const recorded: z.infer<typeof Recorded> = {
     v: 1,
     expires_at: new Date(deps.clock.now().getTime() + lifeMs).toISOString(),
+    user,
     request,
     answer: deps.sealer.seal(answer, placeOf(tenant, hash)),
     wrote,

@@ -3,6 +3,7 @@ import { addressOf } from '../store/kinds/membership.ts';
 import type { TenantView } from '../store/mirror.ts';
 import type { Unit } from '../store/repo.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
+import { settingsOf } from '../store/settings.ts';
 import { tooMany } from './api-error.ts';
 import { roleOfUser } from './authorize.ts';
 import { caps } from './caps.ts';
@@ -31,6 +32,20 @@ function inviterStands({ desired }: Invite, view: TenantView): boolean {
   const project = view.get('project', desired.project_id);
   const role = project === undefined ? undefined : roleOfUser(inviter, project, view);
   return role === 'owner' || (role === 'admin' && desired.role !== 'admin');
+}
+
+/** Whether a user may bring addresses without an account into the tenant, as the settings say. */
+export function mayBringIn({ desired }: ReadonlyResource<'user'>, view: TenantView): boolean {
+  return desired.role !== 'user' || settingsOf(view).new_addresses === 'users';
+}
+
+/** Refuses mails of one sender beyond so many in a day, to whatever addresses. @throws ApiError TOO_MANY_REQUESTS */
+export function requireModesty(sender: string, view: TenantView, now: Date): void {
+  const most = caps.invitesPerSenderAndDay;
+  const made = view.by('invite', 'sender', sender).map(({ meta }) => Date.parse(meta.createdAt));
+  const ends = (made.at(-most) ?? Number.NEGATIVE_INFINITY) + dayMs;
+  if (ends > now.getTime())
+    throw tooMany(`At most ${most} invites a day are sent for one user`, Math.ceil((ends - now.getTime()) / 1000));
 }
 
 /** Open invites to whoever owns that address, to projects and to the tenant, oldest first. */

@@ -62,6 +62,12 @@ export function activeUser(id: string, field: string, view: TenantView): User {
   throw conflicting(message, [{ field, reason: 'disabled', message }]);
 }
 
+/** @throws ApiError FORBIDDEN for an account that is confined to other projects */
+export function requireWide({ desired }: User, projectId: string): void {
+  if (desired.role !== 'user' || desired.confined_to === undefined || desired.confined_to.includes(projectId)) return;
+  throw forbidden('The account came by an invite to another project, and is for that one: ask an admin to widen it');
+}
+
 /** Guards that the role of a user in a project is at the commit what it was when it was judged. */
 export function guardRole(unit: Unit, user: User, project: Project, view: TenantView): void {
   unit.require(user);

@@ -3,6 +3,7 @@ import type { TenantView } from '../store/mirror.ts';
 import type { KindName } from '../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { badField } from './api-error.ts';
+import { Reference } from './resources/object-fields.ts';
 import { matchesLabels, parseLabelSelector } from './label-selector.ts';
 
 /** Beside `data` in the answer of a list. */
@@ -15,25 +16,44 @@ export interface ListMeta {
   unread?: number;
 }
 
-/** Query of every list. */
-export const PageQuery = z.object({
+/** Which page of a list: in the query of every list. */
+export const pageBounds = {
   limit: z.coerce.number().int().min(1).max(500).default(100),
-  cursor: z.string().max(1000).optional(),
-  sort: z.string().max(50).optional(),
-  q: z.string().max(200).optional(),
-  status: z.string().max(50).optional(),
-  labelSelector: z.string().max(500).optional(),
+  cursor: z.string().max(1000).optional().meta({ description: '`next_cursor` of the page before' }),
+};
+
+/** Query of every list of objects; what a list knows beside these is in its `Listing`. */
+const base = z.object({
+  ...pageBounds,
+  q: z.string().max(200).optional().meta({ description: 'Part of a name or another text of the item, in any case' }),
 });
-export type PageQuery = z.infer<typeof PageQuery>;
+
+/** The parsed query of a list; a filter that the list does not know is absent. */
+export interface PageQuery extends z.infer<typeof base> {
+  sort?: string | undefined;
+  status?: readonly string[] | undefined;
+  labelSelector?: string | undefined;
+  projectId?: string | undefined;
+  environmentId?: string | undefined;
+  serverId?: string | undefined;
+}
 
 type SortValue = string | number;
+type Placed = 'projectId' | 'environmentId' | 'serverId';
 
-/** How objects of a kind are searched and sorted. Only what is not secret may be sorted by. */
+/** How objects of a kind are searched, filtered and sorted. Only what is not secret may be sorted by. */
 export interface Listing<K extends KindName> {
   /** Texts that `q` looks in. */
-  texts(it: ReadonlyResource<K>): readonly (string | undefined)[];
-  status?(it: ReadonlyResource<K>, view: TenantView): string;
-  sorts?: Readonly<Record<string, (it: ReadonlyResource<K>) => SortValue>>;
+  texts(it: ReadonlyResource<K>, view: TenantView): readonly (string | undefined)[];
+  status?: { values: readonly string[]; of(it: ReadonlyResource<K>, view: TenantView): string };
+  /** Its items show labels. */
+  labels?: true;
+  /** Filters by what an item is in or on: whether it matches the id. */
+  filters?: Readonly<Partial<Record<Placed, (id: string, view: TenantView) => (it: ReadonlyResource<K>) => boolean>>>;
+  /** Beside `created_at` and `updated_at`. */
+  sorts?: Readonly<Record<string, (it: ReadonlyResource<K>, view: TenantView) => SortValue>>;
+  /** `-created_at` unless told. */
+  defaultSort?: string;
 }
 
 const commonSorts: Readonly<Record<string, (it: ReadonlyResource) => SortValue>> = {
@@ -42,6 +62,47 @@ const commonSorts: Readonly<Record<string, (it: ReadonlyResource) => SortValue>>
   updated_at: (it) => it.meta.updatedAt,
 };
 
+/** The schema of a list's query: every filter and order that the list knows, and nothing else. */
+export function pageQuery<K extends KindName>(
+  listing: Pick<Listing<K>, 'status' | 'labels' | 'filters' | 'sorts' | 'defaultSort'>,
+): z.ZodObject<{ [F in keyof Required<PageQuery>]: z.ZodType<PageQuery[F]> }> {
+  const sorts = Object.keys({ ...commonSorts, ...listing.sorts }).flatMap((field) => [field, `-${field}`]);
+  const placed = Object.keys(listing.filters ?? {}).map((field) => [field, Reference.optional()]);
+  const shape = {
+    ...base.shape,
+    sort: z
+      .enum(sorts)
+      .optional()
+      .meta({ description: `Default ${listing.defaultSort ?? newestFirst}; - in front: from high to low` }),
+    ...(listing.status !== undefined && { status: statuses(listing.status.values).optional() }),
+    ...(listing.labels === true && {
+      labelSelector: z
+        .string()
+        .max(500)
+        .optional()
+        .meta({ description: 'Requirements separated by commas, such as team=blue,tier!=web,!old' }),
+    }),
+    ...Object.fromEntries(placed),
+  };
+  // which of the optional fields it has depends on the listing; those it lacks are refused, so that they are absent
+  return z.strictObject(shape) as unknown as ReturnType<typeof pageQuery>;
+}
+
+function statuses(values: readonly string[]): z.ZodType<readonly string[]> {
+  return z
+    .string()
+    .max(200)
+    .transform((text) => text.split(','))
+    .pipe(z.array(z.enum(values, `must be one or several of ${values.join(', ')}, separated by commas`)))
+    .meta({
+      description: 'One state or several, separated by commas',
+      override: { type: 'array', items: { type: 'string', enum: [...values] } },
+      param: { style: 'form', explode: false },
+    });
+}
+
+const newestFirst = '-created_at';
+
 const Cursor = z.tuple([z.string(), z.union([z.string(), z.number()]), z.string()]);
 
 /**
@@ -49,7 +110,7 @@ const Cursor = z.tuple([z.string(), z.union([z.string(), z.number()]), z.string(
  * other equal values by id. A cursor names
  * the last item of the page before it, so that a page neither repeats nor skips what stayed in its place.
  *
- * @throws ApiError BAD_REQUEST for a sort or cursor that is not one of this list.
+ * @throws ApiError BAD_REQUEST for a cursor that is not one of this list and order.
  */
 export function pageOf<K extends KindName>(
   candidates: readonly ReadonlyResource<K>[],
@@ -58,9 +119,9 @@ export function pageOf<K extends KindName>(
   view: TenantView,
 ): { items: readonly ReadonlyResource<K>[]; meta: ListMeta } {
   const matching = filtered(candidates, query, listing, view);
-  const sort = query.sort ?? '-created_at';
+  const sort = query.sort ?? listing.defaultSort ?? newestFirst;
   const descending = sort.startsWith('-');
-  const valueOf = sorterOf(descending ? sort.slice(1) : sort, listing);
+  const valueOf = sorterOf(descending ? sort.slice(1) : sort, listing, view);
   const direction = descending ? -1 : 1;
   const compare = (a: readonly [SortValue, string], b: readonly [SortValue, string]): number =>
     direction * (order(a[0], b[0]) || order(a[1], b[1]));
@@ -90,24 +151,29 @@ function filtered<K extends KindName>(
   const wanted = query.q?.toLowerCase();
   const { status } = query;
   const labels = query.labelSelector === undefined ? [] : parseLabelSelector(query.labelSelector);
-  if (wanted === undefined && status === undefined && labels.length === 0) return candidates;
-  return candidates.filter(
-    (it) =>
-      (wanted === undefined || listing.texts(it).some((text) => text?.toLowerCase().includes(wanted))) &&
-      (status === undefined || listing.status?.(it, view) === status) &&
-      matchesLabels(it.meta.labels, labels),
-  );
+  const tests: ((it: ReadonlyResource<K>) => boolean)[] = [];
+  for (const [field, matcher] of Object.entries(listing.filters ?? {})) {
+    const id = query[field as Placed]; // the keys of `filters`
+    if (id !== undefined) tests.push(matcher(id, view));
+  }
+  if (status !== undefined) tests.push((it) => status.includes(listing.status?.of(it, view) ?? ''));
+  if (wanted !== undefined)
+    tests.push((it) => listing.texts(it, view).some((text) => text?.toLowerCase().includes(wanted)));
+  if (labels.length > 0) tests.push((it) => matchesLabels(it.meta.labels, labels));
+  return tests.length === 0 ? candidates : candidates.filter((it) => tests.every((test) => test(it)));
 }
 
-function sorterOf<K extends KindName>(field: string, listing: Listing<K>): (it: ReadonlyResource<K>) => SortValue {
-  const sorts: Readonly<Record<string, (it: ReadonlyResource<K>) => SortValue>> = {
-    ...(commonSorts as Record<string, (it: ReadonlyResource<K>) => SortValue>), // they look at the meta alone
-    ...listing.sorts,
-  };
-  const found = Object.hasOwn(sorts, field) ? sorts[field] : undefined;
-  if (found === undefined)
-    throw badField('sort', 'unknown', `Cannot sort by ${field}: possible are ${Object.keys(sorts).join(', ')}`);
-  return found;
+/** The schema of the query lets known fields through alone. */
+function sorterOf<K extends KindName>(
+  field: string,
+  listing: Listing<K>,
+  view: TenantView,
+): (it: ReadonlyResource<K>) => SortValue {
+  const own = listing.sorts?.[field];
+  if (own !== undefined) return (it) => own(it, view);
+  const common = commonSorts[field];
+  if (common === undefined) throw new TypeError(`No such order: ${field}`);
+  return (it) => common(it as ReadonlyResource); // they look at the meta alone
 }
 
 function order(a: SortValue, b: SortValue): number {

@@ -13,16 +13,25 @@ export type Column = (typeof columns)[number];
 
 export interface Permission {
   grants: Readonly<Record<Column, Grant>>;
-  /** Least scope that a service key needs. */
-  scope: KeyScope;
+  /** Least scope that a service key needs; `session`: no service key is let in, whatever its scopes. */
+  scope: KeyScope | 'session';
+  /** A service key without scope `write` gets the masked answer. */
+  isMasked: boolean;
+  /** It concerns the account, and a key that is narrowed to a project may all the same: its answer is of that project. */
+  isOfNarrowed: boolean;
+  /** Somebody who must choose a new password may. */
+  isOpenInReset: boolean;
 }
 
 /** Rows whose reader is a service key with scope `deploy`: they change what runs and nothing else. */
 const deploy = 'deploy';
 /** Rows that change accounts, keys, servers, members or whole projects. */
 const admin = 'admin';
+/** Rows that change what an account proves itself by: a stolen key does not become the account. */
+const session = 'session';
 
-type Row = readonly [grants: string, scope?: KeyScope];
+type Mark = 'masked' | 'narrowed' | 'reset';
+type Row = readonly [grants: string, scope?: Permission['scope'], marks?: readonly Mark[]];
 
 /**
  * Who may do what: every route of the interface, served or not yet. A mounted route without a row stops the start.
@@ -35,18 +44,19 @@ const rows = {
   'POST /auth/logout': ['P P P P P P P'],
   'POST /auth/send-code': ['P P P P P P P'],
   'POST /auth/verify-code': ['P P P P P P P'],
-  'GET /auth/me': ['s s s s s s s'],
+  'GET /auth/me': ['s s s s s s s', 'read', ['reset']],
   'PUT /auth/me': ['s s s s s s s', admin],
-  'PUT /auth/me/password': ['s s s s s s s', admin],
-  'POST /auth/me/set-initial-password': ['s s s s s s s', admin],
+  'PUT /auth/me/password': ['s s s s s s s', session, ['reset']],
+  'POST /auth/me/set-initial-password': ['s s s s s s s', session],
   'GET /auth/me/two-factor': ['s s s s s s s'],
-  'POST /auth/me/two-factor': ['s s s s s s s', admin],
-  'POST /auth/me/two-factor/confirm': ['s s s s s s s', admin],
-  'DELETE /auth/me/two-factor': ['s s s s s s s', admin],
-  'POST /auth/me/two-factor/recovery-codes': ['s s s s s s s', admin],
+  'POST /auth/me/two-factor': ['s s s s s s s', session],
+  'POST /auth/me/two-factor/confirm': ['s s s s s s s', session],
+  'DELETE /auth/me/two-factor': ['s s s s s s s', session],
+  'POST /auth/me/two-factor/recovery-codes': ['s s s s s s s', session],
   'GET /auth/sessions': ['s s s s s s s'],
-  'DELETE /auth/sessions': ['s s s s s s s', admin],
-  'DELETE /auth/sessions/:id': ['s s s s s s s', admin],
+  'DELETE /auth/sessions': ['s s s s s s s', session],
+  'DELETE /auth/sessions/:id': ['s s s s s s s', session],
+  'POST /auth/stream-tickets': ['s s s s s s s', 'read', ['narrowed']],
   'GET /users': ['+ + - - - - -'],
   'GET /users/invites': ['+ + - - - - -'],
   'POST /users/invites': ['+ r - - - - -', admin],
@@ -54,9 +64,13 @@ const rows = {
   'GET /users/:id': ['+ + - - - - -'],
   'PUT /users/:id': ['+ r - - - - -', admin],
   'DELETE /users/:id': ['+ r - - - - -', admin],
-  'GET /settings/service-keys': ['s s s s s s s'],
-  'POST /settings/service-keys': ['s s s s s s s', admin],
-  'DELETE /settings/service-keys/:id': ['+ s s s s s s', admin],
+  'GET /limits': ['+ + s s s s s'],
+  'GET /settings': ['+ + + + + + +'],
+  'PUT /settings': ['+ - - - - - -', admin],
+  'GET /users/:id/service-keys': ['+ + - - - - -'],
+  'GET /settings/service-keys': ['s s s s s s s', 'read', ['narrowed']],
+  'POST /settings/service-keys': ['s s s s s s s', admin, ['narrowed']],
+  'DELETE /settings/service-keys/:id': ['+ s s s s s s', admin, ['narrowed']],
 
   'GET /projects': ['+ + f f f f f'],
   'POST /projects': ['+ + + + + + +'],
@@ -111,7 +125,7 @@ const rows = {
   'POST /applications': ['+ + + + + - -'],
   'GET /applications/:id': ['+ + + + + + -'],
   'PUT /applications/:id': ['+ + + + + - -'],
-  'DELETE /applications/:id': ['+ + + + - - -'],
+  'DELETE /applications/:id': ['+ + + + + - -'],
   'POST /applications/:id/deploy': ['+ + + + + - -', deploy],
   'POST /applications/:id/start': ['+ + + + + - -', deploy],
   'POST /applications/:id/stop': ['+ + + + + - -', deploy],
@@ -120,7 +134,7 @@ const rows = {
   'GET /applications/:id/instances': ['+ + + + + + -'],
   'POST /applications/:id/scale': ['+ + + + + - -', deploy],
   'GET /applications/:id/dependencies': ['+ + + + + + -'],
-  'GET /applications/:id/env': ['+ + + + + m -'],
+  'GET /applications/:id/env': ['+ + + + + m -', 'read', ['masked']],
   'PUT /applications/:id/env': ['+ + + + + - -'],
   'PATCH /applications/:id/env': ['+ + + + + - -'],
   'GET /applications/:id/runtime-logs': ['+ + + + + + -'],
@@ -190,9 +204,9 @@ const rows = {
 
   'GET /functions': ['+ + f f f f f'],
   'POST /functions': ['+ + + + + - -'],
-  'GET /functions/:id': ['+ + + + + m -'],
+  'GET /functions/:id': ['+ + + + + m -', 'read', ['masked']],
   'PUT /functions/:id': ['+ + + + + - -'],
-  'DELETE /functions/:id': ['+ + + + - - -'],
+  'DELETE /functions/:id': ['+ + + + + - -'],
   'POST /functions/:id/deploy': ['+ + + + + - -', deploy],
   'POST /functions/:id/start': ['+ + + + + - -', deploy],
   'POST /functions/:id/stop': ['+ + + + + - -', deploy],
@@ -220,16 +234,16 @@ const rows = {
   'GET /audit': ['+ + f f - - -', admin],
   'GET /audit/verify': ['+ + - - - - -', admin],
 
-  'GET /notifications': ['s s s s s s s'],
-  'POST /notifications/read': ['s s s s s s s'],
+  'GET /notifications': ['s s s s s s s', 'read', ['narrowed']],
+  'POST /notifications/read': ['s s s s s s s', 'write', ['narrowed']],
 
   'WS /ws/deployments/:id/logs': ['+ + + + + + -'],
   'WS /ws/applications/:id/logs': ['+ + + + + + -'],
   'WS /ws/applications/:id/traffic': ['+ + + + + + -'],
   'WS /ws/databases/:id/logs': ['+ + + + + + -'],
   'WS /ws/servers/:id/metrics': ['+ + m m m m -'],
-  'WS /ws/terminal/:sessionId': ['s s s s s s s'],
-  'WS /ws/notifications': ['s s s s s s s'],
+  'WS /ws/terminal/:sessionId': ['s s s s s s s', 'write', ['narrowed']],
+  'WS /ws/notifications': ['s s s s s s s', 'read', ['narrowed']],
   'WS /ws/logs': ['f f f f f f f'],
   'WS /ws/watch': ['f f f f f f f'],
 } as const satisfies Record<string, Row>;
@@ -242,7 +256,7 @@ function isGrant(mark: string | undefined): mark is Grant {
   return mark !== undefined && grantMarks.has(mark);
 }
 
-function permission(name: string, [grants, scope]: Row): Permission {
+function permission(name: string, [grants, scope, given = []]: Row): Permission {
   const marks = grants.split(' ');
   const cells = columns.map((column, at) => {
     const mark = marks[at];
@@ -254,6 +268,9 @@ function permission(name: string, [grants, scope]: Row): Permission {
     // fromEntries cannot know that every column is there; the loop above has just seen to it
     grants: Object.fromEntries(cells) as Record<Column, Grant>,
     scope: scope ?? (reads ? 'read' : 'write'),
+    isMasked: given.includes('masked'),
+    isOfNarrowed: given.includes('narrowed'),
+    isOpenInReset: given.includes('reset'),
   };
 }
 
@@ -271,4 +288,9 @@ export function permissionOf(method: string, path: string): Permission {
 /** Rows that need no credential allow everybody. */
 export function isPublic(permission: Permission): boolean {
   return permission.grants.other === 'P';
+}
+
+/** Rows that nobody but admins of the tenant may do, in whatever project. */
+export function isForAdmins({ grants }: Permission): boolean {
+  return columns.every((column) => column === 'superadmin' || column === 'admin' || grants[column] === '-');
 }

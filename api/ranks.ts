@@ -1,6 +1,5 @@
 import type { GlobalRole } from '../store/kinds/identity.ts';
 import { forbidden } from './api-error.ts';
-import { requireAccount } from './authorize.ts';
 import type { RequestContext } from './context.ts';
 
 const rank: Readonly<Record<GlobalRole, number>> = { user: 1, admin: 2, superadmin: 3 };
@@ -8,10 +7,9 @@ const rank: Readonly<Record<GlobalRole, number>> = { user: 1, admin: 2, superadm
 /**
  * Nobody but a superadmin gives a role at or above their own, or touches whoever has one.
  *
- * @throws ApiError FORBIDDEN, also for a key that is narrowed to a project
+ * @throws ApiError FORBIDDEN
  */
 export function requireRank({ principal }: Pick<RequestContext, 'principal'>, role: GlobalRole): void {
-  requireAccount(principal);
   const own = principal.user.desired.role;
   if (own !== 'superadmin' && rank[role] >= rank[own])
     throw forbidden(`With the role ${own} nobody gives or touches the role ${role}`);

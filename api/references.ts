@@ -2,9 +2,8 @@ import { isUnfinishedClone } from '../store/copying.ts';
 import type { KindName } from '../store/kinds/kinds.ts';
 import type { TenantView } from '../store/mirror.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
-import { ApiError, badField, conflicting, forbidden, notFound } from './api-error.ts';
-import type { RequestContext } from './context.ts';
-import { permissionOf } from './permissions.ts';
+import { ApiError, badField, conflicting, notFound } from './api-error.ts';
+import { requireGrant } from './grants.ts';
 import { requireServerOf } from './single-server.ts';
 import { kindWords } from './subject.ts';
 
@@ -31,16 +30,18 @@ export function referred<K extends Referable>(
 }
 
 /**
- * A server that a workload shall run on, or by default. @throws as `referred`; ApiError FORBIDDEN unless the caller may
- * see servers where it asks: what may not be seen may not be used.
+ * A server that a workload of the project shall run on, or by default. @throws as `referred`; ApiError FORBIDDEN unless
+ * the server is for the project: whoever has a role in the project sees the servers that are.
  */
 export function usableServer(
-  { view, access }: Pick<RequestContext, 'view' | 'access'>,
+  view: TenantView,
   id: string,
   field: string,
+  projectId: string,
 ): ReadonlyResource<'server'> {
-  if (permissionOf('GET', '/servers/:id').grants[access.column] === '-') throw forbidden('Not allowed to use servers');
-  return referred(view, 'server', id, field);
+  const server = referred(view, 'server', id, field);
+  requireGrant(server, projectId, field);
+  return server;
 }
 
 /** An environment of that project, which can be written into. @throws as `referred`; ApiError CONFLICT for a clone that is not complete. */
@@ -70,7 +71,7 @@ export function refuseUnfinishedClone(environment: ReadonlyResource<'environment
  * BAD_REQUEST if there is none, or if it is not the one server of a project that has one.
  */
 export function serverFor(
-  ctx: Pick<RequestContext, 'view' | 'access'>,
+  view: TenantView,
   project: ReadonlyResource<'project'>,
   named: string | null | undefined,
 ): ReadonlyResource<'server'> {
@@ -78,5 +79,5 @@ export function serverFor(
   if (id === undefined)
     throw badField('server_id', 'required', 'server_id is required as the project has no default server');
   requireServerOf(project, id, 'server_id');
-  return usableServer(ctx, id, 'server_id');
+  return usableServer(view, id, 'server_id', project.meta.id);
 }

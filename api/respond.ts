@@ -29,6 +29,22 @@ export function sendBody(
   response.end(body);
 }
 
+/** Sends a body whole, at once, and closes the connection when the request has `passed`. */
+export function sendBeforeEnd(
+  response: ServerResponse,
+  status: number,
+  headers: Headers,
+  body: string,
+  passed: Promise<void>,
+): void {
+  headers['connection'] = 'close';
+  headers['content-type'] = jsonType;
+  headers['content-length'] = Buffer.byteLength(body);
+  response.writeHead(status, headers);
+  response.write(body);
+  void passed.then(() => response.end());
+}
+
 export function sendNothing(response: ServerResponse, status: number, headers: Headers): void {
   response.writeHead(status, headers);
   response.end();

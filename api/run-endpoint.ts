@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { committed } from '../store/commit-failure.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { isOpenTenant } from '../store/tenants.ts';
 import { admit, checkState, versionsOf } from './admit.ts';
 import type { Admitted } from './admit.ts';
-import { ApiError, badField, forbidden, notFound } from './api-error.ts';
+import { afterCommit, ApiError, forbidden, notFound } from './api-error.ts';
 import { mention } from './audit/audit-log.ts';
 import { recordDenial } from './audit/denial.ts';
 import { keyOf, principalId } from './auth/principal.ts';
@@ -22,7 +21,8 @@ import type { PageCache } from './page-cache.ts';
 import { parseInput } from './parse-input.ts';
 import { objectBody, pageBody } from './respond.ts';
 import { untilSettled } from './settle.ts';
-import { isWorthRetrying } from './to-api-error.ts';
+import { searchOf } from './search.ts';
+import { isWorthRetrying, toApiError } from './to-api-error.ts';
 
 const attempts = 5;
 const NoBody = z.strictObject({});
@@ -34,21 +34,37 @@ const Wait = z.object({ wait: z.coerce.number().min(0).max(300).optional() });
  * is in the audit log.
  */
 export async function runEndpoint(services: Services & { pageCache: PageCache }, call: Call): Promise<Outcome> {
+  const progress: Progress = { hasWritten: false };
   try {
-    return await run(services, call);
+    return await run(services, call, progress);
+  } catch (error) {
+    if (error instanceof ApiError) await recordDenial(services, call, error);
+    throw progress.hasWritten ? afterCommit(toApiError(error) ?? error) : error;
+  }
+}
+
+/** What a request has done when it fails. */
+interface Progress {
+  hasWritten: boolean;
+}
+
+/** Judges a request whose body is not read yet, by its path alone. @throws ApiError, which is recorded */
+export async function judgeFirst(services: Services, call: Call): Promise<void> {
+  try {
+    admit(services, call, call.route.endpoint, {});
   } catch (error) {
     if (error instanceof ApiError) await recordDenial(services, call, error);
     throw error;
   }
 }
 
-async function run(services: Services & { pageCache: PageCache }, call: Call): Promise<Outcome> {
+async function run(services: Services & { pageCache: PageCache }, call: Call, progress: Progress): Promise<Outcome> {
   const { endpoint } = call.route;
-  const search = call.search === '' ? {} : Object.fromEntries(new URLSearchParams(call.search));
+  const search = call.search === '' ? {} : searchOf(call.search);
   if (endpoint.list) return runList(services, call, endpoint, search);
   if (isDownload(endpoint)) return runDownload(services, call, endpoint);
   const patience = endpoint.method === 'GET' ? undefined : parseInput(Wait, search, 'query').wait;
-  const answer = await takeTurn(services, call, endpoint, () => runOnce(services, call, endpoint, search));
+  const answer = await takeTurn(services, call, endpoint, () => runOnce(services, call, endpoint, search, progress));
   const settled = patience === undefined ? answer : await settle(services, call, endpoint, answer, patience);
   if (settled === undefined) return { status: 204 };
   return {
@@ -86,6 +102,7 @@ async function runOnce(
   call: Call,
   endpoint: Endpoint,
   search: Record<string, string>,
+  progress: Progress,
 ): Promise<Kept<unknown> | undefined> {
   const { it, asked, ...admitted } = admit(services, call, endpoint, search);
   const { access, caller } = admitted;
@@ -98,6 +115,7 @@ async function runOnce(
     const recalled = await recallAnswer(services, {
       tenant: call.tenant,
       caller: principalId(caller),
+      user: caller.user.meta.id,
       path: call.path,
       key,
       body: call.body,
@@ -112,7 +130,8 @@ async function runOnce(
       const kept = toKept(answer());
       if (kept !== undefined) recordAnswer(services, unit, idempotent, kept.json, changes(it, kept.json));
     }
-    committed(await unit.commit());
+    await services.budgets.commit({ view: call.view, caller }, unit);
+    progress.hasWritten = true;
     if (change !== undefined) audited.change = true;
     await change?.committed();
     return answer();
@@ -183,7 +202,11 @@ export function takesBody({ method, body }: Pick<Endpoint, 'method' | 'body'>): 
 
 function parseBody(endpoint: Endpoint, body: unknown): unknown {
   if (!takesBody(endpoint)) return undefined;
-  return parseInput(endpoint.body ?? NoBody, withoutReadOnly(body ?? {}, endpoint.readOnly), 'body');
+  return parseInput(
+    endpoint.body ?? NoBody,
+    withoutReadOnly(body === undefined ? {} : body, endpoint.readOnly),
+    'body',
+  );
 }
 
 /** An answer can be changed and sent back: the object's own read-only fields change nothing. */
@@ -222,7 +245,10 @@ function changes(it: ReadonlyResource<SubjectKind> | undefined, json: string): b
   return answer.updated_at !== it.meta.updatedAt;
 }
 
-/** Waits until the answer's object is settled or failed, and answers with it as it is then. */
+/**
+ * Waits until the answer's object is settled or failed, and answers with it as it is then. What was asked for is stored:
+ * a replica that cannot follow the store any more answers with what was stored.
+ */
 async function settle(
   services: Services,
   call: Call,
@@ -233,11 +259,15 @@ async function settle(
   const { settle: by } = endpoint;
   if (by === undefined || answer === undefined) return answer;
   const value: unknown = JSON.parse(answer.json);
-  if (typeof value !== 'object' || value === null || !('id' in value) || typeof value.id !== 'string')
-    throw badField('wait', 'unsupported', 'Cannot wait for what has no id');
+  if (typeof value !== 'object' || value === null || !('id' in value) || typeof value.id !== 'string') return answer;
   const { id } = value;
   const { view, tenant } = call;
-  await services.fresh();
+  try {
+    await services.fresh();
+  } catch (error) {
+    if (toApiError(error)?.status !== 503) throw error;
+    return answer;
+  }
   await untilSettled(services, tenant, () => by.isSettled(view, id), seconds * 1000, call.signal());
   return by.answer({ view, keep: services.keep }, id) ?? answer;
 }

@@ -12,18 +12,24 @@ import { createPasswords } from './auth/passwords.ts';
 import { createSetupToken } from './auth/setup-token.ts';
 import type { SetupToken } from './auth/setup-token.ts';
 import { createShortSecrets } from './auth/short-secrets.ts';
+import { forgetExpiredTickets } from './auth/stream-tickets.ts';
 import { createTokens } from './auth/tokens.ts';
+import { createBudgets } from './budgets/budgets.ts';
+import { watchCapacity } from './budgets/capacity.ts';
 import { createClientAddress } from './client-address.ts';
+import type { ApiError } from './api-error.ts';
 import type { ApiDependencies, RequestInfo } from './context.ts';
 import { createDispatch } from './dispatch.ts';
 import { endpoints } from './endpoints.ts';
 import { createFreshness } from './freshness.ts';
 import { createHttpServer, drain } from './http-server.ts';
+import { isKnownHost } from './known-host.ts';
 import { createRequestLog } from './http-metrics.ts';
-import { forgetExpiredAnswers } from './idempotency.ts';
+import { forgetExpiredAnswers, forgetExpiredEveryMs } from './idempotency.ts';
 import { createInTurn } from './in-turn.ts';
 import { createKeep } from './kept.ts';
 import { createPageCache } from './page-cache.ts';
+import { createReadiness } from './readiness.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { errorBody, securityHeaders, sendBody } from './respond.ts';
 import type { Headers } from './respond.ts';
@@ -43,8 +49,6 @@ export interface Api extends AsyncDisposable {
   readonly setupToken: SetupToken;
 }
 
-const forgetAnswersEveryMs = 3_600_000;
-
 /**
  * Builds the interface; a tenant and the signing keys exist afterwards. `pages` answers what is neither under
  * a tenant nor the interface's own, such as the console. @throws Error if a route has no permission.
@@ -57,6 +61,8 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
   await using building = new AsyncDisposableStack();
   const tokens = building.adopt(await createTokens(deps), (it) => it.close());
   const shortSecrets = await createShortSecrets(deps);
+  const capacity = watchCapacity({ store, clock, log });
+  await capacity.look();
   const services = {
     ...deps,
     tokens,
@@ -68,6 +74,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     keyUsed: createKeyUse(clock),
     keep: createKeep(),
     audit: building.use(createAuditLog(deps)),
+    budgets: building.use(createBudgets({ mirror, clock, capacity, buildDeadlineMs: config.buildDeadlineMs })),
     inTurn: createInTurn(),
     fresh: createFreshness(store, mirror, clock),
     pageCache: createPageCache(),
@@ -81,7 +88,8 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     answered: createRequestLog(deps.registry, log),
   });
   let isDraining = false;
-  const systemPage = createSystemPages({ ...deps, isDraining: () => isDraining });
+  const readiness = createReadiness({ ...deps, fresh: services.fresh, isDraining: () => isDraining });
+  const systemPage = createSystemPages({ ...deps, readiness });
   const describe = createDescription(deps);
 
   const anonymousHeaders = (): Headers => ({
@@ -94,8 +102,17 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
   const answer = async (request: IncomingMessage, response: ServerResponse, next: () => void): Promise<void> => {
     const info = describe(request);
     const headers = headersOf(info);
-    if (!isKnownHost(config.allowedHosts, request)) {
-      sendBody(response, 400, headers, errorBody(badRequest('Host is not one of this installation'), info.id));
+    if (request.headers.host === undefined && request.httpVersion === '1.1') {
+      sendBody(
+        response,
+        400,
+        { ...headers, connection: 'close' },
+        errorBody(badRequest('Request must have a Host header'), info.id),
+      );
+      return;
+    }
+    if (!isLifeSign(request) && !isKnownHost(config.allowedHosts, request)) {
+      sendBody(response, 400, headers, errorBody(unknownHost(request), info.id));
       return;
     }
     const page = systemPage(request);
@@ -121,7 +138,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
   });
   const server = createHttpServer(app, () => ({ ...anonymousHeaders(), 'x-request-id': deps.random.id() }));
 
-  building.adopt(forgetAnswers(deps), (end) => end());
+  building.adopt(forgetExpired(deps), (end) => end());
   building.defer(() => drain(server, config.drainMs, clock));
   const streaming = building.use(new OpenStreams(services, streams));
   building.defer(() => {
@@ -135,6 +152,8 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
       if (!/^\/[^/?]+\/ws\//.test(request.url ?? '')) return false;
       const info = describe(request);
       if (isDraining) answerRaw(socket, serviceUnavailable('This replica is closing'), info.id, headersOf(info));
+      else if (!isKnownHost(config.allowedHosts, request))
+        answerRaw(socket, unknownHost(request), info.id, headersOf(info));
       else void streaming.upgrade(request, socket, head, info, headersOf(info));
       return true;
     },
@@ -142,12 +161,19 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
   };
 }
 
-function isOfTenant(url: string | undefined): boolean {
-  return /^\/[^/?]+\/api\/v1(\/|\?|$)/.test(url ?? '');
+function unknownHost({ headers: { host = '' } }: IncomingMessage): ApiError {
+  return badRequest(
+    `The request is for ${host.slice(0, 100)}, which is not a name of this installation: use the address of --public-url, or name it in --allowed-hosts`,
+  );
 }
 
-function isKnownHost(allowed: readonly string[] | undefined, request: IncomingMessage): boolean {
-  return allowed === undefined || allowed.includes(request.headers.host ?? '');
+/** Probes come by whatever name. */
+function isLifeSign({ url }: IncomingMessage): boolean {
+  return url === '/healthz' || url === '/readyz';
+}
+
+function isOfTenant(url: string | undefined): boolean {
+  return /^\/[^/?]+\/api\/v1(\/|\?|$)/.test(url ?? '');
 }
 
 /** Reads from a request where it comes from; a client's own id is taken over if it is harmless. */
@@ -164,14 +190,14 @@ function createDescription({ config, random }: ApiDependencies): (request: Incom
   };
 }
 
-/** Forgets expired answers from time to time; the function that is returned ends it. */
-function forgetAnswers(deps: ApiDependencies): () => void {
+/** Forgets expired answers and tickets from time to time; the function that is returned ends it. */
+function forgetExpired(deps: ApiDependencies): () => void {
   let cancel = (): void => undefined;
   const again = (): void => {
-    cancel = deps.clock.timer(forgetAnswersEveryMs, () => {
-      forgetExpiredAnswers(deps)
+    cancel = deps.clock.timer(forgetExpiredEveryMs, () => {
+      Promise.all([forgetExpiredAnswers(deps), forgetExpiredTickets(deps)])
         .catch((error: unknown) => {
-          if (!isUnavailable(error)) deps.log.error({ err: error }, 'cannot forget expired answers');
+          if (!isUnavailable(error)) deps.log.error({ err: error }, 'cannot forget expired answers and tickets');
         })
         .finally(again);
     });

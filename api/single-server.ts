@@ -3,7 +3,6 @@ import type { TenantView } from '../store/mirror.ts';
 import type { Unit } from '../store/repo.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { badField, conflicting } from './api-error.ts';
-import type { ApiError } from './api-error.ts';
 import type { RequestContext } from './context.ts';
 import { holdPopulation } from './population.ts';
 
@@ -12,17 +11,28 @@ type Project = ReadonlyResource<'project'>;
 /** Objects that an error names; of more it tells the number. */
 const maxNamed = 20;
 
-/** In single-server mode all of a project runs on its default server. @throws ApiError BAD_REQUEST for another one. */
+/**
+ * In single-server mode all of a project runs on its default server; without one, its first workload decides.
+ * @throws ApiError BAD_REQUEST for another one.
+ */
 export function requireServerOf({ desired }: Project, id: string, field: string): void {
   const { single_server_mode, default_server_id } = desired;
-  if (!single_server_mode || default_server_id === id) return;
-  const message = `The project is in single-server mode: all of it runs on its default server ${default_server_id ?? ''}`;
+  if (!single_server_mode || default_server_id === undefined || default_server_id === id) return;
+  const message = `The project is in single-server mode: all of it runs on its default server ${default_server_id}`;
   throw badField(field, 'single_server', message);
 }
 
+/** As part of the unit that puts a workload on a server: it is the default one from now on, if the mode lacks one. */
+export function settleServer(unit: Unit, project: Project, serverId: string): void {
+  const { single_server_mode, default_server_id } = project.desired;
+  if (single_server_mode && default_server_id === undefined)
+    unit.change(project, (draft) => void (draft.default_server_id = serverId));
+  else unit.require(project);
+}
+
 /**
- * Judges a change of the mode or of its server, as part of the unit. @throws ApiError BAD_REQUEST if a project in the
- * mode would have no server, CONFLICT that names what runs elsewhere.
+ * Judges a change of the mode or of its server, as part of the unit. In the mode without a server, the one that all
+ * workloads run on is the default. @throws ApiError CONFLICT that names what runs elsewhere.
  */
 export async function requireSingleServer(
   ctx: Pick<RequestContext, 'view' | 'fresh'>,
@@ -34,30 +44,30 @@ export async function requireSingleServer(
   const isSame =
     before.desired.single_server_mode === single_server_mode && before.desired.default_server_id === default_server_id;
   if (!single_server_mode || isSame) return;
-  if (default_server_id === undefined) throw noDefaultServer();
   await holdPopulation(ctx, unit, before);
   const { view } = ctx;
   const environments = view.by('environment', 'project', meta.id);
-  const away = environments
-    .flatMap((one) => contentOf(view, one.meta.id))
-    .filter((it) => 'server_id' in it.desired && it.desired.server_id !== default_server_id);
+  const placed = environments.flatMap((one) => contentOf(view, one.meta.id)).filter((it) => serverOf(it) !== undefined);
+  const [first] = placed;
+  const server = default_server_id ?? (first && serverOf(first));
+  const away = placed.filter((it) => serverOf(it) !== server);
   if (away.length > 0)
     throw conflicting(
-      `In single-server mode all of a project runs on its default server, and ${away.length} of it run elsewhere`,
+      `In single-server mode all of a project runs on one server, and ${away.length} of it run elsewhere than on ${server ?? ''}`,
       away.slice(0, maxNamed).map((it) => ({ field: 'single_server_mode', reason: 'elsewhere', message: place(it) })),
     );
   if (environments.some(isUnfinishedClone))
     throw conflicting('An environment of the project is still being cloned: wait until its condition Ready is true');
+  if (server !== undefined) unit.change(before, (draft) => void (draft.default_server_id = server));
+}
+
+function serverOf({ desired }: ReadonlyResource): string | undefined {
+  return 'server_id' in desired ? desired.server_id : undefined;
 }
 
 function place({ meta: { kind, id }, desired }: ReadonlyResource): string {
   const name = 'name' in desired ? ` ${desired.name}` : '';
   return `${kind}${name} (${id}) is on server ${'server_id' in desired ? desired.server_id : ''}`;
-}
-
-export function noDefaultServer(): ApiError {
-  const message = 'single_server_mode needs default_server_id, the server on which all of the project shall run';
-  return badField('default_server_id', 'required', message);
 }
 
 /** @throws ApiError CONFLICT that names the projects whose default server it is: they need another one first. */

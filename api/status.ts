@@ -48,6 +48,15 @@ export function targetOf(it: Application, view: TenantView): Deployment | undefi
   return deployment_id === undefined ? undefined : view.get('deployment', deployment_id);
 }
 
+/** Whether an application is gone, or its controller has brought it to what was asked for, or given up. */
+export function isApplicationSettled(view: TenantView, id: string): boolean {
+  const it = view.get('application', id);
+  if (it === undefined) return true;
+  const target = targetOf(it, view);
+  if (target !== undefined && isUnfinished(target)) return false;
+  return isReconciled(it) && !['deploying', 'deleting'].includes(applicationStatus(it, target));
+}
+
 export type ServerStatus = ServerPhase | 'deleting';
 
 export function serverStatus(it: Server): ServerStatus {

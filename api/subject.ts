@@ -1,5 +1,6 @@
 import type { TenantView } from '../store/mirror.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
+import { settingsObject } from '../store/settings.ts';
 import { badField, notFound } from './api-error.ts';
 import type { SubjectKind } from './endpoint.ts';
 import { memberOf } from './members.ts';
@@ -16,6 +17,7 @@ export const kindWords: Readonly<Record<SubjectKind, string>> = {
   service_key: 'Service key',
   session: 'Session',
   user: 'User',
+  settings: 'Settings',
 };
 
 /** The parameter that names the project, for kinds whose path goes through it. */
@@ -39,6 +41,7 @@ export function loadSubject<K extends SubjectKind>(
   params: ReadonlyMap<string, string>,
   view: TenantView,
 ): ReadonlyResource<K> {
+  if (kind === 'settings') return settingsObject(view) as ReadonlyResource<K>; // K is that kind
   const ids = new Map([...params].map(([name, text]) => [name, parseId(name, text)]));
   const id = ids.get(param);
   if (id === undefined) throw new Error(`Route must have the parameter ${param}`);
@@ -62,7 +65,7 @@ function find<K extends SubjectKind>(
   return view.get(kind, id);
 }
 
-const kindsOfTenant = ['server', 'service_key', 'session', 'user'] as const;
+const kindsOfTenant = ['server', 'service_key', 'session', 'user', 'settings'] as const;
 type KindOfTenant = (typeof kindsOfTenant)[number];
 
 /** Project whose roles decide about an object; `undefined` for objects of the tenant. */

@@ -1,23 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
-import type { Mirror } from '../store/mirror.ts';
-import type { Store } from '../store/store.ts';
-import { notFound, serviceUnavailable } from './api-error.ts';
+import { forbidden, notFound } from './api-error.ts';
+import type { ApiError } from './api-error.ts';
 import type { ApiConfig } from './config.ts';
 import { consolePolicy, createConsole } from './console.ts';
 import { docsPage, docsPolicy } from './docs-page.ts';
 import { endpointsByArea } from './endpoints.ts';
 import { openApiDocument } from './openapi.ts';
+import { createMetricsAccess } from './operator-access.ts';
 import { errorBody, sendBody } from './respond.ts';
 import type { Headers } from './respond.ts';
 
 interface Dependencies {
-  store: Pick<Store, 'revision'>;
-  mirror: Pick<Mirror, 'isReady'>;
   registry: Registry;
   config: ApiConfig;
-  /** The server is closing: it answers what comes, and wants no more. */
-  isDraining: () => boolean;
+  /** Why this replica is not ready; `undefined`: it is. */
+  readiness(): Promise<ApiError | undefined>;
 }
 
 type Page = (response: ServerResponse, headers: Headers, requestId: string) => Promise<void> | void;
@@ -33,6 +31,7 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
     return documents;
   };
 
+  const mayReadMetrics = createMetricsAccess(deps.config);
   const consoleFile = createConsole();
   const consolePage =
     (path: string): Page =>
@@ -51,8 +50,9 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
   const pages: Readonly<Record<string, Page>> = {
     '/healthz': (response, headers) => sendBody(response, 200, headers, '{"success":true,"data":{"status":"ok"}}'),
     '/readyz': async (response, headers, requestId) => {
-      if (await isReady(deps)) sendBody(response, 200, headers, '{"success":true,"data":{"status":"ready"}}');
-      else sendBody(response, 503, headers, errorBody(serviceUnavailable('This replica is not ready'), requestId));
+      const unready = await deps.readiness();
+      if (unready === undefined) sendBody(response, 200, headers, '{"success":true,"data":{"status":"ready"}}');
+      else sendBody(response, 503, headers, errorBody(unready, requestId));
     },
     '/metrics': async (response, headers) => {
       const { registry } = deps;
@@ -69,29 +69,26 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
       ),
   };
 
-  return ({ method, url = '' }) => {
+  return (request) => {
+    const { method, url = '' } = request;
     if (method !== 'GET' && method !== 'HEAD') return undefined;
     const at = url.indexOf('?');
     const path = at === -1 ? url : url.slice(0, at);
     if (path === '/') return toConsole;
+    if (path === '/metrics' && !mayReadMetrics(request)) return refuseMetrics;
     if (path === '/console' || path === '/console/') return consolePage('index.html');
     if (path.startsWith('/console/')) return consolePage(path.slice('/console/'.length));
     return Object.hasOwn(pages, path) ? pages[path] : undefined;
   };
 }
 
-const toConsole: Page = (response, headers) => sendBody(response, 302, { ...headers, location: '/console' }, '');
+const refuseMetrics: Page = (response, headers, requestId) => {
+  const message =
+    'Metrics are read from the addresses of --metrics-from alone: by default this machine and private networks';
+  sendBody(response, 403, headers, errorBody(forbidden(message), requestId));
+};
 
-async function isReady({ store, mirror, isDraining }: Dependencies): Promise<boolean> {
-  if (isDraining() || !mirror.isReady) return false;
-  try {
-    await store.revision();
-    return true;
-  } catch {
-    // whatever is wrong with the store, its requests are better sent to another replica
-    return false;
-  }
-}
+const toConsole: Page = (response, headers) => sendBody(response, 302, { ...headers, location: '/console' }, '');
 
 export function sendNoSuchPage(response: ServerResponse, headers: Headers, requestId: string): void {
   sendBody(response, 404, headers, errorBody(notFound('Page'), requestId));

@@ -1,17 +1,29 @@
-import { conflictReason, isConflict, isTooLarge, isUnavailable } from '../store/errors.ts';
+import { conflictReason, isConflict, isFull, isTooLarge, isUnavailable, mayBeWritten } from '../store/errors.ts';
 import type { KindName } from '../store/kinds/kinds.ts';
 import { CallError } from '../agent-protocol/call-error.ts';
-import { ApiError, badRequest, conflicting, serviceUnavailable } from './api-error.ts';
+import { afterCommit, ApiError, badRequest, conflicting, serviceUnavailable, storeFull } from './api-error.ts';
 
 /** What a client is told of an error. `undefined`: a bug, of which it is told nothing. */
 export function toApiError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error;
   if (isConflict(error)) return conflictError(error);
-  if (isUnavailable(error))
-    return serviceUnavailable('The store does not answer; whether it was written is unknown', error);
+  if (isFull(error)) return storeFull(error);
+  if (isUnavailable(error)) {
+    const outcome = mayBeWritten(error) ? 'outcome_unknown' : 'not_written';
+    return serviceUnavailable('The store does not answer', { outcome, cause: error });
+  }
   if (isTooLarge(error)) return badRequest('The object would be too large to be stored');
   if (error instanceof CallError) return callError(error);
   return undefined;
+}
+
+/** Runs what follows a commit of the same request: a 503 of it says that something is written. */
+export async function afterWriting<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw afterCommit(toApiError(error) ?? error);
+  }
 }
 
 /** Whether reading again and deciding again may help. */
@@ -39,11 +51,11 @@ function takenMessage(kind: KindName, name: string): string {
 function callError(error: CallError): ApiError {
   switch (error.code) {
     case 'away':
-      return serviceUnavailable('The agent of the server is not connected', error);
+      return serviceUnavailable('The agent of the server is not connected', { cause: error });
     case 'timeout':
-      return serviceUnavailable('The agent of the server did not answer in time', error);
+      return serviceUnavailable('The agent of the server did not answer in time', { cause: error });
     case 'too_many':
-      return serviceUnavailable('The agent of the server is busy', error);
+      return serviceUnavailable('The agent of the server is busy', { cause: error });
     default:
       return conflicting(error.message, [{ field: '', reason: error.code, message: error.message }]);
   }

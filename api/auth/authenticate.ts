@@ -37,6 +37,19 @@ export async function byToken(token: string, deps: Dependencies): Promise<Princi
   return principal({ type: 'session', session }, session.desired.user_id, deps);
 }
 
+/** Who a session or key is, which was named by something that is proven. `undefined` for one that is not good now. */
+export function byProof(
+  { type, id }: { type: Principal['by']['type']; id: string },
+  deps: Pick<Dependencies, 'view' | 'clock'>,
+): Principal | undefined {
+  if (type === 'session') {
+    const session = deps.view.get('session', id);
+    return session && principal({ type, session }, session.desired.user_id, deps);
+  }
+  const key = deps.view.get('service_key', id);
+  return key && principal({ type, key }, key.desired.user_id, deps);
+}
+
 function byServiceKey(text: string, deps: Dependencies): Principal | undefined {
   if (!isServiceKeyForm(text)) return undefined;
   const hash = hashServiceKey(text);
@@ -50,7 +63,7 @@ export function isStillGood(it: Principal, view: TenantView, clock: Clock): bool
   const proof =
     it.by.type === 'session' ? view.get('session', it.by.session.meta.id) : view.get('service_key', it.by.key.meta.id);
   const user = view.get('user', it.user.meta.id);
-  return proof !== undefined && user !== undefined && isLive(proof, clock) && isEnabled(user);
+  return proof !== undefined && user !== undefined && isLive(proof, view, clock) && isEnabled(user);
 }
 
 /** The principal with the rights that its user has now. */
@@ -59,16 +72,26 @@ export function asOfNow(it: Principal, view: TenantView): Principal {
   return user === undefined || user === it.user ? it : { ...it, user };
 }
 
-function principal(by: Principal['by'], userId: string, { view, clock }: Dependencies): Principal | undefined {
-  if (!isLive(by.type === 'session' ? by.session : by.key, clock)) return undefined;
+function principal(
+  by: Principal['by'],
+  userId: string,
+  { view, clock }: Pick<Dependencies, 'view' | 'clock'>,
+): Principal | undefined {
+  if (!isLive(by.type === 'session' ? by.session : by.key, view, clock)) return undefined;
   const user = view.get('user', userId);
   return user !== undefined && isEnabled(user) ? { user, by } : undefined;
 }
 
-function isLive(proof: ReadonlyResource<'session'> | ReadonlyResource<'service_key'>, clock: Clock): boolean {
+type Proof = ReadonlyResource<'session'> | ReadonlyResource<'service_key'>;
+
+/** A key is good while every key that it comes from is, too: there are no more of them than a user may have keys. */
+function isLive(proof: Proof, view: TenantView, clock: Clock): boolean {
   const { expires_at } = proof.desired;
   if (proof.meta.deletionRequestedAt !== undefined) return false;
-  return expires_at === undefined || Date.parse(expires_at) > clock.now().getTime();
+  if (expires_at !== undefined && Date.parse(expires_at) <= clock.now().getTime()) return false;
+  if (!('parent_id' in proof.desired) || proof.desired.parent_id === undefined) return true;
+  const parent = view.get('service_key', proof.desired.parent_id);
+  return parent !== undefined && isLive(parent, view, clock);
 }
 
 function isEnabled(user: ReadonlyResource<'user'>): boolean {

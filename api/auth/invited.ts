@@ -1,16 +1,23 @@
+import type { TenantView } from '../../store/mirror.ts';
 import type { Unit } from '../../store/repo.ts';
 import type { Resource } from '../../store/resource.ts';
 import type { RequestContext } from '../context.ts';
 import type { Invite } from '../invites.ts';
-import { openInvitesTo } from '../invites.ts';
+import { mayBringIn, openInvitesTo } from '../invites.ts';
 
 /** The open invite by which an address gets an account: one to the tenant, which names a role, before one to a project. */
 export function invitationTo(
   email: string,
   { view, clock }: Pick<RequestContext, 'view' | 'clock'>,
 ): Invite | undefined {
-  const open = openInvitesTo(email, view, clock.now());
+  const open = openInvitesTo(email, view, clock.now()).filter((it) => bringsIn(it, view));
   return open.find(({ desired }) => desired.project_id === undefined) ?? open[0];
+}
+
+/** Whether an invite makes an account: one to a project does where its sender may bring in addresses. */
+function bringsIn({ desired }: Invite, view: TenantView): boolean {
+  const sender = view.get('user', desired.invited_by);
+  return desired.project_id === undefined || (sender !== undefined && mayBringIn(sender, view));
 }
 
 /** Adds the account without a password to the unit. An invite to the tenant is thereby accepted. */
@@ -28,6 +35,7 @@ export function createInvited(
     must_reset_password: false,
     two_factor_enabled: false,
     disabled: false,
+    ...(project_id !== undefined && { confined_to: [project_id] }),
   });
   // whoever has lost the rights to invite meanwhile invites nobody
   const inviter = view.get('user', invited_by);

@@ -1,4 +1,4 @@
-import { normalizeName } from '../../store/keys.ts';
+import { foldName } from '../../store/fold-name.ts';
 import type { Unit } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { commit } from '../../store/unit.ts';
@@ -6,13 +6,26 @@ import { uuidv5 } from '../../store/uuid.ts';
 import { tooMany } from '../api-error.ts';
 import type { RequestContext } from '../context.ts';
 
-type Context = Pick<RequestContext, 'tenant' | 'view' | 'repo' | 'clock' | 'random' | 'shortSecrets'>;
+type Context = Pick<RequestContext, 'tenant' | 'view' | 'repo' | 'clock' | 'random' | 'shortSecrets' | 'request'>;
+type CodeRecord = ReadonlyResource<'login_code'>['desired'];
+type Code = CodeRecord['codes'][number];
+/** What happened where and when, oldest first. */
+type Places = CodeRecord['sent'];
 
 export const codeLifeMs = 10 * 60_000;
 const pauseMs = 60_000;
-const windowMs = 3_600_000;
-const perWindow = 5;
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+const perHour = 5;
+/** Of one known place, and of all the others together: codes that are sent, and wrong guesses. */
+const sentPerDay = 20;
+const failuresPerDay = 20;
+/** Of one code, at the place that asked for it and as many again elsewhere. */
 const maxFailures = 5;
+const maxCodes = 10;
+/** Places at which the owner was lately. */
+const maxKnown = 5;
+const knownForMs = 30 * dayMs;
 /** Addresses with a code, of all tenants' strangers too; the oldest makes room. */
 const maxRecords = 10_000;
 /** Of the ids of records. */
@@ -20,38 +33,45 @@ const namespace = 'b2a53c8e-3f0d-4a6b-9b57-0f6f7f1f1f6d';
 
 /** The record of an address is always the same. */
 export function codeIdOf(email: string): string {
-  return uuidv5(namespace, normalizeName(email));
+  return uuidv5(namespace, foldName(email));
 }
 
 /**
- * Adds a new code for an address to the unit, in place of an earlier one. The same is written for every address.
+ * Adds a new code for an address to the unit, in place of an earlier one that was asked for at the same place. The same is
+ * written for every address.
  *
- * @throws ApiError TOO_MANY_REQUESTS within a minute of the last one, and for the sixth of an hour
+ * @throws ApiError TOO_MANY_REQUESTS within a minute of the last one from there, for the sixth of an hour, and for the
+ *   twenty-first of a day from there, or from all places at which the owner has not been
  */
 export function makeCode(ctx: Context, unit: Unit, email: string): string {
   const id = codeIdOf(email);
   const known = ctx.view.get('login_code', id);
   const now = ctx.clock.now().getTime();
-  const earlier = (known?.desired.sent_at ?? []).filter((at) => now - Date.parse(at) < windowMs);
-  const [first] = earlier;
-  const last = earlier.at(-1);
-  if (last !== undefined && now - Date.parse(last) < pauseMs)
-    throw tooMany('A code was sent to this address within the last minute', seconds(Date.parse(last) + pauseMs - now));
-  if (first !== undefined && earlier.length >= perWindow)
-    throw tooMany('Too many codes were sent to this address', seconds(Date.parse(first) + windowMs - now));
+  const { address: source } = ctx.request;
+  const before = known?.desired;
+  const sent = within(before?.sent, dayMs, now);
+  requirePatience(sent, { source, now, before });
   const code = sixDigits(ctx);
-  const desired = {
-    email,
+  const made = {
+    source,
     hash: ctx.shortSecrets.hash(ownerOf(ctx, id), code),
     expires_at: new Date(now + codeLifeMs).toISOString(),
     failures: 0,
-    sent_at: [...earlier, new Date(now).toISOString()],
+    failures_elsewhere: 0,
+  };
+  const others = liveCodes(before, now).filter((it) => it.source !== source);
+  const desired = {
+    email,
+    codes: [...withRoom(others, before), made],
+    sent: [...sent, { source, at: new Date(now).toISOString() }],
+    failed: within(before?.failed, dayMs, now),
+    known: within(before?.known, knownForMs, now),
   };
   if (known !== undefined) unit.change(known, (draft) => void Object.assign(draft, desired));
   else {
     const all = ctx.view.list('login_code');
-    const [oldest] = all;
-    if (oldest !== undefined && all.length >= maxRecords) unit.requestDelete(oldest);
+    const oldest = all.length < maxRecords ? undefined : (all.find((it) => it.desired.known.length === 0) ?? all[0]);
+    if (oldest !== undefined) unit.requestDelete(oldest);
     unit.create('login_code', id, desired);
   }
   return code;
@@ -60,33 +80,114 @@ export function makeCode(ctx: Context, unit: Unit, email: string): string {
 /** What a code turned out to be. */
 export interface JudgedCode {
   isRight: boolean;
-  /** Absent if none was sent lately. */
-  record: ReadonlyResource<'login_code'> | undefined;
+  /** The code that it was compared with; absent if none was sent lately. */
+  at: { record: ReadonlyResource<'login_code'>; hash: string } | undefined;
 }
 
-/** Whether that is the code of the address, now. It stays as it is until {@link useUp} or {@link countFailure}. */
+/**
+ * Whether that is the code of the address, now: the one that was asked for at this place, else the last one of a place of
+ * the owner, else the last one. It stays as it is until {@link useUp} or {@link countFailure}.
+ *
+ * @throws ApiError TOO_MANY_REQUESTS after twenty wrong guesses within a day at this place, or at all places at which the
+ *   owner has not been
+ */
 export function judgeCode(ctx: Context, email: string, given: string): JudgedCode {
   const id = codeIdOf(email);
   const record = ctx.view.get('login_code', id);
-  const { hash = '', expires_at = '' } = record?.desired ?? {};
-  const matches = ctx.shortSecrets.matches(hash, ownerOf(ctx, id), given.replaceAll(/\s/g, ''));
-  return { isRight: matches && Date.parse(expires_at) > ctx.clock.now().getTime(), record };
+  const now = ctx.clock.now().getTime();
+  const { address: source } = ctx.request;
+  const failures = countedWith(within(record?.desired.failed, dayMs, now), { source, now, before: record?.desired });
+  const [first] = failures;
+  if (first !== undefined && failures.length >= failuresPerDay)
+    throw tooMany('Too many wrong codes were tried for this address today', secondsUntil(first, dayMs, now));
+  const code = record && codeFor(record.desired, source, now);
+  const matches = ctx.shortSecrets.matches(code?.hash ?? '', ownerOf(ctx, id), given.replaceAll(/\s/g, ''));
+  return { isRight: matches, at: record && code && { record, hash: code.hash } };
 }
 
-/** The unit then commits only if nobody else used the code. */
-export function useUp(unit: Unit, { record }: JudgedCode): void {
-  if (record !== undefined) unit.change(record, (draft) => void delete draft.hash);
+/** The unit then commits only if nobody else used the code. From now on the owner is known at this place. */
+export function useUp({ clock, request }: Context, unit: Unit, { at }: JudgedCode): void {
+  if (at === undefined) return;
+  const { address: source } = request;
+  const now = clock.now();
+  unit.change(at.record, (draft) => {
+    draft.codes = draft.codes.filter(({ hash }) => hash !== at.hash);
+    draft.failed = draft.failed.filter((it) => it.source !== source);
+    const others = draft.known.filter((it) => it.source !== source);
+    draft.known = [...others, { source, at: now.toISOString() }].slice(-maxKnown);
+  });
 }
 
 /** Notes a wrong guess, the fifth of which takes the code away. @throws conflict, after which it is to be judged anew. */
-export async function countFailure(ctx: Context, { record }: JudgedCode): Promise<void> {
-  if (record?.desired.hash === undefined) return;
+export async function countFailure(ctx: Context, { at }: JudgedCode): Promise<void> {
+  if (at === undefined) return;
+  const { address: source } = ctx.request;
+  const now = ctx.clock.now();
   const unit = ctx.repo.begin();
-  unit.change(record, (draft) => {
-    draft.failures += 1;
-    if (draft.failures >= maxFailures) delete draft.hash;
+  unit.change(at.record, (draft) => {
+    draft.failed = [...within(draft.failed, dayMs, now.getTime()), { source, at: now.toISOString() }];
+    for (const code of draft.codes) {
+      if (code.hash !== at.hash) continue;
+      if (code.source === source) code.failures += 1;
+      else code.failures_elsewhere += 1;
+    }
+    draft.codes = draft.codes.filter((code) => code.failures < maxFailures);
   });
   await commit(unit);
+}
+
+/** Where a request comes from, and what is known of the address that it is about. */
+interface Asking {
+  source: string;
+  now: number;
+  before: Pick<CodeRecord, 'known'> | undefined;
+}
+
+/** @throws ApiError TOO_MANY_REQUESTS */
+function requirePatience(sent: Places, asking: Asking): void {
+  const { source, now } = asking;
+  const fromHere = within(sent, hourMs, now).filter((it) => it.source === source);
+  const last = fromHere.at(-1);
+  if (last !== undefined && now - Date.parse(last.at) < pauseMs)
+    throw tooMany('A code was sent to this address within the last minute', secondsUntil(last, pauseMs, now));
+  const [firstOfHour] = fromHere;
+  if (firstOfHour !== undefined && fromHere.length >= perHour)
+    throw tooMany('Too many codes were sent to this address', secondsUntil(firstOfHour, hourMs, now));
+  const ofDay = countedWith(sent, asking);
+  const [firstOfDay] = ofDay;
+  if (firstOfDay !== undefined && ofDay.length >= sentPerDay)
+    throw tooMany('Too many codes were sent to this address today', secondsUntil(firstOfDay, dayMs, now));
+}
+
+/** What counts together with a request: all of one known place, and all of the places that are not known. */
+function countedWith(places: Places, { source, now, before }: Asking): Places {
+  const known = new Set(within(before?.known, knownForMs, now).map((it) => it.source));
+  return places.filter((it) => (known.has(source) ? it.source === source : !known.has(it.source)));
+}
+
+function codeFor(record: CodeRecord, source: string, now: number): Code | undefined {
+  const live = liveCodes(record, now);
+  const own = live.find((it) => it.source === source);
+  if (own !== undefined) return own;
+  const known = new Set(record.known.map((it) => it.source));
+  const open = live.filter((it) => it.failures_elsewhere < maxFailures);
+  return open.findLast((it) => known.has(it.source)) ?? open.at(-1);
+}
+
+function liveCodes(record: CodeRecord | undefined, now: number): Code[] {
+  return (record?.codes ?? []).filter((it) => Date.parse(it.expires_at) > now);
+}
+
+/** Without the oldest code of a place that is not known, where there are too many. */
+function withRoom(codes: readonly Code[], record: CodeRecord | undefined): Code[] {
+  if (codes.length < maxCodes) return [...codes];
+  const known = new Set(record?.known.map((it) => it.source));
+  const oldest = codes.find((it) => !known.has(it.source)) ?? codes[0];
+  return codes.filter((it) => it !== oldest);
+}
+
+function within(places: Places | undefined, ms: number, now: number): Places[number][] {
+  return (places ?? []).filter(({ at }) => now - Date.parse(at) < ms);
 }
 
 function ownerOf({ tenant }: Context, id: string): string {
@@ -101,6 +202,7 @@ function sixDigits({ random }: Context): string {
   }
 }
 
-function seconds(ms: number): number {
-  return Math.max(1, Math.ceil(ms / 1000));
+/** Seconds until that is so long ago. */
+function secondsUntil({ at }: Places[number], ms: number, now: number): number {
+  return Math.max(1, Math.ceil((Date.parse(at) + ms - now) / 1000));
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../store/clock.ts';
-import { normalizeName } from '../../store/keys.ts';
+import { foldName } from '../../store/fold-name.ts';
 import { tooMany } from '../api-error.ts';
 
 const windowMs = 15 * 60_000;
@@ -20,7 +20,7 @@ export interface LoginThrottle {
 
 /** What failures of an account are counted under. */
 export function accountOf(tenant: string, email: string): string {
-  return `${tenant} ${normalizeName(email)}`;
+  return `${tenant} ${foldName(email)}`;
 }
 
 /** Failures of one account or address, oldest first, and how many attempts are under way. */

@@ -9,8 +9,10 @@ import type { Store } from '../../store/store.ts';
 import { commit } from '../../store/unit.ts';
 import { notFound } from '../api-error.ts';
 import { mention } from '../audit/audit-log.ts';
+import { afterWriting } from '../to-api-error.ts';
 import type { Random } from '../random.ts';
 import type { Passwords } from './passwords.ts';
+import { revokeKeys } from './revoke-keys.ts';
 import { endLateSessions, endOtherSessions } from './sessions.ts';
 
 interface Dependencies {
@@ -27,25 +29,27 @@ interface Recovered {
   tenant: string;
   email: string;
   route: string;
+  /** What becomes of the service keys. */
+  keys: 'kept' | 'revoked';
 }
 
 /**
- * Gives an account a new password, to be changed at once, and ends its sessions. For the operator: whoever has lost
- * everything else. @throws ApiError NOT_FOUND
+ * Gives an account a new password, to be changed before anything else, ends its sessions and revokes its service keys: for
+ * somebody who lost everything else, and for an account that somebody else has got into. @throws ApiError NOT_FOUND
  */
 export async function resetPassword(deps: Dependencies, tenant: string, email: string): Promise<string> {
   const password = deps.random.bytes(15).toString('base64url');
   const password_hash = await deps.passwords.hash(password);
-  await change(deps, { tenant, email, route: 'POST /cluster/v1/users/reset-password' }, (draft) =>
-    Object.assign(draft, { password_hash, must_reset_password: true }),
-  );
+  const account = { tenant, email, route: 'POST /cluster/v1/users/reset-password', keys: 'revoked' } as const;
+  await change(deps, account, (draft) => Object.assign(draft, { password_hash, must_reset_password: true }));
   return password;
 }
 
 /** Lets an account log in without its second factor, and ends its sessions; `false` if it had none. */
 export async function resetTwoFactor(deps: Dependencies, tenant: string, email: string): Promise<boolean> {
   let wasEnabled = false;
-  await change(deps, { tenant, email, route: 'POST /cluster/v1/users/reset-two-factor' }, (draft) => {
+  const account = { tenant, email, route: 'POST /cluster/v1/users/reset-two-factor', keys: 'kept' } as const;
+  await change(deps, account, (draft) => {
     wasEnabled = draft.two_factor_enabled;
     draft.two_factor_enabled = false;
     delete draft.two_factor;
@@ -56,7 +60,7 @@ export async function resetTwoFactor(deps: Dependencies, tenant: string, email: 
 /** @throws ApiError NOT_FOUND; conflict */
 async function change(
   { store, mirror, clock, random, fresh }: Dependencies,
-  { tenant, email, route }: Recovered,
+  { tenant, email, route, keys: serviceKeys }: Recovered,
   edit: (draft: DesiredOf<'user'>) => void,
 ): Promise<void> {
   await fresh();
@@ -82,9 +86,14 @@ async function change(
       return answer();
     },
   };
+  // before the change, so that none survives it, and after it, for what was made meanwhile
+  if (serviceKeys === 'revoked') await revokeKeys(ctx, user.meta.id);
   const unit = repo.begin();
   unit.change(user, edit);
   await endOtherSessions(ctx, unit, user.meta.id, undefined);
   await ctx.commit(unit, () => undefined);
-  await endLateSessions(ctx, user.meta.id, undefined);
+  await afterWriting(async () => {
+    await endLateSessions(ctx, user.meta.id, undefined);
+    if (serviceKeys === 'revoked') await revokeKeys(ctx, user.meta.id);
+  });
 }

@@ -5,7 +5,7 @@ import { Port } from '../../store/kinds/fields.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DeepReadonly, ReadonlyResource } from '../../store/resource.ts';
 import type { Keep, Kept } from '../kept.ts';
-import { applicationStatus, isReconciled, isUnfinished, targetOf } from '../status.ts';
+import { applicationStatus, isApplicationSettled, targetOf } from '../status.ts';
 import {
   CpuLimit,
   EnvValues,
@@ -170,13 +170,7 @@ export function keptApplication(keep: Keep, it: ReadonlyResource<'application'>,
 }
 
 export const applicationSettle = {
-  isSettled(view: TenantView, id: string): boolean {
-    const it = view.get('application', id);
-    if (it === undefined) return true;
-    const target = targetOf(it, view);
-    if (target !== undefined && isUnfinished(target)) return false;
-    return isReconciled(it) && !['deploying', 'deleting'].includes(applicationStatus(it, target));
-  },
+  isSettled: isApplicationSettled,
   answer({ view, keep }: { view: TenantView; keep: Keep }, id: string): Kept<Application> | undefined {
     const it = view.get('application', id);
     return it && keptApplication(keep, it, view);

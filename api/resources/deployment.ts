@@ -5,7 +5,7 @@ import type { BuiltImage } from '../../store/kinds/application.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Keep, Kept } from '../kept.ts';
-import { deploymentStatus, isUnfinished } from '../status.ts';
+import { deploymentStatus, isApplicationSettled, isReconciled, isUnfinished } from '../status.ts';
 import { objectFields, objectFieldsOf, orNull } from './object-fields.ts';
 
 const nullableText = z.string().nullable();
@@ -92,9 +92,14 @@ export function keptDeployment(keep: Keep, it: ReadonlyResource<'deployment'>, v
 }
 
 export const deploymentSettle = {
+  /** The application has followed, too: a read of either after the wait shows the outcome. */
   isSettled(view: TenantView, id: string): boolean {
     const it = view.get('deployment', id);
-    return it === undefined || !isUnfinished(it);
+    if (it === undefined) return true;
+    if (isUnfinished(it) || !isReconciled(it)) return false;
+    const { application_id } = it.desired;
+    const isOvertaken = view.get('application', application_id)?.desired.deployment_id !== id;
+    return isOvertaken || isApplicationSettled(view, application_id);
   },
   answer({ view, keep }: { view: TenantView; keep: Keep }, id: string): Kept<Deployment> | undefined {
     const it = view.get('deployment', id);

@@ -4,7 +4,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Keep, Kept } from '../kept.ts';
 import { isReconciled, lifeStatus } from '../status.ts';
-import { GitRef } from './fields.ts';
+import { FreeText, GitRef, Line } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
 
 const { shape } = environment.desired;
@@ -31,9 +31,9 @@ export type Environment = z.infer<typeof Environment>;
 
 export const EnvironmentCreate = z.strictObject({
   name: shape.name,
-  display_name: shape.display_name.nullable(),
-  type: z.string().min(1).max(50).nullish(),
-  description: shape.description.nullable(),
+  display_name: Line.max(120).nullish(),
+  type: Line.min(1).max(50).nullish(),
+  description: FreeText.max(2000).nullish(),
   color: shape.color.nullable(),
   git_branch: GitRef.nullish(),
   labels: Labels.optional(),
@@ -45,7 +45,7 @@ export const EnvironmentUpdate = EnvironmentCreate.partial();
 export const EnvironmentClone = z.strictObject({
   name: shape.name,
   type: EnvironmentCreate.shape.type,
-  description: EnvironmentCreate.shape.description.optional(),
+  description: EnvironmentCreate.shape.description,
   server_map: z
     .record(Reference, Reference)
     .refine((map) => Object.keys(map).length <= 50, 'Must name at most 50 servers')

@@ -7,7 +7,9 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 /** The last 50 events of an object, repetitions counted. */
 export const ObjectEvents = z.array(ObjectEvent).meta({ id: 'Events' });
 
-/** Newest first. */
+/** Newest first; what was written late stands where it happened. */
 export function eventsOf(mirror: Pick<Mirror, 'key'>, { meta }: ReadonlyResource): z.infer<typeof ObjectEvents> {
-  return readEvents(mirror.key(keys.events(meta.tenant, meta.kind, meta.id))?.value).toReversed();
+  return readEvents(mirror.key(keys.events(meta.tenant, meta.kind, meta.id))?.value)
+    .toReversed()
+    .toSorted((a, b) => (a.last_at < b.last_at ? 1 : a.last_at > b.last_at ? -1 : 0));
 }

@@ -9,6 +9,11 @@ const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 /** A line of text without control characters. */
 export const Line = z.string().refine((text) => !hidden.test(text), 'Must not contain control characters');
 
+/** Text of several lines, without control characters beside line breaks and tabs, and without what turns or hides text. */
+export const FreeText = z
+  .string()
+  .refine((text) => !hidden.test(text.replaceAll(/[\n\r\t]/g, '')), 'Must not contain control characters');
+
 /** A branch or tag, by the rules of git. */
 export const GitRef = z
   .string()
@@ -41,7 +46,10 @@ function isRepositoryUrl(text: string): boolean {
   return url.protocol === 'ssh:' || (/^https?:$/.test(url.protocol) && url.username === '');
 }
 
-/** An image reference: optional registry, path, tag, digest. */
+/**
+ * An image reference: optional registry, path, tag, digest. An id, and a name that built images bear, may be of another
+ * project.
+ */
 export const ImageUrl = z
   .string()
   .min(1)
@@ -49,7 +57,21 @@ export const ImageUrl = z
   .regex(
     /^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?\/)?[a-z0-9]+([._-]+[a-z0-9]+)*(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[a-f0-9]{64})?$/,
     'Must be an image such as nginx:1.27 or registry.example/team/app@sha256:…',
+  )
+  .refine(
+    (text) => !/^(?:sha(?:256|384|512)(?:[:@]|$)|[0-9a-f]{64}$)/.test(text),
+    'Must name an image by repository and tag, not by its id',
+  )
+  .refine(
+    (text) => !/^(?:(?:index\.)?docker\.io\/(?:library\/)?)?setpoint(?:[/:@]|$)/i.test(text),
+    'Must not begin with setpoint/, which names built images: deploy them from their source',
   );
+
+/** The registry that an image reference names, `HOST` or `HOST:PORT` in lower case; `undefined`: it names none. */
+export function registryOf(image: string): string | undefined {
+  const first = image.slice(0, Math.max(0, image.indexOf('/'))).toLowerCase();
+  return /[.:]/.test(first) || first === 'localhost' ? first : undefined;
+}
 
 /** A path inside a repository: relative, without `..`. */
 export const RelativePath = z
@@ -103,7 +125,8 @@ export const StartCommand = z
   .string()
   .min(1)
   .max(4096)
-  .refine((text) => !text.includes('\0') && text.trim() !== '', 'Must not be blank');
+  .refine((text) => !text.includes('\0') && text.trim() !== '', 'Must not be blank')
+  .refine((text) => !hidden.test(text.replaceAll(/[\n\r\t]/g, '')), 'Must not contain control characters');
 
 const maxValueBytes = 32 * 1024;
 

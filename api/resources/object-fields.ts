@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isObserved } from '../../store/definition.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
@@ -23,7 +24,9 @@ const ConditionFields = z
 export const objectFields = {
   id: z.string(),
   generation: z.int(),
-  observed_generation: z.int().meta({ description: 'Generation that the controller has seen; 0 before the first' }),
+  observed_generation: z.int().meta({
+    description: 'Generation that the controller has seen; 0 before the first; of what has none, `generation`',
+  }),
   resource_version: z.string(),
   labels: z.record(z.string(), z.string()),
   conditions: z.array(ConditionFields),
@@ -38,7 +41,7 @@ export function objectFieldsOf(it: ReadonlyResource<KindName>): ObjectFields {
   return {
     id: meta.id,
     generation: meta.generation,
-    observed_generation: observed?.observedGeneration ?? 0,
+    observed_generation: observed?.observedGeneration ?? (isObserved(meta.kind) ? 0 : meta.generation),
     resource_version: String(meta.desiredRevision),
     labels: meta.labels,
     conditions: (observed?.conditions ?? []).map((condition) => ({

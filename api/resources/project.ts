@@ -4,6 +4,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Keep, Kept } from '../kept.ts';
 import { isReconciled, lifeStatus } from '../status.ts';
+import { FreeText, Line } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
 
 const { shape } = project.desired;
@@ -28,8 +29,8 @@ export type Project = z.infer<typeof Project>;
 
 export const ProjectCreate = z.strictObject({
   name: shape.name,
-  display_name: shape.display_name.nullable(),
-  description: shape.description.nullable(),
+  display_name: Line.max(120).nullish(),
+  description: FreeText.max(2000).nullish(),
   color: shape.color.nullable(),
   single_server_mode: z.boolean().nullish(),
   default_server_id: Reference.nullish(),

@@ -1,4 +1,6 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
+import { DirectPorts, directPortsOf } from '../../store/direct-ports.ts';
 import { server } from '../../store/kinds/server.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -35,6 +37,10 @@ export const Server = z
     runtime_version: nullableText,
     log_retention_days: z.int(),
     direct_ports_enabled: z.boolean(),
+    direct_ports: DirectPorts.meta({ description: 'Ports of the server that its applications may take' }),
+    allowed_projects: z
+      .union([z.literal('all'), z.array(z.string())])
+      .meta({ description: 'Projects that may use the server' }),
   })
   .meta({ id: 'Server' });
 export type Server = z.infer<typeof Server>;
@@ -50,20 +56,22 @@ export const ServerWithJoin = z
   .meta({ id: 'ServerWithJoin' });
 export type ServerWithJoin = z.infer<typeof ServerWithJoin>;
 
-/** An IPv4 or IPv6 address or a host name. */
-const HostAddress = z
-  .string()
-  .min(1)
-  .max(253)
-  .regex(
-    /^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*|[0-9A-Fa-f:.]+)$/,
-    'Must be an IP address or a host name',
-  );
+const label = '[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
+const hostName = new RegExp(`^${label}(\\.${label})*$`);
+
+/** An IPv4 or IPv6 address without a zone, or a host name; what ends in a number is an address or nothing. */
+const HostAddress = z.string().min(1).max(253).refine(isHost, 'Must be an IP address or a host name');
+
+function isHost(text: string): boolean {
+  if (isIP(text) > 0) return !text.includes('%');
+  return hostName.test(text) && !/(^|\.)[0-9]+$/.test(text);
+}
+
 const Username = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,31}$/, 'Must be a user name such as root');
 const LogRetentionDays = z.int().min(1).max(365);
 
-/** As the specification names them, and as the object does. */
-export const ServerCreate = z.strictObject({
+/** As the specification names them, and as the object does; the document shows one way each. */
+const fields = z.strictObject({
   name: shape.name,
   ipAddress: HostAddress.nullish(),
   ip_address: HostAddress.nullish(),
@@ -73,11 +81,19 @@ export const ServerCreate = z.strictObject({
   ssh_key_id: Reference.nullish(),
   log_retention_days: LogRetentionDays.nullish(),
   direct_ports_enabled: z.boolean().nullish(),
+  direct_ports: z.strictObject(DirectPorts.shape).partial().nullish().meta({ description: 'null: the usual ones' }),
+  allowed_projects: z
+    .union([z.literal('all'), z.array(Reference).max(1000)])
+    .nullish()
+    .meta({
+      description: 'Projects that may use the server; what runs there already goes on until its next deployment',
+    }),
   labels: Labels.optional(),
 });
+export const ServerCreate = fields.meta({ hidden: ['ip_address', 'ssh_key_id'] });
 export type ServerCreate = z.infer<typeof ServerCreate>;
 
-export const ServerUpdate = ServerCreate.partial();
+export const ServerUpdate = fields.partial().meta({ hidden: ['ipAddress', 'sshKeyId'] });
 export type ServerUpdate = z.infer<typeof ServerUpdate>;
 
 export function toServer(it: ReadonlyResource<'server'>, agent: AgentStatus): Server {
@@ -97,6 +113,8 @@ export function toServer(it: ReadonlyResource<'server'>, agent: AgentStatus): Se
     runtime_version: observed?.runtime_version ?? null,
     log_retention_days: desired.log_retention_days,
     direct_ports_enabled: desired.direct_ports_enabled,
+    direct_ports: directPortsOf(desired),
+    allowed_projects: desired.allowed_projects === undefined ? 'all' : [...desired.allowed_projects],
   };
 }
 

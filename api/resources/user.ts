@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { utc, UtcTime } from '../../store/kinds/fields.ts';
 import { GlobalRole, KeyScope } from '../../store/kinds/identity.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { Line } from './fields.ts';
@@ -29,15 +30,31 @@ export const Login = z.object({ token: z.string(), expires_at: z.string(), user:
 export const PersonName = Line.trim().max(100);
 
 /** A user as the admins of the tenant see it. */
-export const Account = z.object({ ...User.shape, disabled: z.boolean() }).meta({ id: 'Account' });
+export const Account = z
+  .object({
+    ...User.shape,
+    disabled: z.boolean(),
+    confined_to: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'Projects in which a plain user who came by an invite to one may have rights; null: all' }),
+  })
+  .meta({ id: 'Account' });
 export type Account = z.infer<typeof Account>;
 
 export const AccountUpdate = z
-  .strictObject({ role: GlobalRole, disabled: z.boolean(), first_name: PersonName, last_name: PersonName })
+  .strictObject({
+    role: GlobalRole,
+    disabled: z.boolean(),
+    first_name: PersonName,
+    last_name: PersonName,
+    confined_to: z.array(Reference).max(100).nullable(),
+  })
   .partial();
 
 export function toAccount(it: ReadonlyResource<'user'>): Account {
-  return { ...toUser(it), disabled: it.desired.disabled };
+  const { disabled, confined_to } = it.desired;
+  return { ...toUser(it), disabled, confined_to: confined_to === undefined ? null : [...confined_to] };
 }
 
 export const Session = z
@@ -90,6 +107,7 @@ export const ServiceKey = z
     scopes: z.array(KeyScope).nullable(),
     project_id: z.string().nullable(),
     expires_at: z.string().nullable(),
+    parent_id: z.string().nullable().meta({ description: 'The key that made it, and with which it ends' }),
     created_at: z.string(),
     last_used_at: z.string().nullable().meta({ description: 'Exact to ten minutes' }),
   })
@@ -102,7 +120,7 @@ export const NewServiceKey = z
 
 export const ServiceKeyCreate = z.strictObject({
   name: Line.trim().min(1).max(100),
-  expires_at: z.iso.datetime({ offset: true }).nullish(),
+  expires_at: UtcTime.nullish(),
   scopes: z.array(KeyScope).min(1).max(4).nullish(),
   project_id: Reference.nullish(),
 });
@@ -114,7 +132,9 @@ export function toServiceKey({ meta, desired, observed }: ReadonlyResource<'serv
     prefix: desired.prefix,
     scopes: desired.scopes === undefined ? null : [...desired.scopes],
     project_id: desired.project_id ?? null,
-    expires_at: desired.expires_at ?? null,
+    // earlier releases stored it as it was sent
+    expires_at: desired.expires_at === undefined ? null : utc(desired.expires_at),
+    parent_id: desired.parent_id ?? null,
     created_at: meta.createdAt,
     last_used_at: observed?.last_used_at ?? null,
   };

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DeploymentPhase } from '../../store/kinds/application.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { conflicting, serviceUnavailable } from '../api-error.ts';
@@ -7,7 +8,8 @@ import { activeOf, addDeployment, servingOf, successesOf } from '../deploying.ts
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { serviceInstancesOf } from '../instance-ids.ts';
 import { Logs, LogsQuery } from '../log-query.ts';
-import { PageQuery, pageOf } from '../paging.ts';
+import { pageOf, pageQuery } from '../paging.ts';
+import type { Listing } from '../paging.ts';
 import { readLogs } from '../read-logs.ts';
 import { Deployment, keptDeployment } from '../resources/deployment.ts';
 import { eventsOf, ObjectEvents } from '../resources/event.ts';
@@ -126,23 +128,28 @@ export const listApplicationEvents = defineEndpoint({
   handle: async (ctx, { it }) => eventsOf(ctx.mirror, it),
 });
 
+const deployments: Listing<'deployment'> = {
+  texts: ({ observed }) => [observed?.commit, observed?.commit_message],
+  status: { values: DeploymentPhase.options, of: deploymentStatus },
+  labels: true,
+  filters: {
+    projectId: (id) => (it) => it.desired.project_id === id,
+    environmentId: (id) => (it) => it.desired.environment_id === id,
+    serverId: (id) => (it) => it.desired.server_id === id,
+  },
+  sorts: { number: (it) => it.desired.number },
+  defaultSort: '-number',
+};
+
 export const listDeployments = defineList({
   path: '/applications/:appId/deployments',
   summary: 'Deployments of an application',
   on: ['application', 'appId'],
-  query: PageQuery,
+  query: pageQuery(deployments),
   item: Deployment,
   handle: async (ctx, { it, query }) => {
-    const { items, meta } = pageOf(
-      ctx.view.by('deployment', 'application', it.meta.id),
-      { ...query, sort: query.sort ?? '-number' },
-      {
-        texts: ({ observed }) => [observed?.commit, observed?.commit_message],
-        status: deploymentStatus,
-        sorts: { number: (one) => one.desired.number },
-      },
-      ctx.view,
-    );
+    const all = ctx.view.by('deployment', 'application', it.meta.id);
+    const { items, meta } = pageOf(all, query, deployments, ctx.view);
     return { items: items.map((one) => keptDeployment(ctx.keep, one, ctx.view)), meta };
   },
 });
@@ -204,7 +211,6 @@ export const syncDeployments = defineEndpoint({
       deadline_seconds: syncPatienceMs / 1000,
     });
     await ctx.commit(asking, () => undefined);
-    await ctx.fresh();
     const isOver = (): boolean => view.get('operation', id)?.observed?.finished_at !== undefined;
     await untilSettled(ctx, tenant, isOver, syncPatienceMs, ctx.signal());
     const { observed } = view.get('operation', id) ?? {};

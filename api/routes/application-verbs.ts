@@ -1,6 +1,4 @@
 import { z } from 'zod';
-import { jsonEqual } from '../../store/json-equal.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
 import { conflicting } from '../api-error.ts';
 import type { RequestContext } from '../context.ts';
 import {
@@ -8,35 +6,22 @@ import {
   addDeployment,
   builtBy,
   cancelActive,
-  run,
-  sameUnderWay,
+  scale,
   servingOf,
+  startDeployment,
+  startUp,
   successesOf,
 } from '../deploying.ts';
+import type { Coming } from '../deploying.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { Application, applicationSettle, toApplication } from '../resources/application.ts';
 import { Deployment, deploymentSettle, toDeployment } from '../resources/deployment.ts';
+import { requireServerRoom } from '../server-room.ts';
 import { applicationStatus, targetOf } from '../status.ts';
-
-type It = ReadonlyResource<'application'>;
-type Unit = ReturnType<RequestContext['repo']['begin']>;
-
-/** What a unit makes of an application; `target` where it gets a deployment. */
-interface Coming {
-  next: It;
-  target?: ReadonlyResource<'deployment'>;
-}
 
 /** The application with the status that follows from what was just asked. */
 function answerOf({ view }: Pick<RequestContext, 'view'>, { next, target }: Coming): Application {
   return toApplication(next, applicationStatus(next, target ?? targetOf(next, view)));
-}
-
-/** Brings the application up with a deployment of what it says now, or with one of the same that is under way. */
-function startDeployment(ctx: RequestContext, unit: Unit, it: It): Required<Coming> {
-  const same = ctx.request.isKeyed ? undefined : sameUnderWay(it, ctx.view);
-  const next = unit.change(it, run);
-  return { next, target: same ?? addDeployment(ctx, unit, it, { trigger: 'manual' }) };
 }
 
 export const deployApplication = defineEndpoint({
@@ -57,7 +42,7 @@ export const deployApplication = defineEndpoint({
 export const startApplication = defineEndpoint({
   method: 'POST',
   path: '/applications/:id/start',
-  summary: 'Let the application run; deploys it if none of its deployments has succeeded',
+  summary: 'Let the application run, after a scale to 0 with the replicas of before; deploys it if none has succeeded',
   on: ['application', 'id'],
   heavy: true,
   response: Application,
@@ -68,17 +53,6 @@ export const startApplication = defineEndpoint({
     return ctx.commit(unit, () => answerOf(ctx, coming));
   },
 });
-
-/** Runs what served last, with a deployment where the configuration was changed since; deploys where nothing has served. */
-function startUp(ctx: RequestContext, unit: Unit, it: It): Coming {
-  const serving = servingOf(it, ctx.view);
-  if (serving === undefined)
-    return activeOf(it, ctx.view) === undefined ? startDeployment(ctx, unit, it) : { next: unit.change(it, run) };
-  const next = unit.change(it, run);
-  if (it.desired.run === 'running' || jsonEqual(serving.desired.config, it.desired.config)) return { next };
-  const { source } = serving.desired;
-  return { next, target: addDeployment(ctx, unit, it, { trigger: 'config', source, reuse: builtBy(serving) }) };
-}
 
 export const stopApplication = defineEndpoint({
   method: 'POST',
@@ -121,12 +95,12 @@ export const scaleApplication = defineEndpoint({
   settle: applicationSettle,
   handle: async (ctx, { it, body: { replicas } }) => {
     const unit = ctx.repo.begin();
-    const next = unit.change(it, (draft) => {
-      draft.replicas = replicas;
-      if (replicas === 0) draft.run = 'stopped';
-    });
-    if (replicas === 0) cancelActive(unit, it, ctx.view);
-    const coming = replicas > 0 && it.desired.replicas === 0 ? startUp(ctx, unit, it) : { next };
+    const coming = scale(ctx, unit, it, replicas);
+    requireServerRoom(
+      ctx.view,
+      [{ server: it.desired.server_id, desired: coming.next.desired, before: it.desired }],
+      'replicas',
+    );
     return ctx.commit(unit, () => answerOf(ctx, coming));
   },
 });

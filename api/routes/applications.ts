@@ -1,16 +1,19 @@
 import { z } from 'zod';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
-import { application as kind } from '../../store/kinds/application.ts';
+import { application as kind, ApplicationPhase } from '../../store/kinds/application.ts';
 import { badField, badRequest, notFound } from '../api-error.ts';
 import { maskEnv, sealEnv, unsealEnv } from '../application-env.ts';
 import { sourceFrom } from '../application-source.ts';
 import { visibleProjects } from '../authorize.ts';
 import { caps, requireRoom } from '../caps.ts';
 import type { RequestContext } from '../context.ts';
-import { addConfigDeployment, cancelActive } from '../deploying.ts';
+import { addConfigDeployment, scale } from '../deploying.ts';
+import type { Coming } from '../deploying.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { newInternalId } from '../internal-id.ts';
-import { PageQuery, pageOf } from '../paging.ts';
+import { pageOf, pageQuery } from '../paging.ts';
+import type { Listing } from '../paging.ts';
+import { requirePort, requirePortOf } from '../ports.ts';
 import { referred, referredEnvironment, serverFor } from '../references.ts';
 import {
   Application,
@@ -23,45 +26,37 @@ import {
 import type { ApplicationUpdate as Update } from '../resources/application.ts';
 import { EnvValues } from '../resources/fields.ts';
 import { assign, readOnlyFields, Reference } from '../resources/object-fields.ts';
+import { requireEnvRoom, requireServerRoom } from '../server-room.ts';
+import { settleServer } from '../single-server.ts';
 import { applicationStatus, targetOf } from '../status.ts';
 import { kindWords } from '../subject.ts';
 
 type Desired = DesiredOf<'application'>;
 
-/** Filters of lists of what runs in environments on servers. */
-export const WorkloadQuery = PageQuery.extend({
-  projectId: Reference.optional(),
-  environmentId: Reference.optional(),
-  serverId: Reference.optional(),
-});
+const listing: Listing<'application'> = {
+  texts: ({ desired }) => [desired.name, desired.internal_id],
+  status: { values: ApplicationPhase.options, of: (it, view) => applicationStatus(it, targetOf(it, view)) },
+  labels: true,
+  filters: {
+    projectId: (id) => (it) => it.desired.project_id === id,
+    environmentId: (id) => (it) => it.desired.environment_id === id,
+    serverId: (id) => (it) => it.desired.server_id === id,
+  },
+  sorts: { name: (it) => it.desired.name },
+};
 
 export const listApplications = defineList({
   path: '/applications',
   summary: 'Applications that one may see',
-  query: WorkloadQuery,
+  query: pageQuery(listing),
   item: Application,
   handle: async (ctx, { query }) => {
     const { view } = ctx;
     const visible = visibleProjects(ctx.principal, view);
-    const { projectId, environmentId, serverId } = query;
-    const candidates = (
-      projectId === undefined ? view.list('application') : view.by('application', 'project', projectId)
-    ).filter(
-      ({ desired }) =>
-        (visible === 'all' || visible.has(desired.project_id)) &&
-        (environmentId === undefined || desired.environment_id === environmentId) &&
-        (serverId === undefined || desired.server_id === serverId),
-    );
-    const { items, meta } = pageOf(
-      candidates,
-      query,
-      {
-        texts: ({ desired }) => [desired.name, desired.internal_id],
-        status: (it) => applicationStatus(it, targetOf(it, view)),
-        sorts: { name: (it) => it.desired.name },
-      },
-      view,
-    );
+    const { projectId } = query;
+    const all = projectId === undefined ? view.list('application') : view.by('application', 'project', projectId);
+    const candidates = visible === 'all' ? all : all.filter(({ desired }) => visible.has(desired.project_id));
+    const { items, meta } = pageOf(candidates, query, listing, view);
     return { items: items.map((it) => keptApplication(ctx.keep, it, view)), meta };
   },
 });
@@ -109,11 +104,16 @@ export const createApplication = defineEndpoint({
     const project = referred(view, 'project', body.project_id, 'project_id');
     const environmentId = body.environment_id ?? project.desired.default_environment_id;
     const environment = referredEnvironment(view, environmentId, project);
-    const server = serverFor(ctx, project, body.server_id);
+    const server = serverFor(view, project, body.server_id);
     requireRoom(view.by('application', 'environment', environment.meta.id).length, caps.applicationsPerEnvironment, {
       where: 'The environment',
       what: 'applications',
       remedy: 'delete one that is not needed, or use another environment',
+    });
+    requireRoom(view.by('application', 'project', project.meta.id).length, caps.applicationsPerProject, {
+      where: 'The project',
+      what: 'applications',
+      remedy: 'delete one that is not needed, or use another project',
     });
     const id = ctx.random.id();
     const desired: Desired = {
@@ -126,13 +126,15 @@ export const createApplication = defineEndpoint({
       source: sourceFrom(ctx, id, body),
       config: { env: {}, restart_policy: 'always' },
       autodeploy: false,
-      replicas: 1,
+      replicas: body.replicas ?? 1,
       run: 'stopped',
       next_deployment_number: 1,
     };
     applyFields(ctx, desired, body, id);
+    requireServerRoom(view, [{ server: server.meta.id, desired }], 'server_id');
+    requirePort(ctx, { projectId: project.meta.id, serverId: server.meta.id, port: desired.config.exposed_port });
     const unit = ctx.repo.begin();
-    unit.require(project);
+    settleServer(unit, project, server.meta.id);
     unit.require(environment);
     unit.require(server);
     const it = unit.create('application', id, desired, body.labels === undefined ? {} : { labels: body.labels });
@@ -151,7 +153,6 @@ function applyFields(ctx: RequestContext, draft: Desired, body: Update, id: stri
   const { config } = draft;
   draft.app_type = body.app_type ?? draft.app_type;
   draft.autodeploy = body.autodeploy ?? draft.autodeploy;
-  draft.replicas = body.replicas ?? draft.replicas;
   assign(draft, 'watch_paths', body.watch_paths);
   assign(config, 'exposed_port', body.exposed_port);
   assign(config, 'healthcheck_path', body.healthcheck_path);
@@ -159,7 +160,10 @@ function applyFields(ctx: RequestContext, draft: Desired, body: Update, id: stri
   assign(config, 'memory_limit', body.memory_limit);
   assign(config, 'cpu_limit', body.cpu_limit);
   config.restart_policy = body.restart_policy ?? config.restart_policy;
-  if (body.env !== undefined) config.env = sealEnv(ctx, id, body.env ?? {}, config.env);
+  if (body.env === undefined) return;
+  const env = sealEnv(ctx, id, body.env ?? {}, config.env);
+  requireEnvRoom(env, config.env);
+  config.env = env;
 }
 
 export const getApplication = defineEndpoint({
@@ -185,17 +189,21 @@ export const updateApplication = defineEndpoint({
     refuseRegistry(body);
     const source = sourceFrom(ctx, it.meta.id, body, it.desired.source);
     const unit = ctx.repo.begin();
+    const { replicas } = body;
+    const before = it.desired;
     const changed = unit.change(it, (draft) => {
       draft.name = body.name ?? draft.name;
       draft.source = source;
       applyFields(ctx, draft, body, it.meta.id);
-      if (draft.replicas === 0) draft.run = 'stopped';
     });
+    if (changed.desired.config.exposed_port !== it.desired.config.exposed_port) requirePortOf(ctx, changed);
     if (body.labels !== undefined) unit.label(it, body.labels);
-    const isRunning = changed.desired.run === 'running';
-    const deployment = isRunning ? addConfigDeployment(ctx, unit, it, changed.desired.config) : undefined;
-    if (!isRunning && it.desired.run === 'running') cancelActive(unit, it, ctx.view);
-    const target = deployment ?? targetOf(it, ctx.view);
+    const isScaled = typeof replicas === 'number' && replicas !== before.replicas;
+    const scaled: Coming = isScaled ? scale(ctx, unit, changed, replicas) : { next: changed };
+    requireServerRoom(ctx.view, [{ server: before.server_id, desired: scaled.next.desired, before }], '');
+    const isRunning = before.run === 'running' && changed.desired.run === 'running';
+    const rollout = isRunning ? addConfigDeployment(ctx, unit, changed, changed.desired.config) : undefined;
+    const target = rollout ?? scaled.target ?? targetOf(it, ctx.view);
     return ctx.commit(unit, () => toApplication(changed, applicationStatus(changed, target)));
   },
 });
@@ -279,8 +287,10 @@ export const mergeEnv = defineEndpoint({
 
 async function writeEnv(ctx: RequestContext, it: Parameters<typeof toApplication>[0], values: Record<string, string>) {
   const env = sealEnv(ctx, it.meta.id, values, it.desired.config.env);
+  requireEnvRoom(env, it.desired.config.env);
   const unit = ctx.repo.begin();
   const changed = unit.change(it, (draft) => void (draft.config.env = env));
+  requireServerRoom(ctx.view, [{ server: it.desired.server_id, desired: changed.desired, before: it.desired }], 'env');
   if (changed.desired.run === 'running') addConfigDeployment(ctx, unit, it, changed.desired.config);
   return ctx.commit(unit, () => ({
     env: values,

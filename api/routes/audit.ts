@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { AuditResult } from '../../store/audit/record.ts';
+import { UtcTime } from '../../store/kinds/fields.ts';
 import { verifyChain } from '../../store/audit/verify.ts';
 import { badRequest, forbidden } from '../api-error.ts';
 import { readLog } from '../audit/read-log.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { serialise } from '../kept.ts';
-import { PageQuery } from '../paging.ts';
+import { pageBounds } from '../paging.ts';
 import { AuditEntry, toAuditEntry } from '../resources/audit.ts';
 import { Reference } from '../resources/object-fields.ts';
 
@@ -13,7 +14,8 @@ export const listAudit = defineList({
   path: '/audit',
   summary: 'Who did what, newest first; who administers a project sees its part, by projectId',
   projectFrom: 'query.projectId',
-  query: PageQuery.pick({ limit: true, cursor: true }).extend({
+  query: z.strictObject({
+    ...pageBounds,
     projectId: Reference.optional(),
     user: z.string().max(254).optional().meta({ description: 'Id or e-mail' }),
     key: Reference.optional(),
@@ -21,8 +23,8 @@ export const listAudit = defineList({
     kind: z.string().max(50).optional(),
     id: z.string().max(200).optional().meta({ description: 'Of an object, or of the project it belongs to' }),
     result: AuditResult.optional(),
-    since: z.iso.datetime({ offset: true }).optional(),
-    until: z.iso.datetime({ offset: true }).optional(),
+    since: UtcTime.optional(),
+    until: UtcTime.optional(),
   }),
   item: AuditEntry,
   handle: async ({ store, tenant, access }, { query }) => {

@@ -1,14 +1,17 @@
 import { z } from 'zod';
 import { conflictReason, isConflict } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
+import type { Unit } from '../../store/repo.ts';
 import { ApiError, badField, conflicting, forbidden, refusedLogin, unauthorized } from '../api-error.ts';
+import { codeLifeMs, countFailure, judgeCode, useUp } from '../auth/login-codes.ts';
 import { accountOf } from '../auth/login-throttle.ts';
+import { attemptOfOwner } from '../auth/own-attempts.ts';
 import { proveSecondFactor } from '../auth/second-factor.ts';
 import { isSetupToken } from '../auth/setup-token.ts';
 import { endLateSessions, endOtherSessions, startSession } from '../auth/sessions.ts';
-import { requireAccount } from '../authorize.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint } from '../endpoint.ts';
+import { readOnlyFields } from '../resources/object-fields.ts';
 import { Email, Login, PersonName, toLoginUser, toUser, User } from '../resources/user.ts';
 
 /** Any text: whether it is the right password is the only rule for one that exists. */
@@ -32,6 +35,9 @@ export const setupStatus = defineEndpoint({
     return { setup_complete, setup_token_required: !setup_complete && setupToken(tenant) !== undefined };
   },
 });
+
+/** A login by code that is not older proves the mailbox. */
+const freshMs = codeLifeMs;
 
 /** Whoever holds this name is the first user: of several registrations at once, one gets it. */
 const firstUser = { scope: 'setup', name: 'first' } as const;
@@ -161,17 +167,23 @@ export const getMe = defineEndpoint({
   handle: async (ctx) => ctx.keep(ctx.principal.user, '', () => toUser(ctx.principal.user)),
 });
 
-const MeUpdate = z.strictObject({ first_name: PersonName, last_name: PersonName }).partial();
+/** What others decide of an account: it may be sent back as it is. */
+const decided = User.pick({ email: true, role: true, must_reset_password: true, two_factor_enabled: true });
+const MeUpdate = z.strictObject({ first_name: PersonName, last_name: PersonName, ...decided.shape }).partial();
 
 export const updateMe = defineEndpoint({
   method: 'PUT',
   path: '/auth/me',
   summary: 'Change one’s names',
   body: MeUpdate,
-  readOnly: ['id', 'resource_version', 'created_at', 'updated_at', 'has_password'],
+  readOnly: readOnlyFields(User, MeUpdate),
   response: User,
   handle: async (ctx, { body }) => {
-    requireAccount(ctx.principal);
+    const before = toUser(ctx.principal.user);
+    for (const field of Object.keys(decided.shape) as (keyof typeof decided.shape)[])
+      // its keys
+      if (body[field] !== undefined && body[field] !== before[field])
+        throw badField(field, 'read_only', `${field} cannot be changed here: leave it out, or send it as it is`);
     const unit = ctx.repo.begin();
     const user = unit.change(ctx.principal.user, (draft) => {
       if (body.first_name !== undefined) draft.first_name = body.first_name;
@@ -189,44 +201,70 @@ export const changePassword = defineEndpoint({
   body: z.strictObject({ current_password: GivenPassword, new_password: GivenPassword }),
   response: User,
   handle: async (ctx, { body }) => {
-    requireAccount(ctx.principal);
-    const { user } = ctx.principal;
-    const { email, password_hash } = user.desired;
-    const proven = await ctx.throttle.attempt(accountOf(ctx.tenant, email), ctx.request.address, async () => {
+    const { password_hash } = ctx.principal.user.desired;
+    const proven = await attemptOfOwner(ctx, async () => {
       const { ok } = await ctx.passwords.verify(body.current_password, password_hash);
       return ok ? true : undefined;
     });
     if (proven === undefined) throw badField('current_password', 'wrong', 'Current password is wrong');
-    return setPassword(ctx, body.new_password, 'new_password');
+    return setPassword(ctx, ctx.repo.begin(), { password: body.new_password, field: 'new_password' });
   },
 });
+
+/** `new_password` is another way to write `password`. */
+const InitialPassword = z
+  .strictObject({
+    password: GivenPassword,
+    new_password: GivenPassword,
+    code: z.string().max(40).meta({ description: 'A one-time code, where the login is older than ten minutes' }),
+  })
+  .partial()
+  .refine((body) => (body.password ?? body.new_password) !== undefined, { path: ['password'], message: 'is required' })
+  .meta({ hidden: ['new_password'], required: ['password'] });
 
 export const setInitialPassword = defineEndpoint({
   method: 'POST',
   path: '/auth/me/set-initial-password',
-  summary: 'Give a password to an account that has none',
+  summary: 'Give a password to an account that has none, within ten minutes of a login by code or with a new code',
   heavy: true,
-  body: z
-    .strictObject({ password: GivenPassword, new_password: GivenPassword })
-    .partial()
-    .refine((body) => (body.password ?? body.new_password) !== undefined, {
-      path: ['password'],
-      message: 'Password is needed',
-    }),
+  body: InitialPassword,
   response: User,
   handle: async (ctx, { body }) => {
-    requireAccount(ctx.principal);
     if (ctx.principal.user.desired.password_hash !== undefined) throw conflicting('The account has a password already');
-    return setPassword(ctx, body.password ?? body.new_password ?? '', 'password');
+    const unit = ctx.repo.begin();
+    await requireFreshCode(ctx, unit, body.code);
+    return setPassword(ctx, unit, { password: body.password ?? body.new_password ?? '', field: 'password' });
   },
 });
 
-async function setPassword(ctx: RequestContext, password: string, field: string) {
+/**
+ * An open session alone is not enough for a first password, which outlives it: the mailbox must be proven now. Accounts
+ * without a password log in by code alone, so that a young session is such a proof.
+ *
+ * @throws ApiError FORBIDDEN without a code where one is needed; BAD_REQUEST for a wrong one
+ */
+async function requireFreshCode(ctx: RequestContext, unit: Unit, code: string | undefined): Promise<void> {
+  const { user, by } = ctx.principal;
+  if (code === undefined) {
+    const age = by.type === 'session' ? ctx.clock.now().getTime() - Date.parse(by.session.meta.createdAt) : Infinity;
+    if (age <= freshMs) return;
+    const message = `The login is older than ${freshMs / 60_000} minutes: log in by a mailed code again, or send a new one as \`code\``;
+    throw new ApiError('FORBIDDEN', message, { details: [{ field: 'code', reason: 'code_required', message }] });
+  }
+  const proven = await attemptOfOwner(ctx, async () => {
+    const judged = judgeCode(ctx, user.desired.email, code);
+    if (judged.isRight) useUp(ctx, unit, judged);
+    else await countFailure(ctx, judged);
+    return judged.isRight ? true : undefined;
+  });
+  if (proven === undefined) throw badField('code', 'wrong', 'The code is wrong, used or no longer good');
+}
+
+async function setPassword(ctx: RequestContext, unit: Unit, { password, field }: { password: string; field: string }) {
   ctx.passwords.check(password, field);
   const { user, by } = ctx.principal;
   const session = by.type === 'session' ? by.session.meta.id : undefined;
   const password_hash = await ctx.passwords.hash(password);
-  const unit = ctx.repo.begin();
   const changed = unit.change(user, (draft) => {
     draft.password_hash = password_hash;
     draft.must_reset_password = false;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { LifePhase } from '../../store/kinds/project.ts';
 import { contentOf } from '../../store/copying.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -6,9 +7,12 @@ import { badField, conflicting, forbidden } from '../api-error.ts';
 import { caps, requireRoom } from '../caps.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
-import { PageQuery, pageOf } from '../paging.ts';
+import { pageOf, pageQuery } from '../paging.ts';
+import type { Listing } from '../paging.ts';
+import { requireGrant } from '../grants.ts';
 import { holdPopulation } from '../population.ts';
 import { referred, refuseUnfinishedClone, usableServer } from '../references.ts';
+import { requireServerRoom } from '../server-room.ts';
 import { requireServerOf } from '../single-server.ts';
 import {
   Environment,
@@ -26,23 +30,23 @@ import { lifeStatus } from '../status.ts';
 /** `force=true` in a query. */
 export const Force = z.object({ force: z.enum(['true', 'false']).optional() });
 
+const listing: Listing<'environment'> = {
+  texts: ({ desired }) => [desired.name, desired.display_name],
+  status: { values: LifePhase.options, of: lifeStatus },
+  labels: true,
+  filters: { projectId: (id) => (it) => it.desired.project_id === id },
+  sorts: { name: (it) => it.desired.name },
+};
+
 export const listEnvironments = defineList({
   path: '/projects/:projectId/environments',
   summary: 'Environments of a project',
   on: ['project', 'projectId'],
-  query: PageQuery,
+  query: pageQuery(listing),
   item: Environment,
   handle: async (ctx, { it, query }) => {
-    const { items, meta } = pageOf(
-      ctx.view.by('environment', 'project', it.meta.id),
-      query,
-      {
-        texts: ({ desired }) => [desired.name, desired.display_name],
-        status: lifeStatus,
-        sorts: { name: (one) => one.desired.name },
-      },
-      ctx.view,
-    );
+    const all = ctx.view.by('environment', 'project', it.meta.id);
+    const { items, meta } = pageOf(all, query, listing, ctx.view);
     return { items: items.map((one) => keptEnvironment(ctx.keep, one, ctx.view)), meta };
   },
 });
@@ -165,8 +169,13 @@ export const cloneEnvironment = defineEndpoint({
     unit.require(project);
     unit.require(it);
     const map = new Map(Object.entries(body.server_map ?? {}));
-    for (const id of new Set(map.values())) unit.require(usableServer(ctx, id, 'server_map'));
+    for (const id of new Set(map.values())) unit.require(usableServer(view, id, 'server_map', project.meta.id));
     for (const workload of contentOf(view, it.meta.id)) checkServer(ctx, project, workload, map);
+    const copies = view.by('application', 'environment', it.meta.id).map(({ desired }) => ({
+      server: map.get(desired.server_id) ?? desired.server_id,
+      desired,
+    }));
+    requireServerRoom(view, copies, 'server_map');
     const { color, git_branch } = it.desired;
     const environment = unit.create(
       'environment',
@@ -203,6 +212,7 @@ function checkServer(
       { field: 'server_map', reason: 'deleted', message: `Server ${target} was deleted` },
     ]);
   requireServerOf(project, target, 'server_map');
+  requireGrant(server, project.meta.id, 'server_map');
 }
 
 export const setDefaultEnvironment = defineEndpoint({

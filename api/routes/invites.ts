@@ -1,5 +1,5 @@
+import { InviteState } from '../../store/kinds/membership.ts';
 import { conflicting, forbidden, notFound } from '../api-error.ts';
-import { requireAccount } from '../authorize.ts';
 import { caps, requireRoom } from '../caps.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
@@ -10,22 +10,33 @@ import {
   isFor,
   isOpen,
   openInvitesTo,
+  mayBringIn,
   pendingInvite,
+  requireModesty,
   requirePatience,
 } from '../invites.ts';
 import type { Invite as Stored } from '../invites.ts';
 import { serialise } from '../kept.ts';
-import { guardRole, memberOf, requireAbove, requireSeat } from '../members.ts';
-import { PageQuery, pageOf } from '../paging.ts';
+import { guardRole, memberOf, requireAbove, requireSeat, requireWide } from '../members.ts';
+import { pageOf, pageQuery } from '../paging.ts';
+import type { Listing, PageQuery } from '../paging.ts';
 import { referred } from '../references.ts';
 import { Invite, InviteCreate, toInvite } from '../resources/invite.ts';
 import { tellUser } from '../tell-user.ts';
+
+const listing: Listing<'invite'> = {
+  texts: ({ desired }) => [desired.email],
+  status: { values: InviteState.options, of: ({ desired }) => desired.state },
+  labels: true,
+  filters: { projectId: (id) => (it) => it.desired.project_id === id },
+  sorts: { email: ({ desired }) => desired.email },
+};
 
 export const listInvites = defineList({
   path: '/projects/:id/invites',
   summary: 'Invites to a project that wait to be accepted',
   on: ['project', 'id'],
-  query: PageQuery,
+  query: pageQuery(listing),
   item: Invite,
   ofNow: true,
   handle: async (ctx, { it, query }) => pageOfInvites(ctx, openInvitesOf(it.meta.id, ctx), query),
@@ -34,12 +45,11 @@ export const listInvites = defineList({
 export const listMyInvites = defineList({
   path: '/me/invites',
   summary: 'Invites to one’s address that wait to be accepted',
-  query: PageQuery,
+  query: pageQuery(listing),
   item: Invite,
   ofNow: true,
   ownOnly: true,
   handle: async (ctx, { query }) => {
-    requireAccount(ctx.principal);
     const own = openInvitesTo(ctx.principal.user.desired.email, ctx.view, ctx.clock.now());
     return pageOfInvites(
       ctx,
@@ -50,11 +60,6 @@ export const listMyInvites = defineList({
 });
 
 function pageOfInvites(ctx: RequestContext, candidates: readonly Stored[], query: PageQuery) {
-  const listing = {
-    texts: ({ desired }: Stored) => [desired.email],
-    status: ({ desired }: Stored) => desired.state,
-    sorts: { email: ({ desired }: Stored) => desired.email },
-  };
   const { items, meta } = pageOf(candidates, query, listing, ctx.view);
   return { items: items.map((it) => serialise(toInvite(it, ctx.view))), meta };
 }
@@ -80,11 +85,15 @@ export const createInvite = defineEndpoint({
     const user = userId === undefined ? undefined : view.get('user', userId);
     if (user !== undefined && memberOf(it, user.meta.id, view) !== undefined)
       throw taken(`Whoever has this address has a role in the project already: ${email}`);
+    if (user === undefined && !mayBringIn(principal.user, view))
+      throw forbidden('Only admins bring in addresses without an account: ask one to invite it to the tenant first');
+    if (user !== undefined) requireWide(user, it.meta.id);
     const former = pendingInvite(it.meta.id, email, view);
     if (former !== undefined && isOpen(former, view, clock.now()))
       throw taken(`An invite to this address is pending: ${email}`);
     requireRoomForInvite(it.meta.id, ctx);
     requirePatience(email, view, clock.now());
+    requireModesty(principal.user.meta.id, view, clock.now());
     const unit = ctx.repo.begin();
     guardRole(unit, principal.user, it, view);
     if (former !== undefined) cancel(unit, former, clock.now());
@@ -148,7 +157,6 @@ export const getInvite = defineEndpoint({
   summary: 'An invite to one’s address, by the token that was mailed or by its id',
   response: Invite,
   handle: async (ctx) => {
-    requireAccount(ctx.principal);
     const it = named(ctx);
     if (!isFor(it, ctx.principal.user)) throw notFound('Invite');
     return toInvite(it, ctx.view);
@@ -162,7 +170,6 @@ export const acceptInvite = defineEndpoint({
   response: Invite,
   handle: async (ctx) => {
     const { view, principal, clock } = ctx;
-    requireAccount(principal);
     const it = named(ctx);
     const { user } = principal;
     if (!isFor(it, user)) throw forbidden('The invite is for another address than that of the account');
@@ -172,6 +179,7 @@ export const acceptInvite = defineEndpoint({
     const project = referred(view, 'project', project_id, 'token');
     if (memberOf(project, user.meta.id, view) !== undefined)
       throw conflicting('The user has a role in the project already');
+    requireWide(user, project.meta.id);
     requireSeat(project, view);
     const inviter = view.get('user', it.desired.invited_by);
     const unit = ctx.repo.begin();

@@ -46,13 +46,13 @@ export const verifyCode = defineEndpoint({
       const who = await whoIs(ctx, email);
       const unit = ctx.repo.begin();
       let refusal = unauthorized('The code is wrong, used or no longer good');
-      // apart from the passwords: whoever guesses codes does not lock them
-      const account = `${accountOf(ctx.tenant, email)} code`;
+      // apart from the passwords and from other places: the store counts what is guessed in all, and spares the owner
+      const account = `${accountOf(ctx.tenant, email)} code from ${ctx.request.address}`;
       const proven = await ctx.throttle.attempt(account, ctx.request.address, async () => {
         const judged = judgeCode(ctx, email, code);
         if (judged.isRight && who !== undefined) {
           const second = 'user' in who ? proveSecondFactor(ctx, unit, who.user, totp) : 'proven';
-          if (second === 'proven') useUp(unit, judged);
+          if (second === 'proven') useUp(ctx, unit, judged);
           if (second !== 'wrong') return { second, who };
           refusal = wrongTotp();
         }

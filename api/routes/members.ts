@@ -1,10 +1,22 @@
 import { z } from 'zod';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 import { conflicting, forbidden } from '../api-error.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { cancel, pendingInvite } from '../invites.ts';
 import { serialise } from '../kept.ts';
-import { activeUser, guardRole, isOwner, memberOf, membersOf, requireAbove, requireSeat } from '../members.ts';
-import { PageQuery, pageOf } from '../paging.ts';
+import {
+  activeUser,
+  guardRole,
+  isOwner,
+  memberOf,
+  membersOf,
+  requireAbove,
+  requireSeat,
+  requireWide,
+} from '../members.ts';
+import { pageOf, pageQuery } from '../paging.ts';
+import type { Listing } from '../paging.ts';
 import { referred } from '../references.ts';
 import { Member, MemberCreate, MemberUpdate, toMember } from '../resources/member.ts';
 import { readOnlyFields, Reference } from '../resources/object-fields.ts';
@@ -13,29 +25,34 @@ import { tellUser } from '../tell-user.ts';
 
 const byTransferOnly = 'The owner of a project changes by transfer alone';
 
+const userOf = ({ desired }: ReadonlyResource<'member'>, view: TenantView) =>
+  view.get('user', desired.user_id)?.desired;
+
+const listing: Listing<'member'> = {
+  texts: (it, view) => {
+    const user = userOf(it, view);
+    return [user?.email, user?.first_name, user?.last_name];
+  },
+  status: {
+    values: ['active', 'disabled'],
+    of: (it, view) => (userOf(it, view)?.disabled === false ? 'active' : 'disabled'),
+  },
+  labels: true,
+  filters: { projectId: (id) => (it) => it.desired.project_id === id },
+  sorts: { email: (it, view) => userOf(it, view)?.email ?? '' },
+};
+
 export const listMembers = defineList({
   path: '/projects/:id/members',
   summary: 'Everybody with a role in a project, its owner included',
   on: ['project', 'id'],
-  query: PageQuery,
+  query: pageQuery(listing),
   item: Member,
   handle: async (ctx, { it, query }) => {
     const { view } = ctx;
-    const userOf = (userId: string) => view.get('user', userId)?.desired;
-    const { items, meta } = pageOf(
-      // what is left of a deleted user is nobody
-      membersOf(it, view).filter(({ desired }) => userOf(desired.user_id) !== undefined),
-      query,
-      {
-        texts: ({ desired }) => {
-          const user = userOf(desired.user_id);
-          return [user?.email, user?.first_name, user?.last_name];
-        },
-        status: ({ desired }) => (userOf(desired.user_id)?.disabled === false ? 'active' : 'disabled'),
-        sorts: { email: ({ desired }) => userOf(desired.user_id)?.email ?? '' },
-      },
-      view,
-    );
+    // what is left of a deleted user is nobody
+    const members = membersOf(it, view).filter((one) => userOf(one, view) !== undefined);
+    const { items, meta } = pageOf(members, query, listing, view);
     return { items: items.map((one) => serialise(toMember(one, it, view))), meta };
   },
 });
@@ -53,6 +70,7 @@ export const addMember = defineEndpoint({
     requireAbove(ctx.access.column, body.role);
     const user = activeUser(body.user_id, 'user_id', view);
     if (memberOf(it, user.meta.id, view) !== undefined) throw hasRole('user_id', user.meta.id);
+    requireWide(user, it.meta.id);
     requireSeat(it, view);
     const unit = ctx.repo.begin();
     guardRole(unit, principal.user, it, view);

@@ -1,32 +1,38 @@
-import { visibleProjects } from '../authorize.ts';
+import { LifePhase } from '../../store/kinds/project.ts';
+import { settingsOf } from '../../store/settings.ts';
+import { forbidden } from '../api-error.ts';
+import { isTenantAdmin, visibleProjects } from '../authorize.ts';
 import { caps, requireRoom } from '../caps.ts';
+import type { RequestContext } from '../context.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
-import { PageQuery, pageOf } from '../paging.ts';
+import { pageOf, pageQuery } from '../paging.ts';
+import type { Listing } from '../paging.ts';
 import { usableServer } from '../references.ts';
 import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
 import { keptProject, Project, ProjectCreate, projectSettle, ProjectUpdate, toProject } from '../resources/project.ts';
-import { noDefaultServer, requireSingleServer } from '../single-server.ts';
+import { requireSingleServer } from '../single-server.ts';
 import { lifeStatus } from '../status.ts';
+
+const listing: Listing<'project'> = {
+  texts: ({ desired }) => [desired.name, desired.display_name],
+  status: { values: LifePhase.options, of: lifeStatus },
+  labels: true,
+  filters: {
+    projectId: (id) => (it) => it.meta.id === id,
+  },
+  sorts: { name: (it) => it.desired.name },
+};
 
 export const listProjects = defineList({
   path: '/projects',
   summary: 'Projects that one may see',
-  query: PageQuery,
+  query: pageQuery(listing),
   item: Project,
   handle: async (ctx, { query }) => {
     const visible = visibleProjects(ctx.principal, ctx.view);
     const all = ctx.view.list('project');
     const candidates = visible === 'all' ? all : all.filter((it) => visible.has(it.meta.id));
-    const { items, meta } = pageOf(
-      candidates,
-      query,
-      {
-        texts: ({ desired }) => [desired.name, desired.display_name],
-        status: lifeStatus,
-        sorts: { name: (it) => it.desired.name },
-      },
-      ctx.view,
-    );
+    const { items, meta } = pageOf(candidates, query, listing, ctx.view);
     return { items: items.map((it) => keptProject(ctx.keep, it)), meta };
   },
 });
@@ -41,6 +47,8 @@ export const createProject = defineEndpoint({
   settle: projectSettle,
   handle: async (ctx, { body }) => {
     const { labels, ...fields } = body;
+    requireCreator(ctx);
+    const id = ctx.random.id();
     requireRoom(ctx.view.list('project').length, caps.projectsPerTenant, {
       where: 'The tenant',
       what: 'projects',
@@ -48,13 +56,8 @@ export const createProject = defineEndpoint({
     });
     const unit = ctx.repo.begin();
     unit.require(ctx.principal.user);
-    if (typeof fields.default_server_id === 'string') {
-      // whoever creates a project owns it
-      const asOwner = { view: ctx.view, access: { ...ctx.access, column: 'owner' } } as const;
-      unit.require(usableServer(asOwner, fields.default_server_id, 'default_server_id'));
-    }
-    if (fields.single_server_mode === true && typeof fields.default_server_id !== 'string') throw noDefaultServer();
-    const id = ctx.random.id();
+    if (typeof fields.default_server_id === 'string')
+      unit.require(usableServer(ctx.view, fields.default_server_id, 'default_server_id', id));
     const environmentId = ctx.random.id();
     const project = unit.create(
       'project',
@@ -73,6 +76,20 @@ export const createProject = defineEndpoint({
     return ctx.commit(unit, () => toProject(project));
   },
 });
+
+/** @throws ApiError FORBIDDEN for whom the settings, or an account that is confined, do not let; CONFLICT for one more than a user has */
+function requireCreator({ principal, view }: RequestContext): void {
+  if (isTenantAdmin(principal)) return;
+  if (settingsOf(view).project_creation === 'admins')
+    throw forbidden('Only admins create projects here: ask one to create it and to transfer it to you');
+  if (principal.user.desired.confined_to !== undefined)
+    throw forbidden('The account came by an invite to a project, and is for that one: ask an admin to widen it');
+  requireRoom(view.by('project', 'owner', principal.user.meta.id).length, caps.projectsPerUser, {
+    where: 'The user',
+    what: 'projects',
+    remedy: 'delete or transfer one that is not needed',
+  });
+}
 
 export const getProject = defineEndpoint({
   method: 'GET',
@@ -95,7 +112,7 @@ export const updateProject = defineEndpoint({
   handle: async (ctx, { it, body }) => {
     const unit = ctx.repo.begin();
     if (typeof body.default_server_id === 'string')
-      unit.require(usableServer(ctx, body.default_server_id, 'default_server_id'));
+      unit.require(usableServer(ctx.view, body.default_server_id, 'default_server_id', it.meta.id));
     const changed = unit.change(it, (draft) => {
       draft.name = body.name ?? draft.name;
       // what always has a value is cleared to what it is without one

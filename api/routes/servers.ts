@@ -4,13 +4,19 @@ import { putHeldRemovals } from '../../store/held-removals.ts';
 import { keys } from '../../store/keys.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { hashJoinToken, makeJoinToken } from '../../agent-protocol/join-token.ts';
-import { conflicting } from '../api-error.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import { conflicting, notFound } from '../api-error.ts';
+import { visibleProjects } from '../authorize.ts';
 import { caps, requireRoom } from '../caps.ts';
 import type { RequestContext } from '../context.ts';
+import { grantsAny } from '../grants.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { eventsOf, ObjectEvents } from '../resources/event.ts';
-import { PageQuery, pageOf } from '../paging.ts';
+import { pageOf, pageQuery } from '../paging.ts';
+import type { Listing } from '../paging.ts';
+import { changedPorts } from '../ports.ts';
 import { holdPopulation } from '../population.ts';
+import { referred } from '../references.ts';
 import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
 import {
   AgentStatusField,
@@ -19,6 +25,7 @@ import {
   Server,
   ServerCreate,
   serverSettle,
+  ServerStatus,
   ServerSummary,
   ServerUpdate,
   ServerWithJoin,
@@ -32,20 +39,37 @@ import { Force } from './environments.ts';
 const joinTokenLifeMs = 24 * 3_600_000;
 const pingTimeoutMs = 5000;
 
+/** The servers that a project runs on: its default one, and those of its workloads. */
+function serversOf(projectId: string, view: TenantView): ReadonlySet<string | undefined> {
+  const workloads = view.by('application', 'project', projectId).map((it) => it.desired.server_id);
+  return new Set([view.get('project', projectId)?.desired.default_server_id, ...workloads]);
+}
+
+const listing: Listing<'server'> = {
+  texts: ({ desired }) => [desired.name],
+  status: { values: ServerStatus.options, of: serverStatus },
+  labels: true,
+  filters: {
+    projectId: (id, view) => {
+      const servers = serversOf(id, view);
+      return (it) => servers.has(it.meta.id);
+    },
+  },
+  sorts: { name: (it) => it.desired.name },
+};
+
 export const listServers = defineList({
   path: '/servers',
-  summary: 'Servers; users of projects see id, name and status',
-  query: PageQuery,
+  summary: 'Servers; users of projects see id, name and status; projectId: those that the project runs on',
+  query: pageQuery(listing),
   item: z.union([Server, ServerSummary]),
   handle: async (ctx, { query }) => {
     const { view, keep, access } = ctx;
-    const candidates = access.grant === 'f' ? [] : view.list('server');
-    const { items, meta } = pageOf(
-      candidates,
-      query,
-      { texts: ({ desired }) => [desired.name], status: serverStatus, sorts: { name: (it) => it.desired.name } },
-      view,
-    );
+    const visible = visibleProjects(ctx.principal, view);
+    const isForeign = query.projectId !== undefined && visible !== 'all' && !visible.has(query.projectId);
+    const all = access.grant === 'f' || isForeign ? [] : view.list('server');
+    const candidates = visible === 'all' ? all : all.filter((it) => grantsAny(it, visible));
+    const { items, meta } = pageOf(candidates, query, listing, view);
     const show = access.grant === '+' ? keptServer : keptServerSummary;
     return { items: items.map((it) => show(keep, it, view)), meta };
   },
@@ -64,6 +88,7 @@ export const createServer = defineEndpoint({
       what: 'servers',
       remedy: 'delete one that is not needed',
     });
+    refuseSshKey(body, undefined);
     const id = ctx.random.id();
     const join = newJoin(ctx, id);
     const unit = ctx.repo.begin();
@@ -76,6 +101,8 @@ export const createServer = defineEndpoint({
         log_retention_days: 7,
         direct_ports_enabled: false,
         ...given(fieldsOf(body)),
+        ...given({ direct_ports: changedPorts({}, body.direct_ports, ctx.view) }),
+        ...given({ allowed_projects: allowedFrom(ctx.view, body.allowed_projects) }),
         name: body.name,
         ...join.stored,
       },
@@ -101,7 +128,7 @@ export const renewJoinToken = defineEndpoint({
 
 /** A one-time token: what is stored of it, and what is shown of it once. */
 function newJoin(ctx: RequestContext, serverId: string) {
-  const token = makeJoinToken(serverId, ctx.random.bytes(32));
+  const token = makeJoinToken(serverId, ctx.random.bytes(16), ctx.agents.controlKey());
   const expires = new Date(ctx.clock.now().getTime() + joinTokenLifeMs).toISOString();
   const { publicUrl } = ctx.config;
   return {
@@ -126,6 +153,27 @@ function fieldsOf(body: Update): ServerFields {
   return defined({ port, username, log_retention_days, direct_ports_enabled, ip_address, ssh_key_id });
 }
 
+/**
+ * The projects that may use a server; `null`: all. A project that is gone may stay named, so that an answer can be sent
+ * back. @throws ApiError NOT_FOUND for another one that is not there
+ */
+function allowedFrom(
+  view: TenantView,
+  sent: Update['allowed_projects'],
+  before: readonly string[] = [],
+): string[] | null | undefined {
+  if (sent === undefined) return undefined;
+  if (sent === null || sent === 'all') return null;
+  for (const id of sent) if (!before.includes(id)) referred(view, 'project', id, 'allowed_projects');
+  return [...new Set(sent)];
+}
+
+/** SSH keys are no kind yet, so that there is none; a server may keep the id that it has. @throws ApiError NOT_FOUND */
+function refuseSshKey({ sshKeyId, ssh_key_id = sshKeyId }: Update, before: string | undefined): void {
+  if (ssh_key_id === undefined || ssh_key_id === null || ssh_key_id === before) return;
+  throw notFound('SSH key', sshKeyId === undefined ? 'ssh_key_id' : 'sshKeyId');
+}
+
 export const getServer = defineEndpoint({
   method: 'GET',
   path: '/servers/:id',
@@ -146,7 +194,10 @@ export const updateServer = defineEndpoint({
   response: Server,
   settle: serverSettle,
   handle: async (ctx, { it, body }) => {
+    refuseSshKey(body, it.desired.ssh_key_id);
     const fields = fieldsOf(body);
+    const ports = changedPorts(it.desired, body.direct_ports, ctx.view);
+    const allowed = allowedFrom(ctx.view, body.allowed_projects, it.desired.allowed_projects);
     const unit = ctx.repo.begin();
     const server = unit.change(it, (draft) => {
       draft.name = body.name ?? draft.name;
@@ -154,6 +205,8 @@ export const updateServer = defineEndpoint({
       draft.username = fields.username ?? draft.username;
       draft.log_retention_days = fields.log_retention_days ?? draft.log_retention_days;
       draft.direct_ports_enabled = fields.direct_ports_enabled ?? draft.direct_ports_enabled;
+      assign(draft, 'direct_ports', ports);
+      assign(draft, 'allowed_projects', allowed);
       assign(draft, 'ip_address', fields.ip_address);
       assign(draft, 'ssh_key_id', fields.ssh_key_id);
     });

@@ -3,24 +3,44 @@ import { badField, forbidden, notFound } from '../api-error.ts';
 import { keyOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import { createServiceKey, hashServiceKey } from '../auth/service-key.ts';
-import { projectRole, requireAccount, scopeCovers } from '../authorize.ts';
+import { projectRole, scopeCovers } from '../authorize.ts';
 import { caps, requireRoom } from '../caps.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
-import { PageQuery, pageOf } from '../paging.ts';
+import { pageOf, pageQuery } from '../paging.ts';
+import type { Listing } from '../paging.ts';
 import { referred } from '../references.ts';
 import { NewServiceKey, ServiceKey, ServiceKeyCreate, toServiceKey } from '../resources/user.ts';
+
+const serviceKeys: Listing<'service_key'> = {
+  texts: ({ desired }) => [desired.name],
+  filters: { projectId: (id) => (it) => it.desired.project_id === id },
+  sorts: { name: (it) => it.desired.name },
+};
 
 export const listServiceKeys = defineList({
   path: '/settings/service-keys',
   summary: 'One’s service keys, without their values',
-  query: PageQuery,
+  query: pageQuery(serviceKeys),
   item: ServiceKey,
   ownOnly: true,
   handle: async (ctx, { query }) => {
     const narrowed = keyOf(ctx.principal)?.desired.project_id;
     const all = ctx.view.by('service_key', 'user', ctx.principal.user.meta.id);
     const own = narrowed === undefined ? all : all.filter(({ desired }) => desired.project_id === narrowed);
-    const { items, meta } = pageOf(own, query, { texts: (it) => [it.desired.name] }, ctx.view);
+    const { items, meta } = pageOf(own, query, serviceKeys, ctx.view);
+    return { items: items.map((it) => ctx.keep(it, '', () => toServiceKey(it))), meta };
+  },
+});
+
+export const listServiceKeysOf = defineList({
+  path: '/users/:id/service-keys',
+  summary: 'Service keys of a user, without their values',
+  on: ['user', 'id'],
+  query: pageQuery(serviceKeys),
+  item: ServiceKey,
+  handle: async (ctx, { it: user, query }) => {
+    const all = ctx.view.by('service_key', 'user', user.meta.id);
+    const { items, meta } = pageOf(all, query, serviceKeys, ctx.view);
     return { items: items.map((it) => ctx.keep(it, '', () => toServiceKey(it))), meta };
   },
 });
@@ -53,6 +73,8 @@ export const createKey = defineEndpoint({
     const unit = ctx.repo.begin();
     unit.require(principal.user);
     if (project !== undefined) unit.require(project);
+    const parent = keyOf(principal);
+    if (parent !== undefined) unit.require(parent);
     const it = unit.create('service_key', ctx.random.id(), {
       user_id: principal.user.meta.id,
       name: body.name,
@@ -61,6 +83,7 @@ export const createKey = defineEndpoint({
       ...(limits.scopes !== undefined && { scopes: limits.scopes }),
       ...(limits.project !== undefined && { project_id: limits.project }),
       ...(limits.expires_at !== undefined && { expires_at: limits.expires_at }),
+      ...(parent !== undefined && { parent_id: parent.meta.id }),
     });
     return ctx.commit(unit, () => ({ ...toServiceKey(it), key }));
   },
@@ -86,11 +109,13 @@ function requireWithin(
 export const deleteKey = defineEndpoint({
   method: 'DELETE',
   path: '/settings/service-keys/:id',
-  summary: 'Revoke a service key',
+  summary: 'Revoke a service key, with the keys that it made',
   on: ['service_key', 'id'],
   handle: async (ctx, { it }) => {
     if (ctx.access.grant === 's' && it.desired.user_id !== ctx.principal.user.meta.id) throw notFound('Service key');
-    if (it.meta.id !== keyOf(ctx.principal)?.meta.id) requireAccount(ctx.principal);
+    const by = keyOf(ctx.principal);
+    if (by?.desired.project_id !== undefined && by.meta.id !== it.meta.id)
+      throw forbidden('A service key that is narrowed to a project revokes none but itself');
     const unit = ctx.repo.begin();
     unit.requestDelete(it);
     return ctx.commit(unit, () => undefined);

@@ -1,27 +1,28 @@
 import { z } from 'zod';
 import { notFound } from '../api-error.ts';
 import { endLateSessions, endOtherSessions } from '../auth/sessions.ts';
-import { requireAccount } from '../authorize.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { serialise } from '../kept.ts';
-import { PageQuery, pageOf } from '../paging.ts';
+import { pageOf, pageQuery } from '../paging.ts';
+import type { Listing } from '../paging.ts';
 import { Session, toSession } from '../resources/user.ts';
+
+const sessions: Listing<'session'> = { texts: ({ desired }) => [desired.user_agent] };
 
 export const listSessions = defineList({
   path: '/auth/sessions',
   summary: 'Where one is logged in',
-  query: PageQuery,
+  query: pageQuery(sessions),
   item: Session,
   ownOnly: true,
   perSession: true,
   ofNow: true,
   handle: async (ctx, { query }) => {
-    requireAccount(ctx.principal);
     const now = ctx.clock.now().getTime();
     const own = ctx.view.by('session', 'user', ctx.principal.user.meta.id);
     const live = own.filter(({ desired }) => Date.parse(desired.expires_at) > now);
-    const { items, meta } = pageOf(live, query, { texts: ({ desired }) => [desired.user_agent] }, ctx.view);
+    const { items, meta } = pageOf(live, query, sessions, ctx.view);
     const current = currentOf(ctx);
     return { items: items.map((it) => serialise(toSession(it, it.meta.id === current))), meta };
   },
@@ -33,7 +34,6 @@ export const endSession = defineEndpoint({
   summary: 'Log out in one place',
   on: ['session', 'id'],
   handle: async (ctx, { it }) => {
-    requireAccount(ctx.principal);
     if (it.desired.user_id !== ctx.principal.user.meta.id) throw notFound('Session');
     const unit = ctx.repo.begin();
     unit.requestDelete(it);
@@ -47,7 +47,6 @@ export const endSessions = defineEndpoint({
   summary: 'Log out everywhere but here',
   response: z.object({ ended: z.int() }),
   handle: async (ctx) => {
-    requireAccount(ctx.principal);
     const user = ctx.principal.user.meta.id;
     const current = currentOf(ctx);
     const ended = ctx.view.by('session', 'user', user).filter(({ meta }) => meta.id !== current).length;

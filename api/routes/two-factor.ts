@@ -3,7 +3,7 @@ import type { Unit } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badField, badRequest, conflicting } from '../api-error.ts';
 import { countFailure, judgeCode, useUp } from '../auth/login-codes.ts';
-import { accountOf } from '../auth/login-throttle.ts';
+import { attemptOfOwner } from '../auth/own-attempts.ts';
 import {
   beginSecondFactor,
   confirmSecondFactor,
@@ -12,7 +12,6 @@ import {
   renewRecoveryCodes,
 } from '../auth/second-factor.ts';
 import { endLateSessions, endOtherSessions } from '../auth/sessions.ts';
-import { requireAccount } from '../authorize.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { missingTotp, Totp, wrongTotp } from './auth.ts';
@@ -45,7 +44,7 @@ export const beginTwoFactor = defineEndpoint({
   }),
   response: z.object({ secret: z.string(), uri: z.string() }),
   handle: async (ctx, { body }) => {
-    const user = account(ctx);
+    const user = ctx.principal.user;
     if (user.desired.two_factor_enabled) throw conflicting('Two-factor login is enabled already');
     const unit = ctx.repo.begin();
     await proveAgain(ctx, unit, body);
@@ -62,12 +61,12 @@ export const confirmTwoFactor = defineEndpoint({
   body: Proven,
   response: RecoveryCodes,
   handle: async (ctx, { body }) => {
-    const user = account(ctx);
+    const user = ctx.principal.user;
     if (user.desired.two_factor_enabled) throw conflicting('Two-factor login is enabled already');
     if (!isSettingUp(user, ctx.clock.now().getTime()))
       throw conflicting('No setup of two-factor login was begun within the last 15 minutes');
     const unit = ctx.repo.begin();
-    const codes = await counted(ctx, async () => confirmSecondFactor(ctx, unit, user, body.totp));
+    const codes = await attemptOfOwner(ctx, async () => confirmSecondFactor(ctx, unit, user, body.totp));
     if (codes === undefined) throw badField('totp', 'wrong', 'The code is wrong: is the clock of the device right?');
     return endingOthers(ctx, unit, () => ({ recovery_codes: codes }));
   },
@@ -81,7 +80,7 @@ export const disableTwoFactor = defineEndpoint({
   body: Proven,
   response: z.object({ enabled: z.literal(false) }),
   handle: async (ctx, { body }) => {
-    const user = account(ctx);
+    const user = ctx.principal.user;
     const unit = ctx.repo.begin();
     await proveEnabled(ctx, unit, user, body.totp);
     unit.change(user, (draft) => {
@@ -100,19 +99,13 @@ export const renewRecovery = defineEndpoint({
   body: Proven,
   response: RecoveryCodes,
   handle: async (ctx, { body }) => {
-    const user = account(ctx);
+    const user = ctx.principal.user;
     const unit = ctx.repo.begin();
     await proveEnabled(ctx, unit, user, body.totp);
     const recovery_codes = renewRecoveryCodes(ctx, unit, user);
     return ctx.commit(unit, () => ({ recovery_codes }));
   },
 });
-
-/** @throws ApiError FORBIDDEN for a key that is narrowed to a project */
-function account({ principal }: RequestContext): ReadonlyResource<'user'> {
-  requireAccount(principal);
-  return principal.user;
-}
 
 /** An open session alone is not enough, as it may be left open by somebody else. @throws ApiError */
 async function proveAgain(
@@ -122,10 +115,10 @@ async function proveAgain(
 ): Promise<void> {
   const { email, password_hash } = ctx.principal.user.desired;
   if (password === undefined && code === undefined) throw badRequest('Either password or code is needed');
-  const proven = await counted(ctx, async () => {
+  const proven = await attemptOfOwner(ctx, async () => {
     if (password !== undefined) return (await ctx.passwords.verify(password, password_hash)).ok ? true : undefined;
     const judged = judgeCode(ctx, email, code ?? '');
-    if (judged.isRight) useUp(unit, judged);
+    if (judged.isRight) useUp(ctx, unit, judged);
     else await countFailure(ctx, judged);
     return judged.isRight ? true : undefined;
   });
@@ -139,18 +132,12 @@ async function proveEnabled(
   totp: string,
 ): Promise<void> {
   if (!user.desired.two_factor_enabled) throw conflicting('Two-factor login is not enabled');
-  const proof = await counted(ctx, async () => {
+  const proof = await attemptOfOwner(ctx, async () => {
     const found = proveSecondFactor(ctx, unit, user, totp);
     return found === 'wrong' ? undefined : found;
   });
   if (proof === undefined) throw badField('totp', 'wrong', wrongTotp().message);
   if (proof === 'missing') throw badField('totp', 'totp_required', missingTotp().message);
-}
-
-/** Wrong guesses count as failed logins of the account. */
-function counted<T>(ctx: RequestContext, attempt: () => Promise<T | undefined>): Promise<T | undefined> {
-  const name = accountOf(ctx.tenant, ctx.principal.user.desired.email);
-  return ctx.throttle.attempt(name, ctx.request.address, attempt);
 }
 
 async function endingOthers<T>(ctx: RequestContext, unit: Unit, answer: () => T): Promise<T> {

@@ -1,12 +1,12 @@
 import { z } from 'zod';
+import { InviteState } from '../../store/kinds/membership.ts';
 import { conflicting, notFound } from '../api-error.ts';
-import { requireAccount } from '../authorize.ts';
 import { caps, requireRoom } from '../caps.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
-import { cancel, inviteLifeMs, isOpen, pendingInvite, requirePatience } from '../invites.ts';
-import type { Invite as Stored } from '../invites.ts';
+import { cancel, inviteLifeMs, isOpen, pendingInvite, requireModesty, requirePatience } from '../invites.ts';
 import { serialise } from '../kept.ts';
-import { PageQuery, pageOf } from '../paging.ts';
+import { pageOf, pageQuery } from '../paging.ts';
+import type { Listing } from '../paging.ts';
 import { requireRank } from '../ranks.ts';
 import { Invite, toInvite } from '../resources/invite.ts';
 import { Email } from '../resources/user.ts';
@@ -16,20 +16,20 @@ const toTenant = 'tenant';
 
 const UserInviteCreate = z.strictObject({ email: Email, role: z.enum(['user', 'admin']).default('user') });
 
-const listing = {
-  texts: ({ desired }: Stored) => [desired.email],
-  status: ({ desired }: Stored) => desired.state,
-  sorts: { email: ({ desired }: Stored) => desired.email },
+const listing: Listing<'invite'> = {
+  texts: ({ desired }) => [desired.email],
+  status: { values: InviteState.options, of: ({ desired }) => desired.state },
+  labels: true,
+  sorts: { email: ({ desired }) => desired.email },
 };
 
 export const listUserInvites = defineList({
   path: '/users/invites',
   summary: 'Invites to the tenant that wait to be accepted',
-  query: PageQuery,
+  query: pageQuery(listing),
   item: Invite,
   ofNow: true,
-  handle: async ({ principal, view, clock }, { query }) => {
-    requireAccount(principal);
+  handle: async ({ view, clock }, { query }) => {
     const open = view.by('invite', 'project', toTenant).filter((it) => isOpen(it, view, clock.now()));
     const { items, meta } = pageOf(open, query, listing, view);
     return { items: items.map((it) => serialise(toInvite(it, view))), meta };
@@ -57,6 +57,7 @@ export const inviteUser = defineEndpoint({
       remedy: 'cancel what is not needed, or try again later: old ones are forgotten some days after their end',
     });
     requirePatience(email, view, clock.now());
+    requireModesty(principal.user.meta.id, view, clock.now());
     const unit = repo.begin();
     unit.require(principal.user);
     if (former !== undefined) cancel(unit, former, clock.now());

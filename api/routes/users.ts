@@ -2,13 +2,13 @@ import type { Unit } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { conflicting } from '../api-error.ts';
 import { endLateSessions, endOtherSessions } from '../auth/sessions.ts';
-import { requireAccount } from '../authorize.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
-import { PageQuery, pageOf } from '../paging.ts';
+import { pageOf, pageQuery } from '../paging.ts';
+import type { Listing } from '../paging.ts';
 import { holdPopulation } from '../population.ts';
 import { requireRank } from '../ranks.ts';
-import { readOnlyFields } from '../resources/object-fields.ts';
+import { assign, readOnlyFields } from '../resources/object-fields.ts';
 import { Account, AccountUpdate, toAccount } from '../resources/user.ts';
 
 type User = ReadonlyResource<'user'>;
@@ -16,23 +16,22 @@ type User = ReadonlyResource<'user'>;
 /** Projects that a refusal names. */
 const named = 10;
 
+const listing: Listing<'user'> = {
+  texts: ({ desired }) => [desired.email, desired.first_name, desired.last_name],
+  status: { values: ['active', 'disabled'], of: ({ desired }) => (desired.disabled ? 'disabled' : 'active') },
+  sorts: { email: ({ desired }) => desired.email, role: ({ desired }) => desired.role },
+};
+
 export const listUsers = defineList({
   path: '/users',
   summary: 'Users of the tenant',
-  query: PageQuery,
+  query: pageQuery(listing),
   item: Account,
   handle: async (ctx, { query }) => {
-    requireAccount(ctx.principal);
     const { items, meta } = pageOf(ctx.view.list('user'), query, listing, ctx.view);
     return { items: items.map((it) => ctx.keep(it, 'account', () => toAccount(it))), meta };
   },
 });
-
-const listing = {
-  texts: ({ desired }: User) => [desired.email, desired.first_name, desired.last_name],
-  status: ({ desired }: User) => (desired.disabled ? 'disabled' : 'active'),
-  sorts: { email: ({ desired }: User) => desired.email, role: ({ desired }: User) => desired.role },
-};
 
 export const getUser = defineEndpoint({
   method: 'GET',
@@ -41,7 +40,6 @@ export const getUser = defineEndpoint({
   on: ['user', 'id'],
   response: Account,
   handle: async (ctx, { it }) => {
-    requireAccount(ctx.principal);
     return ctx.keep(it, 'account', () => toAccount(it));
   },
 });
@@ -64,6 +62,7 @@ export const updateUser = defineEndpoint({
       draft.disabled = disabled;
       if (body.first_name !== undefined) draft.first_name = body.first_name;
       if (body.last_name !== undefined) draft.last_name = body.last_name;
+      assign(draft, 'confined_to', body.confined_to);
     });
     guardRank(ctx, unit, it);
     if (role !== 'superadmin' || disabled) keepSuperadmin(ctx, unit, it);

@@ -5,7 +5,6 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import { isOpenTenant } from '../../store/tenants.ts';
 import { ApiError } from '../api-error.ts';
 import { asOfNow, isStillGood } from '../auth/authenticate.ts';
-import { principalId } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import { authorize } from '../authorize.ts';
 import type { Place } from '../authorize.ts';
@@ -50,7 +49,7 @@ export class Audience implements Disposable {
   readonly #mirror: Pick<Mirror, 'key'>;
   readonly #clock: Clock;
   readonly #seats = new Set<Seat>();
-  readonly #perPrincipal = new Map<string, number>();
+  readonly #perUser = new Map<string, number>();
   readonly #unsubscribe: () => void;
   #cancel: () => void = () => undefined;
 
@@ -71,21 +70,21 @@ export class Audience implements Disposable {
     return this.#seats.size;
   }
 
-  /** Streams that this principal has open. */
+  /** Streams that the user has open, by whatever credential. */
   countOf(tenant: string, principal: Principal): number {
-    return this.#perPrincipal.get(nameOf(tenant, principal)) ?? 0;
+    return this.#perUser.get(nameOf(tenant, principal)) ?? 0;
   }
 
   /** Watches over the seat until its channel is closed. */
   add(seat: Seat): void {
     const name = nameOf(seat.tenant, seat.principal);
     this.#seats.add(seat);
-    this.#perPrincipal.set(name, (this.#perPrincipal.get(name) ?? 0) + 1);
+    this.#perUser.set(name, (this.#perUser.get(name) ?? 0) + 1);
     const leave = (): void => {
       if (!this.#seats.delete(seat)) return;
-      const left = (this.#perPrincipal.get(name) ?? 1) - 1;
-      if (left === 0) this.#perPrincipal.delete(name);
-      else this.#perPrincipal.set(name, left);
+      const left = (this.#perUser.get(name) ?? 1) - 1;
+      if (left === 0) this.#perUser.delete(name);
+      else this.#perUser.set(name, left);
     };
     seat.channel.signal.addEventListener('abort', leave, { once: true });
     if (seat.channel.signal.aborted) leave();
@@ -147,7 +146,7 @@ export class Audience implements Disposable {
 }
 
 function nameOf(tenant: string, principal: Principal): string {
-  return `${tenant} ${principalId(principal)}`;
+  return `${tenant} ${principal.user.meta.id}`;
 }
 
 function proofOf({ by }: Principal): ReadonlyResource<'session'> | ReadonlyResource<'service_key'> {
@@ -165,7 +164,8 @@ function restsOn({ about, principal: { user, by } }: Seat, { kind, id, before, a
     case 'session':
       return by.type === 'session' && by.session.meta.id === id;
     case 'service_key':
-      return by.type === 'key' && by.key.meta.id === id;
+      // a key that another one made ends with that, and with the one before it
+      return by.type === 'key' && (by.key.meta.id === id || by.key.desired.parent_id !== undefined);
     default:
       return about.has(id);
   }

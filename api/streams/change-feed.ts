@@ -9,7 +9,10 @@ import { keptDeployment } from '../resources/deployment.ts';
 import { keptEnvironment } from '../resources/environment.ts';
 import { keptProject } from '../resources/project.ts';
 import { keptServer, keptServerSummary } from '../resources/server.ts';
+import type { Store } from '../../store/store.ts';
 import { projectIdOf } from '../subject.ts';
+import { cursorOf, isOfHistory } from './position.ts';
+import type { Position } from './position.ts';
 import { PreparedFrame } from './prepared-frame.ts';
 
 /** Kinds whose changes are told. */
@@ -25,6 +28,8 @@ export interface FeedChange {
   revision: Revision;
   /** Project whose roles decide who sees it, as it is or last was; absent for servers. */
   project: ReadonlyResource<'project'> | undefined;
+  /** Of the change of a server: the server as it is, or was. */
+  server?: ReadonlyResource<'server'>;
   /** `masked`: for readers who see a server's name and status only. */
   frame(masked: boolean): PreparedFrame;
 }
@@ -39,6 +44,7 @@ export interface FeedReader {
  * the last state of everything that changed since, and what was deleted, as far as that is remembered.
  */
 export class ChangeFeed implements Disposable {
+  readonly #store: Pick<Store, 'incarnation'>;
   readonly #mirror: Mirror;
   readonly #keep: Keep;
   readonly #readers = new Set<FeedReader>();
@@ -47,7 +53,8 @@ export class ChangeFeed implements Disposable {
   #complete: Revision;
   readonly #unsubscribe: (() => void)[];
 
-  constructor(mirror: Mirror, keep: Keep) {
+  constructor(store: Pick<Store, 'incarnation'>, mirror: Mirror, keep: Keep) {
+    this.#store = store;
     this.#mirror = mirror;
     this.#keep = keep;
     this.#complete = mirror.applied;
@@ -67,10 +74,12 @@ export class ChangeFeed implements Disposable {
   }
 
   /**
-   * What changed after a revision, in the order of revisions: of each object its last state. `lost`: something may have
-   * been deleted that is not remembered.
+   * What changed after a position, in the order of revisions: of each object its last state. `lost`: something may have
+   * been deleted that is not remembered, or the position is of another history, of which nothing can be told.
    */
-  since(tenant: string, after: Revision): { changes: readonly FeedChange[]; lost: boolean } {
+  since(tenant: string, position: Position): { changes: readonly FeedChange[]; lost: boolean } {
+    if (!isOfHistory(position, this.#store.incarnation)) return { changes: [], lost: true };
+    const { revision: after } = position;
     const view = this.#mirror.tenant(tenant);
     const changes = watchedKinds.flatMap((kind) =>
       view.list(kind).flatMap((it) => {
@@ -142,7 +151,8 @@ export class ChangeFeed implements Disposable {
     );
     // of a watched kind, as just checked
     const project = before && this.#projectOf(tenant, before as ReadonlyResource<WatchedKind>);
-    const change: FeedChange = { kind, id, revision, project, frame: () => frame };
+    const server = serverIn(before);
+    const change: FeedChange = { kind, id, revision, project, ...(server && { server }), frame: () => frame };
     this.#tombstones.push({ tenant, change });
     if (this.#tombstones.length > maxTombstones) {
       const forgotten = this.#tombstones.shift();
@@ -158,11 +168,13 @@ export class ChangeFeed implements Disposable {
   #changeOf(tenant: string, it: ReadonlyResource<WatchedKind>, revision: Revision): FeedChange {
     const { kind, id } = it.meta;
     const frames = new Map<boolean, PreparedFrame>();
+    const server = serverIn(it);
     return {
       kind,
       id,
       revision,
       project: this.#projectOf(tenant, it),
+      ...(server && { server }),
       frame: (masked) => {
         let frame = frames.get(masked);
         if (frame === undefined) {
@@ -202,12 +214,16 @@ export class ChangeFeed implements Disposable {
 
   /** A position that a reader can resume from. */
   cursor(revision: Revision = this.#mirror.applied): string {
-    return String(revision);
+    return cursorOf(this.#store.incarnation, revision);
   }
 }
 
 export function isWatched(kind: KindName): kind is WatchedKind {
   return (watchedKinds as readonly string[]).includes(kind); // includes wants the type that it narrows to
+}
+
+function serverIn(it: ReadonlyResource | undefined): ReadonlyResource<'server'> | undefined {
+  return it?.meta.kind === 'server' ? (it as ReadonlyResource<'server'>) : undefined; // as its kind says
 }
 
 function lastRevisionOf({ meta }: ReadonlyResource): Revision {

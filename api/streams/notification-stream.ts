@@ -4,8 +4,8 @@ import { asOfNow } from '../auth/authenticate.ts';
 import { heardBy, mayHear } from '../heard.ts';
 import { toNotification } from '../resources/notification.ts';
 import { defineStream } from './stream.ts';
+import { cursorOf, isOfHistory, parseCursor } from './position.ts';
 import { untilClosed } from './until-closed.ts';
-import { parseCursor } from './watch-stream.ts';
 
 type It = ReadonlyResource<'notification'>;
 
@@ -17,16 +17,21 @@ export const notifications = defineStream({
     if (query.cursor !== undefined) parseCursor(query.cursor);
   },
   async run(ctx, { query, channel }) {
-    const { mirror, view, tenant } = ctx;
+    const { store, mirror, view, tenant } = ctx;
     const userId = ctx.principal.user.meta.id;
     const send = (it: It): void => {
+      const cursor = cursorOf(store.incarnation, it.meta.desiredRevision);
       if (channel.isFull) channel.closeSlow();
-      else channel.send({ type: 'notification', ...toNotification(it), cursor: String(it.meta.desiredRevision) });
+      else channel.send({ type: 'notification', ...toNotification(it), cursor });
     };
-    channel.send({ type: 'ready', cursor: String(mirror.applied) });
+    channel.send({ type: 'ready', cursor: cursorOf(store.incarnation, mirror.applied) });
     if (query.cursor !== undefined) {
       const start = parseCursor(query.cursor);
-      const missed = heardBy(asOfNow(ctx.principal, view), view).filter((it) => it.meta.desiredRevision > start);
+      const isKnown = isOfHistory(start, store.incarnation);
+      if (!isKnown) channel.send({ type: 'gap', dropped: 1 });
+      const missed = heardBy(asOfNow(ctx.principal, view), view).filter(
+        (it) => isKnown && it.meta.desiredRevision > start.revision,
+      );
       for (const it of missed.toSorted((a, b) => a.meta.desiredRevision - b.meta.desiredRevision)) send(it);
     }
     const unsubscribe = mirror.subscribe((change) => {

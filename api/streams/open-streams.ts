@@ -5,11 +5,13 @@ import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
 import { isOpenTenant } from '../../store/tenants.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { tenantPlace } from '../admit.ts';
 import { badRequest, forbidden, notFound, serviceUnavailable, unauthorized, unexpected } from '../api-error.ts';
 import { mention } from '../audit/audit-log.ts';
 import type { Asked } from '../audit/audit-log.ts';
 import { authenticate, byToken } from '../auth/authenticate.ts';
 import type { Principal } from '../auth/principal.ts';
+import { isTicketForm, redeemTicket } from '../auth/stream-tickets.ts';
 import { authorize } from '../authorize.ts';
 import type { Access, Place } from '../authorize.ts';
 import type { RequestInfo, Services } from '../context.ts';
@@ -72,10 +74,15 @@ export class OpenStreams implements Disposable {
       form: new RegExp(`^${stream.path.replaceAll(/:([A-Za-z]+)/g, '(?<$1>[^/]+)')}$`),
     }));
     this.#audience = new Audience(services.mirror, services.clock);
-    this.#feed = new ChangeFeed(services.mirror, services.keep);
+    this.#feed = new ChangeFeed(services.store, services.mirror, services.keep);
     this.#hub = new LogHub(services);
     this.#sockets.on('headers', (lines, request) => {
       for (const [name, value] of Object.entries(this.#headers.get(request) ?? {})) lines.push(`${name}: ${value}`);
+    });
+    this.#sockets.on('wsClientError', (error, socket, request) => {
+      const headers = this.#headers.get(request) ?? {};
+      const told = badRequest(`Handshake of a WebSocket must be by RFC 6455: ${error.message}`);
+      answerRaw(socket, told, String(headers['x-request-id'] ?? ''), headers);
     });
     const audience = this.#audience;
     new Gauge({
@@ -132,7 +139,11 @@ export class OpenStreams implements Disposable {
     const token = url.searchParams.get('token');
     url.searchParams.delete('token');
     const proving = { tokens: services.tokens, view, clock: services.clock };
-    const principal = token === null ? await authenticate(request.headers, proving) : await byToken(token, proving);
+    const prove = (): Promise<Principal | undefined> => {
+      if (token === null) return authenticate(request.headers, proving);
+      return isTicketForm(token) ? redeemTicket(services, view, token, path) : byToken(token, proving);
+    };
+    const principal = await prove();
     if (principal === undefined) throw unauthorized();
     const { stream, permission, params } = found;
     const it = stream.on === undefined ? undefined : loadSubject(stream.on, params, view);
@@ -199,7 +210,7 @@ export class OpenStreams implements Disposable {
   #open(socket: WebSocket, { stream, ctx, permission, it, query, place }: Admission): void {
     const { tenant, principal, view, clock, log, config } = ctx;
     const channel = new Channel(socket, clock);
-    const most = config.streamsPerPrincipal;
+    const most = config.streamsPerUser;
     if (most > 0 && this.#audience.countOf(tenant, principal) >= most) {
       channel.close(closeCode.tooMany, 'too many streams');
       return;
@@ -221,7 +232,7 @@ function placeOf(view: StreamContext['view'], it: ReadonlyResource<SubjectKind> 
   if (it === undefined) return { tenant: view };
   if (view.get(it.meta.kind, it.meta.id) === undefined) return undefined;
   const projectId = projectIdOf(it);
-  if (projectId === undefined) return { tenant: view };
+  if (projectId === undefined) return tenantPlace(view, it);
   const project = view.get('project', projectId);
   return project && { tenant: view, project };
 }

@@ -1,14 +1,13 @@
 import { z } from 'zod';
 import type { ObjectChange } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { revision } from '../../store/revision.ts';
 import type { Revision } from '../../store/revision.ts';
-import { badField } from '../api-error.ts';
 import { asOfNow } from '../auth/authenticate.ts';
-import { hasProject, isTenantWide, projectRole } from '../authorize.ts';
+import { isTenantWide, mayUse, projectRole } from '../authorize.ts';
 import { Reference } from '../resources/object-fields.ts';
 import { watchedKinds } from './change-feed.ts';
 import type { FeedChange, WatchedKind } from './change-feed.ts';
+import { parseCursor } from './position.ts';
 import { defineStream } from './stream.ts';
 import type { StreamContext } from './stream.ts';
 import { untilClosed } from './until-closed.ts';
@@ -23,12 +22,6 @@ const WatchQuery = z.object({
   cursor: z.string().max(40).optional(),
 });
 type WatchQuery = z.infer<typeof WatchQuery>;
-
-/** @throws ApiError BAD_REQUEST */
-export function parseCursor(cursor: string): Revision {
-  if (!/^\d{1,15}$/.test(cursor)) throw badField('cursor', 'invalid', 'Cursor is not one of this stream');
-  return revision(cursor);
-}
 
 export const watch = defineStream({
   path: '/ws/watch',
@@ -50,7 +43,7 @@ export const watch = defineStream({
     channel.send({ type: 'ready', cursor: feed.cursor() });
     if (start !== undefined) {
       const { changes, lost } = feed.since(ctx.tenant, start);
-      if (lost || joinedAfter(start, ctx, query)) channel.send({ type: 'gap', dropped: 1 });
+      if (lost || joinedAfter(start.revision, ctx, query)) channel.send({ type: 'gap', dropped: 1 });
       // what is made up for is sent at once, so that the live changes follow it without a seam
       for (const change of changes) if (isFor(change)) channel.send(frameFor(change));
     }
@@ -70,13 +63,13 @@ export const watch = defineStream({
 function selection({ principal, view }: StreamContext, query: WatchQuery): (change: FeedChange) => boolean {
   const kinds = query.kinds === undefined ? undefined : new Set<WatchedKind>(query.kinds);
   const { projectId } = query;
-  return ({ kind, project }) => {
+  return ({ kind, project, server }) => {
     if (kinds !== undefined && !kinds.has(kind)) return false;
     if (projectId !== undefined && project?.meta.id !== projectId) return false;
     const now = asOfNow(principal, view);
     if (isTenantWide(now)) return true;
     if (project !== undefined) return projectRole(now, project, view) !== undefined;
-    return kind === 'server' && hasProject(now, view);
+    return server !== undefined && mayUse(now, server, view);
   };
 }
 

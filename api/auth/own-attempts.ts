@@ -1,0 +1,17 @@
+import type { RequestContext } from '../context.ts';
+import { accountOf } from './login-throttle.ts';
+
+/**
+ * Runs one attempt of somebody who is logged in to prove the account again. Its failures are counted for the account and
+ * the session, apart from those of logins: wrong guesses of strangers do not keep an owner from changing the password.
+ *
+ * @throws as {@link LoginThrottle.attempt}
+ */
+export function attemptOfOwner<T>(
+  { tenant, principal, throttle }: Pick<RequestContext, 'tenant' | 'principal' | 'throttle'>,
+  attempt: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const { user, by } = principal;
+  const proof = by.type === 'session' ? by.session.meta.id : by.key.meta.id;
+  return throttle.attempt(`${accountOf(tenant, user.desired.email)} own`, proof, attempt);
+}

@@ -1,0 +1,19 @@
+import type { RequestContext } from '../context.ts';
+
+/** Keys that one transaction revokes: each takes a guard and three deletions. */
+const revokedPerTransaction = 10;
+
+/** Revokes every service key that the user has now, in as many transactions as it takes. */
+export async function revokeKeys(
+  { view, repo, fresh, commit }: Pick<RequestContext, 'view' | 'repo' | 'fresh' | 'commit'>,
+  userId: string,
+): Promise<void> {
+  for (;;) {
+    await fresh();
+    const left = view.by('service_key', 'user', userId).filter((it) => it.meta.deletionRequestedAt === undefined);
+    if (left.length === 0) return;
+    const unit = repo.begin();
+    for (const key of left.slice(0, revokedPerTransaction)) unit.requestDelete(key);
+    await commit(unit, () => undefined);
+  }
+}

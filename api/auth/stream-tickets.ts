@@ -1,0 +1,109 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { keys } from '../../store/keys.ts';
+import type { KeyRecord } from '../../store/key-table.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { Write } from '../../store/store.ts';
+import { tooMany } from '../api-error.ts';
+import type { ApiDependencies } from '../context.ts';
+import { byProof } from './authenticate.ts';
+import type { Principal } from './principal.ts';
+import { principalId } from './principal.ts';
+
+export const ticketLifeMs = 30_000;
+/** Tickets of one caller that nobody has used yet. */
+const ticketsPerCaller = 100;
+/** Expired ones that one creation clears away. */
+const clearedPerTicket = 20;
+const prefix = 'wst_';
+
+const Stored = z.object({
+  /** Of the stream, without tenant and query. */
+  path: z.string(),
+  expires_at: z.iso.datetime(),
+  by: z.object({ type: z.enum(['session', 'key']), id: z.string() }),
+});
+
+type Dependencies = Pick<ApiDependencies, 'store' | 'mirror' | 'clock' | 'random'>;
+
+/** Whether a credential in an address is meant to be a ticket. */
+export function isTicketForm(text: string): boolean {
+  return text.startsWith(prefix);
+}
+
+/**
+ * Makes a ticket that opens the stream at `path` once, as the caller, within 30 seconds and on any replica. It lies in the
+ * store as a hash.
+ *
+ * @throws ApiError TOO_MANY_REQUESTS while 100 of the caller wait; Unavailable.
+ */
+export async function makeTicket(
+  { store, mirror, clock, random }: Dependencies,
+  tenant: string,
+  caller: Principal,
+  path: string,
+): Promise<string> {
+  const now = clock.now().getTime();
+  const of = sha256(principalId(caller)).slice(0, 16);
+  const known = mirror.keysUnder(keys.ticket(tenant, of));
+  const expired = known.filter((record) => isOver(record, now)).slice(0, clearedPerTicket);
+  if (known.length - expired.length >= ticketsPerCaller)
+    throw tooMany('Too many tickets for streams wait to be used', ticketLifeMs / 1000);
+  const ticket = `${prefix}${of}${random.bytes(32).toString('base64url')}`;
+  const { by } = caller;
+  const stored: z.infer<typeof Stored> = {
+    path,
+    expires_at: new Date(now + ticketLifeMs).toISOString(),
+    by: { type: by.type, id: by.type === 'session' ? by.session.meta.id : by.key.meta.id },
+  };
+  const cleared: Write[] = expired.map(({ key }) => ({ delete: key }));
+  const put: Write = { put: keyOf(tenant, ticket), value: JSON.stringify(stored) };
+  await store.txn({ if: [], then: [...cleared, put] });
+  return ticket;
+}
+
+/**
+ * Who a ticket lets in at `path`: of several requests with one ticket, on whatever replicas, at most one. It is used up
+ * also where it is for another path. `undefined` for one that is not good, or whose session or key is not.
+ */
+export async function redeemTicket(
+  { store, clock }: Dependencies,
+  view: TenantView,
+  ticket: string,
+  path: string,
+): Promise<Principal | undefined> {
+  const key = keyOf(view.tenant, ticket);
+  const entry = await store.get(key);
+  if (entry === undefined) return undefined;
+  const used = await store.txn({ if: [{ key, is: 'at', revision: entry.modRevision }], then: [{ delete: key }] });
+  if (!used.committed) return undefined;
+  const stored = Stored.parse(JSON.parse(entry.value));
+  if (stored.path !== path || Date.parse(stored.expires_at) <= clock.now().getTime()) return undefined;
+  return byProof(stored.by, { view, clock });
+}
+
+/** Deletes tickets that nobody used in time. Every replica may do it. @throws Unavailable */
+export async function forgetExpiredTickets({
+  store,
+  mirror,
+  clock,
+}: Pick<Dependencies, 'store' | 'mirror' | 'clock'>): Promise<void> {
+  const now = clock.now().getTime();
+  for (const tenant of mirror.tenants())
+    for (const record of mirror.keysUnder(keys.ticket(tenant, '')))
+      if (isOver(record, now)) await store.txn({ if: [], then: [{ delete: record.key }] });
+}
+
+function isOver({ value }: KeyRecord, now: number): boolean {
+  const stored = Stored.safeParse(JSON.parse(value));
+  return !stored.success || Date.parse(stored.data.expires_at) <= now;
+}
+
+/** Begins with the caller, so that theirs can be counted. */
+function keyOf(tenant: string, ticket: string): string {
+  return keys.ticket(tenant, `${ticket.slice(prefix.length, prefix.length + 16)}${sha256(ticket)}`);
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

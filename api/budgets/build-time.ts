@@ -1,0 +1,136 @@
+import type { Clock } from '../../store/clock.ts';
+import type { Mirror, ObjectChange, TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Bounds } from '../../store/settings.ts';
+import { tooMany } from '../api-error.ts';
+import { scopeName } from './scope.ts';
+import type { Scope } from './scope.ts';
+
+type Deployment = ReadonlyResource<'deployment'>;
+
+/** Time of builds in the last 24 hours, as the mirror showed it. */
+export interface BuildTime extends Disposable {
+  /** By the name of the scope; builds under way count up to now. */
+  usedMs(name: string): number;
+  /** @throws ApiError TOO_MANY_REQUESTS if the deployment builds and there is no time left for it */
+  judge(view: TenantView, it: Deployment, boundsOf: (scope: Scope) => Bounds): void;
+}
+
+const hourMs = 3_600_000;
+const hoursOfDay = 24;
+
+/** An object as it is, or as it changed. */
+type Seen = Pick<ObjectChange, 'tenant' | 'kind' | 'id' | 'before' | 'after' | 'initial'>;
+
+interface UnderWay {
+  names: readonly string[];
+  startedAt: number | undefined;
+}
+
+/**
+ * Counts by the hour in which a build ended, for project, owner and tenant. What a deployment or project took stays
+ * counted when it is deleted; after a restart only what is still there is counted. `deadlineMs`: what a build that has
+ * not ended is counted as before another one is let in.
+ */
+export function createBuildTime(
+  mirror: Pick<Mirror, 'subscribe' | 'tenant' | 'tenants'>,
+  clock: Clock,
+  deadlineMs: number,
+): BuildTime {
+  /** Per scope: milliseconds by the hour since the epoch. */
+  const ended = new Map<string, Map<number, number>>();
+  const underWay = new Map<string, UnderWay>();
+
+  const namesOf = (tenant: string, { desired }: Deployment): string[] => {
+    const owner = mirror.tenant(tenant).get('project', desired.project_id)?.desired.owner_id;
+    const project = scopeName(tenant, { of: 'project', id: desired.project_id });
+    return [project, ...(owner === undefined ? [] : [scopeName(tenant, { of: 'user', id: owner })]), tenant];
+  };
+
+  const forget = (hour: number): void => {
+    for (const [name, hours] of ended) {
+      for (const at of hours.keys()) if (at <= hour - hoursOfDay) hours.delete(at);
+      if (hours.size === 0) ended.delete(name);
+    }
+  };
+
+  const count = (names: readonly string[], start: number, end: number): void => {
+    const hour = Math.floor(end / hourMs);
+    const now = Math.floor(clock.now().getTime() / hourMs);
+    forget(now);
+    if (hour <= now - hoursOfDay) return;
+    for (const name of names) {
+      const hours = ended.get(name) ?? new Map<number, number>();
+      hours.set(hour, (hours.get(hour) ?? 0) + Math.max(0, end - start));
+      ended.set(name, hours);
+    }
+  };
+
+  const take = ({ tenant, kind, id, after, before, initial }: Seen): void => {
+    if (kind !== 'deployment') return;
+    const key = `${tenant}/${id}`;
+    const known = underWay.get(key);
+    underWay.delete(key);
+    const it = (after ?? before) as Deployment | undefined; // of that kind
+    if (it === undefined || !builds(it)) return;
+    const { startedAt, endedAt } = timesOf(it);
+    const names = known?.names ?? namesOf(tenant, it);
+    if (after === undefined) {
+      if (known?.startedAt !== undefined) count(names, known.startedAt, clock.now().getTime());
+    } else if (endedAt === undefined) underWay.set(key, { names, startedAt });
+    else if (startedAt !== undefined && (known !== undefined || initial)) count(names, startedAt, endedAt);
+  };
+
+  for (const tenant of mirror.tenants())
+    for (const it of mirror.tenant(tenant).list('deployment'))
+      take({ tenant, kind: 'deployment', id: it.meta.id, after: it as ReadonlyResource, initial: true }); // of any kind
+  const unsubscribe = mirror.subscribe(take);
+
+  const running = (name: string): UnderWay[] => [...underWay.values()].filter(({ names }) => names.includes(name));
+
+  const endedMs = (name: string): number => {
+    const oldest = Math.floor(clock.now().getTime() / hourMs) - hoursOfDay;
+    let sum = 0;
+    for (const [hour, ms] of ended.get(name) ?? []) if (hour > oldest) sum += ms;
+    return sum;
+  };
+
+  return {
+    usedMs(name) {
+      const now = clock.now().getTime();
+      return running(name).reduce((sum, { startedAt }) => sum + (now - (startedAt ?? now)), endedMs(name));
+    },
+    judge(view, it, boundsOf) {
+      if (!builds(it)) return;
+      const { project_id: id } = it.desired;
+      const owner = view.get('project', id)?.desired.owner_id;
+      const scopes: Scope[] = [
+        { of: 'project', id },
+        ...(owner === undefined ? [] : [{ of: 'user' as const, id: owner }]),
+        { of: 'tenant' },
+      ];
+      for (const scope of scopes) {
+        const minutes = boundsOf(scope).build_minutes_per_day;
+        const name = scopeName(view.tenant, scope);
+        const used = endedMs(name) + running(name).length * deadlineMs;
+        if (minutes === 0 || used < minutes * 60_000) continue;
+        throw tooMany(
+          `Builds of the ${scope.of} may take ${minutes} minutes in 24 hours, and they did or may, with those under way: ` +
+            `deploy an image, wait, or ask a superadmin to raise budgets.${scope.of}.build_minutes_per_day in the settings`,
+          Math.ceil(hourMs / 1000),
+        );
+      }
+    },
+    [Symbol.dispose]: unsubscribe,
+  };
+}
+
+/** Whether the deployment makes an image of its own. */
+function builds({ desired }: Deployment): boolean {
+  return desired.source.type === 'git' && desired.reuse === undefined;
+}
+
+function timesOf({ observed }: Deployment): { startedAt: number | undefined; endedAt: number | undefined } {
+  const at = (text: string | undefined): number | undefined => (text === undefined ? undefined : Date.parse(text));
+  return { startedAt: at(observed?.started_at), endedAt: at(observed?.built_at ?? observed?.finished_at) };
+}

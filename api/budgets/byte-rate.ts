@@ -1,0 +1,58 @@
+import type { Clock } from '../../store/clock.ts';
+
+/** How fast somebody writes. In memory: each replica counts by itself. */
+export interface ByteRate {
+  /**
+   * Milliseconds until `key` may write again under that bound, of which the share `keptBack` (0 to 1) stays free; 0: at
+   * once. One write may go above the bound, and what it is above must drain first.
+   */
+  waitMs(key: string, perMinute: number, keptBack: number): number;
+  /** Counts what was written. */
+  add(key: string, perMinute: number, bytes: number): void;
+  /** Bytes written that have not drained yet: of a steady writer those of about the last minute. */
+  level(key: string): number;
+}
+
+interface Level {
+  bytes: number;
+  perMs: number;
+  at: number;
+}
+
+const maxLevels = 50_000;
+
+/** Levels that drain by their bound each minute. A bound of 0 is none: then nothing is counted. */
+export function createByteRate(clock: Clock): ByteRate {
+  const levels = new Map<string, Level>();
+
+  const drained = ({ bytes, perMs, at }: Level, now: number): number => Math.max(0, bytes - (now - at) * perMs);
+
+  const levelOf = (key: string): number => {
+    const known = levels.get(key);
+    return known === undefined ? 0 : drained(known, clock.monotonic());
+  };
+
+  /** An empty level is as good as none; if none is empty, the oldest must go. */
+  const makeRoom = (now: number): void => {
+    for (const [key, level] of levels) if (drained(level, now) === 0) levels.delete(key);
+    const [oldest] = levels.keys();
+    if (levels.size >= maxLevels && oldest !== undefined) levels.delete(oldest);
+  };
+
+  return {
+    level: levelOf,
+    waitMs(key, perMinute, keptBack) {
+      if (perMinute === 0) return 0;
+      const above = levelOf(key) - perMinute * (1 - keptBack);
+      return above < 0 ? 0 : Math.max(1, Math.ceil((above * 60_000) / perMinute));
+    },
+    add(key, perMinute, bytes) {
+      if (perMinute === 0) return;
+      const now = clock.monotonic();
+      if (!levels.has(key) && levels.size >= maxLevels) makeRoom(now);
+      // what is never refused, such as a deletion, keeps nobody waiting for more than two minutes
+      const level = Math.min(levelOf(key) + bytes, 2 * perMinute);
+      levels.set(key, { bytes: level, perMs: perMinute / 60_000, at: now });
+    },
+  };
+}

@@ -1,0 +1,146 @@
+import { contentOf, isUnfinishedClone } from '../../store/copying.ts';
+import { keys, parseKey } from '../../store/keys.ts';
+import type { KeyMeaning } from '../../store/keys.ts';
+import { isKindName } from '../../store/kinds/kinds.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ObjectEffect, UnitEffect } from '../../store/repo.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Write } from '../../store/store.ts';
+import { bytesOf, holderOf, isCounted, objectBytes } from '../../store/usage.ts';
+import type { Amount, Holder, Usage } from '../../store/usage.ts';
+import { scopeName } from './scope.ts';
+import type { Scope } from './scope.ts';
+
+/** What a transaction adds to one scope. */
+export interface Share {
+  scope: Scope;
+  adds: Amount;
+}
+
+/** What a transaction costs. */
+export interface Cost {
+  /** From the narrowest scope; tenant and installation are always there. */
+  shares: Share[];
+  /** Bytes that are written, whatever was there before. */
+  written: number;
+  /** Environments whose content is yet to be copied: until then it counts as promised. */
+  clones: ReadonlyResource<'environment'>[];
+}
+
+/** Kinds that a login, an account or an operator writes, for which room is kept. */
+const alwaysAllowed: ReadonlySet<string> = new Set(['session', 'login_code', 'user', 'settings']);
+
+/** Whether a transaction may go on without room: it only takes away, or lets somebody in. */
+export function isAlwaysAllowed({ objects }: UnitEffect): boolean {
+  return objects.every(({ it, action }) => action === 'delete' || alwaysAllowed.has(it.meta.kind));
+}
+
+/** What a transaction adds to whom. `caller` is who asks, whose answers are kept. */
+export function costOf(
+  view: TenantView,
+  usage: Usage,
+  { objects, writes }: UnitEffect,
+  caller: string | undefined,
+): Cost {
+  const sums = new Sums(view, objects);
+  let written = 0;
+  for (const write of writes) {
+    const [key, meaning] = keyOf(write);
+    if (meaning === undefined) continue;
+    const bytes = 'put' in write ? bytesOf(key, write.value, meaning.area) : 0;
+    // what an object takes in memory is not written
+    written += meaning.area === 'desired' && bytes > 0 ? bytes - objectBytes : bytes;
+    if (meaning.area === 'audit') continue;
+    sums.add(sums.holderOf(meaning, caller), { bytes: bytes - usage.sizeOf(key), objects: 0 });
+  }
+  const clones: ReadonlyResource<'environment'>[] = [];
+  for (const { it, before, action } of objects) {
+    if (action === 'create' && isCounted(it.meta.kind))
+      sums.add(holderOf(it.meta.kind, it.meta.id, it.desired), { bytes: 0, objects: 1 });
+    if (isEnvironment(it) && action === 'create' && isUnfinishedClone(it)) {
+      clones.push(it);
+      sums.add({ project: it.desired.project_id }, contentAmount(view, usage, it));
+    }
+    if (isProject(it) && isProject(before) && before.desired.owner_id !== it.desired.owner_id)
+      sums.addUser(it.desired.owner_id, usage.ofProject(view.tenant, it.meta.id));
+  }
+  return { shares: sums.shares(), written, clones };
+}
+
+function contentAmount(view: TenantView, usage: Usage, { desired }: ReadonlyResource<'environment'>): Amount {
+  const sum = { bytes: 0, objects: 0 };
+  for (const { meta } of contentOf(view, desired.clone_of?.environment_id ?? '')) {
+    sum.bytes += usage.sizeOf(keys.desired(view.tenant, meta.kind, meta.id));
+    sum.objects += 1;
+  }
+  return sum;
+}
+
+function keyOf(write: Write): [string, KeyMeaning | undefined] {
+  const key = 'put' in write ? write.put : write.delete;
+  return [key, parseKey(key)];
+}
+
+/** What a transaction adds, by scope. */
+class Sums {
+  readonly #view: TenantView;
+  readonly #objects: readonly ObjectEffect[];
+  readonly #shares = new Map<string, Share>();
+  readonly #whole: Amount = { bytes: 0, objects: 0 };
+
+  constructor(view: TenantView, objects: readonly ObjectEffect[]) {
+    this.#view = view;
+    this.#objects = objects;
+  }
+
+  add({ project, user }: Holder, adds: Amount): void {
+    this.#whole.bytes += adds.bytes;
+    this.#whole.objects += adds.objects;
+    if (project !== undefined) this.#addTo({ of: 'project', id: project }, adds);
+    const owner = user ?? (project === undefined ? undefined : this.#ownerOf(project));
+    if (owner !== undefined) this.addUser(owner, adds);
+  }
+
+  addUser(id: string, adds: Amount): void {
+    this.#addTo({ of: 'user', id }, adds);
+  }
+
+  shares(): Share[] {
+    const all = [...this.#shares.values()].toSorted((a, b) => a.scope.of.localeCompare(b.scope.of));
+    return [
+      ...all,
+      { scope: { of: 'tenant' }, adds: this.#whole },
+      { scope: { of: 'installation' }, adds: this.#whole },
+    ];
+  }
+
+  /** Whose a key is: by the object of the transaction or of the view that it belongs to. */
+  holderOf(meaning: KeyMeaning, caller: string | undefined): Holder {
+    if (meaning.area === 'idempotency') return caller === undefined ? {} : { user: caller };
+    if (!('kind' in meaning && 'id' in meaning) || !isKindName(meaning.kind)) return {};
+    const { kind, id } = meaning;
+    const it = this.#objects.find((one) => one.it.meta.id === id)?.it ?? this.#view.get(kind, id);
+    return it === undefined ? {} : holderOf(kind, id, it.desired);
+  }
+
+  #ownerOf(project: string): string | undefined {
+    const changed = this.#objects.map(({ it }) => it).find((it) => it.meta.id === project);
+    return isProject(changed) ? changed.desired.owner_id : this.#view.get('project', project)?.desired.owner_id;
+  }
+
+  #addTo(scope: Scope, { bytes, objects }: Amount): void {
+    const name = scopeName(this.#view.tenant, scope);
+    const share = this.#shares.get(name) ?? { scope, adds: { bytes: 0, objects: 0 } };
+    share.adds.bytes += bytes;
+    share.adds.objects += objects;
+    this.#shares.set(name, share);
+  }
+}
+
+function isProject(it: ReadonlyResource | undefined): it is ReadonlyResource<'project'> {
+  return it?.meta.kind === 'project';
+}
+
+function isEnvironment(it: ReadonlyResource): it is ReadonlyResource<'environment'> {
+  return it.meta.kind === 'environment';
+}

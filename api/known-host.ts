@@ -1,0 +1,22 @@
+import { isIP } from 'node:net';
+import type { IncomingMessage } from 'node:http';
+
+/**
+ * Whether a request is for one of these names, whatever the port. A name that somebody else made point here is none: a page
+ * of theirs would otherwise reach this installation through a user's browser. Addresses and `localhost` are always known,
+ * since no such page can have one as its own. `*` among the names, or none given, lets every one in.
+ */
+export function isKnownHost(names: readonly string[] | undefined, request: IncomingMessage): boolean {
+  if (names === undefined || names.includes('*')) return true;
+  const [host, ...more] = request.headersDistinct['host'] ?? [];
+  if (host === undefined || more.length > 0) return false;
+  const name = hostName(host);
+  if (name === undefined) return false;
+  return isIP(name) !== 0 || name === 'localhost' || names.some((it) => it.toLowerCase() === name);
+}
+
+/** Without port and brackets, in lower case and without a dot at its end; `undefined` for what is no host. */
+function hostName(host: string): string | undefined {
+  const [, bracketed, plain] = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:/@[\]]+))(?::\d{1,5})?$/.exec(host) ?? [];
+  return (bracketed ?? plain)?.toLowerCase().replace(/\.$/, '');
+}

@@ -1,0 +1,90 @@
+import { refusedPort } from '../agent-protocol/port-policy.ts';
+import { defined } from '../store/defined.ts';
+import { directPortsOf } from '../store/direct-ports.ts';
+import type { DirectPorts } from '../store/direct-ports.ts';
+import { jsonEqual } from '../store/json-equal.ts';
+import type { ReadonlyResource } from '../store/resource.ts';
+import type { TenantView } from '../store/mirror.ts';
+import { badField, conflicting } from './api-error.ts';
+import type { RequestContext } from './context.ts';
+import { referred } from './references.ts';
+
+/** An application as it is, or as it is to become. */
+interface Wanting {
+  /** Absent: it is about to be created. */
+  id?: string;
+  projectId: string;
+  serverId: string;
+  port: number | undefined;
+}
+
+/**
+ * Whether an application may take a port of its server. Does nothing where ports are not open on the server. What is
+ * asked here is asked again by the agent, which alone knows what else listens there.
+ *
+ * @throws ApiError CONFLICT if the server does not give the port to applications of the project, or if another
+ * application that is to run has it.
+ */
+export function requirePort({ view, config }: Pick<RequestContext, 'view' | 'config'>, it: Wanting): void {
+  const { port, projectId } = it;
+  const server = view.get('server', it.serverId);
+  if (port === undefined || server?.desired.direct_ports_enabled !== true) return;
+  const policy = { ...directPortsOf(server.desired), own: config.ownPorts };
+  const refusal = refusedPort(policy, { port, project: projectId, held: isHeld(it, view) });
+  if (refusal !== undefined) throw refused('port_not_allowed', refusal);
+  const owner = view
+    .by('application', 'server', it.serverId)
+    .find((other) => other.meta.id !== it.id && isOwner(other, port));
+  if (owner === undefined) return;
+  const who = owner.desired.project_id === projectId ? `the application ${owner.desired.name}` : 'another application';
+  throw refused('port_taken', `Port ${port} of the server belongs to ${who}: choose another, or stop that one first`);
+}
+
+/** The same for an application as it is to become. @throws as `requirePort` */
+export function requirePortOf(
+  ctx: Pick<RequestContext, 'view' | 'config'>,
+  { meta, desired }: Pick<ReadonlyResource<'application'>, 'meta' | 'desired'>,
+): void {
+  const { project_id: projectId, server_id: serverId, config } = desired;
+  requirePort(ctx, { id: meta.id, projectId, serverId, port: config.exposed_port });
+}
+
+function refused(reason: string, message: string) {
+  return conflicting(message, [{ field: 'exposed_port', reason, message }]);
+}
+
+/** A port belongs to the application that asks to run with it, until it is stopped or asks for another. */
+function isOwner({ desired, meta }: ReadonlyResource<'application'>, port: number): boolean {
+  return desired.run === 'running' && desired.config.exposed_port === port && meta.deletionRequestedAt === undefined;
+}
+
+/** It serves with the port already. */
+function isHeld({ id, port }: Wanting, view: TenantView): boolean {
+  const it = id === undefined ? undefined : view.get('application', id);
+  const serving = it?.observed?.current_deployment_id;
+  if (it?.desired.run !== 'running' || serving === undefined) return false;
+  return view.get('deployment', serving)?.desired.config.exposed_port === port;
+}
+
+/**
+ * What a server is to allow, from what it allows and what was sent of it: `null` for the usual ports, `undefined` where
+ * nothing changes. @throws ApiError BAD_REQUEST, NOT_FOUND
+ */
+export function changedPorts(
+  server: Parameters<typeof directPortsOf>[0],
+  sent: { [F in keyof DirectPorts]?: DirectPorts[F] | undefined } | null | undefined,
+  view: TenantView,
+): DirectPorts | null | undefined {
+  if (sent === undefined || sent === null) return sent;
+  const before = directPortsOf(server);
+  const next = { ...before, ...defined(sent) };
+  if (jsonEqual(next, before)) return undefined;
+  if (next.from > next.to) throw badField('direct_ports.from', 'range', 'from must not be above to');
+  const bound = next.bindings.map(({ port }) => port);
+  if (new Set(bound).size < bound.length)
+    throw badField('direct_ports.bindings', 'duplicate', 'A port must be bound to one project only');
+  const known = new Set(before.bindings.map((one) => one.project_id));
+  for (const { project_id: id } of next.bindings)
+    if (!known.has(id)) referred(view, 'project', id, 'direct_ports.bindings');
+  return next;
+}

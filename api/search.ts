@@ -1,0 +1,16 @@
+import { badField } from './api-error.ts';
+
+/**
+ * The parameters of a query by their names. Several states may come as several parameters. @throws ApiError
+ * BAD_REQUEST for another one that comes twice: which of them is meant is not known.
+ */
+export function searchOf(text: string): Record<string, string> {
+  const found = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(text)) {
+    const before = found.get(name);
+    if (before === undefined) found.set(name, value);
+    else if (name === 'status') found.set(name, `${before},${value}`);
+    else throw badField(name, 'repeated', `${name} must be sent once`);
+  }
+  return Object.fromEntries(found);
+}
