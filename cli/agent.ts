@@ -1,20 +1,29 @@
 import { flushCompileCache } from 'node:module';
+import { availableParallelism, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import packageFile from '../package.json' with { type: 'json' };
 import { systemClock } from '../agent-protocol/clock.ts';
 import type { Agent } from '../agent/agent.ts';
 import { startAgent } from '../agent/agent.ts';
-import { diskSpace } from '../agent/disk-guard.ts';
+import type { DiskSpace } from '../agent/disk-guard.ts';
+import { diskGuard, diskSpace } from '../agent/disk-guard.ts';
 import { holdExclusively } from '../agent/exclusive.ts';
 import { openIdentity } from '../agent/identity.ts';
+import { holdIdentity } from '../agent/machine-identities.ts';
+import { ImageRecord } from '../agent/image-record.ts';
+import { imageStore } from '../agent/image-store.ts';
 import { endOrphans } from '../agent/orphans.ts';
 import { IptablesPublisher } from '../agent/ports/iptables-publisher.ts';
 import { MockPorts } from '../agent/ports/mock-ports.ts';
 import type { Prober } from '../agent/probe.ts';
 import { httpProber } from '../agent/probe.ts';
 import type { PortPublisher } from '../agent/publication.ts';
+import { openRegistries, registryGuard } from '../agent/registry-guard.ts';
+import type { BuildLimits } from '../agent/runtime/docker/build.ts';
+import type { ContainerLimits } from '../agent/runtime/docker/containers.ts';
 import { defaultContainerLimits, dockerRuntime } from '../agent/runtime/docker/docker-runtime.ts';
+import type { DockerRuntime } from '../agent/runtime/docker/docker-runtime.ts';
 import { MockEngine } from '../agent/runtime/mock/mock-engine.ts';
 import { stockImages } from '../agent/runtime/mock/mock-images.ts';
 import { mockProber, mockRuntime } from '../agent/runtime/mock/mock-runtime.ts';
@@ -31,8 +40,25 @@ import { stopped } from './stop-signal.ts';
 
 /** Of all logs of a server together. */
 const logBytes = 10 * 1024 ** 3;
-/** Of each container that a build runs in. */
-const builds = { memoryBytes: 2 * 1024 ** 3, cpuShares: 512 };
+const GiB = 1024 ** 3;
+
+/** Of each container that a build runs in, and of all builds together. */
+const builds: BuildLimits = {
+  memoryBytes: 2 * GiB,
+  cpuShares: 512,
+  group: {
+    name: 'setpoint-builds',
+    pids: 4096,
+    memoryBytes: Math.min(4 * GiB, totalmem() / 2),
+    cpus: Math.max(0.5, availableParallelism() * 0.75),
+  },
+};
+/** One container takes half of the memory and four fifths of the CPUs, unless its application says otherwise. */
+const containerLimits: ContainerLimits = {
+  ...defaultContainerLimits,
+  memoryBytes: Math.floor(totalmem() / 2),
+  nanoCpus: availableParallelism() * 800_000_000,
+};
 
 /** `setpoint agent`: the agent of this machine until the signal aborts; its containers go on. */
 export async function runAgent(options: unknown, signal: AbortSignal): Promise<void> {
@@ -46,8 +72,8 @@ export async function runAgent(options: unknown, signal: AbortSignal): Promise<v
 }
 
 /** The engine of this machine. */
-export function localRuntime(socketPath: string): ContainerRuntime & Disposable {
-  return dockerRuntime({ socketPath, clock: systemClock, containers: defaultContainerLimits, builds });
+export function localRuntime(socketPath: string): DockerRuntime {
+  return dockerRuntime({ socketPath, clock: systemClock, containers: containerLimits, builds });
 }
 
 /** @throws Error if there is neither an identity nor a join token, or the data directory is used by another agent. */
@@ -56,7 +82,18 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
   await using starting = new AsyncDisposableStack();
   starting.use(await holdExclusively(config.data));
   const { serverId } = await openIdentity(config.data, config.token);
+  starting.use(await holdIdentity(serverId));
   const { runtime, ports, prober } = engineOf(config, serverId, log);
+  const disk = (): Promise<DiskSpace> => diskSpace([config.data, config.dockerRoot]);
+  const record = await ImageRecord.open(join(config.data, 'images.json'));
+  const images = imageStore({
+    runtime,
+    disk: diskGuard(disk),
+    // The mock engine asks no registry.
+    registries: config.runtime === 'mock' ? openRegistries : registryGuard(() => record.registries),
+    record,
+    localImages: config.localImages,
+  });
   const owner = resolve(config.data);
   const sources = git({
     clock: systemClock,
@@ -64,6 +101,7 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
     protocols: config.gitProtocols,
     fileRoots: config.gitFileRoots,
     loopback: config.gitLoopback,
+    privateNetworks: config.gitPrivateNetworks,
     ...(config.sshConfig === undefined ? {} : { sshConfig: config.sshConfig }),
   });
   await endOrphans(owner, new AbortController().signal);
@@ -75,9 +113,11 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
     runtime,
     ports,
     prober,
-    build: (item, line, signal) => runBuild(item, { runtime, git: sources, folder, server: serverId }, line, signal),
+    images,
+    build: (item, line, signal) =>
+      runBuild(item, { runtime, images, git: sources, folder, server: serverId }, line, signal),
     gitHead: headReader({ git: sources, folder }),
-    disk: () => diskSpace([config.data, config.dockerRoot]),
+    disk,
     logBytes,
     version: packageFile.version,
     clock: systemClock,
@@ -97,7 +137,7 @@ function engineOf(
   if (config.runtime === 'docker')
     return {
       runtime: localRuntime(config.dockerSocket),
-      ports: new IptablesPublisher(serverId, { clock: systemClock, log }),
+      ports: new IptablesPublisher(serverId, { clock: systemClock, log, takeOver: config.takeOverPorts }),
       prober: httpProber(systemClock),
     };
   const engine = new MockEngine(systemClock);

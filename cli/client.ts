@@ -1,6 +1,7 @@
 import { json } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
 import { z } from 'zod';
+import { systemClock, wait } from '../store/clock.ts';
 
 /** Where a client speaks to and as whom. `token` is a session's token or a service key. */
 export interface Connection {
@@ -82,6 +83,9 @@ export interface Client {
 /** Longer than a change is waited for, and shorter than the five minutes after which `fetch` gives up by itself. */
 const timeoutMs = 270_000;
 
+/** For room among the requests of an account, in all. */
+const longestWaitSeconds = 60;
+
 /** The client of a connection; a signal that aborts ends its requests. */
 export function createClient(connection: Connection, stop?: AbortSignal): Client {
   if (!/^https?:\/\/./.test(connection.server) || !URL.canParse(connection.server))
@@ -94,7 +98,7 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
     body?: unknown,
     headers: Record<string, string> = {},
   ): Promise<z.infer<typeof Envelope> | undefined> {
-    const response = await fetch(`${base}${path}`, {
+    const response = await send(`${base}${path}`, {
       method,
       headers: {
         ...credential(connection.token),
@@ -108,10 +112,23 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
       throw unreachable(connection, error);
     });
     if (response.status === 204) return undefined;
+    const retryAfter = response.headers.get('retry-after');
     const answer: unknown = await response.json().catch(() => undefined);
     const envelope = Envelope.safeParse(answer);
     if (envelope.success && envelope.data.success) return envelope.data;
-    throw refusal(connection, response.status, answer, path === '/api/v1/auth/login');
+    throw refusal(connection, response.status, answer, path === '/api/v1/auth/login', retryAfter);
+  }
+
+  /** What is refused since there are too many requests was not done: it is sent again when there is room. */
+  async function send(address: string, init: RequestInit & { signal: AbortSignal }): Promise<Response> {
+    for (let waitedSeconds = 0; ;) {
+      const response = await fetch(address, init);
+      const seconds = Number(response.headers.get('retry-after') ?? '');
+      if (response.status !== 429 || !(seconds > 0) || waitedSeconds + seconds > longestWaitSeconds) return response;
+      await response.body?.cancel();
+      waitedSeconds += seconds;
+      await wait(systemClock, seconds * 1000, init.signal);
+    }
   }
 
   const request: Client['request'] = async (method, path, body, headers) => {
@@ -140,7 +157,13 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
 }
 
 /** What an answer that is no success says, with what to do about it. */
-function refusal({ server, tenant }: Connection, status: number, answer: unknown, isLogin = false): Error {
+function refusal(
+  { server, tenant }: Connection,
+  status: number,
+  answer: unknown,
+  isLogin = false,
+  retryAfter: string | null = null,
+): Error {
   const envelope = Envelope.safeParse(answer);
   if (!envelope.success || envelope.data.success)
     return new Error(`${server} answered ${status}, but not as a Setpoint control plane does`);
@@ -151,8 +174,9 @@ function refusal({ server, tenant }: Connection, status: number, answer: unknown
     .join('');
   const advice =
     status === 401 && !isLogin ? `: run \`setpoint login --server ${server} --tenant ${tenant} --email ADDRESS\`` : '';
+  const later = status === 429 && retryAfter !== null ? `: try again in ${retryAfter} s` : '';
   const reasons = (details ?? []).flatMap((it) => it.reason ?? []);
-  return new Refused(status, code, `${message}${fields}${advice}`, reasons);
+  return new Refused(status, code, `${message}${fields}${advice}${later}`, reasons);
 }
 
 function unreachable({ server }: Connection, error: unknown): Error {

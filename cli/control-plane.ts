@@ -7,9 +7,11 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import packageFile from '../package.json' with { type: 'json' };
 import { createClusterPages } from '../api/cluster-pages.ts';
 import { systemRandom } from '../api/random.ts';
+import { rotateControlKeys } from '../controllers/gateway/control-keys.ts';
 import type { Controllers } from '../controllers/runtime/manager.ts';
 import { systemClock } from '../store/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
+import { defined } from '../store/defined.ts';
 import { openStore } from '../store/open.ts';
 import { openKeyring } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
@@ -40,7 +42,9 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
   const clock = systemClock;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const store = starting.use(await openStore(config.store, await readEtcdAccess(config)));
+  const { etcdQuotaBytes: quotaBytes } = config;
+  const access = await readEtcdAccess(config);
+  const store = starting.use(await openStore(config.store, { ...access, ...defined({ quotaBytes }) }));
   const token = randomBytes(32).toString('base64url');
   const keyring = await openKeyring({ path: join(config.data, 'keys.json'), store });
   const replica: RunningReplica = starting.use(
@@ -55,6 +59,9 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
       replica: { id: randomUUID(), url: config.internalUrl, version: packageFile.version },
       publicUrl: config.publicUrl,
       trustedProxies: config.trustedProxies,
+      allowedHosts: config.allowedHosts,
+      ...(config.metricsFrom !== undefined && { metricsFrom: config.metricsFrom }),
+      ownPorts: ownPorts(config),
       ...(config.mail !== undefined && { mail: config.mail }),
       auditKeepMs: config.auditRetentionDays * 24 * 3_600_000,
       signingKeyLifeMs: config.signingKeyDays * 86_400_000,
@@ -69,8 +76,15 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
           sealer: keyring,
           token,
           setupToken: (name) => replica.setupToken(name),
+          rotateControlKeys: () => rotateControlKeys({ store, sealer: keyring, clock }),
         }),
       setupToken: config.setupToken,
+      limits: {
+        rateLimit: config.rateLimit,
+        heavyRateLimit: config.heavyRateLimit,
+        codeRateLimit: config.codeRateLimit,
+        streamsPerUser: config.streamsPerUser,
+      },
       strict: false,
     }),
   );
@@ -98,4 +112,16 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
     url,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
+}
+
+/** Where this replica listens, and where it says that it is reached. */
+function ownPorts({ listen, publicUrl, internalUrl }: ServerConfig): number[] {
+  const named = [publicUrl, internalUrl]
+    .map((url) => new URL(url))
+    .map(({ port, protocol }) => Number(port) || usual(protocol));
+  return [...new Set([listen.port, ...named])].filter((port) => port > 0);
+}
+
+function usual(protocol: string): number {
+  return protocol === 'https:' ? 443 : 80;
 }

@@ -1,29 +1,73 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { z } from 'zod';
 import type { Connection } from './client.ts';
 
-const Credentials = z.object({ server: z.url(), tenant: z.string(), token: z.string().optional() });
+const Kept = z.object({ server: z.url(), tenant: z.string(), token: z.string().optional() });
+/** A login that is kept, under the name by which it is chosen. */
+const Context = Kept.extend({ name: z.string(), email: z.string().optional() });
+export type Context = z.infer<typeof Context>;
 
-export function credentialsPath(): string {
-  return join(homedir(), '.config', 'setpoint', 'credentials.json');
+/** All of them; earlier releases kept one alone, which had no name. */
+const Credentials = z.union([
+  z.object({ current: z.string().optional(), contexts: z.array(Context) }),
+  Kept.transform((one) => {
+    const name = contextName(one);
+    return { current: name, contexts: [{ ...one, name }] };
+  }),
+]);
+export interface Credentials {
+  current?: string | undefined;
+  contexts: readonly Context[];
 }
 
-/** Keeps the connection for the next command; the file is readable by its owner alone and appears whole or not at all. */
-export async function saveCredentials(connection: Connection, path = credentialsPath()): Promise<void> {
+/** `$XDG_CONFIG_HOME/setpoint`, by default `~/.config/setpoint`. */
+export function credentialsPath(configHome = process.env['XDG_CONFIG_HOME']): string {
+  // by its specification a relative path is none
+  const base = configHome !== undefined && isAbsolute(configHome) ? configHome : join(homedir(), '.config');
+  return join(base, 'setpoint', 'credentials.json');
+}
+
+/** What a login is called unless one says otherwise: `HOST/TENANT`. */
+export function contextName({ server, tenant }: Pick<Connection, 'server' | 'tenant'>): string {
+  return `${new URL(server).host}/${tenant}`;
+}
+
+/** Keeps a login beside the others, and makes it the one that the next command uses. */
+export async function saveContext(context: Context, path = credentialsPath()): Promise<void> {
+  const { contexts } = await readCredentials(path);
+  const others = contexts.filter(({ name }) => name !== context.name);
+  await write({ current: context.name, contexts: [...others, context] }, path);
+}
+
+/** Makes a kept login the one that the next command uses. @throws Error that lists what there is. */
+export async function chooseContext(name: string, path = credentialsPath()): Promise<Context> {
+  const credentials = await readCredentials(path);
+  const found = named(credentials, name);
+  await write({ ...credentials, current: found.name }, path);
+  return found;
+}
+
+/** The file is readable by its owner alone and appears whole or not at all. */
+async function write(credentials: Credentials, path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const partial = `${path}.${process.pid}`;
-  await writeFile(partial, `${JSON.stringify(connection, null, 2)}\n`, { mode: 0o600 });
+  await writeFile(partial, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 });
   await rename(partial, path);
 }
 
-/** The connection of the last login, overridden by what is given. @throws Error that says how to log in. */
-export async function loadConnection(
-  given: { server?: string; tenant?: string; token?: string },
-  path = credentialsPath(),
-): Promise<Connection> {
-  const kept = await readKept(path);
+interface Given {
+  server?: string;
+  tenant?: string;
+  token?: string;
+  context?: string;
+}
+
+/** The connection of a kept login, overridden by what is given. @throws Error that says how to log in. */
+export async function loadConnection(given: Given, path = credentialsPath()): Promise<Connection> {
+  const credentials = await readCredentials(path);
+  const kept = given.context === undefined ? keptFor(credentials, given) : named(credentials, given.context);
   const server = given.server ?? kept?.server;
   if (server === undefined)
     throw new Error('No server is known: run `setpoint login --server URL --email ADDRESS`, or set SETPOINT_URL');
@@ -32,13 +76,38 @@ export async function loadConnection(
   return { server, tenant: given.tenant ?? kept?.tenant ?? 'default', ...(token === undefined ? {} : { token }) };
 }
 
-async function readKept(path: string): Promise<z.infer<typeof Credentials> | undefined> {
+/** The chosen login, or another one that is of the server and tenant that are given. */
+function keptFor({ current, contexts }: Credentials, { server, tenant }: Given): Context | undefined {
+  const chosen = contexts.find(({ name }) => name === current);
+  const fits = (one: Context): boolean =>
+    (server === undefined || one.server === server) && (tenant === undefined || one.tenant === tenant);
+  if (chosen !== undefined && fits(chosen)) return chosen;
+  return contexts.find((one) => (server !== undefined || one.server === chosen?.server) && fits(one)) ?? chosen;
+}
+
+function named({ contexts }: Credentials, name: string): Context {
+  const found = contexts.find((one) => one.name === name);
+  if (found !== undefined) return found;
+  const there = contexts.length === 0 ? 'none is kept: log in first' : contexts.map((one) => one.name).join(', ');
+  throw new Error(`There is no context ${name}: ${there}`);
+}
+
+/** Every login that is kept. @throws Error for a file that cannot be read. */
+export async function readCredentials(path = credentialsPath()): Promise<Credentials> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
     throw new Error(`Cannot read ${path}`, { cause: error });
   });
-  if (text === undefined) return undefined;
-  const parsed = Credentials.safeParse(JSON.parse(text));
-  if (!parsed.success) throw new Error(`${path} is damaged: log in again`);
-  return { ...parsed.data };
+  if (text === undefined) return { contexts: [] };
+  const parsed = Credentials.safeParse(parseJson(text));
+  if (!parsed.success) throw new Error(`${path} is damaged: remove it, and log in again`);
+  return parsed.data;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -4,16 +4,19 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { pino } from 'pino';
 import { z } from 'zod';
+import { systemClock } from '../agent-protocol/clock.ts';
+import { findLeftovers } from '../agent/leftovers.ts';
 import { run } from '../agent/process.ts';
 import { parseApplications } from '../manifests/application.ts';
-import { ensureBaseImage } from '../manifests/base-image.ts';
+import { baseImageTag, ensureBaseImage } from '../manifests/base-image.ts';
 import { ensureExampleRepository } from '../manifests/example-repository.ts';
 import { localRuntime, startLocalAgent } from './agent.ts';
+import { leftoverTable } from './agent-clean.ts';
 import { AgentConfig } from './agent-config.ts';
 import type { ApiObject, Client, Connection } from './client.ts';
-import { createClient } from './client.ts';
+import { createClient, Refused } from './client.ts';
 import { startControlPlane } from './control-plane.ts';
-import { loadConnection, saveCredentials } from './credentials.ts';
+import { contextName, loadConnection, saveContext } from './credentials.ts';
 import { ensureDataDir } from './data-dir.ts';
 import { findObject, listObjects } from './objects.ts';
 import { createLog } from './log.ts';
@@ -26,6 +29,7 @@ const DevConfig = z.object({
   listen: z.string().default('127.0.0.1:7070'),
   data: z.string().default('data'),
   logLevel: z.string().default('warn'),
+  takeOverPorts: z.union([z.boolean(), z.stringbool()]).default(false),
   examplePort: z.coerce.number().int().min(1).max(65_535).optional(),
 });
 
@@ -44,7 +48,13 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   const data = resolve(dev.data);
   await ensureDataDir(data);
   const log = createLog({ level: dev.logLevel }, pino.destination({ dest: join(data, 'dev.log'), sync: true }));
-  const config = parseConfig(ServerConfig, { listen: dev.listen, data: join(data, 'server'), logLevel: dev.logLevel });
+  const config = parseConfig(ServerConfig, {
+    listen: dev.listen,
+    data: join(data, 'server'),
+    logLevel: dev.logLevel,
+    // by addresses and as localhost: nobody else's page reaches it by a name that points here
+    ...(/^(127\.|localhost:|\[::1\])/.test(dev.listen) && { allowedHosts: 'localhost' }),
+  });
 
   await using plane = await startControlPlane(config, log);
   say(`Control plane: ${plane.url}/default   (store: ${config.store})`);
@@ -58,10 +68,14 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
     gitProtocols: 'file,http',
     gitFileRoots: join(data, 'examples'),
     gitLoopback: true,
+    takeOverPorts: dev.takeOverPorts,
+    localImages: baseImageTag,
     ...(joinToken === undefined ? {} : { token: joinToken }),
   });
   await using agent = await startLocalAgent(agentConfig, log);
   say(`Agent: server "${names.server}" (${agent.serverId}) on the Docker engine of this machine`);
+
+  await sayLeftovers(agentConfig.dockerSocket, signal);
 
   await ensureProject(client);
   await deployExample(client, { data, server, port: dev.examplePort }, signal).catch((error: unknown) => {
@@ -77,6 +91,18 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
 
 function say(text: string): void {
   console.log(text);
+}
+
+/** What earlier runs with other data directories left, which the example may find in its way. */
+async function sayLeftovers(dockerSocket: string, signal: AbortSignal): Promise<void> {
+  using engine = localRuntime(dockerSocket);
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(30_000)]);
+  const found = await findLeftovers({ engine, clock: systemClock }, limit).catch(() => undefined);
+  if (found === undefined || found.leftovers.length === 0) return;
+  say(`\nLeft here by agents that do not run on this machine, such as one whose data directory was removed:`);
+  say(leftoverTable(found.leftovers));
+  if (found.doubtful) say('Agents of an earlier release run on this machine too: some of it may be theirs');
+  say('`setpoint agent clean` removes it. Its ports are not given to others before, unless by --take-over-ports\n');
 }
 
 /** The first user: registered once, its password kept in the data directory for its owner alone. */
@@ -96,7 +122,15 @@ async function logIn(url: string, data: string): Promise<Client> {
     await visitor.request('POST', '/api/v1/auth/register', { ...account, first_name: 'Local', last_name: 'Admin' });
     say(`First user: ${account.email}, password ${account.password}   (kept in ${path})`);
   } else say(`Log in to the console as ${account.email}; the password is in ${path}`);
-  const { token } = Login.parse(await visitor.request('POST', '/api/v1/auth/login', account));
+  const answer = await visitor.request('POST', '/api/v1/auth/login', account).catch((error: unknown) => {
+    if (!(error instanceof Refused) || error.status >= 500) throw error;
+    throw new Error(
+      `Cannot log in as ${account.email}: ${error.message}. If its password was changed, write the present one into ` +
+        `${path}, and start again`,
+      { cause: error },
+    );
+  });
+  const { token } = Login.parse(answer);
   const connection = { server: url, tenant: 'default', token };
   await keepForVerbs(connection, account.email);
   return createClient(connection);
@@ -105,7 +139,8 @@ async function logIn(url: string, data: string): Promise<Client> {
 /** The verbs use this session from now on, unless they are logged in to another installation: that one stays. */
 async function keepForVerbs(connection: Connection, email: string): Promise<void> {
   const kept = await loadConnection({}).catch(() => undefined);
-  if (kept === undefined || kept.server === connection.server) await saveCredentials(connection);
+  if (kept === undefined || kept.server === connection.server)
+    await saveContext({ ...connection, name: contextName(connection), email });
   else
     say(
       `The setpoint command stays logged in to ${kept.server}. For this one: setpoint login --server ${connection.server} --email ${email}`,
@@ -135,7 +170,9 @@ async function deployExample(
   const repository = join(data, 'examples', 'hello');
   {
     using runtime = localRuntime('/var/run/docker.sock');
-    say("Base image: setpoint-base/node, from this machine's own files since no container registry is asked");
+    say(
+      `Base image: ${baseImageTag}, from this machine's own files since no container registry is asked; every project may use it`,
+    );
     await ensureBaseImage(runtime, AbortSignal.any([signal, AbortSignal.timeout(300_000)]));
   }
   await ensureExampleRepository(repository, (program, args, { cwd, env }) =>

@@ -19,6 +19,11 @@ export function kindOf(word: string): CliKind {
   throw new Error(`Unknown kind ${word}: one of ${Object.keys(kinds).join(', ')}`);
 }
 
+/** The words by which kinds are named. */
+export function kindWords(): string[] {
+  return Object.keys(kinds);
+}
+
 /** The word of one object; the interface's streams know the kind by it. */
 export function singular(kind: CliKind): string {
   return kinds[kind].names[0];
@@ -73,9 +78,23 @@ export async function findObject(
   if (first === undefined) throw new Error(`No ${singular(kind)} is called ${nameOrId}${known(all)}`);
   if (second !== undefined)
     throw new Error(
-      `Several ${kind} are called ${nameOrId}: name the project, or one of ${found.map((it) => it.id).join(', ')}`,
+      `Several ${kind} are called ${nameOrId}: name one by its id, ${await withPlaces(client, kind, found)}`,
     );
   return first;
+}
+
+/** Ids of objects of one kind, each with its project and, of an application, its environment. */
+async function withPlaces(client: Client, kind: CliKind, found: readonly ApiObject[]): Promise<string> {
+  const inProject = found.filter((it) => typeof it['project_id'] === 'string');
+  const projectIds = [...new Set(inProject.map((it) => String(it['project_id'])))];
+  const all = await Promise.all([
+    ...projectIds.map((it) => client.object('GET', `/api/v1/projects/${it}`).then((project) => [project])),
+    ...(kind === 'applications' ? projectIds.map((it) => client.list(`/api/v1/projects/${it}/environments`)) : []),
+  ]);
+  const names = new Map(all.flat().map((it) => [it.id, it.name]));
+  const placeOf = (it: ApiObject): string =>
+    [it['project_id'], it['environment_id']].flatMap((place) => names.get(String(place)) ?? []).join('/');
+  return found.map((it) => `${it.id} (${placeOf(it)})`).join(' or ');
 }
 
 const id = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;

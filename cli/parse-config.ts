@@ -1,14 +1,13 @@
 import type { z } from 'zod';
+import { parseWritten } from '../store/faults.ts';
 
-/** @throws Error that lists every fault. */
+/** @throws Error that lists every fault, by the flag that is wrong. */
 export function parseConfig<S extends z.ZodType>(schema: S, given: unknown): z.output<S> {
-  const parsed = schema.safeParse(given);
-  if (parsed.success) return parsed.data;
-  const faults = parsed.error.issues
-    .map((it) => {
-      const flag = `--${it.path.join('.').replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-      return `\n  ${flag}: ${it.message.endsWith('received undefined') ? 'is needed' : it.message}`;
-    })
-    .join('');
-  throw new Error(`The settings are wrong:${faults}`);
+  const parsed = parseWritten(schema, given, 'The settings');
+  if ('data' in parsed) return parsed.data;
+  const faults = parsed.faults.map(({ path, rule }) => {
+    const flag = `--${path.join('.').replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    return `\n  ${flag}: ${rule}`;
+  });
+  throw new Error(`The settings are wrong:${faults.join('')}`);
 }

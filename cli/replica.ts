@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import { createClientAddress } from '../api/client-address.ts';
 import { ApiConfig } from '../api/config.ts';
 import { rotateSigningKeys } from '../api/auth/signing-keys.ts';
 import type { SetupToken } from '../api/auth/setup-token.ts';
@@ -14,7 +15,9 @@ import { deploymentController } from '../controllers/deployment/reconcile.ts';
 import { environmentController } from '../controllers/environment/reconcile.ts';
 import { garbage } from '../controllers/garbage/garbage.ts';
 import { clusterKey } from '../controllers/gateway/cluster-key.ts';
+import { ensureControlKeys, rotateControlKeys } from '../controllers/gateway/control-keys.ts';
 import { Gateway } from '../controllers/gateway/gateway.ts';
+import { beginEra } from '../controllers/gateway/history.ts';
 import type { Replica } from '../controllers/gateway/replica.ts';
 import { inviteController } from '../controllers/invite/reconcile.ts';
 import { deliverToLog, Mailer } from '../controllers/mail/mailer.ts';
@@ -36,7 +39,9 @@ import { startMirror } from '../store/mirror.ts';
 import { openRepository } from '../store/repo.ts';
 import type { Repository } from '../store/repo.ts';
 import type { Resealer, Sealer, Transplanter, Unsealer } from '../store/seal.ts';
+import { storeMetrics } from '../store/store-metrics.ts';
 import type { Store } from '../store/store.ts';
+import { refoldNames } from '../store/refold-names.ts';
 import { createUpgrades } from './upgrades.ts';
 
 export interface ReplicaOptions {
@@ -52,6 +57,11 @@ export interface ReplicaOptions {
   /** Where users and agents reach this installation. */
   publicUrl: string;
   trustedProxies: string[];
+  /** As the interface has them. */
+  allowedHosts?: ApiConfig['allowedHosts'];
+  metricsFrom?: ApiConfig['metricsFrom'];
+  /** Ports on which the control plane is reached: no application of any server takes them. */
+  ownPorts: number[];
   /** Server and sender of mail; without one mail is only logged. */
   mail?: { server: SmtpServer; from: string };
   /** After which another key signs tokens. Default: 90 days. */
@@ -62,11 +72,19 @@ export interface ReplicaOptions {
   /** Answers what is neither under a tenant nor the interface's own. */
   pages?: (mirror: Mirror) => RequestHandler;
   /** Of the interface, where they are not the usual ones. */
-  limits?: Partial<Pick<ApiConfig, 'rateLimit' | 'heavyRateLimit' | 'streamsPerPrincipal'>>;
+  limits?: Partial<Pick<ApiConfig, 'rateLimit' | 'heavyRateLimit' | 'codeRateLimit' | 'streamsPerUser'>>;
   /** As the interface has it. */
   setupToken?: ApiConfig['setupToken'];
   /** Freezes what the mirror holds and fails runs that break a law of the status: for development and tests. */
   strict: boolean;
+}
+
+/** Names that an earlier release compared otherwise are looked for in their present form, before anybody asks. */
+async function moveNames(store: Store, log: Logger): Promise<void> {
+  const { moved, clashes } = await refoldNames(store);
+  if (moved > 0) log.info({ moved }, 'Names were moved to the form in which they are compared now');
+  for (const clash of clashes)
+    log.warn(clash, 'Two objects have names that count as the same by now: both stay, rename one of them');
 }
 
 /** Records of the audit log that a tenant keeps at most, of about 1 KiB each. */
@@ -90,8 +108,12 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
   await using starting = new AsyncDisposableStack();
   const { store, keyring, clock, random, uniform, log, registry, replica, strict } = options;
   const mirror = starting.use(startMirror({ store, clock, random: uniform, log, registry, freeze: strict }));
+  storeMetrics(registry, store);
   const repositoryFor = repositories(store, clock);
   const mailer = starting.use(openMailer(options));
+  await ensureControlKeys({ store, sealer: keyring, clock });
+  await moveNames(store, log);
+  await beginEra(store, replica.id);
   const gateway = starting.use(
     new Gateway({
       store,
@@ -104,6 +126,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       registry,
       driftCorrected: (kind) => controllers.metrics.driftCorrected.inc({ kind }),
       replica,
+      ownPorts: options.ownPorts,
       clusterKey: await clusterKey(store, keyring, keyring),
     }),
   );
@@ -124,7 +147,11 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
         version: replica.version,
         publicUrl: options.publicUrl,
         trustedProxies: options.trustedProxies,
+        allowedHosts: options.allowedHosts,
+        metricsFrom: options.metricsFrom,
         setupToken: options.setupToken,
+        ownPorts: options.ownPorts,
+        buildDeadlineMs: options.buildDeadlineMs,
         ...options.limits,
       }),
       ...(options.pages !== undefined && { pages: options.pages(mirror) }),
@@ -151,7 +178,10 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       strict,
     }),
   );
-  api.server.on('upgrade', createUpgrades({ mirror, gateway, api }));
+  api.server.on(
+    'upgrade',
+    createUpgrades({ mirror, gateway, addressOf: createClientAddress(options.trustedProxies), api }),
+  );
   const running = starting.move();
   return {
     mirror,
@@ -165,7 +195,11 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
 
 function signingKeys({ store, keyring, clock, random, signingKeyLifeMs = 90 * 86_400_000 }: ReplicaOptions) {
   const deps = { store, sealer: keyring, clock, random };
-  return signingKeyRotation((fence) => rotateSigningKeys(deps, { olderThanMs: signingKeyLifeMs, guards: [fence] }));
+  return signingKeyRotation(async (fence) => {
+    const due = { olderThanMs: signingKeyLifeMs, guards: [fence] };
+    await rotateControlKeys(deps, due);
+    return rotateSigningKeys(deps, due);
+  });
 }
 
 function openMailer({ mail, clock, random, log, registry }: ReplicaOptions): Mailer {
@@ -193,7 +227,7 @@ function controllersOf(
   return [
     projectController,
     environmentController(keyring),
-    serverController({ offlineAfterMs: 25_000 }),
+    serverController({ offlineAfterMs: 45_000 }),
     applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: rolloutDeadlineMs }),
     deploymentController({ queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs, rolloutDeadlineMs }),
     operationController(agents),

@@ -1,6 +1,6 @@
 import type { ApiObject } from './client.ts';
 import type { CliKind, ParentName } from './objects.ts';
-import { age } from './table.ts';
+import { age, cell as oneLine } from './table.ts';
 
 type Cell = (it: ApiObject, parent: ParentName) => string;
 
@@ -55,7 +55,7 @@ export function usualRow(kind: CliKind): string[] {
 /** The cells of an object; without its age they are equal as long as nothing that is shown of it changes. */
 export function rowOf(kind: CliKind, it: ApiObject, nameOf: ParentName, now?: Date): string[] {
   const cells = Object.values(columns[kind]).map((cell) => cell(it, nameOf));
-  return [...cells, ...(now === undefined ? [] : [age(it.created_at, now)]), it.id];
+  return [...cells.map(oneLine), ...(now === undefined ? [] : [age(it.created_at, now)]), it.id];
 }
 
 function text(value: unknown): string {

@@ -22,6 +22,27 @@ const SmtpUrl = z.string().transform((text, ctx) => {
   return z.NEVER;
 });
 
+const Rate = z.string().transform((text, ctx) => {
+  const [, perMinute, burst] = /^(\d{1,7})(?:,(\d{1,7}))?$/.exec(text) ?? [];
+  const rate = { perMinute: Number(perMinute), burst: Number(burst ?? perMinute) };
+  if (perMinute !== undefined && (rate.burst > 0 || rate.perMinute === 0)) return { ...rate, burst: rate.burst || 1 };
+  ctx.addIssue(`must be PER_MINUTE or PER_MINUTE,AT_ONCE, such as 6000,1000, or 0 for no limit: got ${text}`);
+  return z.NEVER;
+});
+
+const List = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((it) => it.trim())
+    .filter((it) => it !== ''),
+);
+
+const Networks = List.superRefine((ranges, ctx) => {
+  for (const range of ranges)
+    if (!z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]).safeParse(range).success)
+      ctx.addIssue({ code: 'custom', message: `must be addresses or CIDR ranges, such as 10.0.0.0/8: got ${range}` });
+});
+
 const Seconds = z.coerce.number().int().min(1).max(86_400);
 
 type EtcdFlag = 'etcdCa' | 'etcdCert' | 'etcdKey' | 'etcdUser' | 'etcdPasswordFile';
@@ -43,15 +64,18 @@ export const ServerConfig = z
     etcdUser: z.string().min(1).optional(),
     /** A file, since a flag is seen by everybody on the machine. */
     etcdPasswordFile: z.string().optional(),
+    /** As etcd has it by --quota-backend-bytes; default: etcd's own, 2 GiB. */
+    etcdQuotaBytes: z.coerce.number().int().min(1).optional(),
     /** Where users and agents reach this installation; default: the address it listens on. */
     publicUrl: z.url().optional(),
     /** Where the other replicas reach this one; default: the address it listens on. */
     internalUrl: z.url().optional(),
     logLevel: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
-    trustedProxies: z
-      .string()
-      .transform((text) => text.split(',').filter((it) => it !== ''))
-      .default([]),
+    /** Names of hosts that are answered beside that of the public address; `*`: all. */
+    allowedHosts: List.optional(),
+    /** Where the metrics may be read from; default: this machine and private networks. */
+    metricsFrom: Networks.optional(),
+    trustedProxies: Networks.default([]),
     smtpUrl: SmtpUrl.optional(),
     /** Sender of mail. */
     mailFrom: z.email().optional(),
@@ -64,6 +88,14 @@ export const ServerConfig = z
     signingKeyDays: z.coerce.number().int().min(1).max(3650).default(90),
     buildDeadlineSeconds: Seconds.default(30 * 60),
     rolloutDeadlineSeconds: Seconds.default(10 * 60),
+    /** Requests of one caller in a minute, and how many of them may come at once; 0 switches the limit off. */
+    rateLimit: Rate.default({ perMinute: 6000, burst: 1000 }),
+    /** The same of requests that cost much. */
+    heavyRateLimit: Rate.default({ perMinute: 300, burst: 100 }),
+    /** Codes to log in that one address may ask for. */
+    codeRateLimit: Rate.default({ perMinute: 1, burst: 30 }),
+    /** Streams that one user may have open; 0: as many as they like. */
+    streamsPerUser: z.coerce.number().int().min(0).max(100_000).default(200),
     auditRetentionDays: z.coerce.number().int().min(1).max(3650).default(90),
   })
   .refine((it) => it.smtpUrl === undefined || it.mailFrom !== undefined, {
@@ -94,6 +126,7 @@ export const ServerConfig = z
     return {
       ...rest,
       setupToken: setupTokenOf(setupToken, host),
+      allowedHosts: allowedHostsOf(it),
       ...(smtpUrl !== undefined && mailFrom !== undefined && { mail: { server: smtpUrl, from: mailFrom } }),
       store: it.store ?? `sqlite:${join(it.data, 'store.db')}`,
       publicUrl: it.publicUrl ?? address,
@@ -101,6 +134,17 @@ export const ServerConfig = z
     };
   });
 export type ServerConfig = z.output<typeof ServerConfig>;
+
+/** Absent where no address of the installation is known: then every name is answered. */
+function allowedHostsOf(it: {
+  allowedHosts?: string[] | undefined;
+  publicUrl?: string | undefined;
+  internalUrl?: string | undefined;
+}): string[] | undefined {
+  if (it.allowedHosts === undefined && it.publicUrl === undefined) return undefined;
+  const urls = [it.publicUrl, it.internalUrl].filter((url) => url !== undefined);
+  return [...(it.allowedHosts ?? []), ...urls.map((url) => new URL(url).hostname)];
+}
 
 /** As the interface takes it. */
 function setupTokenOf(setting: string, host: string): { value: string } | { own: true } | undefined {

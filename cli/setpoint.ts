@@ -5,14 +5,25 @@ import { displayable } from '../api/streams/log-frames.ts';
 import { createClient } from './client.ts';
 import { loadConnection } from './credentials.ts';
 import { stopSignal } from './stop-signal.ts';
-import { verbs } from './verbs.ts';
+import { createKeyVerb, verbs } from './verbs.ts';
+import type { Verb } from './verbs.ts';
 import type * as Login from './verbs/login.ts';
+
+// a variable that is empty is none
+for (const [name, value] of Object.entries(process.env))
+  if (name.startsWith('SETPOINT_') && value === '') Reflect.deleteProperty(process.env, name);
 
 /** A flag that the environment can set as well: `--log-level` is `SETPOINT_LOG_LEVEL`. */
 function flag(flags: string, text: string): Option {
   const option = new Option(flags, text);
   const name = option.long?.slice(2).replaceAll('-', '_').toUpperCase() ?? '';
   return option.env(`SETPOINT_${name}`);
+}
+
+/** Earlier releases took the join token from the variable that holds a session or service key for the other commands. */
+function joinTokenOfOld(): string | undefined {
+  const token = process.env['SETPOINT_TOKEN'];
+  return token?.startsWith('sj_') === true ? token : undefined;
 }
 
 const program = new Command('setpoint')
@@ -30,9 +41,16 @@ program
   .addOption(flag('--etcd-key <file>', 'key of that certificate'))
   .addOption(flag('--etcd-user <name>', 'user of etcd'))
   .addOption(flag('--etcd-password-file <file>', 'file that holds the password of that user'))
+  .addOption(flag('--etcd-quota-bytes <bytes>', "as etcd has it by --quota-backend-bytes; default: etcd's own, 2 GiB"))
   .addOption(flag('--data <dir>', 'keys and the embedded store (/var/lib/setpoint/server)'))
   .addOption(flag('--public-url <url>', 'address under which users and agents reach this installation'))
   .addOption(flag('--internal-url <url>', 'address under which the other replicas reach this one'))
+  .addOption(
+    flag('--allowed-hosts <list>', 'names that are answered beside that of the public address; * for all of them'),
+  )
+  .addOption(
+    flag('--metrics-from <list>', 'addresses or CIDR ranges that may read /metrics (this machine, private networks)'),
+  )
   .addOption(flag('--trusted-proxies <list>', 'addresses or CIDR ranges whose X-Forwarded-For is believed'))
   .addOption(
     flag('--smtp-url <url>', 'mail server: smtp://[USER:PASSWORD@]HOST[:PORT], or smtps://… (mail is only logged)'),
@@ -48,10 +66,14 @@ program
   .addOption(flag('--build-deadline-seconds <n>', 'longest build (1800)'))
   .addOption(flag('--rollout-deadline-seconds <n>', 'time in which new instances must become ready (600)'))
   .addOption(flag('--audit-retention-days <n>', 'age up to which audit records are kept (90)'))
+  .addOption(flag('--rate-limit <n,burst>', 'requests of one caller in a minute and at once; 0: no limit (6000,1000)'))
+  .addOption(flag('--heavy-rate-limit <n,burst>', 'the same of requests that cost much (300,100)'))
+  .addOption(flag('--code-rate-limit <n,burst>', 'the same of codes to log in, by address (1,30)'))
+  .addOption(flag('--streams-per-user <n>', 'streams that one user may have open; 0: no limit (200)'))
   .addOption(flag('--log-level <level>', 'fatal, error, warn, info, debug or trace (info)'))
   .action(async (options: unknown) => (await import('./server.ts')).runServer(options, stopSignal()));
 
-program
+const agent = program
   .command('agent')
   .description('run the agent of one server')
   .addOption(
@@ -60,16 +82,39 @@ program
       'address of the control plane with its tenant: https://HOST/TENANT; several, with commas, are its replicas',
     ),
   )
-  .addOption(flag('--token <token>', 'join token, needed at the first start only'))
+  .addOption(flag('--allow-plain-http', 'the control plane may be reached by http beyond this machine'))
+  .addOption(
+    new Option('--token <token>', 'join token, needed at the first start only')
+      .env('SETPOINT_JOIN_TOKEN')
+      .default(joinTokenOfOld(), 'none'),
+  )
   .addOption(flag('--data <dir>', 'identity, desired set and logs (/var/lib/setpoint/agent)'))
   .addOption(flag('--runtime <name>', 'docker, or mock for trying things out (docker)'))
   .addOption(flag('--docker-socket <path>', 'socket of the engine (/var/run/docker.sock)'))
+  .addOption(flag('--take-over-ports', 'take ports from agents that left rules and do not run here any more'))
+  .addOption(
+    flag('--local-images <list>', 'images of this machine that every project may use: NAME, NAME:TAG, PREFIX/*'),
+  )
   .addOption(flag('--git-protocols <list>', 'also fetch sources by: http, file'))
   .addOption(flag('--git-file-roots <list>', 'folders below which sources may be fetched by file'))
   .addOption(flag('--git-loopback', 'sources may be fetched from this machine itself'))
+  .addOption(flag('--git-private-networks <list>', 'private networks that sources may be fetched from: 10.0.0.0/8'))
   .addOption(flag('--ssh-config <path>', 'configuration of ssh for fetching sources: key, known hosts'))
   .addOption(flag('--log-level <level>', 'fatal, error, warn, info, debug or trace (info)'))
   .action(async (options: unknown) => (await import('./agent.ts')).runAgent(options, stopSignal()));
+
+agent
+  .command('clean')
+  .description('remove what agents left on this machine that do not run here any more: it is shown first')
+  .addOption(flag('--docker-socket <path>', 'socket of the engine').default('/var/run/docker.sock'))
+  .addOption(
+    new Option('--only <servers>', 'of these servers, with commas between').argParser((text) => text.split(',')),
+  )
+  .option('--dry-run', 'only say what would be removed')
+  .option('-y, --yes', 'do not ask')
+  .action(async (_options: unknown, command: Command) =>
+    (await import('./agent-clean.ts')).cleanAgent(command.optsWithGlobals(), stopSignal()),
+  );
 
 program
   .command('dev')
@@ -77,6 +122,7 @@ program
   .addOption(flag('--listen <host:port>', 'address of the control plane (127.0.0.1:7070)'))
   .addOption(flag('--data <dir>', 'where everything is kept (data)'))
   .addOption(flag('--example-port <port>', 'port of the example application (8080)'))
+  .addOption(flag('--take-over-ports', 'take ports from agents that left rules and do not run here any more'))
   .addOption(flag('--log-level <level>', 'level of dev.log in the data directory (warn)'))
   .action(async (options: unknown) => (await import('./dev.ts')).runDev(options, stopSignal()));
 
@@ -97,18 +143,22 @@ function entrance(name: string, text: string): Command {
     .description(text)
     .addOption(new Option('--server <url>', 'address of the control plane').env('SETPOINT_URL').makeOptionMandatory())
     .addOption(flag('--tenant <name>', 'tenant').default('default'))
+    .addOption(flag('--context <name>', 'name under which the login is kept (HOST/TENANT)'))
     .requiredOption('--email <address>', 'address of the account');
 }
 
-for (const verb of verbs) {
-  const command = program
+for (const verb of verbs) addVerb(program, verb);
+
+function addVerb(parent: Command, verb: Verb): void {
+  const command = parent
     .command(verb.use)
     .description(verb.text)
     .addOption(
       new Option('--server <url>', 'address of the control plane (that of the last login)').env('SETPOINT_URL'),
     )
     .addOption(flag('--tenant <name>', 'tenant (that of the last login)'))
-    .addOption(flag('--token <token>', 'token or service key (that of the last login)'));
+    .addOption(flag('--token <token>', 'token or service key (that of the last login)'))
+    .addOption(flag('--context <name>', 'a login that is kept: see `setpoint context list`'));
   if (verb.inProject) command.addOption(flag('--project <name>', 'only within this project'));
   for (const option of verb.options) command.addOption(option);
   command.action(async () => {
@@ -117,6 +167,22 @@ for (const verb of verbs) {
     await verb.run(createClient(await loadConnection(options), signal), command.args, options, signal);
   });
 }
+
+const context = program.command('context').description('logins that are kept on this machine');
+context
+  .command('list')
+  .description('list them; the one that commands use is marked')
+  .action(async () => (await import('./verbs/context.ts')).listContexts());
+context
+  .command('use <name>')
+  .description('let commands use this login from now on')
+  .action(async (name: string) => (await import('./verbs/context.ts')).useContext(name));
+
+program
+  .command('completion')
+  .description('print what lets a shell complete the command: bash, zsh or fish')
+  .argument('<shell>', 'bash, zsh or fish')
+  .action(async (shell: string) => console.log((await import('./completion.ts')).completion(program, shell)));
 
 const tenant = program.command('tenant').description('tenants of the installation; run beside a running server');
 tenant
@@ -144,7 +210,8 @@ tenant
   .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
   .action(async (options: { data: string }) => (await import('./verbs/tenant.ts')).auditTenants(options.data));
 
-const keys = program.command('keys').description('keys that sign tokens; run beside a running server');
+const keys = program.command('keys').description('keys that sign tokens, beside a running server; and service keys');
+addVerb(keys, createKeyVerb);
 keys
   .command('rotate')
   .description('sign with a new key from now on; sessions go on')
@@ -160,7 +227,7 @@ const user = program
   .description('accounts that cannot be reached any more; run beside a running server');
 user
   .command('reset-password <email>')
-  .description('give the account a new password, which is printed, and end its sessions')
+  .description('give the account a new password, which is printed, and end its sessions and service keys')
   .addOption(flag('--tenant <name>', 'tenant').default('default'))
   .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
   .action(async (email: string, options: { data: string; tenant: string }) =>

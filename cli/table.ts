@@ -1,30 +1,66 @@
-import { displayable } from '../api/streams/log-frames.ts';
+import { visible } from '../store/visible.ts';
 
-/** Lines of one table that come one after another: as wide as the rows that were known at first, or wider from then on. */
+const gap = '   ';
+/** No column becomes narrower: what is left of it would say nothing. */
+const leastWidth = 8;
+/** What is looked up by it, or said in it, stands whole. */
+const whole: ReadonlySet<string> = new Set(['id', 'message', 'key', 'value']);
+
+/**
+ * Lines of one table that come one after another: as wide as the rows that were known at first, or wider from then on.
+ * On a screen of `columns` the widest ones are cut until a line has room.
+ */
 export class Columns {
   readonly #widths: number[];
+  readonly #isCut: boolean[];
 
-  constructor(rows: readonly (readonly string[])[]) {
+  constructor(rows: readonly (readonly string[])[], columns = process.stdout.columns as number | undefined) {
+    const [head = []] = rows;
     const count = Math.max(0, ...rows.map((row) => row.length));
     this.#widths = Array.from({ length: count }, (_, at) => Math.max(...rows.map((row) => (row[at] ?? '').length)));
+    this.#isCut = this.#widths.map(() => false);
+    if (columns !== undefined) this.#shrink(columns, head);
+  }
+
+  #shrink(columns: number, head: readonly string[]): void {
+    const mayShrink = this.#widths.map((_, at) => !whole.has((head[at] ?? '').toLowerCase()));
+    const room = columns - gap.length * (this.#widths.length - 1);
+    for (;;) {
+      const used = this.#widths.reduce((sum, width) => sum + width, 0);
+      const widest = Math.max(...this.#widths.filter((width, at) => mayShrink[at] === true && width > leastWidth), 0);
+      if (used <= room || widest === 0) return;
+      const at = this.#widths.findIndex((width, index) => width === widest && mayShrink[index] === true);
+      this.#widths[at] = widest - 1;
+      this.#isCut[at] = true;
+    }
   }
 
   line(row: readonly string[]): string {
     return row
       .map((cell, at) => {
-        const width = Math.max(this.#widths[at] ?? 0, cell.length);
+        const known = this.#widths[at] ?? 0;
+        if (this.#isCut[at] === true) return cut(cell, known).padEnd(known);
+        const width = Math.max(known, cell.length);
         this.#widths[at] = width;
         return at === row.length - 1 ? cell : cell.padEnd(width);
       })
-      .join('   ')
+      .join(gap)
       .trimEnd();
   }
 }
 
-/** Rows as aligned columns with a head in capitals; a cell is one line that leaves the terminal alone. */
+function cut(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, width - 1)}…`;
+}
+
+/** Text of others as one line that leaves the terminal alone: no escapes, no controls, nothing that turns it around. */
+export function cell(text: string): string {
+  return visible(text.replaceAll(/\s+/g, ' '));
+}
+
+/** Rows as aligned columns with a head in capitals. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cells = rows.map((row) => row.map((cell) => displayable(cell).replaceAll(/\s+/g, ' ')));
-  const all = [head.map((it) => it.toUpperCase()), ...cells];
+  const all = [head.map((it) => it.toUpperCase()), ...rows.map((row) => row.map(cell))];
   const columns = new Columns(all);
   return all.map((row) => columns.line(row)).join('\n');
 }

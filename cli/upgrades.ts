@@ -9,15 +9,17 @@ type Handle = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 export interface UpgradeTargets {
   mirror: Pick<Mirror, 'key'>;
   gateway: {
-    handleUpgrade(tenant: string, request: IncomingMessage, socket: Duplex, head: Buffer): void;
+    handleUpgrade(tenant: string, request: IncomingMessage, socket: Duplex, head: Buffer, address: string): void;
     handleRelay: Handle;
   };
+  /** The client that a request comes from. */
+  addressOf: (request: IncomingMessage) => string;
   /** Answers `false` for what is no stream of a tenant. */
   api: { handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean };
 }
 
 /** Gives each request for a WebSocket to whom it belongs: agents and replicas to the gateway, users to the API. */
-export function createUpgrades({ mirror, gateway, api }: UpgradeTargets): Handle {
+export function createUpgrades({ mirror, gateway, addressOf, api }: UpgradeTargets): Handle {
   return (request, socket, head) => {
     const [path = ''] = (request.url ?? '').split('?');
     if (path === '/internal/v1/relay') {
@@ -26,7 +28,7 @@ export function createUpgrades({ mirror, gateway, api }: UpgradeTargets): Handle
     }
     const tenant = /^\/([^/]+)\/agent\/v1\/connect$/.exec(path)?.[1];
     if (tenant !== undefined && mirror.key(keys.tenant(tenant)) !== undefined)
-      gateway.handleUpgrade(tenant, request, socket, head);
+      gateway.handleUpgrade(tenant, request, socket, head, addressOf(request));
     else if (!api.handleUpgrade(request, socket, head)) refuseUpgrade(socket, 404, 'There is no such stream');
   };
 }

@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { Client } from './client.ts';
+import type * as Ports from './verbs/ports.ts';
 
 /** What the client is asked for: one entry is one subcommand of `setpoint`. */
 export interface Verb {
@@ -36,6 +37,7 @@ interface Waiting extends Scope {
 }
 
 const noWait = new Option('--no-wait', 'return as soon as it is accepted');
+const output = new Option('-o, --output <form>', 'how it is printed').choices(['text', 'json', 'yaml']).default('text');
 const yes = new Option('-y, --yes', 'do not ask');
 
 /** Every verb, in the order of the help. Each loads its code when it is run. */
@@ -45,7 +47,7 @@ export const verbs: readonly Verb[] = [
     text: 'list projects, environments, servers, applications or deployments',
     options: [
       new Option('-w, --watch', 'go on and print changes'),
-      new Option('-o, --output <form>', 'how it is printed').choices(['table', 'json']).default('table'),
+      new Option('-o, --output <form>', 'how it is printed').choices(['table', 'json', 'yaml']).default('table'),
     ],
     run: async (client, [kind, name], options, signal) =>
       (await import('./verbs/get.ts')).get(client, kind, name, options, signal),
@@ -53,8 +55,35 @@ export const verbs: readonly Verb[] = [
   verb<[kind: string, name: string], Scope & { output?: string }>({
     use: 'describe <kind> <name>',
     text: 'tell everything of an object: conditions, events, what it waits for; a deployment is APP/NUMBER',
+    options: [output],
     run: async (client, [kind, name], options) =>
       (await import('./verbs/describe.ts')).describe(client, kind, name, options),
+  }),
+  verb<[kind: string, name: string], Scope>({
+    use: 'events <kind> <name>',
+    text: 'print what happened to a server, an application or a deployment, newest first',
+    run: async (client, [kind, name], options) =>
+      (await import('./verbs/events.ts')).events(client, kind, name, options),
+  }),
+  verb<[action: string, application: string, ...rest: string[]], Waiting & { output?: string }>({
+    use: 'env <action> <application> [variables...]',
+    text: 'get [NAME…], set NAME=VALUE… or unset NAME…: variables of an application; a running one is rolled out',
+    options: [output, noWait],
+    run: async (client, [action, name, ...rest], options, signal) =>
+      (await import('./verbs/env.ts')).env(client, action, name, rest, options, signal),
+  }),
+  verb<[deployment: string], Waiting>({
+    use: 'cancel <deployment>',
+    text: 'cancel a deployment that has not come to its end: APP/NUMBER, or the newest of APP',
+    options: [noWait],
+    run: async (client, [name], options) => (await import('./verbs/cancel.ts')).cancel(client, name, options),
+  }),
+  verb<[action: string, project: string, ...rest: string[]]>({
+    use: 'members <action> <project> [address] [role]',
+    text: 'list, invite ADDRESS [ROLE], role ADDRESS ROLE or remove ADDRESS: who is in a project',
+    inProject: false,
+    run: async (client, [action, project, ...rest]) =>
+      (await import('./verbs/members.ts')).members(client, action, project, rest),
   }),
   verb<[kind: string, name: string], Scope & { directPorts?: boolean }>({
     use: 'create <kind> <name>',
@@ -69,9 +98,23 @@ export const verbs: readonly Verb[] = [
     inProject: false,
     run: async (client, [name]) => (await import('./verbs/create.ts')).join(client, name),
   }),
+  verb<[server: string], Parameters<typeof Ports.ports>[2]>({
+    use: 'ports <server>',
+    text: 'show which ports of a server its applications may take, and change that',
+    inProject: false,
+    options: [
+      new Option('--open', 'applications are reachable at their ports').conflicts('close'),
+      new Option('--close', 'they are not'),
+      new Option('--range <from-to>', 'ports for any application, such as 1024-65535').argParser(portRange),
+      new Option('--reserve <ports>', 'ports for no application, with commas between').argParser(portList),
+      new Option('--release <ports>', 'ports that are neither reserved nor bound any more').argParser(portList),
+      new Option('--bind <list>', 'ports for one project alone: PORT=PROJECT, with commas between').argParser(bindings),
+    ],
+    run: async (client, [name], options) => (await import('./verbs/ports.ts')).ports(client, name, options),
+  }),
   verb<[], Waiting & { file: string; dryRun?: boolean }>({
     use: 'apply',
-    text: 'create, change and deploy what a file declares, saying first what that changes',
+    text: 'create, change and deploy what a file declares, and say what that changed',
     inProject: false,
     options: [
       new Option('-f, --file <path>', 'YAML file, - for standard input').makeOptionMandatory(),
@@ -143,6 +186,25 @@ export const verbs: readonly Verb[] = [
     inProject: false,
     run: async (client, [name]) => (await import('./verbs/confirm-removals.ts')).confirmRemovals(client, name),
   }),
+  verb<[]>({
+    use: 'limits',
+    text: 'print what is used of the budgets: of oneself, of the projects that one may see, for admins of the tenant',
+    inProject: false,
+    run: async (client) => (await import('./verbs/limits.ts')).limits(client),
+  }),
+  verb<[action: string, ...changes: string[]]>({
+    use: 'settings <action> [changes...]',
+    text: 'get: what holds in the tenant; set NAME=VALUE…: change it, with an empty value back to the default',
+    inProject: false,
+    run: async (client, [action, ...changes]) =>
+      (await import('./verbs/settings.ts')).settings(client, action, changes),
+  }),
+  verb<[]>({
+    use: 'password',
+    text: 'choose another password for the account, or a first one; read from the terminal or from standard input',
+    inProject: false,
+    run: async (client) => (await import('./verbs/password.ts')).changePassword(client),
+  }),
   verb<[action: 'list' | 'verify'], Scope & { user?: string; result?: string; since?: string; known?: string }>({
     use: 'audit <action>',
     text: 'list: who did what, the newest 100; verify: whether the log is as it was written',
@@ -160,7 +222,43 @@ export const verbs: readonly Verb[] = [
   }),
 ];
 
+function port(text: string): number {
+  const number = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (number < 1 || number > 65_535) throw new InvalidArgumentError('A port is a number from 1 to 65535.');
+  return number;
+}
+
+function portList(text: string): number[] {
+  return text.split(',').map(port);
+}
+
+function portRange(text: string): { from: number; to: number } {
+  const [from = '', to = '', ...more] = text.split('-');
+  if (more.length > 0) throw new InvalidArgumentError('It must be two ports, such as 1024-65535.');
+  return { from: port(from), to: port(to) };
+}
+
+function bindings(text: string): { port: number; project: string }[] {
+  return text.split(',').map((one) => {
+    const at = one.indexOf('=');
+    if (at < 1 || at === one.length - 1) throw new InvalidArgumentError('It must be PORT=PROJECT, such as 80=shop.');
+    return { port: port(one.slice(0, at)), project: one.slice(at + 1) };
+  });
+}
+
 function lineCount(text: string): string {
   if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError('It must be a number of lines, such as 200.');
   return text;
 }
+
+/** Below `setpoint keys`, beside the keys of the installation. */
+export const createKeyVerb = verb<[name: string], Scope & { scope?: string[]; expires?: string }>({
+  use: 'create <name>',
+  text: 'create a service key of your account, and print it this once; --project narrows it to that project',
+  options: [
+    new Option('--scope <scopes...>', 'what it may: read, deploy, write, admin (all that you may)'),
+    new Option('--expires <time>', 'when it ends, such as 2030-01-31T00:00:00Z (never)'),
+  ],
+  run: async (client, [name], options) =>
+    (await import('./verbs/create-key.ts')).createServiceKey(client, name, options),
+});

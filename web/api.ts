@@ -92,10 +92,15 @@ export async function list<T>(login: Login, path: string, most = 1000): Promise<
   return items;
 }
 
-/** A stream's socket. The token is in the address, since a browser lets no page set headers of a socket. */
-export function openSocket({ tenant, token }: Login, path: string, query: Record<string, string> = {}): WebSocket {
+/**
+ * A stream's socket. A browser lets no page set headers of a socket, so that its address carries a ticket, which is good
+ * once and for moments. @throws Refused; Error if nothing answers
+ */
+export async function openSocket(login: Login, path: string, query: Record<string, string> = {}): Promise<WebSocket> {
+  const { tenant } = login;
+  const { ticket } = await call<{ ticket: string }>(login, 'POST', '/auth/stream-tickets', { path });
   const url = new URL(`/${tenant}${path}`, location.href);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
-  url.search = new URLSearchParams({ ...query, token }).toString();
+  url.search = new URLSearchParams({ ...query, token: ticket }).toString();
   return new WebSocket(url);
 }

@@ -4,8 +4,11 @@ import type { Login } from './api.ts';
 import { emptyModel, kinds, withChange } from './model.ts';
 import type { Application, Kind, Model, ObjectOf, Project, Server } from './model.ts';
 
-/** How the picture relates to the truth: it follows it, it is old, or nobody is logged in any more. */
-export type Liveness = 'connecting' | 'live' | 'lost' | 'ended';
+/**
+ * How the picture relates to the truth: it follows it, it is old, nobody is logged in any more, or nothing is shown before
+ * the user has chosen another password.
+ */
+export type Liveness = 'connecting' | 'live' | 'lost' | 'ended' | 'reset';
 
 interface Frame {
   type: string;
@@ -60,8 +63,20 @@ class Follower {
   }
 
   #connect(): void {
-    const socket = openSocket(this.#login, '/ws/watch', { kinds: kinds.join(',') });
+    openSocket(this.#login, '/ws/watch', { kinds: kinds.join(',') }).then(
+      (socket) => this.#follow(socket),
+      (error: unknown) => {
+        if (this.#closed) return;
+        if (error instanceof Refused && error.status === 401) this.#setLiveness('ended');
+        else if (error instanceof Refused && error.reason === 'password_reset_required') this.#setLiveness('reset');
+        else this.#lost(0);
+      },
+    );
+  }
+
+  #follow(socket: WebSocket): void {
     this.#socket = socket;
+    if (this.#closed) socket.close();
     /** Changes that came before the lists were read. */
     let early: Frame[] | undefined = [];
     socket.addEventListener('message', ({ data }) => {

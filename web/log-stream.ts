@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { openSocket } from './api.ts';
+import { openSocket, Refused } from './api.ts';
 import type { Login } from './api.ts';
 
 export interface Line {
@@ -32,8 +32,18 @@ export function useLog(login: Login, path: string): readonly Line[] {
         setLines((before) => [...before, ...added].slice(-keptLines));
       });
     };
+    const again = (): void => {
+      if (!isOver) timer = setTimeout(connect, retryMs);
+    };
     const connect = (): void => {
-      socket = openSocket(login, path, cursor === undefined ? {} : { cursor });
+      openSocket(login, path, cursor === undefined ? {} : { cursor }).then(follow, (error: unknown) => {
+        // with what is refused for good the page's own requests deal
+        if (!(error instanceof Refused) || error.status >= 429) again();
+      });
+    };
+    const follow = (opened: WebSocket): void => {
+      socket = opened;
+      if (isOver) socket.close();
       socket.addEventListener('message', ({ data }) => {
         const frame = JSON.parse(String(data)) as { type: string; cursor?: string; dropped?: number; reason?: string };
         if (frame.type === 'log') {
@@ -44,7 +54,7 @@ export function useLog(login: Login, path: string): readonly Line[] {
         else if (frame.type === 'end') isOver = true;
       });
       socket.addEventListener('close', ({ code }) => {
-        if (!isOver && code !== 4401 && code !== 4403 && code !== 4404) timer = setTimeout(connect, retryMs);
+        if (code !== 4401 && code !== 4403 && code !== 4404) again();
       });
     };
     setLines([]);

@@ -11,6 +11,7 @@ import { ApplicationPage } from './pages/application.ts';
 import { Board, Servers } from './pages/board.ts';
 import { InvitePage } from './pages/invite.ts';
 import { LoginPage } from './pages/login.ts';
+import { PasswordPage } from './pages/password.ts';
 import { useTitle } from './parts.ts';
 
 const words: Readonly<Record<Liveness, string>> = {
@@ -18,6 +19,7 @@ const words: Readonly<Record<Liveness, string>> = {
   live: 'live',
   lost: 'connection lost: what is shown may be old',
   ended: 'logged out',
+  reset: 'another password is needed',
 };
 
 function App(): VNode {
@@ -30,10 +32,12 @@ function App(): VNode {
   };
   if (login === undefined)
     return html`<${LoginPage} done=${change} tenant=${inviteOf(read())?.tenant ?? 'default'} why=${why} />`;
-  return html`<${Console} key=${login.token} login=${login} end=${(reason?: string) => change(undefined, reason)} />`;
+  const end = (reason?: string): void => change(undefined, reason);
+  return html`<${Console} key=${login.token} login=${login} end=${end} renew=${() => change({ ...login })} />`;
 }
 
-function Console({ login, end }: { login: Login; end: (reason?: string) => void }): VNode {
+/** `renew` begins anew with the same login, after what was refused has become allowed. */
+function Console({ login, end, renew }: { login: Login; end: (reason?: string) => void; renew: () => void }): VNode {
   const { model, liveness } = useLiveModel(login);
   const path = usePath();
   const main = useFocusOnTurn(path);
@@ -56,9 +60,13 @@ function Console({ login, end }: { login: Login; end: (reason?: string) => void 
       <button onClick=${logOut}>Log out</button>
     </header>
     <main ref=${main} tabindex="-1">
-      ${model === undefined ? html`<p class="quiet">Reading…</p>` : pageOf(path, login, model)}
+      ${liveness === 'reset' ? html`<${PasswordPage} login=${login} done=${renew} />` : shown(path, login, model)}
     </main>
   `;
+}
+
+function shown(path: string, login: Login, model: Model | undefined): VNode {
+  return model === undefined ? html`<p class="quiet">Reading…</p>` : pageOf(path, login, model);
 }
 
 function pageOf(path: string, login: Login, model: Model): VNode {

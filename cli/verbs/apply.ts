@@ -41,8 +41,8 @@ function parse(file: string, content: string): ApplicationManifest[] {
 }
 
 /**
- * Brings one declared application about, after saying what that changes. @throws Error when its deployment was waited for
- * and did not succeed.
+ * Brings one declared application about and says what that changed. @throws Error when it is refused, which is said of
+ * it alone, or when its deployment was waited for and did not succeed.
  */
 export async function applyApplication(
   client: Client,
@@ -52,13 +52,13 @@ export async function applyApplication(
 ): Promise<void> {
   const plan = await planOf(client, manifest);
   const { name } = manifest.metadata;
-  const would = options.dryRun === true ? 'would be ' : '';
-  console.log(
-    `application ${name} ${plan.existing === undefined ? `${would}created` : isSame(plan) ? 'unchanged' : `${would}changed`}`,
-  );
-  for (const it of plan.changes) console.log(`  ${it.field}: ${it.text}`);
-  if (options.dryRun === true) return;
-  const deployment = await perform(client, manifest, plan);
+  if (options.dryRun === true) {
+    say(name, plan, 'would be ');
+    return;
+  }
+  const app = await write(client, manifest, plan);
+  say(name, plan, '');
+  const deployment = await deploymentOf(client, app, plan);
   if (deployment === undefined) return;
   console.log(`Deployment ${String(deployment['number'])} of ${name}: ${deployment.status ?? ''}`);
   if (options.wait !== false) await followDeployment(client, deployment, signal);
@@ -69,6 +69,15 @@ interface Plan {
   /** Absent: it is created. */
   existing: ApiObject | undefined;
   changes: readonly Change[];
+}
+
+function say(name: string, plan: Plan, would: string): void {
+  console.log(`application ${name} ${isSame(plan) ? 'unchanged' : `${would}${verbOf(plan)}`}`);
+  for (const it of plan.changes) console.log(`  ${it.field}: ${it.text}`);
+}
+
+function verbOf({ existing }: Plan): string {
+  return existing === undefined ? 'created' : 'changed';
 }
 
 function isSame({ existing, changes }: Plan): boolean {
@@ -94,11 +103,23 @@ async function planOf(client: Client, manifest: ApplicationManifest): Promise<Pl
   return { places, existing, changes: changesOf(manifest, existing, variables) };
 }
 
-/** Answers with the deployment that brings the change about, if it needs one. */
-async function perform(client: Client, manifest: ApplicationManifest, plan: Plan): Promise<ApiObject | undefined> {
+/** @throws Error that says of a refusal which application is as it was. */
+async function write(client: Client, manifest: ApplicationManifest, plan: Plan): Promise<ApiObject> {
   const { existing } = plan;
-  const app =
-    existing === undefined ? await create(client, manifest, plan) : await change(client, manifest, existing, plan);
+  try {
+    return existing === undefined
+      ? await create(client, manifest, plan)
+      : await change(client, manifest, existing, plan);
+  } catch (error) {
+    if (!(error instanceof Refused) || error.status >= 500) throw error;
+    const { name } = manifest.metadata;
+    throw new Error(`application ${name} is not ${verbOf(plan)}: ${error.message}`, { cause: error });
+  }
+}
+
+/** Answers with the deployment that brings the change about, if it needs one. */
+async function deploymentOf(client: Client, app: ApiObject, plan: Plan): Promise<ApiObject | undefined> {
+  const { existing } = plan;
   const isNew = app['current_deployment_id'] === null && app.status === 'stopped';
   const sourceChanged = app.generation !== existing?.generation && plan.changes.some((it) => it.isSource);
   if (isNew || sourceChanged || app.status === 'failed')

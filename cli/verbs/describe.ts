@@ -2,8 +2,9 @@ import { z } from 'zod';
 import type { ApiObject, Client } from '../client.ts';
 import type { CliKind } from '../objects.ts';
 import { findObject, kindOf, pathOf } from '../objects.ts';
+import { printed } from '../printed.ts';
 import { openEnd } from '../settled.ts';
-import { age, table } from '../table.ts';
+import { age, cell, table } from '../table.ts';
 
 const Events = z.array(
   z.looseObject({ type: z.string(), reason: z.string(), message: z.string(), count: z.number(), last_at: z.string() }),
@@ -26,11 +27,16 @@ export async function describe(
   client: Client,
   word: string,
   name: string,
-  options: { project?: string },
+  options: { project?: string; output?: string },
 ): Promise<void> {
   const kind = kindOf(word);
   const found = await findObject(client, kind, name, options.project);
   const it = await client.object('GET', pathOf(kind, found));
+  if (options.output !== undefined && options.output !== 'text') {
+    const parts = await partsOf(client, kind, it);
+    console.log(printed({ ...it, ...parts }, options.output));
+    return;
+  }
   const now = new Date();
   const conditions = it.conditions ?? [];
   console.log(fieldsOf(it));
@@ -41,16 +47,29 @@ export async function describe(
       conditions.map((one) => [one.type, one.status, one.reason, age(one.last_transition_at, now), one.message]),
     ),
   );
-  console.log(`\n${openEnd(it) ?? 'Settled: there is nothing left to do.'}`);
+  console.log(`\n${cell(openEnd(it) ?? 'Settled: there is nothing left to do.')}`);
   if (kind === 'applications') await tellInstances(client, it, now);
-  if (kind !== 'projects' && kind !== 'environments') await tellEvents(client, kind, it, now);
+  if (hasEvents(kind)) await tellEvents(client, kind, it, now);
+}
+
+/** What belongs to an object beside its fields. */
+async function partsOf(client: Client, kind: CliKind, it: ApiObject): Promise<Record<string, unknown>> {
+  const path = pathOf(kind, it);
+  return {
+    ...(kind === 'applications' && { instances: await client.request('GET', `${path}/instances`) }),
+    ...(hasEvents(kind) && { events: await client.request('GET', `${path}/events`) }),
+  };
+}
+
+export function hasEvents(kind: CliKind): boolean {
+  return kind !== 'projects' && kind !== 'environments';
 }
 
 function fieldsOf(it: ApiObject): string {
   const width = Math.max(...Object.keys(it).map((field) => field.length)) + 3;
   return Object.entries(it)
     .filter(([field, value]) => field !== 'conditions' && value !== null && value !== undefined)
-    .map(([field, value]) => `${field.padEnd(width)}${shown(value)}`)
+    .map(([field, value]) => `${cell(field).padEnd(width)}${cell(shown(value))}`)
     .join('\n');
 }
 
@@ -81,8 +100,13 @@ async function tellInstances(client: Client, it: ApiObject, now: Date): Promise<
 }
 
 async function tellEvents(client: Client, kind: CliKind, it: ApiObject, now: Date): Promise<void> {
-  const events = Events.parse(await client.request('GET', `${pathOf(kind, it)}/events`));
   console.log('\nEvents, newest first');
+  await printEvents(client, kind, it, now);
+}
+
+/** Prints what happened to an object, newest first. */
+export async function printEvents(client: Client, kind: CliKind, it: ApiObject, now: Date): Promise<void> {
+  const events = Events.parse(await client.request('GET', `${pathOf(kind, it)}/events`));
   if (events.length === 0) console.log('none');
   else
     console.log(

@@ -2,6 +2,7 @@ import { ApiObject } from '../client.ts';
 import type { Client } from '../client.ts';
 import type { CliKind, ParentName } from '../objects.ts';
 import { findObject, isDeploymentName, kindOf, listObjects, parentNames, singular } from '../objects.ts';
+import { printed } from '../printed.ts';
 import { resumed } from '../resume.ts';
 import { headOf, rowOf, usualRow } from '../rows.ts';
 import { Columns, table } from '../table.ts';
@@ -26,8 +27,8 @@ export async function get(
     return;
   }
   const { found } = await select(client, kind, name, options.project);
-  if (options.output === 'json') {
-    console.log(JSON.stringify(found, null, 2));
+  if (options.output === 'json' || options.output === 'yaml') {
+    console.log(printed(found, options.output));
     return;
   }
   const parents = await parentNames(client, kind);

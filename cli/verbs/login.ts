@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { createClient, Refused } from '../client.ts';
 import type { Client } from '../client.ts';
-import { saveCredentials } from '../credentials.ts';
+import { contextName, saveContext } from '../credentials.ts';
 import { Secrets } from '../secrets.ts';
 
 const Login = z.object({ token: z.string(), user: z.looseObject({ email: z.string(), role: z.string() }) });
@@ -10,6 +10,8 @@ interface Options {
   server: string;
   tenant: string;
   email: string;
+  /** What the login is kept as. */
+  context?: string;
 }
 
 /**
@@ -46,7 +48,7 @@ export async function register(
 
 async function enter(
   client: Client,
-  { server, tenant }: Options,
+  { server, tenant, context }: Options,
   path: string,
   proof: Readonly<Record<string, string>>,
   secrets: Secrets,
@@ -57,6 +59,7 @@ async function enter(
     if (!(error instanceof Refused) || !error.reasons.includes('totp_required')) throw error;
     return attempt(await secrets.next('Code of your authenticator'));
   });
-  await saveCredentials({ server, tenant, token });
-  console.log(`Logged in to ${server} (${tenant}) as ${user.email}, ${user.role}`);
+  const name = context ?? contextName({ server, tenant });
+  await saveContext({ name, server, tenant, token, email: user.email });
+  console.log(`Logged in to ${server} (${tenant}) as ${user.email}, ${user.role}; kept as context ${name}`);
 }

@@ -8,7 +8,7 @@ const TwoFactor = z.object({ data: z.object({ was_enabled: z.boolean() }) });
 export async function resetPassword(dataDir: string, tenant: string, email: string): Promise<void> {
   const answer = await clusterRequest(dataDir, 'POST', '/users/reset-password', { tenant, email });
   const { password } = NewPassword.parse(answer).data;
-  console.error(`The password of ${email} is now as follows; every session of the account has ended`);
+  console.error(`The password of ${email} is now as follows; every session and service key of the account has ended`);
   console.log(password);
 }
 

@@ -10,6 +10,7 @@ type Way = 'password' | 'code';
 
 /** Asks who is there. `why` says what ended the session before. */
 export function LoginPage(props: { done: (login: Login) => void; tenant: string; why?: string }): VNode {
+  const [tenant, setTenant] = useState(props.tenant);
   const [error, setError] = useState(props.why ?? '');
   const [way, setWay] = useState<Way>('password');
   const [isSent, setSent] = useState(false);
@@ -24,7 +25,7 @@ export function LoginPage(props: { done: (login: Login) => void; tenant: string;
       const value = form.get(name);
       return typeof value === 'string' ? value : '';
     };
-    const [tenant, email] = [text('tenant'), text('email')];
+    const email = text('email');
     setBusy(true);
     setError('');
     try {
@@ -66,7 +67,15 @@ export function LoginPage(props: { done: (login: Login) => void; tenant: string;
   return html`<main>
     <form class="login" onSubmit=${submit}>
       <h1>Setpoint</h1>
-      <label>Tenant <input name="tenant" value=${props.tenant} required autocomplete="organization" /></label>
+      <label
+        >Tenant
+        <input
+          name="tenant"
+          value=${tenant}
+          onInput=${({ currentTarget }: { currentTarget: HTMLInputElement }) => setTenant(currentTarget.value)}
+          required
+          autocomplete="organization"
+      /></label>
       <label>E-mail <input name="email" type="email" required autocomplete="username" autofocus /></label>
       ${
         way === 'password' &&

@@ -1,0 +1,21 @@
+import { chooseContext, readCredentials } from '../credentials.ts';
+import { table } from '../table.ts';
+
+/** Lists the logins that are kept; the one that commands use is marked. */
+export async function listContexts(): Promise<void> {
+  const { current, contexts } = await readCredentials();
+  const rows = contexts.map((one) => [
+    one.name === current ? '*' : '',
+    one.name,
+    one.server,
+    one.tenant,
+    one.email ?? '',
+  ]);
+  console.log(table(['current', 'name', 'server', 'tenant', 'account'], rows));
+}
+
+/** Makes a kept login the one that commands use from now on. */
+export async function useContext(name: string): Promise<void> {
+  const { server, tenant } = await chooseContext(name);
+  console.log(`Commands go to ${server} (${tenant}) from now on`);
+}

@@ -1,0 +1,64 @@
+import { z } from 'zod';
+import type { Client } from '../client.ts';
+import { findObject, listObjects, pathOf } from '../objects.ts';
+import { table } from '../table.ts';
+
+const Ports = z.object({
+  direct_ports_enabled: z.boolean(),
+  direct_ports: z.object({
+    from: z.number(),
+    to: z.number(),
+    reserved: z.array(z.number()),
+    bindings: z.array(z.object({ port: z.number(), project_id: z.string() })),
+  }),
+});
+
+interface Options {
+  open?: boolean;
+  close?: boolean;
+  range?: { from: number; to: number };
+  reserve?: number[];
+  release?: number[];
+  bind?: { port: number; project: string }[];
+}
+
+/** Changes which ports of a server its applications may take, where something is to change; shows them. */
+export async function ports(client: Client, name: string, options: Options): Promise<void> {
+  const server = await findObject(client, 'servers', name);
+  const { reserved, bindings } = Ports.parse(server).direct_ports;
+  const { range, reserve = [], release = [], bind = [] } = options;
+  const bound = await Promise.all(
+    bind.map(async ({ port, project }) => ({
+      port,
+      project_id: (await findObject(client, 'projects', project)).id,
+    })),
+  );
+  const named = new Set([...release, ...reserve, ...bound.map(({ port }) => port)]);
+  const change = {
+    ...(options.open === true && { direct_ports_enabled: true }),
+    ...(options.close === true && { direct_ports_enabled: false }),
+    direct_ports: {
+      ...range,
+      ...(named.size > 0 && {
+        reserved: [...reserved.filter((port) => !named.has(port)), ...reserve],
+        bindings: [...bindings.filter(({ port }) => !named.has(port)), ...bound],
+      }),
+    },
+  };
+  await show(client, await client.object('PUT', pathOf('servers', server), change));
+}
+
+async function show(client: Client, server: unknown): Promise<void> {
+  const { direct_ports_enabled: open, direct_ports: allowed } = Ports.parse(server);
+  const projects = new Map((await listObjects(client, 'projects')).map((it) => [it.id, it.name ?? it.id]));
+  const rows = [
+    [`${allowed.from}-${allowed.to}`, 'for any application'],
+    ...allowed.reserved.map((port) => [String(port), 'reserved']),
+    ...allowed.bindings.map((one) => [
+      String(one.port),
+      `for project ${projects.get(one.project_id) ?? one.project_id}`,
+    ]),
+  ];
+  console.log(open ? 'Ports of applications are open on the server' : 'Ports of applications are closed on the server');
+  console.log(table(['port', 'use'], rows));
+}

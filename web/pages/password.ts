@@ -1,0 +1,40 @@
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { call } from '../api.ts';
+import type { Login } from '../api.ts';
+import { html } from '../html.ts';
+import { useTitle } from '../parts.ts';
+
+/** Asks for another password in place of the one that the operator made. `done` is called once it is changed. */
+export function PasswordPage({ login, done }: { login: Login; done: () => void }): VNode {
+  const [error, setError] = useState('');
+  const [isBusy, setBusy] = useState(false);
+  useTitle('Another password');
+
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const form = new FormData(event.target as HTMLFormElement); // the form below
+    const body = { current_password: form.get('current'), new_password: form.get('new') };
+    setBusy(true);
+    setError('');
+    try {
+      await call(login, 'PUT', '/auth/me/password', body);
+      done();
+    } catch (failure) {
+      setError(failure instanceof Error ? failure.message : String(failure));
+    } finally {
+      setBusy(false);
+    }
+  };
+
+  return html`<form class="login" onSubmit=${submit}>
+    <h1>Another password</h1>
+    <p class="quiet">The operator reset the password of ${login.email}. Choose another one to go on.</p>
+    <label
+      >Password from the operator <input name="current" type="password" required autocomplete="current-password"
+    /></label>
+    <label>New password <input name="new" type="password" required minlength="8" autocomplete="new-password" /></label>
+    ${error !== '' && html`<p class="error" role="alert">${error}</p>`}
+    <button class="main" disabled=${isBusy}>Change the password</button>
+  </form>`;
+}
