@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 installed := node_modules/.package-lock.json
 
-.PHONY: help deps dev check test test-long bench clean
+.PHONY: help deps dev check test test-long test-fresh bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -24,7 +24,12 @@ test: deps ## Check, then run every layer of tests: unit, contract, api on both 
 	@exec node test/run.ts
 
 test-long: deps ## Run the tests that take longer than a coffee
-	@exec node test/run.ts --only long
+	@manifests/install/machine.sh fresh
+	@exec node test/run.ts --only long,fresh --minutes 300
+
+test-fresh: deps ## Run `make dev` and `make test` on bare Debian 12 and 13, each in a container with its own engine
+	@manifests/install/machine.sh fresh
+	@exec node test/run.ts --only fresh --minutes 200
 
 bench: deps ## Measure ours against the raw limit, side by side
 	@exec node bench/run.ts

@@ -1,6 +1,8 @@
 import { isNode, LineCounter, parseAllDocuments } from 'yaml';
 import type { Document } from 'yaml';
 import { z } from 'zod';
+import { parseWritten } from '../store/faults.ts';
+import type { Fault } from '../store/faults.ts';
 
 /** A declared application: names instead of ids, the interface's own field names otherwise. */
 export const ApplicationManifest = z.strictObject({
@@ -49,19 +51,16 @@ export function parseApplications(text: string): ApplicationManifest[] {
   return documents.map((document) => {
     const [syntax] = document.errors;
     if (syntax !== undefined) throw new Error(syntax.message, { cause: syntax });
-    const parsed = ApplicationManifest.safeParse(document.toJS({ maxAliasCount: 100 }));
-    if (parsed.success) return parsed.data;
-    const faults = parsed.error.issues.map(
-      (it) => `\n  ${placeOf(document, it, lines)}${it.path.join('.')}: ${it.message}`,
-    );
+    const parsed = parseWritten(ApplicationManifest, document.toJS({ maxAliasCount: 100 }), 'The manifest');
+    if ('data' in parsed) return parsed.data;
+    const faults = parsed.faults.map((it) => `\n  ${placeOf(document, it, lines)}${it.message}`);
     throw new Error(`This is no application manifest:${faults.join('')}`);
   });
 }
 
-/** Where the value lies that an issue is about, or the nearest one around it. */
-function placeOf(document: Document, issue: z.core.$ZodIssue, lines: LineCounter): string {
-  const inside = issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
-  const path: unknown[] = [...issue.path, ...inside];
+/** Where the value lies that a fault is about, or the nearest one around it. */
+function placeOf(document: Document, fault: Fault, lines: LineCounter): string {
+  const path: unknown[] = [...fault.path];
   for (; path.length > 0; path.pop()) {
     const node = document.getIn(path, true);
     if (!isNode(node) || !node.range) continue;

@@ -1,16 +1,18 @@
 #!/bin/sh
 # Makes a Debian or Ubuntu machine ready: installs the packages that are missing and, but for `check`, starts the Docker
-# engine. Does nothing where all is there. Says what it is going to do before it does it.
-# Usage: machine.sh check | run | test
+# engine. Does nothing where all is there. Says what it is going to do before it does it. `list` prints the packages.
+# Usage: machine.sh [list] check | run | test | fresh
 set -eu
 
-# What shows that a package is not needed (a program, a library or a file), and the package.
+# What shows that a package is not needed (a program, a library or a file), and the package. Of several packages the
+# first that the distribution has: Debian 13 split the engine's command line from the engine.
 needs_check='
 libatomic.so.1 libatomic1
 '
 needs_run="$needs_check
 curl curl
 git git
+ip iproute2
 iptables iptables
 dockerd docker.io
 ssh openssh-client
@@ -21,10 +23,23 @@ needs_test="$needs_run
 etcd etcd-server
 etcdctl etcd-client
 openssl openssl
-ip iproute2
+docker docker-cli|docker.io
+mkfs.ext4 e2fsprogs
+mount mount
+sshd openssh-server
 aiosmtpd python3-aiosmtpd
+promtool prometheus
 chromium chromium
 "
+needs_fresh="$needs_test
+debootstrap debootstrap
+"
+# Services that packages of the tests enable. The tests start these programs themselves, on ports of their own.
+services_of_tests='
+etcd-server etcd.service
+openssh-server ssh.service
+prometheus prometheus.service
+'
 engine_log=/var/log/setpoint-dockerd.log
 
 fail() {
@@ -42,11 +57,23 @@ is_there() {
 
 missing_packages() {
   echo "$1" | while read -r sign package; do
-    [ -z "$sign" ] || is_there "$sign" || echo "$package"
+    [ -z "$sign" ] || is_there "$sign" || first_known "$package"
   done
 }
 
+# The first of packages separated by `|` that the distribution has; the last where it is not known.
+first_known() {
+  case $1 in
+    *'|'*) if [ -n "$(apt-cache madison "${1%%|*}" 2>/dev/null)" ]; then echo "${1%%|*}"; else first_known "${1#*|}"; fi ;;
+    *) echo "$1" ;;
+  esac
+}
+
 install_packages() {
+  case " $* " in
+    # what it recommends are services that watch the machine
+    *' prometheus '*) DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends prometheus || return 1 ;;
+  esac
   DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$@"
 }
 
@@ -58,10 +85,20 @@ ensure_packages() {
   [ "$(id -u)" = 0 ] || fail "Missing on this machine, to be installed by root: $*"
   echo "Installing Debian packages: $*"
   install_packages "$@" || { apt-get update -q && install_packages "$@"; }
+  [ ! -d /run/systemd/system ] || stop_services_of "$@"
+}
+
+# Leaves no server running on this machine that only the tests need.
+stop_services_of() {
+  echo "$services_of_tests" | while read -r package unit; do
+    case " $* " in *" ${package:-none} "*) ;; *) continue ;; esac
+    echo "Stopping and disabling $unit, which the package $package started"
+    systemctl disable --now --quiet "$unit" || fail "Cannot stop $unit: run systemctl disable --now $unit"
+  done
 }
 
 engine_answers() {
-  timeout 5 docker --host unix:///var/run/docker.sock version >/dev/null 2>&1
+  curl --silent --fail --max-time 5 --unix-socket /var/run/docker.sock --output /dev/null http://localhost/_ping
 }
 
 ensure_engine() {
@@ -82,9 +119,20 @@ ensure_engine() {
   fail 'The Docker engine does not answer on /var/run/docker.sock 30 s after its start'
 }
 
-case ${1:-} in
+list_packages() {
+  echo "$1" | while read -r sign package; do
+    [ -z "$sign" ] || first_known "$package"
+  done
+}
+
+case "$*" in
   check) ensure_packages "$needs_check" ;;
   run) ensure_packages "$needs_run"; ensure_engine ;;
   test) ensure_packages "$needs_test"; ensure_engine ;;
-  *) fail 'Usage: machine.sh check | run | test' ;;
+  fresh) ensure_packages "$needs_fresh"; ensure_engine ;;
+  'list check') list_packages "$needs_check" ;;
+  'list run') list_packages "$needs_run" ;;
+  'list test') list_packages "$needs_test" ;;
+  'list fresh') list_packages "$needs_fresh" ;;
+  *) fail 'Usage: machine.sh [list] check | run | test | fresh' ;;
 esac
