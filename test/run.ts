@@ -2,7 +2,7 @@
  * Runs the checks and the layers of the suite one after the other and ends with the line `N passed, N failed`.
  * A check counts as one test. What did not run counts as failed: a skipped test, a file that did not load, a layer that
  * crashed or has no tests. So does what is left behind: a process or a container.
- * Usage: node test/run.ts [--only check,unit,…] [--minutes 15]
+ * Usage: node test/run.ts [--only check,unit,…] [--minutes 45]
  */
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -24,9 +24,9 @@ const checks = {
   types: ['tsc', '--noEmit'],
   'types of the console': ['tsc', '--noEmit', '--project', 'web'],
 };
-const layers = ['unit', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser', 'long'];
+const layers = ['unit', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser', 'long', 'fresh'];
 /** Those that make containers. */
-const onEngine = ['contract', 'e2e', 'browser', 'long'];
+const onEngine = ['contract', 'e2e', 'browser', 'long', 'fresh'];
 const byDefault = ['check', 'unit', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser'];
 
 interface Tally {
@@ -43,7 +43,7 @@ const Report = z.object({
   testResults: z.array(z.object({ status: z.string(), assertionResults: z.array(z.unknown()) })),
 });
 
-const { values } = parseArgs({ options: { only: { type: 'string' }, minutes: { type: 'string', default: '15' } } });
+const { values } = parseArgs({ options: { only: { type: 'string' }, minutes: { type: 'string', default: '45' } } });
 const wanted = values.only?.split(',') ?? byDefault;
 const unknown = wanted.filter((name) => name !== 'check' && !layers.includes(name));
 if (unknown.length > 0) throw new Error(`Unknown layer: ${unknown.join(', ')}; there are: check, ${layers.join(', ')}`);

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** A folder is a layer; all that is in none of these is `unit`, so that no test file is left out. */
-const folders = ['contract', 'api', 'sim', 'e2e', 'browser', 'long'];
+const folders = ['contract', 'api', 'sim', 'e2e', 'browser', 'long', 'fresh'];
 /** The layer `api` once more, on the other store. */
 const apiOnEtcd = 'api-etcd';
 
@@ -14,7 +14,8 @@ export default defineConfig({
   test: {
     root,
     projects: ['unit', ...folders, apiOnEtcd].map((name) => {
-      const onMachine = ['e2e', 'browser', 'long'].includes(name);
+      const onMachine = ['e2e', 'browser', 'long', 'fresh'].includes(name);
+      const isAlone = name === 'long' || name === 'fresh';
       return {
         test: {
           name,
@@ -23,11 +24,11 @@ export default defineConfig({
           exclude: name === 'unit' ? folders.map(testsOf) : [],
           setupFiles: name === apiOnEtcd ? ['test/harness/on-etcd.ts'] : [],
           pool: 'forks',
-          maxWorkers: name === 'long' ? 1 : Math.max(onMachine ? 4 : 2, availableParallelism()),
-          fileParallelism: name !== 'long',
+          maxWorkers: isAlone ? 1 : Math.max(onMachine ? 4 : 2, availableParallelism()),
+          fileParallelism: !isAlone,
           // What tests on the machine do is wait: for builds, for ten quiet seconds.
           maxConcurrency: onMachine ? 24 : 5,
-          testTimeout: onMachine ? 180_000 : 30_000,
+          testTimeout: name === 'fresh' ? 90 * 60_000 : onMachine ? 180_000 : 30_000,
           hookTimeout: 120_000,
         },
       };

@@ -2,10 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { desiredDigest } from '../../agent-protocol/desired-digest.ts';
 import { encodeMessage } from '../../agent-protocol/codec.ts';
+import { OutdatedItem } from '../../agent-protocol/desired-chain.ts';
 import { FakeBackend, running } from '../harness/fake-backend.ts';
 import { FakeClock, settle } from '../harness/fake-clock.ts';
 import { FakeControl, protocolEnds } from '../harness/protocol-ends.ts';
 import type { Ends } from '../harness/protocol-ends.ts';
+import { deltaMessages } from '../../agent-protocol/desired-parts.ts';
+import { deltaOf, snapshotOf } from '../harness/desired-sets.ts';
 import { wireItem } from '../harness/wire-items.ts';
 
 async function up(options: Parameters<typeof protocolEnds>[1] = {}): Promise<Ends & { clock: FakeClock }> {
@@ -114,8 +117,8 @@ describe('the desired set', () => {
     const items = Array.from({ length: 30 }, (_, n) =>
       wireItem(`a${n}`, { spec: { ...wireItem('x').spec, env: { BIG: 'x'.repeat(20_000) } } as never }),
     );
-    control.snapshot(position(10), items, []);
-    control.delta(10, 12, [wireItem('b')], ['a0']);
+    control.snapshot(snapshotOf(position(10), items, []));
+    control.delta(deltaOf(10, 12, [wireItem('b')], ['a0']));
     await settle(50);
     expect(host.applications).toEqual([10, 12]);
     expect(backend.at).toEqual(position(12));
@@ -128,7 +131,7 @@ describe('the desired set', () => {
     const items = Array.from({ length: 30 }, (_, n) =>
       wireItem(`a${n}`, { spec: { ...wireItem('x').spec, env: { BIG: 'x'.repeat(50_000) } } as never }),
     );
-    control.snapshot(position(10), items, []);
+    control.snapshot(snapshotOf(position(10), items, []));
     await settle(50);
     const parts = pair.control.sent.filter((frame) => String(frame).startsWith('{"type":"snapshot.part"'));
     expect(parts.length).toBeGreaterThan(4);
@@ -137,14 +140,14 @@ describe('the desired set', () => {
 
   it('is asked for again when a delta does not continue it, once, and deltas are ignored until it came', async () => {
     const { control, backend, host } = await up();
-    control.snapshot(position(10), [wireItem('a')], []);
-    control.delta(11, 12, [wireItem('b')], []);
-    control.delta(12, 13, [wireItem('c')], []);
+    control.snapshot(snapshotOf(position(10), [wireItem('a')], []));
+    control.delta(deltaOf(11, 12, [wireItem('b')], []));
+    control.delta(deltaOf(12, 13, [wireItem('c')], []));
     await settle(30);
     expect(host.snapshotsAsked).toEqual(['Delta continues 11, the set is at 10']);
     expect([...backend.items.keys()]).toEqual(['a']);
-    control.snapshot(position(14), [wireItem('a'), wireItem('c')], []);
-    control.delta(14, 15, [], ['a']);
+    control.snapshot(snapshotOf(position(14), [wireItem('a'), wireItem('c')], []));
+    control.delta(deltaOf(14, 15, [], ['a']));
     await settle(30);
     expect([...backend.items.keys()]).toEqual(['c']);
     expect(host.applications).toEqual([10, 14, 15]);
@@ -155,7 +158,7 @@ describe('the desired set', () => {
     backend.at = position(10);
     backend.items.set('a', wireItem('a'));
     const { control, host } = await up({ backend });
-    control.delta(10, 11, [], ['a']);
+    control.delta(deltaOf(10, 11, [], ['a']));
     await settle(30);
     expect(host.snapshotsAsked).toEqual(['Delta came before a snapshot']);
     expect(backend.items.has('a')).toBe(true);
@@ -163,10 +166,10 @@ describe('the desired set', () => {
 
   it('is not taken if a delta was delivered twice', async () => {
     const { control, backend, host, pair } = await up();
-    control.snapshot(position(10), [wireItem('a')], []);
+    control.snapshot(snapshotOf(position(10), [wireItem('a')], []));
     await settle(30);
     pair.fault = (by, _, frame) => (by === 'control' && String(frame).includes('"delta"') ? 'duplicate' : 'deliver');
-    control.delta(10, 12, [wireItem('b')], []);
+    control.delta(deltaOf(10, 12, [wireItem('b')], []));
     await settle(30);
     expect(host.snapshotsAsked).toEqual(['Delta continues 10, the set is at 12']);
     expect([...backend.items.keys()]).toEqual(['a']);
@@ -196,11 +199,22 @@ describe('the desired set', () => {
     expect(backend.stored).toEqual([]);
   });
 
+  it('asks for a snapshot when an item goes back to a lower generation, and calls that no fault', async () => {
+    const backend = new FakeBackend();
+    backend.delta = () => Promise.reject(new OutdatedItem('a'));
+    const { control, host, faults } = await up({ backend });
+    control.snapshot(snapshotOf(position(10), [wireItem('a')], []));
+    control.delta(deltaOf(10, 11, [wireItem('a')], []));
+    await settle(30);
+    expect(host.snapshotsAsked).toEqual(['Assignment a must not go back to a lower generation']);
+    expect([host.applications, faults]).toEqual([[10], []]);
+  });
+
   it('keeps what it says is to be kept, and nothing else', async () => {
     const { control, backend } = await up();
-    control.snapshot(position(10), [wireItem('a'), wireItem('b'), wireItem('c')], []);
+    control.snapshot(snapshotOf(position(10), [wireItem('a'), wireItem('b'), wireItem('c')], []));
     await settle(30);
-    control.snapshot(position(11), [wireItem('c', { generation: 2 })], ['a', 'unknown']);
+    control.snapshot(snapshotOf(position(11), [wireItem('c', { generation: 2 })], ['a', 'unknown']));
     await settle(30);
     expect([...backend.items.keys()].sort()).toEqual(['a', 'c']);
     expect(backend.items.get('c')?.generation).toBe(2);
@@ -209,8 +223,8 @@ describe('the desired set', () => {
   it('is asked for again when it could not be stored', async () => {
     const { control, backend, host, faults } = await up();
     backend.failStoring = new Error('disk full');
-    control.snapshot(position(10), [wireItem('a')], []);
-    control.delta(10, 11, [], ['a']);
+    control.snapshot(snapshotOf(position(10), [wireItem('a')], []));
+    control.delta(deltaOf(10, 11, [], ['a']));
     await settle(30);
     expect(host.snapshotsAsked).toEqual(['Set could not be stored']);
     expect(faults).toEqual([backend.failStoring]);
@@ -219,14 +233,33 @@ describe('the desired set', () => {
 
   it('has every drop confirmed as gone, also of what the agent never had', async () => {
     const { control, host } = await up();
-    control.snapshot(position(10), [], []);
-    control.delta(10, 10, [], ['never']);
+    control.snapshot(snapshotOf(position(10), [], []));
+    control.delta(deltaOf(10, 10, [], ['never']));
     await settle(30);
     expect(host.reports.at(-1)?.items).toMatchObject([{ id: 'never', gone: true }]);
   });
 });
 
 describe('reports', () => {
+  it('that something is gone which the agent never had are repeated until they are stored', async () => {
+    const { control, host, clock } = await up();
+    await clock.advance(1000);
+    host.reports.length = 0;
+    host.onReport = (report) => Promise.resolve(report.items.map(({ id }) => ({ id, why: 'unavailable' })));
+    control.snapshot(snapshotOf({ incarnation: 'i', revision: 10 }, [], []));
+    control.delta(deltaOf(10, 11, [], ['never']));
+    await clock.advance(1500);
+    const told = (): number =>
+      host.reports.filter((it) => it.items.some(({ id, gone }) => id === 'never' && gone)).length;
+    const before = told();
+    expect(before).toBeGreaterThan(1);
+    host.onReport = () => Promise.resolve([]);
+    await clock.advance(1500);
+    expect(told()).toBe(before + 1);
+    await clock.advance(10_000);
+    expect(told()).toBe(before + 1);
+  });
+
   it('begin with the complete one, which is empty if there is nothing', async () => {
     const { host } = await up();
     expect(host.reports).toEqual([{ type: 'report', seq: 1, full: true, items: [] }]);
@@ -266,7 +299,7 @@ describe('reports', () => {
   it('are in flight one at a time', async () => {
     const host = new FakeControl();
     const first = Promise.withResolvers<never[]>();
-    const { backend, clock } = await up({ host });
+    const { agent, backend, clock, pair } = await up({ host });
     await clock.advance(1000);
     host.reports.length = 0;
     host.onReport = () => first.promise;
@@ -275,6 +308,11 @@ describe('reports', () => {
     backend.tell(running({ id: 'b', generation: 1 }));
     await clock.advance(3000);
     expect(host.reports.map((it) => it.items.map((item) => item.id))).toEqual([['a']]);
+    const sent = (): number => pair.agent.messages.filter((it) => it.type === 'report').length;
+    const before = sent();
+    agent.receive(encodeMessage({ type: 'report_ack', seq: host.reports[0]!.seq - 1, rejected: [] }));
+    await clock.advance(3000);
+    expect(sent()).toBe(before);
     first.resolve([]);
     await settle();
     expect(host.reports.map((it) => it.items.map((item) => item.id))).toEqual([['a'], ['b']]);
@@ -398,11 +436,25 @@ describe('liveness', () => {
     expect(host.ends).toEqual(['Control plane stops']);
   });
 
-  it('ends with an agent that reads nothing, at a bounded cost', async () => {
+  it('makes of a set only what the socket takes, for an agent that reads nothing', async () => {
     const { control, pair, host } = await up();
     pair.control.stalled = true;
     const item = wireItem('a', { spec: { ...wireItem('x').spec, env: { BIG: 'x'.repeat(250_000) } } as never });
-    for (let n = 0; n < 1000 && host.ends.length === 0; n++) control.delta(n, n + 1, [item], []);
+    let made = 0;
+    function* items() {
+      for (; made < 1000; made++) yield { item };
+    }
+    control.delta(deltaMessages(0, 1, items()));
+    await settle(30);
+    expect(made).toBeLessThan(20);
+    expect(pair.control.buffered).toBeLessThan(2 * 1024 * 1024);
+    expect(host.ends).toEqual([]);
+  });
+
+  it('ends with an agent that reads nothing of what cannot wait, at a bounded cost', async () => {
+    const { control, pair, host } = await up();
+    pair.control.stalled = true;
+    for (let n = 0; n < 2_000_000 && host.ends.length === 0; n++) control.settings({ logRetentionDays: n });
     expect(host.ends).toEqual(['Reads too slowly']);
     expect(pair.control.buffered).toBeLessThan(2 * 1024 * 1024);
   });

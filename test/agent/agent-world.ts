@@ -4,17 +4,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import type { WireAssignment, WireReport, WireService } from '../../agent-protocol/assignment.ts';
-import { makeJoinToken } from '../../agent-protocol/join-token.ts';
 import type { Agent, AgentOptions } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { containerName } from '../../agent/ledger.ts';
-import type { PortBackend, PortPublisher } from '../../agent/publication.ts';
+import type { PortBackend, PortProblem, PortPublisher } from '../../agent/publication.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import type { MockContainer } from '../../agent/runtime/mock/mock-container.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
 import { mockProber, mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
+import { openImages } from '../harness/open-images.ts';
+import { idle } from '../harness/idle.ts';
+import { joinToken } from '../harness/join-token.ts';
 
 export const network = 'sp-0123456789ab';
 
@@ -57,6 +59,7 @@ export function nameOf(item: WireAssignment): string {
 /** Remembers where ports led, in memory of a machine that keeps them when the agent is away. */
 export class RecordedPorts implements PortPublisher {
   readonly machine = new MockPorts();
+  readonly notices = this.machine.notices;
   readonly #publisher = this.machine.publisher();
   /** What every application asked for. */
   readonly history: string[] = [];
@@ -64,7 +67,7 @@ export class RecordedPorts implements PortPublisher {
   async apply(
     ports: ReadonlyMap<number, readonly PortBackend[]>,
     signal: AbortSignal,
-  ): Promise<ReadonlyMap<number, string>> {
+  ): Promise<ReadonlyMap<number, PortProblem>> {
     const problems = await this.#publisher.apply(ports, signal);
     this.history.push(JSON.stringify([...ports]));
     return problems;
@@ -103,11 +106,12 @@ export class AgentWorld implements AsyncDisposable {
     runtime: ContainerRuntime = mockRuntime(this.engine),
   ): Promise<Agent> {
     this.#agent = await startAgent({
-      joinToken: makeJoinToken(this.server, new Uint8Array(32)),
+      joinToken: joinToken(this.server),
       dataDir: this.dir,
       runtime,
       ports: this.ports,
       prober: mockProber(this.engine),
+      images: await openImages(runtime, this.dir, () => Promise.resolve(this.disk)),
       build: () => Promise.reject(new Error('No build is expected')),
       gitHead: () => Promise.reject(new Error('No git is expected')),
       disk: () => Promise.resolve(this.disk),
@@ -118,6 +122,7 @@ export class AgentWorld implements AsyncDisposable {
       log: pino({ level: process.env['TEST_LOG'] ?? 'silent' }),
       ...changes,
     });
+    this.#agent.backend.trusts(true);
     return this.#agent;
   }
 
@@ -137,12 +142,12 @@ export class AgentWorld implements AsyncDisposable {
   /** The control plane sends everything that it wants. */
   async snapshot(...items: WireAssignment[]): Promise<void> {
     this.#revision += 1;
-    await this.agent.backend.snapshot({ incarnation: 'one', revision: this.#revision }, items);
+    await this.agent.backend.snapshot({ incarnation: 'one', revision: this.#revision }, items, [], []);
   }
 
   async delta(put: WireAssignment[], drop: string[] = []): Promise<void> {
     this.#revision += 1;
-    await this.agent.backend.delta(this.#revision, put, drop);
+    await this.agent.backend.delta(this.#revision, put, drop, []);
   }
 
   report(item: { id: string }): WireReport | undefined {
@@ -185,9 +190,4 @@ export class AgentWorld implements AsyncDisposable {
     }
     await rm(this.dir, { recursive: true, force: true });
   }
-}
-
-/** Real time for real files: everything that is under way gets its turn. */
-async function idle(): Promise<void> {
-  for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1));
 }

@@ -448,6 +448,10 @@ describe('a change of what is desired', () => {
       { ...item, generation: 2, spec_hash: 'hash-2', spec: { ...item.spec, image: 'web:1' } as typeof item.spec },
     ]);
     await world.until('running', () => world.report(item)?.phase === 'running', 2_000);
+    expect(done('pull')).toBe(1);
+    expect(world.engine.containers.map(({ imageId }) => imageId)).toEqual([
+      (await mockRuntime(world.engine).image('web:1', AbortSignal.timeout(1_000)))?.id,
+    ]);
   });
 
   test('what is dropped goes away, is told to be gone until that is acknowledged, and then forgotten', async () => {
@@ -473,7 +477,7 @@ describe('a change of what is desired', () => {
     expect(world.agent.backend.reports()).toEqual([]);
   });
 
-  test('an outdated copy of an item is ignored, and repeated ones change nothing', async () => {
+  test('an outdated copy of an item is refused, and repeated ones change nothing', async () => {
     await world.start();
     const item = service({ generation: 5 }, healthy);
     await world.snapshot(item);
@@ -482,7 +486,8 @@ describe('a change of what is desired', () => {
     const before = world.engine.journal.length;
     const reports: string[] = [];
     world.agent.backend.onReport((id) => reports.push(id));
-    await world.delta([{ ...item, generation: 4, spec_hash: 'old', run: 'stopped' }]);
+    const outdated = world.delta([{ ...item, generation: 4, spec_hash: 'old', run: 'stopped' }]);
+    await expect(outdated).rejects.toThrow('must not go back to a lower generation');
     await world.delta([item, item]);
     await world.snapshot(item);
     await world.pass(15_000, 500);
@@ -505,24 +510,53 @@ describe('a change of what is desired', () => {
     expect(world.ports.history.filter((it) => it === '[[80,[]]]').length).toBeLessThanOrEqual(1);
   });
 
-  test('a port that another program or workload has is told and had once it is free', async () => {
+  test('a port that another program or workload has is told, not waited for, and had by a new instance', async () => {
     world.ports.machine.take(80);
     await world.start();
-    const first = service({}, { ...healthy, publish_port: 80 });
-    await world.snapshot(first);
-    await world.until('told', () => world.report(first)?.error?.code === 'port_taken', 5_000);
-    expect(world.report(first)).toMatchObject({
+    const refused = service({}, { ...healthy, publish_port: 80 });
+    await world.snapshot(refused);
+    await world.until('told', () => world.report(refused)?.error?.code === 'port_taken', 5_000);
+    expect(world.report(refused)).toMatchObject({
       ready: false,
-      error: { message: 'Port 80 of the server is taken by another program' },
+      error: { message: expect.stringContaining('Port 80 of the server is taken by another program') },
     });
     world.ports.machine.free(80);
+    await world.pass(60_000, 500);
+    expect(world.ports.machine.backends(80)).toBeUndefined();
+    expect(world.report(refused)?.error?.code).toBe('port_taken');
+    const first = service({ workload_id: refused.workload_id }, { ...healthy, publish_port: 80 });
+    await world.delta([first], [refused.id]);
     await world.until('ready', () => world.report(first)?.ready === true, 10_000);
     const second = service({}, { ...healthy, publish_port: 80 });
     await world.delta([second]);
     await world.until('told', () => world.report(second)?.error?.code === 'port_taken', 5_000);
     expect(world.report(first)?.ready).toBe(true);
     await world.delta([], [first.id]);
-    await world.until('ready', () => world.report(second)?.ready === true, 10_000);
+    await world.until('gone', () => world.report(first)?.gone === true, 5_000);
+    await world.pass(60_000, 500);
+    expect(world.ports.machine.backends(80)).toBeUndefined();
+  });
+
+  test('a port that does not answer everybody is told once by an event', async () => {
+    const notice = 'Port 80 of the server does not answer the instance behind it';
+    world.ports.machine.notices.set(80, notice);
+    await world.start();
+    const item = service({}, { ...healthy, publish_port: 80 });
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    await world.pass(60_000, 500);
+    const told = world.report(item)?.events?.items.filter(({ reason }) => reason === 'PortPartlyOpen');
+    expect(told).toMatchObject([{ type: 'warning', message: notice, drift: false }]);
+  });
+
+  test('a port that the control plane keeps from applications is refused', async () => {
+    await world.start();
+    const ports = { from: 1024, to: 65_535, reserved: [], own: [7070], bindings: [] };
+    world.agent.backend.configure({ logRetentionDays: 7, ports });
+    const item = service({}, { ...healthy, publish_port: 7070 });
+    await world.snapshot(item);
+    await world.until('told', () => world.report(item)?.error?.code === 'port_taken', 5_000);
+    expect(world.ports.machine.backends(7070)).toBeUndefined();
   });
 });
 
@@ -666,6 +700,8 @@ describe('an engine that does not answer', () => {
     world.engine.failNext('list', { code: 'runtime_unavailable', message: 'The container engine does not answer' });
     await world.snapshot(item);
     await world.until('ready', () => world.report(item)?.ready === true, 15_000);
+    expect(done('create')).toBe(1);
+    expect(world.report(item)?.error).toBeUndefined();
   });
 
   test('tells nothing of what it cannot know, and that it knows nothing', async () => {

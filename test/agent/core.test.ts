@@ -282,4 +282,28 @@ describe('housekeeping', () => {
     const left = built.filter((id) => world.engine.imageInfo(id) !== undefined);
     expect(left).toEqual([built[0], ...built.slice(3)]);
   });
+
+  test('keeps images that a workload may return to, as long as the control plane names them', async () => {
+    await world.start();
+    const item = service();
+    const own = { [labels.server]: world.server, [labels.workload]: item.workload_id };
+    const built: string[] = [];
+    for (let n = 1; n <= 7; n += 1) {
+      const context = (async function* () {
+        yield Buffer.from(`context ${n}`);
+      })();
+      const options = { context, dockerfile: 'Dockerfile', tag: `setpoint/web:${n}`, buildArgs: {}, labels: own };
+      built.push((await world.engine.build(options, () => undefined, signal())).id);
+    }
+    const left = () => built.filter((id) => world.engine.imageInfo(id) !== undefined);
+    await world.pass(7_200_000, 600_000);
+    expect(left()).toEqual(built); // nobody has said yet what is needed
+    world.agent.backend.keepImages({ [item.workload_id]: [built[0]!] }, true);
+    await world.snapshot(item);
+    await world.until('tidied', () => left().length < built.length, 60_000, 1_000);
+    expect(left()).toEqual([built[0], ...built.slice(2)]);
+    world.agent.backend.keepImages({ [item.workload_id]: [] }, false);
+    await world.pass(7_200_000, 600_000);
+    expect(left()).toEqual(built.slice(2));
+  });
 });

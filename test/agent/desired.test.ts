@@ -1,9 +1,13 @@
-import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WireAssignment } from '../../agent-protocol/assignment.ts';
+import { OutdatedItem } from '../../agent-protocol/desired-chain.ts';
+import { deltaMessages } from '../../agent-protocol/desired-parts.ts';
+import type { Piece } from '../../agent-protocol/desired-parts.ts';
+import { bounds } from '../../agent-protocol/timing.ts';
 import { DesiredSet } from '../../agent/desired.ts';
 import { deriveKey, Journal } from '../../agent/journal.ts';
 import { Ledger } from '../../agent/ledger.ts';
@@ -102,18 +106,48 @@ describe('the desired set', () => {
     const old = { ...item, generation: 4, spec_hash: 'old' };
     await reopened(async (set) => {
       await set.snapshot(at(10), [item]);
-      expect(await set.delta(11, [old], [])).toEqual(new Set());
+      await expect(set.delta(11, [service(), old], [])).rejects.toThrow(OutdatedItem);
+      expect([set.position(), [...set.items()]]).toEqual([at(10), [item]]);
       await set.snapshot(at(12), [old]);
       expect(set.get(item.id)).toEqual(item);
       await set.delta(13, [], [item.id]);
-      await set.delta(14, [old], []);
+      await expect(set.delta(14, [old], [])).rejects.toThrow(OutdatedItem);
       expect(set.get(item.id)).toBeUndefined();
     });
     await reopened(async (set) => {
-      await set.delta(15, [old], []);
+      await expect(set.delta(15, [old], [])).rejects.toThrow(OutdatedItem);
       expect(set.get(item.id)).toBeUndefined();
       expect(await set.snapshot(at(1, 'two'), [old])).toEqual(new Set([item.id]));
       expect(set.get(item.id)).toEqual(old);
+    });
+  });
+
+  test.each([
+    ['is of another incarnation', at(50, 'two')],
+    ['goes back to a lower revision', at(50)],
+  ])('that %s forgets the generations of what is kept and what is gone', async (_, position) => {
+    const [kept, gone, before] = [service({ generation: 3 }), service({ generation: 3 }), service({ generation: 3 })];
+    const anew = [kept, gone, before].map((item) => ({ ...item, generation: 1, spec_hash: 'new' }));
+    await reopened(async (set) => {
+      await set.snapshot(at(99), [kept, gone, before]);
+      await set.delta(100, [], [before.id]);
+      await set.snapshot(position, [], [kept.id]);
+      expect([...set.items()]).toEqual([{ ...kept, generation: 0 }]);
+    });
+    await reopened(async (set) => {
+      await set.delta(51, anew, []);
+      expect([...set.items()].map((it) => [it.id, it.generation, it.spec_hash])).toEqual(
+        anew.map((it) => [it.id, 1, 'new']),
+      );
+    });
+  });
+
+  test('keeps what it is told to keep in the same history, at its generation', async () => {
+    const [kept, gone] = [service({ generation: 3 }), service()];
+    await reopened(async (set) => {
+      await set.snapshot(at(1), [kept, gone]);
+      await set.snapshot(at(2), [], [kept.id, 'unknown']);
+      expect([...set.items()]).toEqual([kept]);
     });
   });
 
@@ -274,5 +308,132 @@ describe('the ledger', () => {
     await appendFile(path, Buffer.alloc(10, 1));
     await using ledger = await Ledger.open(path, key);
     expect(ledger.origin(container('a', name))).toBe('intended');
+  });
+});
+
+describe('a configuration', () => {
+  /** An instance whose variables are in the configuration of that id. */
+  function referring(config: string, overrides: Partial<WireAssignment> = {}): WireAssignment {
+    const { spec, ...item } = service(overrides);
+    if (spec.type !== 'service') throw new Error('Must be a service');
+    const { env: _, ...rest } = spec;
+    return { ...item, spec: { ...rest, config } };
+  }
+
+  const red = { id: 'red', env: { PASSWORD: 'correct horse' } };
+  const blue = { id: 'blue', env: { PASSWORD: 'battery staple' } };
+  const folder = () => `${path}-configurations`;
+  const envOf = (set: DesiredSet, item: WireAssignment) => {
+    const spec = set.get(item.id)?.spec;
+    return spec?.type === 'service' ? spec.env : undefined;
+  };
+  const filesOf = async () => (await readdir(folder())).toSorted();
+
+  test('is kept once for all instances, also over a restart, readable by its owner only and by nobody without the key', async () => {
+    const [a, b] = [referring('red'), referring('red')];
+    await reopened(async (set) => {
+      await set.snapshot(at(1), [a, b], [], [red]);
+      expect(envOf(set, a)).toBe(envOf(set, b));
+    });
+    await reopened((set) => expect([envOf(set, a), envOf(set, b)]).toEqual([red.env, red.env]));
+    const [file = '', ...others] = await filesOf();
+    expect(others).toEqual([]);
+    expect((await stat(folder())).mode & 0o777).toBe(0o700);
+    expect((await stat(join(folder(), file))).mode & 0o777).toBe(0o600);
+    for (const one of [path, join(folder(), file)]) expect((await readFile(one)).includes('correct horse')).toBe(false);
+    await using other = await DesiredSet.open(path, deriveKey(Buffer.from('other'), 'test'));
+    expect(other.position()).toBeUndefined();
+  });
+
+  test('goes with the last instance that refers to it', async () => {
+    const [a, b] = [referring('red'), referring('red')];
+    await reopened(async (set) => {
+      await set.snapshot(at(1), [a, b], [], [red, blue]);
+      expect(await filesOf()).toHaveLength(1); // nothing refers to the other one
+      await set.delta(2, [referring('blue')], [a.id], [blue]);
+      expect(await filesOf()).toHaveLength(2);
+      await set.delta(3, [], [b.id]);
+      expect(await filesOf()).toHaveLength(1);
+      await set.snapshot(at(4), []);
+      expect(await filesOf()).toEqual([]);
+    });
+  });
+
+  test('that comes at the end of a part of a change waits for its instances in the next one', async () => {
+    const [a, b] = [referring('red'), referring('blue')];
+    const sizeOf = (piece: Piece): number => JSON.stringify(piece).length;
+    const wide = { id: 'blue', env: { TEXT: '' } };
+    const others = sizeOf({ configuration: { id: 'red', env: { TEXT: '' } } }) + sizeOf({ item: a });
+    const room = bounds.batchBytes - others - sizeOf({ configuration: wide });
+    const big = { id: 'red', env: { TEXT: 'x'.repeat(room) } };
+    await reopened(async (set) => {
+      await set.snapshot(at(1), []);
+      const pieces = [{ configuration: big }, { item: a }, { configuration: wide }, { item: b }];
+      let parts = 0;
+      for (const message of deltaMessages(1, 2, pieces)) {
+        if (message.type !== 'delta') throw new Error('Must be a delta');
+        parts += 1;
+        await set.delta(message.to, message.put, message.drop, message.configurations);
+      }
+      expect(parts).toBe(2);
+      expect([envOf(set, a), envOf(set, b)]).toEqual([big.env, wide.env]);
+    });
+  });
+
+  test('that is lacking keeps a set from being taken, and what was known stays', async () => {
+    const a = referring('red');
+    await reopened(async (set) => {
+      await set.snapshot(at(1), [a], [], [red]);
+      const stranger = referring('blue');
+      await expect(set.delta(2, [stranger], [a.id])).rejects.toThrow(stranger.id);
+      await expect(set.snapshot(at(2), [stranger])).rejects.toThrow(stranger.id);
+      expect(set.position()).toEqual(at(1));
+      expect(envOf(set, a)).toEqual(red.env);
+      expect(await filesOf()).toHaveLength(1);
+    });
+  });
+
+  test('is not needed by an instance that is to stop', async () => {
+    const item = referring('red');
+    const { config: _, ...spec } = item.spec as typeof item.spec & { config: string };
+    const stopped: WireAssignment = { ...item, generation: 2, run: 'stopped', spec };
+    await reopened(async (set) => {
+      await set.snapshot(at(1), [item], [], [red]);
+      await set.delta(2, [stopped], []);
+      expect(envOf(set, item)).toEqual({});
+      expect(await filesOf()).toEqual([]);
+    });
+  });
+
+  test('that was damaged leaves its instances as they are, and comes again', async () => {
+    const [a, b] = [referring('red'), referring('blue')];
+    await reopened((set) => set.snapshot(at(1), [a, b], [], [red, blue]));
+    const [file = ''] = await filesOf();
+    await writeFile(join(folder(), file), 'damage');
+    await reopened(async (set) => {
+      const [lost, intact] = set.get(a.id) === undefined ? [a, b] : [b, a];
+      expect(set.get(lost.id)).toBeUndefined();
+      expect(set.has(lost.id)).toBe(true);
+      expect([...set.items()].map(({ id }) => id)).toEqual([intact.id]);
+      // What the control plane cannot open now is kept as it is, with or without its configuration.
+      await set.snapshot(at(2), [], [lost.id, intact.id]);
+      expect(set.get(lost.id)).toBeUndefined();
+      expect(set.has(lost.id)).toBe(true);
+      expect([...(await set.snapshot(at(3), [a, b], [], [red, blue]))]).toContain(lost.id);
+      expect([envOf(set, a), envOf(set, b)]).toEqual([red.env, blue.env]);
+    });
+  });
+
+  test('is written before the set that refers to it: a crash between leaves the set of before', async () => {
+    const a = referring('red');
+    await reopened((set) => set.snapshot(at(1), [a], [], [red]));
+    const before = await readFile(path);
+    await reopened((set) => set.delta(2, [referring('blue')], [], [blue]));
+    await writeFile(path, before);
+    await reopened(async (set) => {
+      expect(set.position()).toEqual(at(1));
+      expect(envOf(set, a)).toEqual(red.env);
+      expect(await filesOf()).toHaveLength(1);
+    });
   });
 });

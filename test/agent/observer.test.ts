@@ -5,8 +5,13 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { Ledger } from '../../agent/ledger.ts';
 import { Observer } from '../../agent/observer.ts';
+import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
+import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
+import { labels } from '../../agent/runtime/runtime.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../agent/runtime/docker/docker-runtime.ts';
 import { systemClock } from '../../store/clock.ts';
+import { FakeClock } from '../harness/fake-clock.ts';
+import { testBuilds } from '../harness/docker.ts';
 
 test('an engine that never answered is told of, once', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-observer-'));
@@ -17,7 +22,7 @@ test('an engine that never answered is told of, once', async () => {
       socketPath: join(folder, 'no-engine.sock'),
       clock: systemClock,
       containers: defaultContainerLimits,
-      builds: { memoryBytes: 2 ** 30, cpuShares: 512 },
+      builds: testBuilds,
     });
     await using observer = new Observer({
       runtime,
@@ -32,6 +37,39 @@ test('an engine that never answered is told of, once', async () => {
     await expect(observer.relist()).rejects.toThrow('does not answer');
     await expect(observer.relist()).rejects.toThrow('does not answer');
     expect(lines.filter((it) => it.includes('Container engine does not answer'))).toHaveLength(1);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test('a container that is made while a list is on its way is not forgotten by that list', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'setpoint-observer-'));
+  try {
+    const clock = new FakeClock();
+    const answer = Promise.withResolvers<void>();
+    const runtime = mockRuntime(new MockEngine(clock));
+    const changed: string[] = [];
+    await using ledger = await Ledger.open(join(folder, 'ledger'), Buffer.alloc(32));
+    await using observer = new Observer({
+      runtime: { ...runtime, list: () => answer.promise.then(() => []) },
+      server: '0b7c1c1e-6c1c-4f0e-9d64-1c1d4d0a3c55',
+      ledger,
+      clock,
+      log: pino({ level: 'silent' }),
+      changed: (ids) => changed.push(...ids),
+      returned: () => undefined,
+      silent: () => undefined,
+    });
+    const listing = observer.relist();
+    const container = { id: 'c1', name: 'sp-web-1', labels: { [labels.assignment]: 'a1' }, imageId: 'sha256:1' };
+    observer.note({ ...container, state: 'created' });
+    answer.resolve();
+    await listing;
+    expect([...observer.ids()]).toEqual(['c1']);
+    expect(changed).toEqual([]);
+    await observer.relist();
+    expect([...observer.ids()]).toEqual([]);
+    expect(changed).toEqual(['a1']);
   } finally {
     await rm(folder, { recursive: true });
   }

@@ -27,3 +27,25 @@ test('ends what an earlier agent left, with its children, and nothing of another
     await other.ended;
   }
 });
+
+test('leaves a process of a container alone, whatever it bears', async () => {
+  const owner = '/data/contained';
+  const program = ['/bin/sh', '-c', `${ownerVariable}=${owner} exec /bin/sh -c 'echo up; exec sleep 600'`];
+  // The program that makes the namespace stands outside of it, and ends when the one inside does.
+  const outside = spawn('unshare', ['--pid', '--fork', '--kill-child', ...program], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+    env: { PATH: '/bin:/usr/bin' },
+  });
+  const ended = once(outside, 'exit');
+  try {
+    await once(outside.stdout, 'data');
+    const { child, ended: killed } = sleeper(owner);
+    await endOrphans(owner, AbortSignal.timeout(10_000));
+    await killed;
+    expect(child.signalCode).toBe('SIGKILL');
+    expect(outside.exitCode ?? outside.signalCode).toBeNull();
+  } finally {
+    outside.kill('SIGKILL');
+    await ended;
+  }
+});

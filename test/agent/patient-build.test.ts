@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import type { BuildItem, BuildResult } from '../../agent/build-worker.ts';
+import { diskGuard } from '../../agent/disk-guard.ts';
 import { EngineMonitor } from '../../agent/engine-monitor.ts';
 import { engineTrouble } from '../../agent/engine-trouble.ts';
 import { patientBuild } from '../../agent/patient-build.ts';
@@ -13,7 +14,12 @@ const item = { spec: { image: 'web:1' } } as BuildItem; // nothing else of it is
 const result: BuildResult = { image: 'sha256:1', commit: 'c', commitMessage: 'm' };
 const lost = new RuntimeFailure('runtime_unavailable', 'The container engine does not answer', { retryable: true });
 
-function rig(attempts: (Error | BuildResult)[], afterLoss: 'away' | 'back' = 'away') {
+function rig(
+  attempts: (Error | BuildResult | ((signal: AbortSignal) => Promise<BuildResult>))[],
+  afterLoss: 'away' | 'back' = 'away',
+) {
+  const disk = diskGuard(() => Promise.resolve(space));
+  const space = { freeBytes: 50e9, totalBytes: 100e9 };
   const clock = new FakeClock();
   const engine = new EngineMonitor({
     runtime: mockRuntime(new MockEngine(clock)),
@@ -24,21 +30,22 @@ function rig(attempts: (Error | BuildResult)[], afterLoss: 'away' | 'back' = 'aw
   const stop = new AbortController();
   const left = [...attempts];
   const build = patientBuild(
-    async () => {
+    async (_item, _line, signal) => {
       const next = left.shift();
       if (next === undefined) throw new Error('Built more often than expected');
       if (next instanceof Error) throw next;
-      return next;
+      return typeof next === 'function' ? next(signal) : next;
     },
     {
-      disk: { check: () => Promise.resolve() },
+      disk,
       engine,
+      clock,
       async relist() {
         if (afterLoss === 'away') engine.silent(lost);
       },
     },
   );
-  return { engine, lines, stop, left, run: () => build(item, (text) => lines.push(text), stop.signal) };
+  return { clock, space, engine, lines, stop, left, run: () => build(item, (text) => lines.push(text), stop.signal) };
 }
 
 test('a build waits for an engine that is away, and begins again when it was lost with it', async () => {
@@ -66,6 +73,31 @@ test('an engine that answers and loses every build is not tried without end', as
   engine.returned();
   await expect(run()).rejects.toBe(lost);
   expect(left).toEqual([result]);
+});
+
+test('a build under which the disk fills up is ended, and says so', async () => {
+  const building = Promise.withResolvers<void>();
+  const { clock, space, engine, run } = rig([
+    (signal) => {
+      building.resolve();
+      return new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(new Error('Given up')), { once: true }),
+      );
+    },
+  ]);
+  engine.returned();
+  const failed = run().then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  await building.promise;
+  await clock.advance(4_000);
+  space.freeBytes = 4e9;
+  await clock.advance(2_000);
+  expect(await failed).toMatchObject({
+    code: 'no_space',
+    message: expect.stringMatching(/^Cannot go on building image web:1 as less than \d+ MiB/),
+  });
 });
 
 test('what is wrong with the build itself ends it at once', async () => {

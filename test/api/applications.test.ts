@@ -111,6 +111,15 @@ describe('an application', () => {
     [{ image_url: null }, 'image_url'],
     [{ image_url: '-x' }, 'image_url'],
     [{ image_url: 'a b' }, 'image_url'],
+    [{ image_url: 'a'.repeat(64) }, 'image_url'],
+    [{ image_url: 'sha256:16cb3f' }, 'image_url'],
+    [{ image_url: `sha256@sha256:${'a'.repeat(64)}` }, 'image_url'],
+    [{ image_url: 'setpoint/victim-f2a920:1' }, 'image_url'],
+    [{ image_url: 'docker.io/setpoint/victim-f2a920:1' }, 'image_url'],
+    [{ image_url: '127.0.0.1:5000/x' }, 'image_url'],
+    [{ image_url: 'localhost/x' }, 'image_url'],
+    [{ image_url: '169.254.169.254/latest' }, 'image_url'],
+    [{ image_url: 'registry.evil.test/x' }, 'image_url'],
     [{ source_type: 'git' }, 'image_url'],
     [{ source_type: 'git', image_url: null }, 'repository_url'],
     [{ source_type: 'git', image_url: null, repository_url: 'https://x/y', branch: 'main' }, 'dockerfile_path'],
@@ -150,6 +159,19 @@ describe('an application', () => {
     const answer = await owner.post('/applications', fields(more));
     expect(answer.status).toBe(400);
     expect(answer.body.error?.details?.map((it) => it.field)).toContain(field);
+  });
+
+  it('takes images of a registry that a superadmin named, and keeps what it has when that is taken back', async () => {
+    const wanted = fields({ name: 'from-ours', image_url: 'Registry.Test:5000/team/app:1' });
+    expect((await owner.post('/applications', wanted)).status).toBe(400);
+    expect((await owner.put('/settings', { registries: ['registry.test:5000'] })).status).toBe(200);
+    const { status, data } = await owner.post('/applications', wanted);
+    expect(status).toBe(201);
+    expect((await owner.put('/settings', { registries: null })).status).toBe(200);
+    const again = { image_url: data.image_url, start_command: 'serve' };
+    expect((await owner.put(`/applications/${data.id}`, again)).status).toBe(200);
+    const other = await owner.put(`/applications/${data.id}`, { image_url: 'registry.test:5000/team/app:2' });
+    expect(other.body.error?.details).toMatchObject([{ field: 'image_url', reason: 'not_allowed' }]);
   });
 
   it('refers to a project, environment and server that exist and belong together', async () => {
@@ -277,6 +299,18 @@ describe('deploy', () => {
     expect(new Set(answers.map(({ data }) => data.id)).size).toBe(1);
   });
 
+  it('during a rollback is another deployment, though both are of the same', async () => {
+    const id = await anApplication();
+    await deployed(id, 'one');
+    await deployed(id, 'two');
+    const rollback = (await owner.post(`/applications/${id}/rollback`)).data;
+    expect(rollback).toMatchObject({ trigger: 'rollback', status: 'queued' });
+    const deployment = (await owner.post(`/applications/${id}/deploy`)).data;
+    expect(deployment).toMatchObject({ trigger: 'manual', rollback_of: null });
+    expect(deployment.id).not.toBe(rollback.id);
+    expect((await owner.post(`/applications/${id}/deploy`)).data.id).toBe(deployment.id);
+  });
+
   it('gets the same deployment for the same key, and another one for another key', async () => {
     const id = await anApplication();
     const by = async (key: string) =>
@@ -293,7 +327,8 @@ describe('deploy', () => {
     await expect.poll(async () => (await get(id)).deployment_id).not.toBeNull();
     const { deployment_id } = await get(id);
     await deploymentIs(deployment_id, 'succeeded');
-    expect((await waiting).data).toMatchObject({ id: deployment_id, status: 'succeeded' });
+    await applicationIs(id, { current_deployment_id: deployment_id });
+    expect((await waiting).data).toMatchObject({ id: deployment_id, status: 'succeeded', is_current: true });
     expect((await owner.post(`/applications/${id}/deploy?wait=301`)).status).toBe(400);
     expect((await owner.post(`/applications/${id}/deploy?wait=0`)).data.status).toBe('queued');
   });
@@ -368,6 +403,38 @@ describe('start and stop', () => {
 });
 
 describe('scale', () => {
+  const whole = (id: string) => `/applications/${id}`;
+
+  it.each([
+    ['start', (id: string) => owner.post(`${whole(id)}/start`)],
+    ['deploy', (id: string) => owner.post(`${whole(id)}/deploy`)],
+    ['rollback', (id: string) => owner.post(`${whole(id)}/rollback`)],
+  ])('to none is undone by %s, which brings the last count back', async (_, bring) => {
+    const id = await anApplication({ replicas: 3 });
+    await deployed(id, 'one');
+    await deployed(id, 'two');
+    expect((await owner.post(`${whole(id)}/scale`, { replicas: 0 })).data.replicas).toBe(0);
+    expect((await owner.post(`${whole(id)}/scale`, { replicas: 0 })).data.replicas).toBe(0);
+    expect((await bring(id)).status).toBe(200);
+    expect(await desired(id)).toMatchObject({ replicas: 3, run: 'running' });
+  });
+
+  it('is what a change of replicas does, too', async () => {
+    const id = await anApplication({ replicas: 2 });
+    const deployment = await deployed(id);
+    expect((await owner.put(whole(id), { replicas: 0 })).data.replicas).toBe(0);
+    expect(await desired(id)).toMatchObject({ replicas: 0, run: 'stopped' });
+    await applicationIs(id, { phase: 'stopped', ready_replicas: 0, current_deployment_id: deployment });
+    const up = await owner.put(whole(id), { replicas: 4, env: { A: 'b' } });
+    expect(up.data).toMatchObject({ replicas: 4, status: 'deploying' });
+    expect(up.data.deployment_id).not.toBe(deployment);
+    expect(await desired(id)).toMatchObject({ replicas: 4, run: 'running' });
+    const first = await anApplication({ replicas: 0 });
+    expect((await owner.put(whole(first), { replicas: 1 })).data).toMatchObject({ replicas: 1, status: 'deploying' });
+    const stopped = await anApplication({ replicas: 2 });
+    expect((await owner.put(whole(stopped), { replicas: 3 })).data).toMatchObject({ replicas: 3, status: 'stopped' });
+  });
+
   it('sets replicas, stops at none and starts again from none', async () => {
     const id = await anApplication();
     const deployment = await deployed(id);
@@ -576,7 +643,7 @@ describe('instances', () => {
     const spec = {
       type: 'service' as const,
       image: 'i',
-      env: {},
+      env: 'of_deployment' as const,
       restart_policy: 'always' as const,
       grace_seconds: 10,
       network: 'n',

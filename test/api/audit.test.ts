@@ -51,7 +51,7 @@ async function anApplication(fields: object = {}): Promise<{ id: string; project
   return { id: data.id, project };
 }
 
-describe('a change', () => {
+describe('SEC-61: a change', () => {
   it('is recorded with who, by what, from where, as what, and the names of the fields', async () => {
     const { id, project } = await anApplication();
     const changed = await owner.put(
@@ -280,7 +280,7 @@ describe('somebody who is turned away again and again', () => {
   });
 });
 
-describe('a secret', () => {
+describe('SEC-61: a secret', () => {
   it('that is read is recorded before it is given, and its masked form is not', async () => {
     const { id, project } = await anApplication({ env: { TOKEN: 'open sesame' } });
     expect((await owner.get(`/applications/${id}/env`)).data.env).toEqual({ TOKEN: 'open sesame' });

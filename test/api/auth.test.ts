@@ -19,7 +19,7 @@ afterEach(async () => {
 
 const email = 'owner@example.test';
 
-describe('registration', () => {
+describe('SEC-43: registration', () => {
   it('makes the first user a superadmin and is closed afterwards', async () => {
     const visitor = world.client();
     expect((await visitor.get('/auth/setup-status')).data).toEqual({
@@ -66,7 +66,7 @@ describe('registration', () => {
   });
 });
 
-describe('the setup token', () => {
+describe('SEC-43: the setup token', () => {
   const restart = async (setupToken: ApiConfig['setupToken']) => {
     await world[Symbol.asyncDispose]();
     world = await startApi({ config: { setupToken } });
@@ -260,7 +260,7 @@ describe('one’s own account', () => {
   });
 });
 
-describe('a service key', () => {
+describe('SEC-37: a service key', () => {
   it('is shown once, is listed without its value, and acts for its user until it is revoked', async () => {
     const owner = await world.owner();
     const made = await owner.post('/settings/service-keys', { name: 'ci' });
@@ -285,6 +285,7 @@ describe('a service key', () => {
         scopes: null,
         project_id: null,
         expires_at: null,
+        parent_id: null,
         created_at: expect.any(String),
         last_used_at: expect.any(String),
       },
@@ -339,8 +340,21 @@ describe('a service key', () => {
     expect((await by.delete(`/settings/service-keys/${narrow.id}`, headers)).status).toBe(204);
   });
 
+  it('send their account back as they got it, and change nothing in it that others decide', async () => {
+    const user = await world.user();
+    const { data: me } = await user.get('/auth/me');
+    const changed = await user.put('/auth/me', { ...me, first_name: 'New' });
+    expect([changed.status, changed.data.first_name]).toEqual([200, 'New']);
+    for (const field of [{ role: 'superadmin' }, { email: 'x@example.test' }, { must_reset_password: true }]) {
+      const refused = await user.put('/auth/me', { ...me, ...field });
+      expect([refused.status, refused.body.error?.details?.[0]?.field]).toEqual([400, Object.keys(field)[0]]);
+    }
+  });
+
   it('is refused when it has expired or is mistyped, and cannot be made in the past', async () => {
     const owner = await world.owner();
+    const elsewhere = { name: 'offset', expires_at: '2099-01-01T02:00:00+02:00' };
+    expect((await owner.post('/settings/service-keys', elsewhere)).data.expires_at).toBe('2099-01-01T00:00:00.000Z');
     const past = await owner.post('/settings/service-keys', { name: 'x', expires_at: '2020-01-01T00:00:00Z' });
     expect(past.status).toBe(400);
     expect(past.body.error?.details?.[0]?.field).toBe('expires_at');

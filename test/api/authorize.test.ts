@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { authorize, projectRole, visibleProjects } from '../../api/authorize.ts';
 import type { Principal } from '../../api/auth/principal.ts';
-import { permissions } from '../../api/permissions.ts';
+import { columns, permissions } from '../../api/permissions.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { KeyScope } from '../../store/kinds/identity.ts';
 import { ObjectTable } from '../../store/object-table.ts';
 import { object } from '../harness/objects.ts';
+import { expectedRoutes } from '../harness/route-table.ts';
 
 type GlobalRole = 'superadmin' | 'admin' | 'user';
 
@@ -26,8 +27,8 @@ function aProject(owner: string) {
 
 type Role = 'admin' | 'member' | 'viewer';
 
-function aMember(of: ReturnType<typeof aProject>, { user }: Principal, role: Role) {
-  return object('member', { project_id: of.meta.id, user_id: user.meta.id, role });
+function aMember(of: ReturnType<typeof aProject>, { user }: Principal, role: Role, id: string = randomUUID()) {
+  return object('member', { project_id: of.meta.id, user_id: user.meta.id, role }, { id });
 }
 
 /** A view that knows these projects and members. */
@@ -62,10 +63,10 @@ describe('authorize', () => {
       aMember(project, people.member, 'member'),
       aMember(project, people.viewer, 'viewer'),
     );
-    for (const [name, permission] of permissions) {
-      for (const [column, principal] of Object.entries(people)) {
-        const grant = permission.grants[column as keyof typeof people];
-        const ask = () => authorize(principal, permission, { tenant, project });
+    for (const [name, { grants }] of expectedRoutes) {
+      for (const column of columns) {
+        const grant = grants[column];
+        const ask = () => authorize(people[column], row(name), { tenant, project });
         if (grant === '-') expect(ask, `${name} ${column}`).toThrow('Not allowed');
         else expect(ask(), `${name} ${column}`).toEqual({ column, grant });
       }
@@ -82,9 +83,15 @@ describe('authorize', () => {
     const columnWith = (...known: Parameters<typeof viewOf>) =>
       authorize(user, row('GET /servers'), { tenant: viewOf(...known) }).column;
     expect(columnWith(project, aMember(project, user, 'viewer'))).toBe('viewer');
-    expect(columnWith(project, aMember(project, user, 'viewer'), other, aMember(other, user, 'admin'))).toBe(
-      'project_admin',
-    );
+    // members are listed by creation, then by id: the better role once behind the other and once before it
+    const [first, second] = ['00000000-0000-4000-8000-000000000000', 'ffffffff-ffff-4fff-8fff-ffffffffffff'] as const;
+    for (const [viewer, admin] of [
+      [first, second],
+      [second, first],
+    ] as const)
+      expect(
+        columnWith(project, other, aMember(project, user, 'viewer', viewer), aMember(other, user, 'admin', admin)),
+      ).toBe('project_admin');
     // of a project that is gone nothing is left
     expect(columnWith(aMember(project, user, 'admin'))).toBe('other');
   });

@@ -133,6 +133,7 @@ describe.each(writes)('the body of %s', (name, endpoint) => {
       '"text"',
       '1',
       'true',
+      'null',
       '{',
       '{"a":1',
       'nonsense',

@@ -12,6 +12,7 @@ test('a tenant is made once, which the log of the installation says, and refused
   await using world = await startApi();
   const { store, mirror, clock, keyring: sealer } = world;
   const pages = createClusterPages({
+    rotateControlKeys: () => Promise.resolve(),
     store,
     mirror,
     clock,
@@ -31,6 +32,9 @@ test('a tenant is made once, which the log of the installation says, and refused
         headers: { authorization: 'Bearer operator', 'content-type': 'application/json' },
         body: JSON.stringify({ name }),
       });
+    const forwarded = { authorization: 'Bearer operator', 'x-forwarded-for': '127.0.0.1' };
+    const through = await fetch(`http://127.0.0.1:${port}/cluster/v1/tenants`, { headers: forwarded });
+    expect(through.status).toBe(404);
     expect((await create('other')).status).toBe(201);
     const again = await create('other');
     expect(again.status).toBe(409);

@@ -18,6 +18,8 @@ export interface Example {
   /** Below `/api/v1`. */
   path: (stage: Stage) => string;
   body?: (stage: Stage) => unknown;
+  /** What a key that is narrowed to the project must send instead. */
+  bodyOfNarrowed?: (stage: Stage) => unknown;
   /** What only this route needs beside the stage. */
   before?: (stage: Stage) => Promise<void> | void;
   /** The account of the actor has a password. */
@@ -188,6 +190,7 @@ export const examples: Readonly<Record<string, Example>> = {
   'GET /auth/sessions': { path: at('/auth/sessions'), item: ({ actor }) => actor.session },
   'DELETE /auth/sessions': { path: at('/auth/sessions') },
   'DELETE /auth/sessions/:id': { path: ({ actor }) => `/auth/sessions/${actor.session}` },
+  'POST /auth/stream-tickets': { path: at('/auth/stream-tickets'), body: () => ({ path: '/ws/notifications' }) },
   'GET /users': { path: at('/users?sort=-created_at&limit=500'), item: ({ actor }) => actor.id },
   'GET /users/invites': { path: at('/users/invites') },
   'POST /users/invites': {
@@ -206,8 +209,19 @@ export const examples: Readonly<Record<string, Example>> = {
   'GET /users/:id': { path: bystander, before: addBystander },
   'PUT /users/:id': { path: bystander, before: addBystander, body: () => ({ disabled: true }) },
   'DELETE /users/:id': { path: bystander, before: addBystander },
+  'GET /limits': { path: at('/limits') },
+  'GET /settings': { path: at('/settings') },
+  'PUT /settings': { path: at('/settings'), body: () => ({ project_creation: 'users' }) },
+  'GET /users/:id/service-keys': {
+    path: ({ viewer }) => `/users/${viewer.id}/service-keys`,
+    item: ({ viewer }) => viewer.keyId,
+  },
   'GET /settings/service-keys': { path: at('/settings/service-keys'), item: ({ actor }) => actor.keyId },
-  'POST /settings/service-keys': { path: at('/settings/service-keys'), body: () => ({ name: 'ci', scopes: ['read'] }) },
+  'POST /settings/service-keys': {
+    path: at('/settings/service-keys'),
+    body: () => ({ name: 'ci', scopes: ['read'] }),
+    bodyOfNarrowed: ({ project }) => ({ name: 'ci', project_id: project }),
+  },
   'DELETE /settings/service-keys/:id': { path: at('/settings/service-keys/:key') },
 
   'GET /projects': { path: at('/projects'), item: ({ project }) => project },
@@ -239,7 +253,7 @@ export const examples: Readonly<Record<string, Example>> = {
   'GET /projects/:id/invites': { path: at('/projects/:project/invites'), item: ({ invite }) => invite },
   'POST /projects/:id/invites': {
     path: at('/projects/:project/invites'),
-    body: ({ project }) => ({ email: `new-${project}@example.test`, role: 'viewer' }),
+    body: ({ guest }) => ({ email: guest.email, role: 'viewer' }),
   },
   'DELETE /projects/:id/invites/:inviteId': { path: at('/projects/:project/invites/:invite') },
   'GET /invites/:token': { path: at('/invites/:ownInvite'), before: inviteActor },

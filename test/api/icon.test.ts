@@ -224,7 +224,7 @@ describe('an icon', () => {
     expect((await post(id, formOf(gif()))).status).toBe(409);
     expect(await bytesOf(id)).toBeDefined();
     const unit = world.repo.begin();
-    unit.release((await world.repo.get('project', id))! as never, 'project');
+    unit.release((await world.repo.get('project', id))!, 'project');
     await unit.commit();
     expect(await bytesOf(id)).toBeUndefined();
   });

@@ -14,6 +14,8 @@ let project: string;
 beforeAll(async () => {
   world = await startApi();
   root = await world.owner();
+  // who may bring in addresses is another question: see grants.test.ts
+  await root.put('/settings', { new_addresses: 'users' });
 });
 afterAll(async () => {
   await world[Symbol.asyncDispose]();

@@ -43,7 +43,7 @@ async function sentCode(address = email): Promise<string> {
 
 const another = (code: string): string => String((Number(code) + 1) % 1_000_000).padStart(6, '0');
 
-describe('a one-time code', () => {
+describe('SEC-38: a one-time code', () => {
   it('logs in once, whatever case the address is in, and is stored neither plain nor as a plain hash', async () => {
     const user = await world.user('user', email);
     const code = await sentCode('Ada@Example.test'.toLowerCase());
@@ -95,9 +95,13 @@ describe('a one-time code', () => {
   it('cancels the one before', async () => {
     await world.user('user', email);
     const first = await sentCode();
-    await clock.advance(60_000);
-    const second = await sentCode();
-    if (first !== second) expect((await verify(first)).status).toBe(401);
+    let second = first;
+    // one of a million is the same
+    while (second === first) {
+      await clock.advance(60_000);
+      second = await sentCode();
+    }
+    expect((await verify(first)).status).toBe(401);
     expect((await verify(second)).status).toBe(200);
   });
 
@@ -143,7 +147,7 @@ describe('a one-time code', () => {
   });
 });
 
-describe('asking for a code', () => {
+describe('SEC-39: asking for a code', () => {
   it('answers and writes the same for an address of nobody, of somebody and of somebody who is disabled', async () => {
     await world.user('user', email);
     const gone = await world.user('user', 'gone@example.test');
@@ -157,7 +161,7 @@ describe('asking for a code', () => {
       seen.push({
         answers: [first.status, first.body.data, second.status, second.body.error?.message],
         writes: (await world.store.revision()) - before,
-        record: { ...record, email: '', hash: record.hash!.length },
+        record: { ...record, email: '', codes: record.codes.map((it) => ({ ...it, hash: it.hash.length })) },
       });
     }
     expect(seen[1]).toEqual(seen[0]);

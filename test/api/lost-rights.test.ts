@@ -48,7 +48,7 @@ async function remove(kind: 'session' | 'user' | 'member', id: string): Promise<
   await commit(unit);
 }
 
-describe('a request that is overtaken', () => {
+describe('SEC-32: a request that is overtaken', () => {
   it('goes on if nothing was lost', async () => {
     const user = await world.user('admin');
     expect(await overtaken(user, await aProject(), async () => undefined)).toBe(200);

@@ -113,7 +113,7 @@ describe('the members of a project', () => {
   });
 });
 
-describe('a role', () => {
+describe('SEC-31: a role', () => {
   it('is given and taken only by whoever stands above it', async () => {
     const admin = await aMember('admin');
     const second = await aMember('admin');
@@ -210,7 +210,7 @@ describe('a role', () => {
     );
     expect(stale.status).toBe(409);
     const back = await owner.put(`/projects/${project}/members/${member.id}`, { ...same.data, role: 'member' });
-    expect(back.data).toMatchObject({ role: 'member', user_id: member.id, generation: 2 });
+    expect(back.data).toMatchObject({ role: 'member', user_id: member.id, generation: 2, observed_generation: 2 });
   });
 
   it('is told to whom it concerns', async () => {
@@ -274,7 +274,7 @@ describe('a transfer', () => {
   });
 });
 
-describe('a service key', () => {
+describe('SEC-37: a service key', () => {
   it('loses at once what its creator loses', async () => {
     const member = await aMember('admin');
     const key = async (limits: object): Promise<Client> => {

@@ -68,7 +68,7 @@ async function told(frames: Frames, by: Client): Promise<void> {
   for (;;) if ((await frames.next('change'))['id'] === id) return;
 }
 
-describe('a stream of logs', () => {
+describe('SEC-48: a stream of logs', () => {
   it('is closed to whoever is removed or leaves, and to nobody else', async () => {
     const [removed, leaving, staying] = [await aMember('member'), await aMember('viewer'), await aMember('viewer')];
     const [first, second, third] = [
@@ -121,7 +121,7 @@ describe('a stream of logs', () => {
   });
 });
 
-describe('watch', () => {
+describe('SEC-48: watch', () => {
   it('tells a member of the project from the moment of the membership to its end', async () => {
     const user = await world.user();
     const frames = await open('/watch', user);
@@ -174,7 +174,7 @@ describe('watch', () => {
     await owner.delete(`/projects/${project}`);
     expect(await frames.next('change')).toMatchObject({ op: 'put', id: project });
     const unit = world.repo.begin();
-    unit.release((await world.repo.get('project', project))! as never, 'project');
+    unit.release((await world.repo.get('project', project))!, 'project');
     await unit.commit();
     expect(await frames.next('change')).toMatchObject({ op: 'delete', id: project });
   });

@@ -156,10 +156,12 @@ test('of other projects are not told to a key that is narrowed to one', async ()
   const mine = await tell(id, { kind: 'project', project_id: one.project });
   await tell(id, { kind: 'project', project_id: two.project });
   await tell(id, { kind: 'server' });
+  await tell(id, { kind: 'project' });
+  await tell(id, undefined);
   const { key } = (await owner.post('/settings/service-keys', { name: 'ci', project_id: one.project })).data;
   const narrowed = await world.client().get('/notifications', { 'x-service-key': key });
   expect(ids(narrowed)).toEqual([mine]);
   const marked = await world.client().post('/notifications/read', { all: true }, { 'x-service-key': key });
   expect(marked.data).toEqual({ marked: 1 });
-  expect((await owner.get('/notifications?unread=true')).data).toHaveLength(2);
+  expect((await owner.get('/notifications?unread=true')).data).toHaveLength(4);
 });

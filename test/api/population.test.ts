@@ -53,7 +53,7 @@ function createIn({ project, environment, server }: Place): Promise<Answer> {
     server_id: server,
     name: `app-${(count += 1)}`,
     source_type: 'image',
-    image_url: 'registry.example/web:1',
+    image_url: 'ghcr.io/example/web:1',
   });
 }
 
@@ -128,8 +128,8 @@ describe.each(kinds)('a deletion without force, of the kind %s', (kind) => {
     expect((await owner.delete(parents[kind](at))).status).toBe(409);
     const application = await world.repo.get('application', data.id);
     const unit = world.repo.begin();
-    unit.requestDelete(application as never);
-    unit.release(application as never, 'application');
+    unit.requestDelete(application!);
+    unit.release(application!, 'application');
     expect(await unit.commit()).toMatchObject({ committed: true });
     expect((await owner.delete(parents[kind](at))).status).toBe(200);
   });

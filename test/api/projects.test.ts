@@ -90,7 +90,7 @@ describe('a project', () => {
     expect((await owner.delete(`/projects/${id}`)).status).toBe(200);
     expect((await owner.post(`/projects/${id}/environments`, { name: 'staging' })).status).toBe(409);
     const unit = world.repo.begin();
-    unit.release((await world.repo.get('project', id))! as never, 'project');
+    unit.release((await world.repo.get('project', id))!, 'project');
     await unit.commit();
     expect((await owner.get(`/projects/${id}`)).status).toBe(404);
   });
@@ -169,6 +169,14 @@ describe('an environment', () => {
   });
 });
 
+describe('the name of a project', () => {
+  it('is taken for everybody who writes it in another case, also where the case has no letter of its own', async () => {
+    expect((await owner.post('/projects', { name: 'Große Straße' })).status).toBe(201);
+    for (const name of ['GROSSE STRASSE', 'grosse strasse', 'große straße', 'Gro\u1e9ee Stra\u1e9ee'])
+      expect([name, (await owner.post('/projects', { name })).status]).toEqual([name, 409]);
+  });
+});
+
 describe('a project in single-server mode', () => {
   const app = (at: { project: string }, fields: object = {}) =>
     owner.post('/applications', {
@@ -187,19 +195,49 @@ describe('a project in single-server mode', () => {
     return { ...at, path };
   }
 
-  it('has a server from the beginning', async () => {
-    const { server } = await world.place(owner);
-    const refused = await owner.post('/projects', { name: aName(), single_server_mode: true });
-    expect(refused.status).toBe(400);
-    expect(refused.body.error?.details).toEqual([
-      expect.objectContaining({ field: 'default_server_id', reason: 'required' }),
-    ]);
-    const made = await owner.post('/projects', { name: aName(), single_server_mode: true, default_server_id: server });
+  it('takes the server of the first workload where it has none', async () => {
+    const at = await world.place(owner);
+    const made = await owner.post('/projects', { name: aName(), single_server_mode: true });
     expect(made.status).toBe(201);
-    expect((await owner.put(`/projects/${made.data.id}`, { default_server_id: null })).status).toBe(400);
-    const off = await owner.put(`/projects/${made.data.id}`, { single_server_mode: false, default_server_id: null });
-    expect(off.data).toMatchObject({ single_server_mode: false, default_server_id: null });
-    expect((await owner.put(`/projects/${made.data.id}`, { single_server_mode: true })).status).toBe(400);
+    expect(made.data).toMatchObject({ single_server_mode: true, default_server_id: null });
+    const place = { project: made.data.id, environment: made.data.default_environment_id, server: at.server };
+    const path = `/projects/${place.project}`;
+    const nowhere = await app(place, { server_id: undefined });
+    expect([nowhere.status, nowhere.body.error?.details?.[0]?.field]).toEqual([400, 'server_id']);
+    expect((await app(place, { server_id: at.server })).status).toBe(201);
+    expect((await owner.get(path)).data.default_server_id).toBe(at.server);
+    const { server: other } = await world.place(owner);
+    expect((await app(place, { server_id: other })).status).toBe(400);
+    expect((await app(place, { server_id: undefined })).data.server_id).toBe(at.server);
+    expect((await owner.put(path, { default_server_id: null })).data.default_server_id).toBe(at.server);
+  });
+
+  it('is of one server when two first workloads come at the same moment', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const [one, two] = [await world.place(owner), await world.place(owner)];
+      const project = (await owner.post('/projects', { name: aName(), single_server_mode: true })).data;
+      const place = { project: project.id, environment: project.default_environment_id, server: one.server };
+      const both = await Promise.all([app(place, { server_id: one.server }), app(place, { server_id: two.server })]);
+      const statuses = both.map(({ status }) => status);
+      expect([
+        [201, 400],
+        [400, 201],
+      ]).toContainEqual(statuses);
+      const [made] = both.filter(({ status }) => status === 201);
+      expect((await owner.get(`/projects/${project.id}`)).data.default_server_id).toBe(made?.data.server_id);
+    }
+  });
+
+  it('begins on the server that all runs on, where none is named', async () => {
+    const at = await world.place(owner);
+    expect((await app(at, { server_id: at.server })).status).toBe(201);
+    const on = await owner.put(`/projects/${at.project}`, { single_server_mode: true });
+    expect(on.data).toMatchObject({ single_server_mode: true, default_server_id: at.server });
+    const { server: other } = await world.place(owner);
+    const spread = await world.place(owner);
+    await app(spread, { server_id: other });
+    await app(spread, { server_id: spread.server });
+    expect((await owner.put(`/projects/${spread.project}`, { single_server_mode: true })).status).toBe(409);
   });
 
   it('puts every workload on its server, and refuses another one', async () => {

@@ -19,7 +19,7 @@ afterAll(async () => {
 let count = 0;
 const aName = (): string => `project-${(count += 1)}`;
 
-describe('every answer', () => {
+describe('SEC-63: every answer', () => {
   it('tells version and request, also when it is an error or empty', async () => {
     const { id } = (await owner.post('/settings/service-keys', { name: 'x' })).data;
     const answers = [
@@ -75,7 +75,7 @@ describe('every answer', () => {
   });
 });
 
-describe('a body', () => {
+describe('SEC-62: a body', () => {
   const nested = (depth: number): string => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
 
   it.each([
@@ -96,6 +96,12 @@ describe('a body', () => {
     const answer = await owner.post('/projects', body, headers);
     expect(answer.status).toBe(400);
     expect(answer.body.error?.code).toBe('BAD_REQUEST');
+  });
+
+  it('may be nested 32 levels deep, and not deeper', async () => {
+    const messageOf = async (depth: number) => (await owner.post('/projects', nested(depth))).body.error?.message;
+    expect(await messageOf(32)).toBe('name is required');
+    expect(await messageOf(33)).toBe('Body must not be nested deeper than 32');
   });
 
   it('of invalid UTF-8 or more than 1 MiB is refused', async () => {

@@ -16,6 +16,7 @@ beforeEach(async () => {
   world = await startApi();
   const { store, mirror, clock, keyring: sealer } = world;
   const pages = createClusterPages({
+    rotateControlKeys: () => Promise.resolve(),
     store,
     mirror,
     clock,
@@ -47,18 +48,28 @@ async function ask(path: string, body?: object, token = 'operator') {
   return { status: response.status, body: (await response.json()) as ReturnType<typeof JSON.parse> };
 }
 
-it('the operator gives an account a new password, which ends its sessions', async () => {
+it('the operator gives an account a new password, which ends its sessions and keys and is to be changed before all else', async () => {
   const user = await world.user('user', email);
+  const keys = await Promise.all(
+    Array.from({ length: 12 }, async (_, n) => (await user.post('/settings/service-keys', { name: `key ${n}` })).data),
+  );
   const answer = await ask('/users/reset-password', { tenant: 'default', email: 'Ada@Example.test' });
   expect(answer.status).toBe(200);
+  for (const { key } of keys) expect((await world.client().get('/auth/me', { 'x-service-key': key })).status).toBe(401);
   expect((await user.get('/auth/me')).status).toBe(401);
   expect((await login(password)).status).toBe(401);
   const { data } = await login(answer.body.data.password);
   const me = await world.client(data.token).get('/auth/me');
   expect(me.data.must_reset_password).toBe(true);
+  const refused = await world.client(data.token).get('/projects');
+  expect([refused.status, refused.body.error?.details]).toEqual([
+    403,
+    [expect.objectContaining({ field: 'password', reason: 'password_reset_required' })],
+  ]);
   const change = { current_password: answer.body.data.password, new_password: 'another horse battery' };
   const changed = await world.client(data.token).put('/auth/me/password', change);
   expect(changed.data.must_reset_password).toBe(false);
+  expect((await world.client(data.token).get('/projects')).status).toBe(200);
 });
 
 it('the operator takes the second factor off an account, which ends its sessions', async () => {

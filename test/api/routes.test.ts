@@ -1,34 +1,30 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { endpoints } from '../../api/endpoints.ts';
+import { ApiConfig } from '../../api/config.ts';
+import { endpoints, endpointsByArea } from '../../api/endpoints.ts';
+import { openApiDocument } from '../../api/openapi.ts';
 import { defineEndpoint, routeName } from '../../api/endpoint.ts';
-import { columns, permissions } from '../../api/permissions.ts';
+import { isPublic, permissions } from '../../api/permissions.ts';
 import { createRouter } from '../../api/router.ts';
 import { streams } from '../../api/streams/streams.ts';
-
-/** Every route of the specification with what each column allows; additive routes are not in it. */
-const specified = new Map(
-  readFileSync(new URL('routes.txt', import.meta.url), 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => {
-      const [method, path, ...grants] = line.split(' ');
-      return [`${method} ${path}`, grants.join(' ')] as const;
-    }),
-);
+import { contractGrants, expectedRoutes } from '../harness/route-table.ts';
 
 const served = new Set([...endpoints.map(routeName), ...streams.map(({ path }) => `WS ${path}`)]);
 
-describe('the table of permissions', () => {
-  it('has every route of the specification with the rights it gives', () => {
-    for (const [name, grants] of specified) {
-      const row = permissions.get(name);
-      expect(row && columns.map((column) => row.grants[column]).join(' '), name).toBe(grants);
-    }
+describe('SEC-29: the table of permissions', () => {
+  it('gives every route the rights and the scope that are expected of it, and has no other route', () => {
+    expect([...permissions.keys()].toSorted()).toEqual([...expectedRoutes.keys()].toSorted());
+    for (const [name, row] of permissions)
+      expect(expectedRoutes.get(name), name).toMatchObject({ ...row, scope: isPublic(row) ? 'none' : row.scope });
   });
 
-  it('has a row for every route that is served', () => {
-    for (const name of served) expect(permissions.has(name), name).toBe(true);
+  it('gives every route of the contract the rights that the contract gives', () => {
+    expect(contractGrants.size).toBe(163);
+    for (const [name, grants] of contractGrants) expect(expectedRoutes.get(name)?.grants, name).toEqual(grants);
+  });
+
+  it('belongs to a server that serves exactly the routes that are not for later', () => {
+    const expected = [...expectedRoutes].filter(([, { isServed }]) => isServed).map(([name]) => name);
+    expect([...served].toSorted()).toEqual(expected.toSorted());
   });
 
   it('keeps a route without a row from being mounted', () => {
@@ -41,14 +37,6 @@ describe('the table of permissions', () => {
     const unnamed = { ...stray, path: '/nowhere' as '/projects' };
     expect(() => createRouter([unnamed])).toThrow('Cannot mount route as it has no permission: POST /nowhere');
     expect(() => createRouter([stray, stray])).toThrow('Route is there twice: POST /projects');
-  });
-
-  it('tells which routes of the specification are served', () => {
-    const missing = [...specified.keys()].filter((name) => !served.has(name));
-    const areas = Map.groupBy(missing, (name) => name.split(/[ /]+/)[1] ?? '');
-    const lines = [...areas].map(([area, names]) => `${area}: ${names.length}`);
-    console.log(`${specified.size - missing.length} of ${specified.size} routes served; missing: ${lines.join(', ')}`);
-    expect(specified.size - missing.length).toBeGreaterThan(55);
   });
 });
 
@@ -70,5 +58,25 @@ describe('the router', () => {
     expect(match('GET', '/projects//environments')).toBeUndefined();
     expect(match('GET', '/projects/1/environments/2/3')).toBeUndefined();
     expect(match('GET', '/projects/')?.route.endpoint.path).toBe('/projects');
+  });
+});
+
+describe('the document of the interface', () => {
+  it('offers a service key for every route that lets one in, and for no other', () => {
+    const config = ApiConfig.parse({ version: '1.2.3', publicUrl: 'http://setpoint.test' });
+    const document: { paths: Record<string, Record<string, { security: object[] }>> } = JSON.parse(
+      JSON.stringify(openApiDocument(endpointsByArea, config)),
+    );
+    const offered = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods)
+        .filter(([, { security }]) => security.some((one) => 'serviceKey' in one))
+        .map(
+          ([method]) => `${method.toUpperCase()} ${path.replace(/^.*\/api\/v1/, '').replaceAll(/\{(\w+)\}/g, ':$1')}`,
+        ),
+    );
+    const expected = [...expectedRoutes].filter(
+      ([name, { isServed, scope }]) => isServed && !name.startsWith('WS') && scope !== 'none' && scope !== 'session',
+    );
+    expect(offered.toSorted()).toEqual(expected.map(([name]) => name).toSorted());
   });
 });

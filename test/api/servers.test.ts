@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hashControlKey } from '../../agent-protocol/control-proof.ts';
 import { hashJoinToken, parseJoinToken } from '../../agent-protocol/join-token.ts';
 import { putHeldRemovals } from '../../store/held-removals.ts';
 import { keys } from '../../store/keys.ts';
@@ -45,8 +46,8 @@ describe('removals that are held since the store was rewound', () => {
     await world.store.txn({ if: [], then: [putHeldRemovals('default', id, { held: 3, confirmed: false })] });
     const it = await world.repo.get('server', id);
     const unit = world.repo.begin();
-    unit.requestDelete(it as never);
-    unit.release(it as never, 'server');
+    unit.requestDelete(it!);
+    unit.release(it!, 'server');
     expect(await unit.commit()).toMatchObject({ committed: true });
     expect(await recordOf(id)).toBeUndefined();
   });
@@ -54,13 +55,12 @@ describe('removals that are held since the store was rewound', () => {
 
 describe('a server', () => {
   it('is created from the names of the specification, with a token to join that is shown once', async () => {
-    const sshKeyId = crypto.randomUUID();
     const made = await owner.post('/servers', {
       name: 'one',
       ipAddress: '192.0.2.1',
       port: 2222,
       username: 'ops',
-      sshKeyId,
+      sshKeyId: null,
     });
     expect(made.status).toBe(201);
     const { id, join_token, install_command } = made.data;
@@ -68,14 +68,14 @@ describe('a server', () => {
       ip_address: '192.0.2.1',
       port: 2222,
       username: 'ops',
-      ssh_key_id: sshKeyId,
+      ssh_key_id: null,
       status: 'provisioning',
       agent_status: 'unknown',
       agent_id: null,
       log_retention_days: 7,
       direct_ports_enabled: false,
     });
-    expect(parseJoinToken(join_token)).toEqual({ serverId: id });
+    expect(parseJoinToken(join_token)).toEqual({ serverId: id, controlKeyHash: hashControlKey('no key') });
     expect(install_command).toMatch(/^setpoint agent --server https?:\/\/[^ /]+\/default --token [^ ]+$/);
     expect(install_command.endsWith(` ${join_token}`)).toBe(true);
     const stored = await world.repo.get('server', id);
@@ -160,6 +160,36 @@ describe('a server', () => {
     expect(listed.agent_status).toBe('connected');
   });
 
+  it.each(['999.1.1.1', '1.2.3', '1.2.3.4.5', '12345', 'a..b', '-a', 'web.1', '::1::', 'fe80::1%eth0', 'a b', ''])(
+    'has no address like %j',
+    async (ipAddress) => {
+      for (const field of ['ipAddress', 'ip_address']) {
+        const answer = await owner.post('/servers', { name: crypto.randomUUID(), [field]: ipAddress });
+        expect([answer.status, answer.body.error?.details?.[0]?.field]).toEqual([400, field]);
+      }
+    },
+  );
+
+  it.each(['192.0.2.7', '2001:db8::7', '::ffff:192.0.2.7', 'web-1', 'host.example.test', '1and1.example'])(
+    'has an address like %s',
+    async (ipAddress) => {
+      const answer = await owner.post('/servers', { name: crypto.randomUUID(), ipAddress });
+      expect([answer.status, answer.data.ip_address]).toEqual([201, ipAddress]);
+    },
+  );
+
+  it('refers to no SSH key, as there are none', async () => {
+    const sshKeyId = crypto.randomUUID();
+    const made = await owner.post('/servers', { name: crypto.randomUUID(), sshKeyId });
+    expect([made.status, made.body.error?.details?.[0]?.field]).toEqual([404, 'sshKeyId']);
+    const { server } = await world.place(owner);
+    const changed = await owner.put(`/servers/${server}`, { ssh_key_id: sshKeyId });
+    expect([changed.status, changed.body.error?.details?.[0]?.field]).toEqual([404, 'ssh_key_id']);
+    await world.repo.change('server', server, (draft) => void (draft.ssh_key_id = sshKeyId));
+    const { data } = await owner.get(`/servers/${server}`);
+    expect((await owner.put(`/servers/${server}`, data)).status).toBe(200);
+  });
+
   it('answers a ping through its agent, and 503 when that is away', async () => {
     const { server } = await world.place(owner);
     expect((await owner.post(`/servers/${server}/ping`)).status).toBe(503);
@@ -177,5 +207,13 @@ describe('a server', () => {
     await world.store.txn({ if: [], then: [{ put: keys.events('default', 'server', server), value }] });
     const reasons = (await owner.get(`/servers/${server}/events`)).data.map((it: { reason: string }) => it.reason);
     expect(reasons).toEqual(['Lost', 'Joined']);
+    const late = writeEvents([
+      { ...event, reason: 'Now', last_at: 'c' },
+      { ...event, reason: 'Late', last_at: 'b' },
+    ]);
+    await world.store.txn({ if: [], then: [{ put: keys.events('default', 'server', server), value: late }] });
+    await world.settled();
+    const { data } = await owner.get(`/servers/${server}/events`);
+    expect(data.map((it: { reason: string }) => it.reason)).toEqual(['Now', 'Late']);
   });
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { columns, permissions } from '../../api/permissions.ts';
+import { columns } from '../../api/permissions.ts';
 import { streams } from '../../api/streams/streams.ts';
 import type { Stream } from '../../api/streams/stream.ts';
 import type { KeyScope } from '../../store/kinds/identity.ts';
@@ -9,10 +9,11 @@ import { agentLog } from '../harness/agent-log.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 import { openFrames, Refusal } from '../harness/frames.ts';
+import { expectedOf } from '../harness/route-table.ts';
 import { setStage } from '../harness/stage.ts';
 import type { Credential, Stage } from '../harness/stage.ts';
 
-/** Every stream, asked for by every kind of caller, opens as its row says: each cell of the table. */
+/** Every stream, asked for by every kind of caller, opens as its line in `routes.txt` says: each cell of the table. */
 let world: ApiWorld;
 
 beforeAll(async () => {
@@ -57,8 +58,8 @@ async function statusOf(
   }
 }
 
-describe.each(named)('%s', (name, stream) => {
-  const row = permissions.get(name)!;
+describe.each(named)('SEC-47: %s', (name, stream) => {
+  const row = expectedOf(name);
 
   it.each(columns)('opens to the %s as its row says, by token and by service key', async (column) => {
     const stage = await stageFor(column);

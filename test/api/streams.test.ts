@@ -120,7 +120,7 @@ describe('a stream', () => {
     const gone = await open(`/applications/${app}/logs`);
     await owner.delete(`/applications/${app}`);
     const unit = world.repo.begin();
-    unit.release((await world.repo.get('application', app))! as never, 'application');
+    unit.release((await world.repo.get('application', app))!, 'application');
     await unit.commit();
     expect(await gone.closed).toMatchObject({ code: 4404 });
   });
@@ -178,11 +178,15 @@ describe('a stream', () => {
 
   it('is closed when there are too many, or its reader talks too much', async () => {
     await world[Symbol.asyncDispose]();
-    world = await startApi({ config: { streamsPerPrincipal: 2 } });
+    world = await startApi({ config: { streamsPerUser: 2 } });
     owner = await world.owner();
     const first = await open('/watch');
     await open('/watch');
     expect(await (await open('/watch')).closed).toMatchObject({ code: 4429 });
+    const { key } = (await owner.post('/settings/service-keys', { name: 'more' })).data;
+    const byKey = await openFrames(`${world.url.replace('http', 'ws')}/default/ws/watch`, { 'x-service-key': key });
+    opened.push(byKey);
+    expect(await byKey.closed).toMatchObject({ code: 4429 });
     for (let n = 0; n < 200; n += 1) first.socket.send('x');
     expect(await first.closed).toMatchObject({ code: 4429 });
   });
@@ -341,14 +345,14 @@ describe('watch', () => {
       op: 'put',
       kind: 'application',
       id: app,
-      object: { replicas: 2, resource_version: one['cursor'] },
+      object: { replicas: 2, resource_version: String(one['cursor']).split('-')[1] },
     });
     expect(two).toMatchObject({ object: { replicas: 3 } });
     expect(two['object']).toEqual((await owner.get(`/applications/${app}`)).data);
     await owner.delete(`/applications/${app}`);
     expect(await frames.next('change')).toMatchObject({ op: 'put', object: { status: 'deleting' } });
     const unit = world.repo.begin();
-    unit.release((await world.repo.get('application', app))! as never, 'application');
+    unit.release((await world.repo.get('application', app))!, 'application');
     await unit.commit();
     expect(await frames.next('change')).toMatchObject({ op: 'delete', kind: 'application', id: app });
   });
@@ -362,8 +366,8 @@ describe('watch', () => {
     await owner.put(`/applications/${app}`, { replicas: 5 });
     const spare = await world.repo.get('server', place.server);
     const unit = world.repo.begin();
-    unit.requestDelete(spare! as never);
-    unit.release(spare! as never, 'server');
+    unit.requestDelete(spare!);
+    unit.release(spare!, 'server');
     await unit.commit();
     const again = await open('/watch', owner, `&cursor=${cursor as string}`);
     const missed = [
@@ -378,11 +382,30 @@ describe('watch', () => {
     expect(missed[2]).toMatchObject({ object: { replicas: 5 } });
     expect(missed.map((it) => it['id'])).toContain(id);
     expect(again.all.some(({ type }) => type === 'gap')).toBe(false);
-    const old = await open('/watch', owner, '&cursor=1');
+    const history = String(cursor).split('-')[0]!;
+    const old = await open('/watch', owner, `&cursor=${history}-1`);
     expect(await old.next('gap')).toMatchObject({ dropped: expect.any(Number) });
-    const future = await open('/watch', owner, '&cursor=999999999');
+    const future = await open('/watch', owner, `&cursor=${history}-999999999`);
     expect(await future.next('gap')).toMatchObject({ dropped: expect.any(Number) });
   });
+
+  it.each(['watch', 'notifications'])(
+    'tells a reader of another history that it missed something: %s',
+    async (name) => {
+      const first = await open(`/${name}`);
+      const { cursor } = await first.next('ready');
+      const at = String(cursor).split('-')[1]!;
+      for (const other of [`00000000-${at}`, at]) {
+        const again = await open(`/${name}`, owner, `&cursor=${other}`);
+        expect(await again.next('gap')).toMatchObject({ dropped: 1 });
+      }
+      const same = await open(`/${name}`, owner, `&cursor=${String(cursor)}`);
+      await owner.put(`/applications/${app}`, { replicas: 2 });
+      await world.settled();
+      expect(same.all.some(({ type }) => type === 'gap')).toBe(false);
+      expect((await refusal(`/default/ws/${name}?cursor=zzzzzzzz-1&token=${owner.token}`)).status).toBe(400);
+    },
+  );
 
   it('tells each reader what that reader may see, servers masked', async () => {
     const user = await world.user();

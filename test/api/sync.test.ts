@@ -1,11 +1,14 @@
 import { join } from 'node:path';
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../agent-protocol/clock.ts';
 import { git } from '../../agent/tasks/git.ts';
 import { headReader } from '../../agent/tasks/read-head.ts';
 import { openWorkFolder } from '../../agent/tasks/work-folder.ts';
 import { operationController } from '../../controllers/operation/reconcile.ts';
-import type { Context } from '../../controllers/runtime/controller.ts';
+import type { AnyController } from '../../controllers/runtime/graph.ts';
+import { startControllers } from '../../controllers/runtime/manager.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { gitHttpServer, testRepositories } from '../harness/git-server.ts';
@@ -36,16 +39,20 @@ beforeAll(async () => {
       return readHead({ url: params.repository_url, branch: params.branch, since: params.since }, signal);
     },
   });
-  running.defer(
-    world.mirror.subscribe((change) => {
-      if (change.kind !== 'operation' || change.after === undefined || change.after.observed !== undefined) return;
-      const operation = change.after as Parameters<typeof controller.reconcile>[0]; // its kind was looked at
-      const view = world.mirror.tenant('default');
-      const signal = AbortSignal.timeout(60_000);
-      const ctx = { tenant: 'default', clock: world.clock, signal, view } as unknown as Context; // what it uses
-      void controller
-        .reconcile(operation, ctx)
-        .then(async ({ observed }) => observed && world.observe('operation', change.id, observed));
+  const { store, mirror, clock } = world;
+  running.use(
+    startControllers({
+      store,
+      mirror,
+      clock,
+      log: pino({ level: 'silent' }),
+      registry: new Registry(),
+      replica: 'one',
+      random: () => 0,
+      controllers: [controller] as unknown as AnyController[],
+      background: [],
+      strict: true,
+      kinds: [],
     }),
   );
 

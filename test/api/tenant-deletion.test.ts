@@ -21,6 +21,7 @@ beforeEach(async () => {
   server = express()
     .use(
       createClusterPages({
+        rotateControlKeys: () => Promise.resolve(),
         store,
         mirror,
         clock,

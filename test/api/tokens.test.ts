@@ -72,7 +72,7 @@ async function secondReplica(): Promise<AsyncDisposable & { meBy(token: string):
   };
 }
 
-describe('the keys that sign tokens', () => {
+describe('SEC-35: the keys that sign tokens', () => {
   it('are rotated while sessions go on, on every replica, at once', async () => {
     const owner = await world.owner();
     await using other = await secondReplica();
@@ -104,6 +104,21 @@ describe('the keys that sign tokens', () => {
     expect((await owner.get('/auth/me')).status).toBe(401);
   });
 
+  it('verify nothing any more once they are dropped, not even what was verified before', async () => {
+    const { store, mirror, keyring } = world;
+    const tokens = await createTokens({ ...deps(), store, mirror, unsealer: keyring });
+    const claims = { tenant: 'default', userId: crypto.randomUUID(), sessionId: crypto.randomUUID() };
+    const token = await tokens.sign({ ...claims, expiresAt: clock.now().getTime() + 72 * hour });
+    await rotateSigningKeys(deps());
+    await world.settled();
+    expect(await tokens.verify(token, 'default')).toMatchObject(claims);
+    await clock.advance(25 * hour);
+    await rotateSigningKeys(deps());
+    await world.settled();
+    expect(await tokens.verify(token, 'default')).toBeUndefined();
+    tokens.close();
+  });
+
   it('are rotated once by two at the same time who find them due, and not by a leader of the past', async () => {
     await clock.advance(hour);
     const due = { olderThanMs: hour };
@@ -116,7 +131,7 @@ describe('the keys that sign tokens', () => {
   });
 });
 
-describe('a token', () => {
+describe('SEC-35: a token', () => {
   it('of every wrong kind is refused', async () => {
     const owner = await world.owner();
     const [header, claims] = [part(owner.token!, 0), part(owner.token!, 1)];

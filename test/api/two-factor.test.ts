@@ -101,6 +101,15 @@ describe('a login with a second factor', () => {
     expect((await login(totpOf(secret, 30_000))).status).toBe(200);
   });
 
+  it('takes the code of the step before and of the one after, and of none further', async () => {
+    const { secret } = await protectedUser();
+    await clock.advance(120_000);
+    for (const offMs of [-90_000, -60_000, 60_000, 90_000])
+      expect([offMs, ...reasonOf(await login(totpOf(secret, offMs)))]).toEqual([offMs, 401, 'totp_wrong']);
+    expect((await login(totpOf(secret, -30_000))).status).toBe(200);
+    expect((await login(totpOf(secret, 30_000))).status).toBe(200);
+  });
+
   it('says nothing of the second factor to whoever does not know the password', async () => {
     const { secret } = await protectedUser();
     await clock.advance(30_000);

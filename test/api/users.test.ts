@@ -164,7 +164,7 @@ describe('an invite to the tenant', () => {
   });
 });
 
-describe('the last superadmin', () => {
+describe('SEC-31: the last superadmin', () => {
   it('is neither demoted, disabled nor deleted', async () => {
     const owner = await world.owner();
     const { id } = (await owner.get('/auth/me')).data;
@@ -200,7 +200,7 @@ describe('the last superadmin', () => {
   });
 });
 
-describe('one’s sessions', () => {
+describe('SEC-36: one’s sessions', () => {
   it('are listed, ended one by one, and all but the own', async () => {
     const user = await world.user('user', 'ada@example.test');
     const headers = { 'user-agent': 'a telephone' };

@@ -1,5 +1,8 @@
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { z } from 'zod';
 import type { ApiObject } from '../../cli/client.ts';
+import { clusterRequest } from '../../cli/cluster-request.ts';
 import { openPage } from '../harness/browser.ts';
 import type { TestPage } from '../harness/browser.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
@@ -50,11 +53,17 @@ it('loads again when one of its files did not arrive', async () => {
 it('shows in a browser what is asked for and what is, as it changes', async () => {
   const { page, complaints } = browser;
   await page.goto(`${town.url()}/console`);
+  await page.getByLabel('Tenant').fill('elsewhere');
   await page.getByLabel('E-mail').fill(owner.email);
   await page.getByLabel('Password').fill('not the password');
   await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.getByRole('alert').filter({ hasText: 'not found' }).waitFor();
+  expect(await page.getByLabel('Tenant').inputValue()).toBe('elsewhere');
+  expect(await page.getByLabel('E-mail').inputValue()).toBe(owner.email);
+  await page.getByLabel('Tenant').fill('default');
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
   await page.getByRole('alert').filter({ hasText: 'E-mail or password is wrong' }).waitFor();
-  // the browser itself reports the 401
+  // the browser itself reports the 404 and the 401
   complaints.length = 0;
 
   await page.getByLabel('Password').fill(owner.password);
@@ -138,4 +147,23 @@ it('lets somebody in who was invited by mail, without a password', async () => {
   await row.getByRole('link').click();
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.getByRole('alert').filter({ hasText: 'Not allowed' }).waitFor();
+});
+
+it('asks somebody whose password the operator reset for another one, and goes on', async () => {
+  const { page, complaints } = browser;
+  const [email, better] = ['guest@example.test', 'another correct horse'];
+  const account = { tenant: 'default', email };
+  const answer = await clusterRequest(join(town.dir, 'server'), 'POST', '/users/reset-password', account);
+  const { password } = z.object({ data: z.object({ password: z.string() }) }).parse(answer).data;
+  await page.getByRole('alert').filter({ hasText: 'The session has ended' }).waitFor();
+  await page.getByLabel('E-mail').fill(email);
+  await page.getByLabel('Password').fill(password);
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.getByLabel('Password from the operator').fill(password);
+  await page.getByLabel('New password').fill(better);
+  await page.getByRole('button', { name: 'Change the password' }).click();
+  await page.getByRole('link', { name: 'Applications' }).click();
+  await page.getByRole('row').filter({ hasText: name }).getByText('running').waitFor();
+  // the browser itself reports the refusals
+  complaints.length = 0;
 });

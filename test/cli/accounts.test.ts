@@ -80,6 +80,17 @@ it('whoever has lost the password gets another from the operator', async () => {
   expect((await post('/auth/login', { email, password })).status).toBe(401);
   const login = await post('/auth/login', { email, password: out.trim() });
   expect([login.status, login.data.user.email]).toEqual([200, email]);
+  const enter = ['login', '--server', url, '--email', email];
+  expect((await cli.run(enter, `${out.trim()}\n`)).code).toBe(0);
+  const refused = await cli.run(['get', 'projects']);
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('run `setpoint password`')]);
+  const changed = await cli.run(['password'], `${out.trim()}\nanother correct horse\n`);
+  expect(changed).toEqual({
+    code: 0,
+    out: `The password of ${email} is changed; its other sessions have ended\n`,
+    err: '',
+  });
+  expect((await cli.run(['get', 'projects'])).code).toBe(0);
   const unknown = await onServer('user', 'reset-two-factor', 'eve@example.test');
   expect([unknown.code, unknown.err]).toEqual([1, 'User not found\n']);
   expect((await onServer('user', 'reset-two-factor', email)).out).toBe(`${email} had no second factor\n`);

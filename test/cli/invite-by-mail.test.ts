@@ -38,6 +38,7 @@ it('an invite reaches its address by mail, and the token in it lets its owner in
       replica: { id: crypto.randomUUID(), url: 'http://replica.test', version: '1.2.3' },
       publicUrl: 'https://setpoint.example',
       mail: { server: parseSmtpUrl(smtp.url)!, from: 'setpoint@example.test' },
+      ownPorts: [],
       trustedProxies: [],
       buildDeadlineMs: 600_000,
       rolloutDeadlineMs: 120_000,
@@ -68,7 +69,7 @@ it('an invite reaches its address by mail, and the token in it lets its owner in
   expect(invited.status).toBe(201);
 
   const mail = await smtp.received('bob@example.test');
-  expect([mail.from, mail.subject]).toEqual(['setpoint@example.test', 'Invitation to the project Shop']);
+  expect([mail.from, mail.subject]).toEqual(['setpoint@example.test', 'Invitation to a project']);
   expect(mail.raw).not.toContain('evil.example');
   const token = /https:\/\/setpoint\.example\/console#\/default\/invites\/([\w-]{43})\s/.exec(mail.text)?.[1] ?? '';
 

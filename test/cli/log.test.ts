@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { makeJoinToken } from '../../agent-protocol/join-token.ts';
 import { createServiceKey } from '../../api/auth/service-key.ts';
 import { systemRandom } from '../../api/random.ts';
 import { createLog } from '../../cli/log.ts';
+import { joinToken } from '../harness/join-token.ts';
 
 function lines() {
   const written: string[] = [];
@@ -11,7 +11,7 @@ function lines() {
   return { log, last, written };
 }
 
-test('fields that hold secrets are hidden by their names, at any depth and in children', () => {
+test('SEC-60 fields that hold secrets are hidden by their names, at any depth and in children', () => {
   const { log, last, written } = lines();
   log.child({ token: 'hunter2', part: 'api' }).info(
     {
@@ -52,10 +52,10 @@ test('an error tells its kind, text, place and causes, and nothing that somebody
   expect(last()['err']).toMatchObject({ errors: [{ message: 'one' }] });
 });
 
-test('what looks like a secret is hidden in every text', () => {
+test('SEC-60 what looks like a secret is hidden in every text', () => {
   const { log, written } = lines();
   const key = createServiceKey(systemRandom);
-  const join = makeJoinToken(crypto.randomUUID(), systemRandom.bytes(32));
+  const join = joinToken(crypto.randomUUID());
   const jwt = 'eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl';
   for (const secret of [key, join, jwt]) {
     log.warn({ text: `it is ${secret}.` }, `and ${secret}`);

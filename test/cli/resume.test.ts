@@ -6,7 +6,7 @@ const manifest = JSON.stringify({
   apiVersion: 'setpoint/v1',
   kind: 'Application',
   metadata: { name: 'web' },
-  spec: { project: 'shop', server: 'one', source_type: 'image', image_url: 'registry.test/web:1' },
+  spec: { project: 'shop', server: 'one', source_type: 'image', image_url: 'ghcr.io/web:1' },
 });
 
 it('what follows output or changes goes on where it was cut when the control plane comes back', async () => {

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Secret, TOTP } from 'otpauth';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeJoinToken } from '../../agent-protocol/join-token.ts';
 import { createServiceKey } from '../../api/auth/service-key.ts';
 import { systemRandom } from '../../api/random.ts';
 import { AgentConfig } from '../../cli/agent-config.ts';
@@ -18,6 +17,7 @@ import { testRepositories } from '../harness/git-server.ts';
 import { entriesOf } from '../harness/leftover-keys.ts';
 import { startSmtpServer } from '../harness/smtp-server.ts';
 import { until } from '../harness/until.ts';
+import { joinToken } from '../harness/join-token.ts';
 
 /** A secret as it was planted, under a name that tells where. */
 type Secrets = Map<string, string>;
@@ -337,7 +337,7 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
     await ask(
       'POST',
       '/projects',
-      { name: plant('join token as a name', makeJoinToken(crypto.randomUUID(), systemRandom.bytes(32))).slice(0, 20) },
+      { name: plant('join token as a name', joinToken(crypto.randomUUID())).slice(0, 20) },
       mine,
     );
 

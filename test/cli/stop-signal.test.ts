@@ -1,14 +1,26 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { stopped } from '../../cli/stop-signal.ts';
 
-const timers = () => process.getActiveResourcesInfo().filter((it) => it === 'Timeout').length;
+const program = `
+const { stopped, stopSignal } = await import(${JSON.stringify(new URL('../../cli/stop-signal.ts', import.meta.url).href)});
+const signal = stopSignal();
+console.log('waits');
+await stopped(signal);
+console.log('stopped');
+`;
 
 test('a program that waits to be stopped goes on while it has nothing else to wait for', async () => {
-  const stop = new AbortController();
-  const before = timers();
-  const waiting = stopped(stop.signal);
-  expect(timers()).toBe(before + 1);
-  stop.abort();
-  await waiting;
-  expect(timers()).toBe(before);
+  const child = execFile(process.execPath, ['--input-type=module', '--eval', program]);
+  let out = '';
+  const waits = Promise.withResolvers<void>();
+  child.stdout?.on('data', (text: string) => {
+    out += text;
+    if (out.includes('waits')) waits.resolve();
+  });
+  const closed = once(child, 'close');
+  await Promise.race([waits.promise, closed]);
+  child.kill('SIGTERM');
+  expect(await closed).toEqual([0, null]);
+  expect(out).toBe('waits\nstopped\n');
 });

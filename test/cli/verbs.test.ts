@@ -14,7 +14,7 @@ function manifest(name: string, changes: Record<string, unknown> = {}): string {
     project: 'shop',
     server: 'one',
     source_type: 'image',
-    image_url: 'registry.test/web:1',
+    image_url: 'ghcr.io/web:1',
     exposed_port: 8080,
     healthcheck_path: '/healthz',
     ...changes,
@@ -71,7 +71,7 @@ it('the first user of a tenant registers, and logs in with a second factor', asy
   const who = ['--server', town.url, '--tenant', 'careful', '--email', 'first@example.test'];
   expect((await cli.run(['tenant', 'create', 'careful', '--data', town.data])).code).toBe(0);
   expect(await cli.run(['register', ...who], `${password}\n`)).toEqual(
-    said('^Logged in to \\S+ \\(careful\\) as first@example.test, superadmin\n$'),
+    said('^Logged in to \\S+ \\(careful\\) as first@example.test, superadmin; kept as context \\S+/careful\n$'),
   );
   expect((await cli.run(['get', 'projects'])).out).toMatch(/^NAME/);
 
@@ -95,7 +95,9 @@ it('the first user of a tenant registers, and logs in with a second factor', asy
 describe('after a login', () => {
   beforeAll(async () => {
     expect(await town.login()).toEqual(
-      said(`^Logged in to ${town.url} \\(default\\) as owner@example.test, superadmin\n$`),
+      said(
+        `^Logged in to ${town.url} \\(default\\) as owner@example.test, superadmin; kept as context \\S+/default\n$`,
+      ),
     );
   });
 
@@ -107,6 +109,23 @@ describe('after a login', () => {
     expect(out).toContain('Logged in to');
     expect(out).not.toContain(account.password);
     expect(code).toBe(0);
+  });
+
+  it.concurrent('which ports of a server applications may take is shown and changed', async () => {
+    expect((await run('create', 'project', 'harbour')).code).toBe(0);
+    expect((await run('create', 'server', 'quay')).code).toBe(0);
+    expect(await run('ports', 'quay')).toEqual(
+      said('^Ports of applications are closed on the server\nPORT +USE\n1024-65535 +for any application\n$'),
+    );
+    const flags = ['--open', '--range', '8000-8999', '--reserve', '8500,8501', '--bind', '80=harbour'];
+    const rows = '8000-8999 +for any application\n8500 +reserved\n8501 +reserved\n80 +for project harbour\n$';
+    expect((await run('ports', 'quay', ...flags)).out).toMatch(
+      new RegExp(`^Ports of applications are open on the server\nPORT +USE\n${rows}`),
+    );
+    const released = (await run('ports', 'quay', '--release', '80,8500', '--bind', '8501=harbour')).out;
+    expect(released).toMatch(/\n8000-8999 +for any application\n8501 +for project harbour\n$/);
+    expect((await run('ports', 'quay', '--range', '8000')).err).toContain('A port is a number from 1 to 65535');
+    expect((await run('ports', 'quay', '--bind', '80=nowhere')).err).toContain('No project is called nowhere');
   });
 
   it.concurrent('what is needed for a start is created: project, environment, server, user', async () => {
@@ -144,7 +163,7 @@ describe('after a login', () => {
 
   it.concurrent('every kind is listed in columns, or as JSON', async () => {
     expect((await run('get', 'servers')).out).toMatch(
-      /^NAME +STATUS +AGENT +AGE +ID\none +active +connected +\d+s +[0-9a-f-]{36}\n/,
+      /^NAME +STATUS +AGENT +AGE +ID\none +active +connected +\d+[smhd] +[0-9a-f-]{36}\n/,
     );
     expect((await run('get', 'environments', '--project', 'shop')).out).toMatch(
       /^NAME +PROJECT +STATUS +AGE +ID\nproduction +shop +active /,
@@ -187,10 +206,10 @@ describe('after a login', () => {
     const other = {
       env: { GREETING: 'another secret', MORE: 'x' },
       memory_limit: '128m',
-      image_url: 'registry.test/web:2',
+      image_url: 'ghcr.io/web:2',
     };
     const lines = [
-      '  image_url: registry.test/web:1 → registry.test/web:2',
+      '  image_url: ghcr.io/web:1 → ghcr.io/web:2',
       '  memory_limit: none → 128m',
       '  env.GREETING: changes',
       '  env.MORE: is set',
@@ -207,9 +226,9 @@ describe('after a login', () => {
     );
     expect(changed.out).not.toContain('secret');
 
-    const gone = await applied('web', { ...other, image_url: 'registry.test/web:missing' });
+    const gone = await applied('web', { ...other, image_url: 'ghcr.io/web:missing' });
     expect(gone.code).toBe(1);
-    expect(gone.err).toMatch(/^Deployment \d failed: Cannot pull image registry.test\/web:missing/);
+    expect(gone.err).toMatch(/^Deployment \d failed: Cannot pull image ghcr.io\/web:missing/);
     const described = await run('describe', 'application', 'web');
     expect(described.out).toMatch(/status +running/);
     expect(described.out).not.toContain('secret');
@@ -227,8 +246,8 @@ describe('after a login', () => {
     );
     const schema = await run('apply', '-f', wrong);
     expect(schema).toMatchObject({ code: 1, out: '' });
-    expect(schema.err).toContain('line 9, column 13: spec.replicas: Invalid input');
-    expect(schema.err).toContain('line 10, column 11: spec: Unrecognized key: "colour"');
+    expect(schema.err).toContain('line 9, column 13: spec.replicas must be a number');
+    expect(schema.err).toContain('line 10, column 11: Unknown field spec.colour');
     expect((await run('apply', '-f', '/none')).err).toContain('Cannot read /none');
     const elsewhere = await applied('elsewhere', { project: 'none' });
     expect(elsewhere).toMatchObject({
@@ -236,21 +255,65 @@ describe('after a login', () => {
       err: expect.stringMatching(/^No project is called none: there is .*shop/),
     });
     const refused = await applied('refused', { memory_limit: 'lots' });
-    expect(refused.code).toBe(1);
-    expect(refused.err).toContain('memory_limit');
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.err).toMatch(/^application refused is not created: memory_limit must be /);
+    const many = await applied('refused', { replicas: 1000 }, '--dry-run');
+    expect(many).toEqual(said('^application refused would be created\n$'));
   });
 
-  it.concurrent('an application is stopped, started, scaled, restarted, rolled back and deleted', async () => {
-    expect((await applied('shop-window')).code).toBe(0);
-    expect(await run('stop', 'shop-window')).toEqual(said('^shop-window is stopped\n$'));
-    expect(await run('restart', 'shop-window')).toMatchObject({
+  it.concurrent('what a file changes is said once it is so, and of what is refused that nothing is', async () => {
+    expect((await applied('shop-door')).code).toBe(0);
+    expect(await applied('shop-door', { image_url: 'other.test/web:1', memory_limit: '256m' })).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringMatching(
+        /^application shop-door is not changed: Images of registry other\.test are not allowed/,
+      ),
+    });
+    expect(await applied('shop-door', {}, '--dry-run')).toEqual(said('^application shop-door unchanged\n$'));
+  });
+
+  it.concurrent('of several that bear a name each is told with its place', async () => {
+    expect((await run('create', 'environment', 'twin', '--project', 'shop')).code).toBe(0);
+    expect((await applied('shop-twin', {}, '--no-wait')).code).toBe(0);
+    expect((await applied('shop-twin', { environment: 'twin' }, '--no-wait')).code).toBe(0);
+    const { err } = await run('stop', 'shop-twin', '--project', 'shop');
+    expect(err).toMatch(/^Several applications are called shop-twin: name one by its id, /);
+    const [, id = ''] = /(\S+) \(shop\/twin\)/.exec(err) ?? [];
+    expect(err).toContain('(shop/production)');
+    expect((await run('describe', 'application', id)).out).toMatch(/^name +shop-twin$/m);
+  });
+
+  it.concurrent('variables that are changed are followed until they are rolled out', async () => {
+    expect((await applied('shop-bell')).code).toBe(0);
+    const rolledOut = (number: number) => `Deployment ${number} of shop-bell: (queued\n)?(deploying\n)?succeeded\n$`;
+    const sets = ['env', 'set', 'shop-bell', 'TONE=high'];
+    expect(await run(...sets)).toEqual(said(`^1 variable\\(s\\) of shop-bell set\n${rolledOut(2)}`));
+    expect(await run(...sets)).toEqual(said('^1 variable\\(s\\) of shop-bell set\n$'));
+    expect(await run('env', 'unset', 'shop-bell', 'TONE')).toEqual(
+      said(`^1 variable\\(s\\) of shop-bell removed\n${rolledOut(3)}`),
+    );
+    expect(await run('env', 'set', 'shop-bell', 'TONE=low', '--no-wait')).toEqual(
+      said('^1 variable\\(s\\) of shop-bell set\nDeployment 4 of shop-bell: \\w+\n$'),
+    );
+  });
+
+  it.concurrent('an application is stopped, scaled and restarted', async () => {
+    expect((await applied('shop-sign')).code).toBe(0);
+    expect(await run('stop', 'shop-sign')).toEqual(said('^shop-sign is stopped\n$'));
+    expect(await run('restart', 'shop-sign')).toMatchObject({
       code: 1,
       err: 'Cannot restart as the application is stopped\n',
     });
-    expect(await run('start', 'shop-window')).toEqual(said('^shop-window is running, 1 of 1 ready\n$'));
-    expect(await run('scale', 'shop-window', '2')).toEqual(said('^shop-window is running, 2 of 2 ready\n$'));
-    expect((await run('scale', 'shop-window', 'two')).err).toContain('must be 0 to 100: got two');
-    expect(await run('restart', 'shop-window')).toEqual(said('^shop-window is running, 2 of 2 ready\n$'));
+    expect(await run('start', 'shop-sign')).toEqual(said('^shop-sign is running, 1 of 1 ready\n$'));
+    expect(await run('scale', 'shop-sign', '2')).toEqual(said('^shop-sign is running, 2 of 2 ready\n$'));
+    for (const wrong of ['two', '101', '-1'])
+      expect((await run('scale', 'shop-sign', '--', wrong)).err).toContain(`must be 0 to 100: got ${wrong}`);
+    expect(await run('restart', 'shop-sign')).toEqual(said('^shop-sign is running, 2 of 2 ready\n$'));
+  });
+
+  it.concurrent('an application is rolled back and deleted', async () => {
+    expect((await applied('shop-window')).code).toBe(0);
     expect((await run('rollback', 'shop-window')).err).toBe('There is no earlier successful deployment to return to\n');
     expect((await run('deploy', 'shop-window')).code).toBe(0);
     const back = await run('rollback', 'shop-window');
@@ -285,7 +348,7 @@ describe('after a login', () => {
   });
 
   it.concurrent('what fails is told with its reason, what lasts with what it waits for', async () => {
-    const failing = await applied('failing', { image_url: 'registry.test/web:crashing' });
+    const failing = await applied('failing', { image_url: 'ghcr.io/web:crashing' });
     expect(failing).toMatchObject({ code: 1, out: expect.stringContaining('application failing created') });
     expect(failing.err).toMatch(/^Deployment 1 failed: .*Cannot start/);
     expect((await run('start', 'failing')).code).toBe(1);
@@ -366,6 +429,30 @@ describe('after a login', () => {
     expect(watch).toMatchObject({ code: 1, out: '' });
     expect(watch.err).not.toMatch(/refused with \d+/);
     expect(watch.err).toContain('setpoint login');
+  });
+
+  it.concurrent('settings are shown, set by name, and returned to their defaults', async () => {
+    expect((await run('limits')).out).toMatch(
+      /^tenant +\d+(\.\d)? MiB of \d+(\.\d)? MiB .* \d+ of 100000 +\d+ of 14400$/m,
+    );
+    expect((await run('settings', 'get')).out).toMatch(/^registries +docker\.io, ghcr\.io, /m);
+    const set = await run(
+      'settings',
+      'set',
+      'new_addresses=users',
+      'budgets.project.objects=9000',
+      'registries=ghcr.io,b.test',
+    );
+    expect(set).toEqual(said('^SETTING +VALUE\nproject_creation +users\nnew_addresses +users\n'));
+    expect(set.out).toMatch(/^registries +ghcr\.io, b\.test$/m);
+    expect(set.out).toMatch(/^budgets\.project\.objects +9000$/m);
+    const back = await run('settings', 'set', 'new_addresses=', 'budgets.project.objects=', 'registries=');
+    expect(back.out).toBe((await run('settings', 'get')).out);
+    expect(back.out).toMatch(/^new_addresses +admins\nregistries +docker\.io, /m);
+    expect((await run('settings', 'set', 'new_addresses')).err).toContain('A setting is NAME=VALUE');
+    expect((await run('settings', 'set')).err).toContain('Nothing to set');
+    expect((await run('settings', 'burn')).err).toContain('Cannot burn');
+    expect((await run('settings', 'set', 'new_addresses=nobody')).code).toBe(1);
   });
 
   it.concurrent('tenants are made and listed beside the server, and nowhere else', async () => {

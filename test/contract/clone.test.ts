@@ -13,52 +13,44 @@ import { startMirror } from '../../store/mirror.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { openKeyring } from '../../store/seal.ts';
+import { openSqlite } from '../../store/sqlite/open.ts';
+import type { Store } from '../../store/store.ts';
 import { commit } from '../../store/unit.ts';
 import { randomId } from '../../store/uuid.ts';
 import { eventually } from '../harness/eventually.ts';
 import { applicationState, environmentState, projectState } from '../store/states.ts';
+import { CountingStore } from '../harness/counting-store.ts';
 import { backends } from './store-backends.ts';
 
 const tenant = 'acme';
 const log = pino({ level: 'silent' });
 
-describe.each(backends)('on $name', (backend) => {
-  beforeAll(() => backend.start());
-  afterAll(() => backend.stop());
-
-  test('a clone ends as a copy of one revision of a source that changes all the time', async () => {
-    await using rig = await backend.rig();
-    const { store } = rig;
-    await using cleanup = new AsyncDisposableStack();
-    const folder = await mkdtemp(join(tmpdir(), 'setpoint-clone-'));
-    cleanup.defer(() => rm(folder, { recursive: true }));
-    const ring = await openKeyring({ path: join(folder, 'keys.json'), store });
-    const mirror = cleanup.use(startMirror({ store, clock, log }));
-    await mirror.ready;
-    const repo = openRepository(store, tenant, clock);
-    const [project, source, clone, server] = [randomId(), randomId(), randomId(), randomId()];
-    const apps = Array.from({ length: 60 }, () => randomId());
-    const seal = (id: string, plain: string) =>
-      ring.seal(plain, { tenant, kind: 'application', id, path: 'config.env.TOKEN' });
-
-    const first = repo.begin();
-    first.create('project', project, projectState());
-    first.create('environment', source, environmentState({ project_id: project }));
-    first.create('server', server, {
-      name: 'one',
-      port: 22,
-      username: 'root',
-      log_retention_days: 7,
-      direct_ports_enabled: false,
-    });
-    await commit(first);
-    for (const id of apps) {
-      const unit = repo.begin();
-      const place = { project_id: project, environment_id: source, server_id: server };
-      const config = { env: { TOKEN: seal(id, `of ${id}`) }, restart_policy: 'always' } as const;
-      unit.create('application', id, applicationState({ ...place, config }));
-      await commit(unit);
-    }
+/** The controllers that clone, over a store with a project, an environment in it and a server. */
+async function shop(store: Store, cleanup: AsyncDisposableStack) {
+  const folder = await mkdtemp(join(tmpdir(), 'setpoint-clone-'));
+  cleanup.defer(() => rm(folder, { recursive: true }));
+  // keys of its own, since tests share the store of a backend
+  const keyStore = cleanup.use(await openSqlite({ path: ':memory:' }));
+  const ring = await openKeyring({ path: join(folder, 'keys.json'), store: keyStore });
+  const mirror = cleanup.use(startMirror({ store, clock, log }));
+  await mirror.ready;
+  const repo = openRepository(store, tenant, clock);
+  const [project, source, clone, server] = [randomId(), randomId(), randomId(), randomId()];
+  const first = repo.begin();
+  first.create('project', project, projectState());
+  first.create('environment', source, environmentState({ project_id: project }));
+  first.create('server', server, {
+    name: `server ${server}`,
+    port: 22,
+    username: 'root',
+    log_retention_days: 7,
+    direct_ports_enabled: false,
+  });
+  await commit(first);
+  const place = { project_id: project, environment_id: source, server_id: server };
+  const seal = (id: string, plain: string, name = 'TOKEN') =>
+    ring.seal(plain, { tenant, kind: 'application', id, path: `config.env.${name}` });
+  const start = async () => {
     await mirror.reached(await store.revision(), AbortSignal.timeout(10_000));
     cleanup.use(
       startControllers({
@@ -78,11 +70,34 @@ describe.each(backends)('on $name', (backend) => {
         kinds: [],
       }),
     );
-
+  };
+  const beginClone = async () => {
     const unit = repo.begin();
     const clone_of = { environment_id: source, server_map: {}, complete: false };
     unit.create('environment', clone, environmentState({ project_id: project, name: 'copy', clone_of }));
     await commit(unit);
+  };
+  return { ring, mirror, repo, clone, place, seal, start, beginClone };
+}
+
+describe.each(backends)('on $name', (backend) => {
+  beforeAll(() => backend.start());
+  afterAll(() => backend.stop());
+
+  test('a clone ends as a copy of one revision of a source that changes all the time', async () => {
+    await using rig = await backend.rig();
+    const { store } = rig;
+    await using cleanup = new AsyncDisposableStack();
+    const { ring, mirror, repo, clone, place, seal, start, beginClone } = await shop(store, cleanup);
+    const apps = Array.from({ length: 60 }, () => randomId());
+    for (const id of apps) {
+      const unit = repo.begin();
+      const config = { env: { TOKEN: seal(id, `of ${id}`) }, restart_policy: 'always' } as const;
+      unit.create('application', id, applicationState({ ...place, config }));
+      await commit(unit);
+    }
+    await start();
+    await beginClone();
     for (const [round, id] of apps.slice(0, 30).entries())
       await repo.change('application', id, (draft) => {
         draft.name = `${draft.name.slice(0, 60)} ${round}`;
@@ -108,5 +123,31 @@ describe.each(backends)('on $name', (backend) => {
     // at one revision the changes of earlier rounds were there and those of later ones not
     const isNew = apps.slice(0, 30).map((id) => open(view.get('application', copyIdOf(clone, id))!).startsWith('new'));
     expect(isNew.lastIndexOf(true)).toBeLessThan(isNew.includes(false) ? isNew.indexOf(false) : 30);
+  });
+
+  test('a clone of more than fits into one request of the store is copied in transactions that do', async () => {
+    await using rig = await backend.rig();
+    const store = new CountingStore(rig.store);
+    await using cleanup = new AsyncDisposableStack();
+    const { mirror, repo, clone, place, seal, start, beginClone } = await shop(store, cleanup);
+    const names = Array.from({ length: 7 }, (_, n) => `V${n}`);
+    for (let n = 0; n < 12; n++) {
+      const id = randomId();
+      const env = Object.fromEntries(names.map((name) => [name, seal(id, name.repeat(15 * 1024), name)]));
+      const unit = repo.begin();
+      unit.create('application', id, applicationState({ ...place, config: { env, restart_policy: 'always' } }));
+      await commit(unit);
+    }
+    await start();
+    store.reset();
+    await beginClone();
+    const view = mirror.tenant(tenant);
+    await eventually(mirror, () => view.get('environment', clone)?.desired.clone_of?.complete === true, {
+      timeoutMs: 20_000,
+    });
+    expect(view.by('application', 'environment', clone)).toHaveLength(12);
+    // What etcd takes in one request unless told otherwise, guards included.
+    expect(store.largestBytes).toBeLessThan(1.4 * 1024 * 1024);
+    expect(store.largestBytes).toBeGreaterThan(500 * 1024);
   });
 });

@@ -1,15 +1,15 @@
 import { expect } from 'vitest';
-import { systemClock, wait } from '../../store/clock.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
+import { until } from '../harness/until.ts';
 import type { Case } from './store-backends.ts';
 import { after, changesUpTo, failureOf, put, write } from './store-steps.ts';
 
 /** Leased keys live as long as their lease, which renews itself. */
 export function leaseCases(it: Case): void {
-  it('a lease renews itself for longer than it lives', async ({ store, key }) => {
+  it('a lease renews itself for longer than it lives', async ({ store, key, pass }) => {
     const lease = await store.lease(1000);
     await write(store, { put: key('a'), value: '1', lease: lease.id });
-    await wait(systemClock, 3500, new AbortController().signal);
+    await pass(2200);
     expect(lease.lost.aborted).toBe(false);
     expect(await store.get(key('a'))).toBeDefined();
   });
@@ -96,5 +96,40 @@ export function leaseCases(it: Case): void {
     const lease = await store.lease(60_000);
     await store.close();
     expect(lease.lost.aborted).toBe(true);
+  });
+}
+
+/** What becomes of leases while the store does not answer. */
+export function failingLeaseCases(it: Case): void {
+  it('the keys of a lease whose revocation failed go all the same', async ({ store, key, interrupt, pass }) => {
+    const lease = await store.lease(2000);
+    const other = await store.lease(60_000);
+    await write(
+      store,
+      { put: key('a'), value: '', lease: lease.id },
+      { put: key('b'), value: '', lease: lease.id },
+      { put: key('stays'), value: '', lease: other.id },
+    );
+    const restore = await interrupt();
+    const failed = failureOf(lease.revoke());
+    expect(isUnavailable(await failed)).toBe(true);
+    expect(lease.lost.aborted).toBe(true);
+    restore();
+    await until('the keys are gone', async () => {
+      await pass(100);
+      return (await store.get(key('a'))) === undefined;
+    });
+    expect(await store.get(key('b'))).toBeUndefined();
+    expect(await store.get(key('stays'))).toBeDefined();
+  });
+
+  it('a revocation that failed can be repeated, and has then deleted the keys', async ({ store, key, interrupt }) => {
+    const lease = await store.lease(60_000);
+    await write(store, { put: key('a'), value: '', lease: lease.id });
+    const restore = await interrupt();
+    await failureOf(lease.revoke());
+    restore();
+    await until('the revocation succeeds', () => lease.revoke().then(() => true));
+    expect(await store.get(key('a'))).toBeUndefined();
   });
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest';
 import { backends } from './store-backends.ts';
 import type { Case } from './store-backends.ts';
 import { historyCases } from './store-history.ts';
-import { leaseCases } from './store-leases.ts';
+import { failingLeaseCases, leaseCases } from './store-leases.ts';
 import { listCases } from './store-lists.ts';
 import { transactionCases } from './store-transactions.ts';
 import { watchCases } from './store-watches.ts';
@@ -21,5 +21,6 @@ describe.each(backends)('The contract of a store, kept by $name', (backend) => {
   describe('lists', () => listCases(it));
   describe('watches', () => watchCases(it));
   describe('leases', () => leaseCases(it));
+  if (backend.canFail) describe('leases of a store that fails', () => failingLeaseCases(it));
   describe('history', () => historyCases(it));
 });

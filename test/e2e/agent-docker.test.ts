@@ -6,7 +6,6 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { WireAssignment, WireService } from '../../agent-protocol/assignment.ts';
 import { systemClock } from '../../agent-protocol/clock.ts';
-import { makeJoinToken } from '../../agent-protocol/join-token.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { containerName } from '../../agent/ledger.ts';
@@ -16,9 +15,12 @@ import type { Container } from '../../agent/runtime/runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import type { TestDocker } from '../harness/docker.ts';
 import { testDocker } from '../harness/docker.ts';
+import { docker as byCommand } from '../harness/engine.ts';
 import type { TestImages } from '../harness/test-image.ts';
+import { openImages } from '../harness/open-images.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 import { until } from '../harness/until.ts';
+import { joinToken } from '../harness/join-token.ts';
 
 let docker: TestDocker;
 let images: TestImages;
@@ -41,11 +43,12 @@ afterAll(async () => {
 
 async function start(): Promise<void> {
   agent = await startAgent({
-    joinToken: makeJoinToken(docker.server, new Uint8Array(32)),
+    joinToken: joinToken(docker.server),
     dataDir: dir,
     runtime: docker.runtime,
     ports: ports.publisher(),
     prober: httpProber(systemClock),
+    images: await openImages(docker.runtime, dir),
     build: () => Promise.reject(new Error('No build is expected')),
     gitHead: () => Promise.reject(new Error('No git is expected')),
     disk: () => Promise.resolve({ freeBytes: 1e12, totalBytes: 1e12 }),
@@ -55,6 +58,7 @@ async function start(): Promise<void> {
     random: Math.random,
     log: pino({ level: process.env['TEST_LOG'] ?? 'silent' }),
   });
+  agent.backend.trusts(true);
 }
 
 function service(spec: Partial<WireService> = {}): WireAssignment & { spec: WireService } {
@@ -89,7 +93,7 @@ function service(spec: Partial<WireService> = {}): WireAssignment & { spec: Wire
 
 async function put(...items: WireAssignment[]): Promise<void> {
   revision += 1;
-  await agent.backend.snapshot({ incarnation: 'one', revision }, items);
+  await agent.backend.snapshot({ incarnation: 'one', revision }, items, [], []);
 }
 
 async function containerOf(item: WireAssignment): Promise<Container | undefined> {
@@ -248,7 +252,10 @@ describe('an agent on a real engine', () => {
     };
     await until('some lines', async () => (await lines()).length > 20);
     await agent[Symbol.asyncDispose]();
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const { id } = (await containerOf(item))!;
+    const written = async () => (await byCommand('logs', id)).split('\n').length;
+    const known = await written();
+    await until('it wrote meanwhile', async () => (await written()) > known + 20);
     await start();
     const before = (await lines()).length;
     await until('more lines', async () => (await lines()).length > before + 100);

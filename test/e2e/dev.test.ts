@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CommandLine } from '../harness/command-line.ts';
@@ -76,6 +76,17 @@ describe('setpoint dev', () => {
     const containers = await instancesOf(app);
     expect(containers).toHaveLength(1);
     expect(await answer()).toMatchObject({ revision: 1 });
+
+    const account = join(cli.home, 'data', 'account.json');
+    const kept = await readFile(account, 'utf8');
+    await writeFile(account, JSON.stringify({ ...JSON.parse(kept), password: 'changed meanwhile' }));
+    const lockedOut = await cli.run(argv);
+    expect(lockedOut.code).toBe(1);
+    expect(lockedOut.err).toBe(
+      `Cannot log in as admin@localhost.localdomain: E-mail or password is wrong. If its password was changed, write ` +
+        `the present one into ${account}, and start again\n`,
+    );
+    await writeFile(account, kept);
 
     running = cli.start(argv);
     await running.says('Stop with Ctrl-C');

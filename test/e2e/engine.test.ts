@@ -85,8 +85,10 @@ describe('a container engine that does not answer', () => {
 
   it('for as long as a restart takes: nobody is told, and the agent listens again', async () => {
     const before = await instancesOf(app.id);
+    const outages = async () => (await town.agent.log()).split('Container engine does not answer').length;
+    const known = await outages();
     await engine.close();
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    await town.until('the agent misses it', async () => (await outages()) > known);
     await engine.open();
     await docker('rm', '--force', before[0]!); // the agent sees this only if it listens again
     await town.until('it is back', async () => {

@@ -286,6 +286,7 @@ function createClient(base: string, token: string | undefined): Client {
 
 function scriptedAgents(): ScriptedAgents {
   const agents: ScriptedAgents = {
+    controlKey: () => 'no key',
     answer: undefined,
     follow: undefined,
     async call(_tenant, server, params) {

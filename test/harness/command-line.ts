@@ -48,13 +48,19 @@ export class CommandLine implements AsyncDisposable {
   }
 
   /** Runs a command to its end; `stdin` is all that it can read. */
-  async run(argv: readonly string[], stdin = ''): Promise<Said> {
-    const child = this.#spawn(argv);
+  async run(argv: readonly string[], stdin = '', env: Readonly<Record<string, string>> = {}): Promise<Said> {
+    const child = this.#launch(command, argv, env);
     child.stdin.on('error', () => undefined); // it may end before it has read
     child.stdin.end(stdin);
     const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
     const [out, err, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
     return { code, out, err };
+  }
+
+  /** Runs another program of the machine in this home, to its end. */
+  runProgram(program: string, argv: readonly string[]): Promise<Said> {
+    const running = this.#follow(this.#launch(program, argv));
+    return running.ended();
   }
 
   start(argv: readonly string[]): Running {
@@ -105,8 +111,12 @@ export class CommandLine implements AsyncDisposable {
     return this.#launch(command, argv);
   }
 
-  #launch(program: string, argv: readonly string[]): ChildProcessWithoutNullStreams {
-    const child = spawn(program, argv, { env: { PATH: process.env['PATH'], HOME: this.home } });
+  #launch(
+    program: string,
+    argv: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+  ): ChildProcessWithoutNullStreams {
+    const child = spawn(program, argv, { env: { PATH: process.env['PATH'], HOME: this.home, ...env } });
     const kill = (): void => void child.kill('SIGKILL');
     this.#running.add(kill);
     child.on('close', () => this.#running.delete(kill));

@@ -1,5 +1,16 @@
 import type { Revision } from '../../store/revision.ts';
-import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, Txn, TxnResult } from '../../store/store.ts';
+import type {
+  Batch,
+  Entry,
+  KeyRange,
+  Lease,
+  ListOptions,
+  Page,
+  Store,
+  StoreSize,
+  Txn,
+  TxnResult,
+} from '../../store/store.ts';
 
 /** A real store that counts what went through it: for laws such as "a system at rest writes nothing". */
 export class CountingStore implements Store {
@@ -8,6 +19,8 @@ export class CountingStore implements Store {
   committed = 0;
   /** Puts and deletes in those. */
   writes = 0;
+  /** Bytes of keys and values that the largest transaction was to write. */
+  largestBytes = 0;
   /** Transactions whose guards failed. */
   conflicts = 0;
   /** Calls of `get` and `list`. */
@@ -22,12 +35,14 @@ export class CountingStore implements Store {
   reset(): void {
     this.committed = 0;
     this.writes = 0;
+    this.largestBytes = 0;
     this.conflicts = 0;
     this.reads = 0;
     this.keys.length = 0;
   }
 
   async txn(txn: Txn): Promise<TxnResult> {
+    this.largestBytes = Math.max(this.largestBytes, bytesOf(txn));
     const result = await this.#store.txn(txn);
     if (!result.committed) this.conflicts += 1;
     else if (txn.then.length > 0) {
@@ -65,6 +80,14 @@ export class CountingStore implements Store {
     return this.#store.revision();
   }
 
+  barrier(): Promise<Revision> {
+    return this.#store.barrier();
+  }
+
+  size(): Promise<StoreSize> {
+    return this.#store.size();
+  }
+
   compact(before: Revision): Promise<void> {
     return this.#store.compact(before);
   }
@@ -72,4 +95,11 @@ export class CountingStore implements Store {
   close(): Promise<void> {
     return this.#store.close();
   }
+}
+
+function bytesOf({ then }: Txn): number {
+  return then.reduce(
+    (sum, write) => sum + ('put' in write ? Buffer.byteLength(write.put) + Buffer.byteLength(write.value) : 0),
+    0,
+  );
 }

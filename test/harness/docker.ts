@@ -2,11 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { systemClock } from '../../agent-protocol/clock.ts';
+import type { BuildLimits } from '../../agent/runtime/docker/build.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../agent/runtime/docker/docker-runtime.ts';
 import { labels, type ContainerRuntime, type ContainerSpec } from '../../agent/runtime/runtime.ts';
 
 /** The engine that tests run against; a test that needs it fails where there is none. */
 export const engineSocket = '/var/run/docker.sock';
+
+/** Room for the builds of all tests, but not for a fork bomb. */
+export const testBuilds: BuildLimits = {
+  memoryBytes: 1024 ** 3,
+  cpuShares: 512,
+  group: { name: 'setpoint-test-builds', pids: 300, memoryBytes: 4 * 1024 ** 3, cpus: 2 },
+};
 
 /** A runtime on the real engine, and an owner whose containers, networks and images go when it is disposed. */
 export interface TestDocker extends AsyncDisposable {
@@ -26,7 +34,7 @@ export async function testDocker(): Promise<TestDocker> {
     socketPath: engineSocket,
     clock: systemClock,
     containers: defaultContainerLimits,
-    builds: { memoryBytes: 1024 ** 3, cpuShares: 512 },
+    builds: testBuilds,
   });
   const own = { [labels.server]: server };
   await runtime.ensureNetwork(network, own, deadline());

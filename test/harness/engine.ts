@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { systemClock } from '../../agent-protocol/clock.ts';
 import { IptablesPublisher } from '../../agent/ports/iptables-publisher.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
+import { until } from './until.ts';
 
 const execute = promisify(execFile);
 
@@ -26,14 +27,19 @@ export function instancesOf(workloadId: string): Promise<string[]> {
 
 /** What an agent leaves behind by design when it stops: its ports, containers, networks and images. */
 export async function removeEverythingOf(serverId: string): Promise<void> {
-  await new IptablesPublisher(serverId, { clock: systemClock, log: pino({ level: 'silent' }) }).close(
-    { remove: true },
-    AbortSignal.timeout(30_000),
-  );
+  await new IptablesPublisher(serverId, {
+    clock: systemClock,
+    log: pino({ level: 'silent' }),
+    takeOver: false,
+  }).close({ remove: true }, AbortSignal.timeout(30_000));
   const containers = await containersWith(labels.server, serverId);
   if (containers.length > 0) await docker('rm', '--force', '--volumes', ...containers);
-  const networks = await docker('network', 'ls', '--quiet', '--filter', `label=${labels.server}=${serverId}`);
-  if (networks !== '') await docker('network', 'rm', ...networks.split('\n'));
+  // The engine may still be taking a container out of its network.
+  await until('its networks are gone', async () => {
+    const networks = await docker('network', 'ls', '--quiet', '--filter', `label=${labels.server}=${serverId}`);
+    if (networks !== '') await docker('network', 'rm', ...networks.split('\n'));
+    return true;
+  });
   const images = await docker('images', '--quiet', '--no-trunc', '--filter', `label=${labels.server}=${serverId}`);
   if (images !== '') await docker('rmi', '--force', ...new Set(images.split('\n')));
 }

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Certificate } from './certificates.ts';
+import { memoryFolder } from './memory-folder.ts';
 
 const run = promisify(execFile);
 const startMs = 20_000;
@@ -145,14 +146,16 @@ export class EtcdServer implements AsyncDisposable {
     await this.etcdctl('del', '', '--prefix');
   }
 
-  /** Runs the program on this member. */
-  async etcdctl(...args: string[]): Promise<void> {
+  /** Runs the program on this member. @returns what it prints. */
+  async etcdctl(...args: string[]): Promise<string> {
     const { tls } = this.#options;
     const proof =
       tls === undefined ? [] : ['--cacert', tls.client.ca, '--cert', tls.client.cert, '--key', tls.client.key];
-    await run('etcdctl', ['--endpoints', tls === undefined ? this.host : `localhost:${this.port}`, ...proof, ...args], {
+    const endpoint = tls === undefined ? this.host : `localhost:${this.port}`;
+    const { stdout } = await run('etcdctl', ['--endpoints', endpoint, ...proof, ...args], {
       env: { ...process.env, ETCDCTL_API: '3' },
     });
+    return stdout;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -161,9 +164,9 @@ export class EtcdServer implements AsyncDisposable {
   }
 }
 
-/** A cluster of one. `flags` are those of the etcd program. */
-export async function startEtcd(flags: readonly string[] = []): Promise<EtcdServer> {
-  const [server] = await startEtcdCluster(1, flags);
+/** A cluster of one. `flags` are those of the etcd program. `onDisk`: it syncs to a disk, as where it serves. */
+export async function startEtcd(flags: readonly string[] = [], { onDisk = false } = {}): Promise<EtcdServer> {
+  const [server] = await startEtcdCluster(1, flags, { onDisk });
   if (server === undefined) throw new Error('A cluster has at least one member');
   return server;
 }
@@ -171,7 +174,7 @@ export async function startEtcd(flags: readonly string[] = []): Promise<EtcdServ
 /** A cluster of one that talks to clients of the authority of these certificates alone. */
 export async function startEtcdWithTls(tls: { server: Certificate; client: Certificate }): Promise<EtcdServer> {
   const [clientPort = 0, peerPort = 0, healthPort = 0] = await freePorts(3);
-  const folder = await mkdtemp(join(tmpdir(), 'setpoint-etcd-'));
+  const folder = await memoryFolder('setpoint-etcd-');
   const initialCluster = `m0=http://127.0.0.1:${peerPort}`;
   const options = { name: 'm0', folder, clientPort, peerPort, initialCluster, flags: [], tls: { ...tls, healthPort } };
   const server = new EtcdServer(options);
@@ -186,13 +189,17 @@ export async function startEtcdWithTls(tls: { server: Certificate; client: Certi
 }
 
 /** A cluster of `size` members on loopback. Dispose of each. */
-export async function startEtcdCluster(size: number, flags: readonly string[] = []): Promise<EtcdServer[]> {
+export async function startEtcdCluster(
+  size: number,
+  flags: readonly string[] = [],
+  { onDisk = false } = {},
+): Promise<EtcdServer[]> {
   const ports = await freePorts(2 * size);
   const names = Array.from({ length: size }, (_, n) => `m${n}`);
   const initialCluster = names.map((name, n) => `${name}=http://127.0.0.1:${ports[size + n]}`).join(',');
   const servers: EtcdServer[] = [];
   for (const [n, name] of names.entries()) {
-    const folder = await mkdtemp(join(tmpdir(), 'setpoint-etcd-'));
+    const folder = await (onDisk ? mkdtemp(join(tmpdir(), 'setpoint-etcd-')) : memoryFolder('setpoint-etcd-'));
     const [clientPort, peerPort] = [ports[n]!, ports[size + n]!];
     servers.push(new EtcdServer({ name, folder, clientPort, peerPort, initialCluster, flags }));
   }

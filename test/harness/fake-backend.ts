@@ -1,19 +1,28 @@
-import type { WireAssignment, WireReport } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WireConfiguration, WireReport } from '../../agent-protocol/assignment.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { CallParams, EngineState, Load, Position, StreamParams } from '../../agent-protocol/messages.ts';
+import type { PortPolicy } from '../../agent-protocol/port-policy.ts';
+import type { ServerSettings } from '../../agent-protocol/server-settings.ts';
 import type { Backend } from '../../agent/backend.ts';
 
 /** An agent without containers: it keeps the desired set in memory and reports what the test tells it to. */
 export class FakeBackend implements Backend {
   items = new Map<string, WireAssignment>();
+  /** Those that items refer to. */
+  configurations = new Map<string, WireConfiguration['env']>();
   /** Every set that was stored: snapshots and deltas in order. */
   stored: ({ snapshot: Position; ids: string[] } | { delta: number; put: string[]; drop: string[] })[] = [];
   at: Position | undefined;
   retentionDays: number | undefined;
+  ports: PortPolicy | undefined;
+  /** Images that are to stay, by workload. */
+  kept = new Map<string, readonly string[]>();
   acknowledgements: { ids: string[]; rejected: string[] }[] = [];
   /** Reports of an assignment when it was put, if set. */
   onPut: ((item: WireAssignment) => WireReport) | undefined;
   engineState: EngineState = { version: '1' };
+  /** Whether the control plane of the last session proved itself. */
+  isProven: boolean | undefined;
   failStoring: Error | undefined;
   onCall: (params: CallParams, signal: AbortSignal) => Promise<unknown> = () => Promise.resolve({});
   onStream: (params: StreamParams, signal: AbortSignal) => AsyncIterable<Uint8Array> = () => {
@@ -22,26 +31,41 @@ export class FakeBackend implements Backend {
   #reports = new Map<string, WireReport>();
   #listeners = new Set<(id: string) => void>();
 
+  trusts(isProven: boolean): void {
+    this.isProven = isProven;
+  }
+
   position(): Position | undefined {
     return this.at;
   }
 
-  item(id: string): WireAssignment | undefined {
-    return this.items.get(id);
-  }
-
-  async snapshot(position: Position, items: readonly WireAssignment[]): Promise<void> {
+  async snapshot(
+    position: Position,
+    told: readonly WireAssignment[],
+    keep: readonly string[] = [],
+    configurations: readonly WireConfiguration[] = [],
+  ): Promise<void> {
     if (this.failStoring !== undefined) throw this.failStoring;
+    this.#configure(told, configurations);
     this.at = position;
     const before = this.items;
+    const kept = keep.flatMap((id) => before.get(id) ?? []);
+    const items = [...kept, ...told];
     this.items = new Map(items.map((item) => [item.id, item]));
     this.stored.push({ snapshot: position, ids: items.map((item) => item.id).sort() });
     for (const item of items) this.#put(item);
     for (const id of before.keys()) if (!this.items.has(id)) this.#drop(id);
+    this.#forget();
   }
 
-  async delta(to: number, put: readonly WireAssignment[], drop: readonly string[]): Promise<void> {
+  async delta(
+    to: number,
+    put: readonly WireAssignment[],
+    drop: readonly string[],
+    configurations: readonly WireConfiguration[] = [],
+  ): Promise<void> {
     if (this.failStoring !== undefined) throw this.failStoring;
+    this.#configure(put, configurations);
     if (this.at === undefined) throw new Error('A delta must follow a snapshot');
     this.at = { ...this.at, revision: to };
     this.stored.push({ delta: to, put: put.map((item) => item.id).sort(), drop: [...drop].sort() });
@@ -50,6 +74,14 @@ export class FakeBackend implements Backend {
       this.#put(item);
     }
     for (const id of drop) this.#drop(id);
+    this.#forget();
+  }
+
+  /** The variables that the process of an item is given; `undefined` for what must not be started. */
+  envOf(id: string): Record<string, string> | undefined {
+    const spec = this.items.get(id)?.spec;
+    if (spec?.type !== 'service') return undefined;
+    return spec.env ?? this.configurations.get(spec.config ?? '');
   }
 
   /** The state of an assignment changed. */
@@ -96,6 +128,13 @@ export class FakeBackend implements Backend {
     };
   }
 
+  keepImages(images: Readonly<Record<string, readonly string[]>>, whole: boolean): void {
+    if (whole) this.kept.clear();
+    for (const [workload, digests] of Object.entries(images))
+      if (digests.length > 0) this.kept.set(workload, digests);
+      else this.kept.delete(workload);
+  }
+
   call(params: CallParams, signal: AbortSignal): Promise<unknown> {
     return this.onCall(params, signal);
   }
@@ -104,8 +143,24 @@ export class FakeBackend implements Backend {
     return this.onStream(params, signal);
   }
 
-  configure({ logRetentionDays }: { logRetentionDays: number }): void {
+  configure({ logRetentionDays, ports }: ServerSettings): void {
     this.retentionDays = logRetentionDays;
+    this.ports = ports;
+  }
+
+  #configure(items: readonly WireAssignment[], configurations: readonly WireConfiguration[]): void {
+    const given = new Map(configurations.map(({ id, env }) => [id, env]));
+    for (const { id, run, spec } of items) {
+      if (run === 'stopped' || spec.type !== 'service' || spec.env !== undefined) continue;
+      if (!given.has(spec.config ?? '') && !this.configurations.has(spec.config ?? ''))
+        throw new Error(`Configuration of ${id} did not come`);
+    }
+    for (const [id, env] of given) this.configurations.set(id, env);
+  }
+
+  #forget(): void {
+    const referred = new Set([...this.items.values()].map(({ spec }) => spec.type === 'service' && spec.config));
+    for (const id of this.configurations.keys()) if (!referred.has(id)) this.configurations.delete(id);
   }
 
   #put(item: WireAssignment): void {

@@ -9,6 +9,7 @@ import type {
   ListOptions,
   Page,
   Store,
+  StoreSize,
   Txn,
   TxnResult,
 } from '../../store/store.ts';
@@ -80,6 +81,14 @@ export class FaultyStore implements Store {
 
   revision(): Promise<Revision> {
     return this.#store.revision();
+  }
+
+  barrier(): Promise<Revision> {
+    return this.#store.barrier();
+  }
+
+  size(): Promise<StoreSize> {
+    return this.#store.size();
   }
 
   compact(before: Revision): Promise<void> {

@@ -5,16 +5,19 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
-import { hashJoinToken, makeJoinToken } from '../../agent-protocol/join-token.ts';
+import { hashJoinToken } from '../../agent-protocol/join-token.ts';
 import { connect } from '../../agent/connect.ts';
 import { openIdentity } from '../../agent/identity.ts';
 import type { Identity } from '../../agent/identity.ts';
 import type { Backend } from '../../agent/backend.ts';
 import { clusterKey } from '../../controllers/gateway/cluster-key.ts';
+import { ensureControlKeys } from '../../controllers/gateway/control-keys.ts';
 import { Gateway } from '../../controllers/gateway/gateway.ts';
+import { beginEra, presentHistory } from '../../controllers/gateway/history.ts';
+import { keys } from '../../store/keys.ts';
 import { systemClock } from '../../store/clock.ts';
 import type { Clock } from '../../store/clock.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
@@ -30,6 +33,7 @@ import type { Sealer, Unsealer } from '../../store/seal.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
 import { eventually } from './eventually.ts';
+import { joinToken } from './join-token.ts';
 
 export const tenant = 'acme';
 
@@ -76,7 +80,11 @@ export class GatewayWorld implements AsyncDisposable {
     const sqlite = cleanup.use(await openSqlite({ path: ':memory:' }));
     const store = options.wrap?.(sqlite) ?? sqlite;
     const keyring = await openKeyring({ path: join(folder, 'keys.json'), store });
-    return new GatewayWorld(store, folder, keyring, options.clock ?? systemClock, cleanup);
+    const clock = options.clock ?? systemClock;
+    await ensureControlKeys({ store, sealer: keyring, clock });
+    const world = new GatewayWorld(store, folder, keyring, clock, cleanup);
+    await world.deployment(common.workload, {}, common.deployment);
+    return world;
   }
 
   async replica(options: { unsealer?: Unsealer; store?: Store } = {}): Promise<TestReplica> {
@@ -97,8 +105,10 @@ export class GatewayWorld implements AsyncDisposable {
     const url = `http://127.0.0.1:${port}`;
     const id = randomUUID();
     const drift: string[] = [];
+    await beginEra(store, id);
     const gateway = stack.use(
       new Gateway({
+        ownPorts: [7070],
         store,
         mirror,
         repositoryFor: (name) => openRepository(store, name, this.#clock),
@@ -114,7 +124,10 @@ export class GatewayWorld implements AsyncDisposable {
     );
     http.on('upgrade', (request, socket, head) => {
       if (request.url === '/internal/v1/relay') gateway.handleRelay(request, socket, head);
-      else gateway.handleUpgrade(/^\/([^/]+)\/agent\//.exec(request.url ?? '')?.[1] ?? tenant, request, socket, head);
+      else {
+        const [, name = tenant] = /^\/([^/]+)\/agent\//.exec(request.url ?? '') ?? [];
+        gateway.handleUpgrade(name, request, socket, head, '127.0.0.1');
+      }
     });
     const owned = stack.move();
     const replica: TestReplica = {
@@ -130,10 +143,22 @@ export class GatewayWorld implements AsyncDisposable {
     return replica;
   }
 
+  /** The history that an agent of the newest replica keeps beside its set. */
+  async history(): Promise<string> {
+    return (await presentHistory(this.store)) ?? '';
+  }
+
+  /** A join token of this control plane. */
+  async joinToken(server: string): Promise<string> {
+    const ring = await this.store.get(keys.meta('control-keys'));
+    const all = (JSON.parse(ring?.value ?? '{}') as { keys: { public: string }[] }).keys; // as the product wrote it
+    return joinToken(server, all.at(-1)?.public);
+  }
+
   /** A server that awaits the agent with the token. */
   async server(overrides: Partial<DesiredOf<'server'>> = {}): Promise<{ id: string; token: string }> {
     const id = randomUUID();
-    const token = makeJoinToken(id, randomBytes(32));
+    const token = await this.joinToken(id);
     await this.create('server', id, {
       name: `server-${id}`,
       join_token_hash: hashJoinToken(token),
@@ -143,7 +168,7 @@ export class GatewayWorld implements AsyncDisposable {
     return { id, token };
   }
 
-  async create<K extends 'server' | 'assignment' | 'application'>(
+  async create<K extends 'server' | 'assignment' | 'application' | 'deployment'>(
     kind: K,
     id: string,
     desired: object,
@@ -156,6 +181,37 @@ export class GatewayWorld implements AsyncDisposable {
 
   assignment(server: string, overrides: object = {}, spec: object = {}): Promise<Resource<'assignment'>> {
     return this.create('assignment', randomUUID(), assignmentState(server, overrides, spec));
+  }
+
+  /** A deployment with these variables; answers its id. Assignments belong to one without any unless told otherwise. */
+  async deployment(
+    application: string,
+    env: DesiredOf<'deployment'>['config']['env'] = {},
+    id: string = randomUUID(),
+  ): Promise<string> {
+    await this.create('deployment', id, {
+      application_id: application,
+      project_id: randomUUID(),
+      environment_id: randomUUID(),
+      server_id: randomUUID(),
+      number: 1,
+      trigger: 'manual',
+      source: { type: 'image', image_url: 'example/web:1' },
+      config: { env },
+      queued_at: '2026-01-01T00:00:00.000Z',
+    });
+    return id;
+  }
+
+  /** Seals variables of an application, as the API does. */
+  seal(application: string, env: Record<string, string>): DesiredOf<'deployment'>['config']['env'] {
+    const place = { tenant, kind: 'application', id: application };
+    return Object.fromEntries(
+      Object.entries(env).map(([name, value]) => [
+        name,
+        this.keyring.seal(value, { ...place, path: `config.env.${name}` }),
+      ]),
+    );
   }
 
   async delete(kind: 'server' | 'assignment', id: string): Promise<void> {
@@ -188,7 +244,7 @@ export class GatewayWorld implements AsyncDisposable {
         runtime: () => ({ name: 'mock', version: '1' }),
         backend,
         clock: systemClock,
-        random: Math.random,
+        random: () => 0.01, // an agent that was sent away is back soon, and at a time that is known
         log: pino({ level: process.env['TEST_LOG'] ?? 'silent' }),
       },
       stop.signal,
@@ -213,15 +269,18 @@ export class GatewayWorld implements AsyncDisposable {
   }
 }
 
+/** What assignments belong to unless told otherwise. */
+const common = { workload: randomUUID(), deployment: randomUUID() };
+
 export function assignmentState(server: string, overrides: object = {}, spec: object = {}): object {
   return {
     server_id: server,
     project_id: randomUUID(),
     environment_id: randomUUID(),
     workload_kind: 'application',
-    workload_id: randomUUID(),
+    workload_id: common.workload,
     workload_name: 'web',
-    deployment_id: randomUUID(),
+    deployment_id: common.deployment,
     run: 'running',
     spec_hash: 'hash-1',
     spec: {

@@ -224,7 +224,10 @@ export async function gitSshServer({ folder }: TestRepositories): Promise<TestGi
   const daemon = spawn('/usr/sbin/sshd', ['-D', '-e', '-f', file('sshd_config')], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  await listening(port, daemon.stderr);
+  const failed = once(daemon, 'error').then(([error]) => {
+    throw new Error('Cannot start sshd', { cause: error });
+  });
+  await Promise.race([listening(port, daemon.stderr), failed]);
   const config = [
     `IdentityFile ${file('user_key')}`,
     'IdentitiesOnly yes',

@@ -110,6 +110,8 @@ export class Installation implements AsyncDisposable {
         '--git-file-roots',
         tmpdir(),
         '--git-loopback',
+        '--local-images',
+        'setpoint-test/*',
         ...this.#agentFlags,
       ],
       join(this.dir, 'agent.log'),

@@ -9,6 +9,7 @@ import type {
   ListOptions,
   Page,
   Store,
+  StoreSize,
   Txn,
   TxnResult,
 } from '../../store/store.ts';
@@ -89,6 +90,16 @@ export class InterruptibleStore implements Store {
   async revision(): Promise<Revision> {
     this.#check();
     return this.#inner.revision();
+  }
+
+  async barrier(): Promise<Revision> {
+    this.#check();
+    return this.#inner.barrier();
+  }
+
+  async size(): Promise<StoreSize> {
+    this.#check();
+    return this.#inner.size();
   }
 
   async compact(before: Revision): Promise<void> {

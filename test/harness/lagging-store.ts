@@ -1,5 +1,16 @@
 import type { Revision } from '../../store/revision.ts';
-import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, Txn, TxnResult } from '../../store/store.ts';
+import type {
+  Batch,
+  Entry,
+  KeyRange,
+  Lease,
+  ListOptions,
+  Page,
+  Store,
+  StoreSize,
+  Txn,
+  TxnResult,
+} from '../../store/store.ts';
 
 /** A real store whose watches can be held back, so that a mirror on it falls behind while everything else goes on. */
 export class LaggingStore implements Store {
@@ -50,6 +61,14 @@ export class LaggingStore implements Store {
 
   revision(): Promise<Revision> {
     return this.#store.revision();
+  }
+
+  barrier(): Promise<Revision> {
+    return this.#store.barrier();
+  }
+
+  size(): Promise<StoreSize> {
+    return this.#store.size();
   }
 
   compact(before: Revision): Promise<void> {

@@ -44,6 +44,7 @@ function belongs({ key, value }: Entry, has: (kind: string, id: string) => boole
     case 'leader':
     case 'replica':
     case 'idempotency':
+    case 'ticket':
     case 'audit':
     case 'tenant':
     case 'meta':

@@ -12,11 +12,14 @@ const command = new URL('../../cli/setpoint', import.meta.url).pathname;
 export class Program {
   readonly #argv: readonly string[];
   readonly #logPath: string;
+  readonly #env: Readonly<Record<string, string>>;
   #child: ChildProcess | undefined;
 
-  constructor(argv: readonly string[], logPath: string) {
+  /** `env` comes to the little that every program gets. */
+  constructor(argv: readonly string[], logPath: string, env: Readonly<Record<string, string>> = {}) {
     this.#argv = argv;
     this.#logPath = logPath;
+    this.#env = env;
   }
 
   get pid(): number | undefined {
@@ -32,7 +35,7 @@ export class Program {
     const log = createWriteStream(this.#logPath, { flags: 'a' });
     const child = spawn(command, this.#argv, {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
+      env: { PATH: process.env['PATH'], HOME: '/nonexistent', ...this.#env },
     });
     child.stdout.pipe(log);
     child.stderr.pipe(log, { end: false });

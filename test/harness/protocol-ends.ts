@@ -102,6 +102,7 @@ export function protocolEnds(
       capabilities: [],
     },
     sign: (bytes) => sign(null, bytes, privateKey).toString('base64url'),
+    controlKeyHash: undefined,
     welcomed: () => undefined,
     fault: (error) => faults.push(error),
     ended: (end) => agentEnds.push(end),

@@ -4,10 +4,12 @@ import { WebSocket } from 'ws';
 import { AgentSession } from '../../agent-protocol/agent-session.ts';
 import type { AgentEnd } from '../../agent-protocol/agent-session.ts';
 import { systemClock } from '../../agent-protocol/clock.ts';
+import type { Verdict } from '../../agent-protocol/control-proof.ts';
 import { subprotocol } from '../../agent-protocol/messages.ts';
 import type { Position } from '../../agent-protocol/messages.ts';
 import { socketWire } from '../../agent-protocol/socket-wire.ts';
 import { FakeBackend } from './fake-backend.ts';
+import { within } from './within.ts';
 
 /** A key as an agent holds it. */
 export interface AgentKey {
@@ -25,9 +27,12 @@ export interface RawAgent {
   session: AgentSession;
   backend: FakeBackend;
   socket: WebSocket;
-  /** The code of the refusal, `welcome`, or why the connection was lost. */
-  outcome: Promise<string>;
-  ended: Promise<AgentEnd>;
+  /** The code of the refusal, `welcome`, or why the connection was lost. Fails after 10 s. */
+  readonly outcome: Promise<string>;
+  /** What was made of the control plane's proof. */
+  verdict: () => Verdict | undefined;
+  /** Fails after 10 s. */
+  readonly ended: Promise<AgentEnd>;
   epoch: () => number | undefined;
 }
 
@@ -43,8 +48,12 @@ export function rawAgent(
     bootId?: string;
     backend?: FakeBackend;
     store?: Position;
+    /** Of the control plane's key that it knows. */
+    controlKeyHash?: string;
     /** `acme` unless told. */
     tenant?: string;
+    /** None unless told. */
+    capabilities?: readonly string[];
   },
 ): RawAgent {
   const backend = options.backend ?? new FakeBackend();
@@ -52,6 +61,7 @@ export function rawAgent(
   const outcome = Promise.withResolvers<string>();
   const ended = Promise.withResolvers<AgentEnd>();
   let epoch: number | undefined;
+  let verdict: Verdict | undefined;
   const socket = new WebSocket(
     `${url.replace('http', 'ws')}/${options.tenant ?? 'acme'}/agent/v1/connect`,
     subprotocol,
@@ -70,19 +80,33 @@ export function rawAgent(
       machine_id: options.machineId ?? 'machine',
       runtime: 'mock',
       runtime_version: '1',
-      capabilities: [],
+      capabilities: [...(options.capabilities ?? [])],
     },
     sign: (bytes) => sign(null, bytes, options.key.privateKey).toString('base64url'),
-    welcomed: (welcome) => {
+    controlKeyHash: options.controlKeyHash,
+    welcomed: (welcome, judged) => {
+      verdict = judged;
       epoch = welcome.epoch;
       outcome.resolve('welcome');
     },
     fault: () => undefined,
     ended: (end) => {
-      outcome.resolve(end.kind === 'refused' ? end.code : end.kind === 'lost' ? end.why : end.reason);
+      outcome.resolve(end.kind === 'refused' ? end.code : 'why' in end ? end.why : end.reason);
       ended.resolve(end);
     },
   });
   socket.on('open', () => session.start());
-  return { session, backend, socket, outcome: outcome.promise, ended: ended.promise, epoch: () => epoch };
+  return {
+    session,
+    backend,
+    socket,
+    get outcome() {
+      return within('the agent is welcomed or refused', outcome.promise);
+    },
+    get ended() {
+      return within('the session of the agent ends', ended.promise);
+    },
+    epoch: () => epoch,
+    verdict: () => verdict,
+  };
 }

@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { systemClock } from '../../agent-protocol/clock.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../agent/runtime/docker/docker-runtime.ts';
 import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
+import { testBuilds } from './docker.ts';
 import { smallDisk } from './small-disk.ts';
 import { until } from './until.ts';
 
@@ -49,7 +50,7 @@ export async function smallEngine(bytes: number): Promise<{ runtime: ContainerRu
       socketPath,
       clock: systemClock,
       containers: defaultContainerLimits,
-      builds: { memoryBytes: 1024 ** 3, cpuShares: 512 },
+      builds: testBuilds,
     }),
   );
   await until('the engine answers', () => runtime.version(AbortSignal.timeout(5_000)), {

@@ -70,7 +70,9 @@ export interface ActorOptions {
   role?: 'superadmin' | 'admin' | 'user';
   passwordHash?: string;
   disabled?: boolean;
+  mustResetPassword?: boolean;
   scopes?: KeyScope[];
+  /** The service key is narrowed to this project; `own`: to the one of the stage. */
   keyProject?: string;
 }
 
@@ -79,7 +81,7 @@ export async function addActor(
   world: ApiWorld,
   unit: Unit,
   tenant: string,
-  { role = 'user', passwordHash, disabled = false, scopes, keyProject }: ActorOptions = {},
+  { role = 'user', passwordHash, disabled = false, mustResetPassword = false, scopes, keyProject }: ActorOptions = {},
 ): Promise<Actor> {
   const [id, session, keyId] = [randomUUID(), randomUUID(), randomUUID()];
   const email = `${id}@example.test`;
@@ -88,7 +90,7 @@ export async function addActor(
     first_name: 'Given',
     last_name: 'Family',
     role,
-    must_reset_password: false,
+    must_reset_password: mustResetPassword,
     two_factor_enabled: false,
     disabled,
     ...(passwordHash !== undefined && { password_hash: passwordHash }),
@@ -125,12 +127,13 @@ export async function setStage(
   column: Column = 'owner',
   options: Omit<ActorOptions, 'role'> & { tenant?: string } = {},
 ): Promise<Stage> {
-  const { tenant = 'default', ...ofActor } = options;
+  const { tenant = 'default', ...given } = options;
   const repo = openRepository(world.store, tenant, world.clock);
   const unit = repo.begin();
   const ids = Array.from({ length: 9 }, () => randomUUID()) as [string, ...string[]];
   const [project, environment = '', emptyEnvironment = '', server = '', emptyServer = '', application = ''] = ids;
   const [current = '', earlier = '', queued = ''] = ids.slice(6);
+  const ofActor = narrowedTo(project, given);
   const owner = await addActor(world, unit, tenant, column === 'owner' ? ofActor : {});
   const role = column === 'superadmin' || column === 'admin' ? column : 'user';
   const actor = column === 'owner' ? owner : await addActor(world, unit, tenant, { ...ofActor, role });
@@ -216,6 +219,10 @@ export async function setStage(
   };
   await observeStage(stage);
   return stage;
+}
+
+function narrowedTo(project: string, given: ActorOptions): ActorOptions {
+  return given.keyProject === 'own' ? { ...given, keyProject: project } : given;
 }
 
 async function addPeople(

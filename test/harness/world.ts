@@ -1,17 +1,18 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { request } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
+import type { BuildItem } from '../../agent/build-worker.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import type { PortPublisher } from '../../agent/publication.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
 import { mockProber, mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
+import { labels } from '../../agent/runtime/runtime.ts';
 import { createServiceKey, hashServiceKey } from '../../api/auth/service-key.ts';
 import { startReplica } from '../../cli/replica.ts';
 import type { RunningReplica } from '../../cli/replica.ts';
@@ -28,7 +29,9 @@ import { FakeClock } from './fake-clock.ts';
 import { FaultyStore } from './faulty-store.ts';
 import { idle } from './idle.ts';
 import { MemoryNetwork } from './memory-network.ts';
+import { memoryFolder } from './memory-folder.ts';
 import { Mortal } from './mortal.ts';
+import { openImages } from './open-images.ts';
 import { seeded } from './seeded.ts';
 import type { Seeded } from './seeded.ts';
 
@@ -60,8 +63,6 @@ export interface Answer {
 type Keyring = Sealer & Unsealer & Resealer & Transplanter;
 
 const logLevel = process.env['TEST_LOG'] ?? 'silent';
-/** Files in memory: what is simulated is the loss of processes, not of disks. */
-const folders = '/dev/shm';
 
 /**
  * The whole product in one process: a store, replicas of the control plane and agents of servers that are real but for
@@ -119,7 +120,7 @@ export class World implements AsyncDisposable {
   /** A store with one user; no process runs yet. */
   static async create(seed: number): Promise<World> {
     const cleanup = new AsyncDisposableStack();
-    const folder = await mkdtemp(join(folders, 'setpoint-sim-')).catch(() => mkdtemp(join(tmpdir(), 'setpoint-sim-')));
+    const folder = await memoryFolder('setpoint-sim-');
     cleanup.defer(() => rm(folder, { recursive: true, force: true }));
     const clock = new FakeClock('2030-01-01T00:00:00.000Z', idle);
     const sqlite = cleanup.use(await openSqlite({ path: ':memory:', clock }));
@@ -159,6 +160,7 @@ export class World implements AsyncDisposable {
         registry: new Registry(),
         replica: { id: random.id(), url: 'http://replica.test', version: '1.2.3' },
         publicUrl: 'http://setpoint.test',
+        ownPorts: [],
         trustedProxies: [],
         buildDeadlineMs: 600_000,
         rolloutDeadlineMs: 120_000,
@@ -208,15 +210,17 @@ export class World implements AsyncDisposable {
     const process = new Mortal(this.clock);
     machine.process = process;
     const start = async (): Promise<void> => {
+      const runtime = process.reach(this.#watched(mockRuntime(machine.engine)));
       const agent = await startAgent({
         controlPlane: [`http://setpoint.test/${tenant}`],
         dial: () => this.#network.dial(process.death),
         joinToken: machine.joinToken,
         dataDir: machine.folder,
-        runtime: process.reach(this.#watched(mockRuntime(machine.engine))),
+        runtime,
         ports: process.reach(machine.ports),
         prober: process.reach(mockProber(machine.engine)),
-        build: (item, line, signal) => build(machine, item.spec.image, line, signal),
+        images: await openImages(runtime, machine.folder),
+        build: (item, line, signal) => build(machine, item, line, signal),
         gitHead: () => Promise.resolve({ commit: 'c'.repeat(40) }),
         disk: () => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 }),
         logBytes: 1024 ** 3,
@@ -406,7 +410,7 @@ export class World implements AsyncDisposable {
 /** A build that takes three seconds and depends on nothing but the tag of its image. */
 async function build(
   { engine }: Machine,
-  image: string,
+  { tenant: of, project_id: project, spec: { image } }: BuildItem,
   line: (text: string) => void,
   signal: AbortSignal,
 ): Promise<{ image: string; digest: string; commit: string; commitMessage: string }> {
@@ -418,7 +422,7 @@ async function build(
       dockerfile: 'Dockerfile',
       tag: image,
       buildArgs: {},
-      labels: {},
+      labels: { [labels.tenant]: of, [labels.project]: project },
     },
     line,
     signal,

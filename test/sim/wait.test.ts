@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { World } from '../harness/world.ts';
 
+type Listed = { is_current: boolean; number: number };
+
 /** A control plane, an agent and an application of two instances that runs. */
 async function town() {
   const world = await World.create(7);
@@ -73,6 +75,32 @@ test('a stop, a start and a deletion that are waited for are answered when that 
   await it.world.must('DELETE', `${it.path}?wait=120`);
   expect((await it.world.call('GET', it.path)).status).toBe(404);
   expect(it.machine.engine.containers).toEqual([]);
+});
+
+test('whoever waited for a deployment reads its outcome in the application and in the list', async () => {
+  await using it = await town();
+  const read = async () => ({
+    app: (await it.world.must('GET', it.path)).data,
+    current: (await it.world.must('GET', `${it.path}/deployments`)).data.find((one: Listed) => one.is_current)?.number,
+  });
+  expect(await read()).toMatchObject({ app: { status: 'running' }, current: 1 });
+  const { data: second } = await it.world.must('POST', `${it.path}/deploy?wait=120`);
+  expect(second).toMatchObject({ status: 'succeeded', is_current: true });
+  expect(await read()).toMatchObject({ app: { status: 'running', current_deployment_id: second.id }, current: 2 });
+
+  await it.world.must('PUT', it.path, { image_url: 'web:none' });
+  const { data: third } = await it.world.must('POST', `${it.path}/deploy?wait=120`);
+  expect(third.status).toBe('failed');
+  expect(await read()).toMatchObject({
+    app: { status: 'running', current_deployment_id: second.id, consecutive_failures: 1 },
+    current: 2,
+  });
+
+  await it.world.must('PUT', it.path, { image_url: 'web:1' });
+  const { data: fourth } = await it.world.must('POST', `${it.path}/deploy`);
+  const { data: cancelled } = await it.world.must('POST', `/deployments/${fourth.id}/cancel?wait=120`);
+  expect(cancelled.status).toBe('cancelled');
+  expect(await read()).toMatchObject({ app: { status: 'running', current_deployment_id: second.id }, current: 2 });
 });
 
 test('a deployment that fails answers whoever waits for it, with its reason', async () => {

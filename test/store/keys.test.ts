@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { afterUnmirrored, keys, normalizeName, parseKey } from '../../store/keys.ts';
+import { foldName } from '../../store/fold-name.ts';
+import { afterUnmirrored, keys, parseKey } from '../../store/keys.ts';
 
 describe('keys', () => {
   it('are understood by the parser that the mirror uses', () => {
@@ -41,7 +42,7 @@ describe('keys', () => {
   });
 
   it('treat names as equal that differ in case or in their Unicode form only', () => {
-    expect(normalizeName('Ｗeb')).toBe(normalizeName('web'));
+    expect(foldName('Ｗeb')).toBe(foldName('web'));
     expect(keys.unique('t', 'project', 'all', 'WEB')).toBe(keys.unique('t', 'project', 'all', 'web'));
   });
 });

@@ -3,7 +3,9 @@ import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../store/clock.ts';
 import { compacted, isConflict, rewound, unavailable } from '../../store/errors.ts';
-import { keys } from '../../store/keys.ts';
+import { keys, parseKey } from '../../store/keys.ts';
+import { kinds } from '../../store/kinds/kinds.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
 import { startMirror } from '../../store/mirror.ts';
 import type { Mirror, ObjectChange } from '../../store/mirror.ts';
 import { openRepository } from '../../store/repo.ts';
@@ -11,6 +13,7 @@ import type { Repository } from '../../store/repo.ts';
 import type { ReadonlyResource, Resource } from '../../store/resource.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
+import { holderOf, Usage } from '../../store/usage.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { eagerClock } from '../harness/eager-clock.ts';
 import { settle } from '../harness/fake-clock.ts';
@@ -182,10 +185,41 @@ function changeIn(unit: ReturnType<Repository['begin']>, what: ObjectStep, it: R
   }
 }
 
+/** What the mirror counted as it went is what a count of the store is. */
+async function expectUsage(store: Store, mirror: Mirror): Promise<void> {
+  const counted = new Usage();
+  const holders = new Set<string>();
+  for (let after: string | undefined; ;) {
+    const page = await store.list(keys.all, after === undefined ? {} : { after });
+    for (const { key, value } of page.entries) {
+      const meaning = parseKey(key);
+      if (meaning !== undefined) counted.set(key, value, meaning);
+    }
+    if (page.next === undefined) break;
+    after = page.next;
+  }
+  for (const tenant of mirror.tenants())
+    for (const kind of Object.keys(kinds) as KindName[])
+      // the keys of `kinds` are the names
+      for (const { meta, desired } of mirror.tenant(tenant).list(kind)) {
+        counted.place(tenant, kind, meta.id, desired);
+        const { project, user } = holderOf(kind, meta.id, desired);
+        holders.add(`${tenant} ${project ?? ''} ${user ?? ''}`);
+      }
+  expect(mirror.usage.total).toEqual(counted.total);
+  for (const holder of holders) {
+    const [tenant = '', project = '', user = ''] = holder.split(' ');
+    expect(mirror.usage.ofTenant(tenant)).toEqual(counted.ofTenant(tenant));
+    expect(mirror.usage.ofProject(tenant, project)).toEqual(counted.ofProject(tenant, project));
+    expect(mirror.usage.ofAccount(tenant, user)).toEqual(counted.ofAccount(tenant, user));
+  }
+}
+
 async function expectEqual({ store, mirror, told, toldKeys }: World): Promise<void> {
   const shown = await expectMirrored(store, mirror);
   expect(toldKeys).toEqual(new Map(mirror.keysUnder(keys.all.prefix).map(({ key, value }) => [key, value])));
   expect(told.size).toBe(shown.length);
+  await expectUsage(store, mirror);
   for (const it of told.values()) expect(shown.includes(it)).toBe(true);
   for (const tenant of tenants) {
     const view = mirror.tenant(tenant);

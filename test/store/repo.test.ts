@@ -112,7 +112,7 @@ describe('a created object', () => {
       why: 'name-taken',
       kind: 'project',
       scope: 'all',
-      name: 'straße',
+      name: 'strasse',
       holder: holder.meta.id,
     });
   });
@@ -722,6 +722,8 @@ function wrap(inner: Store): Store {
     watch: (range, from, signal) => inner.watch(range, from, signal),
     lease: (ttlMs) => inner.lease(ttlMs),
     revision: () => inner.revision(),
+    barrier: () => inner.barrier(),
+    size: () => inner.size(),
     compact: (before) => inner.compact(before),
     close: () => inner.close(),
   };

@@ -31,7 +31,7 @@ async function primaryKey(): Promise<string> {
   return (JSON.parse(await readFile(path, 'utf8')) as { primary: string }).primary;
 }
 
-describe('a sealed value', () => {
+describe('SEC-58: a sealed value', () => {
   it('opens to what was sealed, whatever it is', async () => {
     const ring = await openKeyring({ path, store });
     fc.assert(

@@ -1,4 +1,16 @@
-import { appendFile, mkdtemp, readdir, readFile, rename, rm, truncate, utimes, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  stat,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -9,6 +21,7 @@ import type { LogStoreOptions } from '../../../agent/logs/log-store.ts';
 import { LogStore } from '../../../agent/logs/log-store.ts';
 import type { Entry } from '../../../agent/logs/record.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
+import { idle } from '../../harness/idle.ts';
 
 const workload = '10000000-0000-4000-8000-000000000001';
 const other = '10000000-0000-4000-8000-000000000002';
@@ -219,6 +232,19 @@ describe('retention', () => {
     expect((await read()).lines[0]?.seq).toBe(501);
   });
 
+  test('takes nothing away when the wall clock jumps ahead, before the start or after it', async () => {
+    await write(1, 10);
+    clock.jump(3650 * 86_400_000);
+    await store.prune();
+    expect((await read()).lines).toHaveLength(10);
+    await store.flushed(workload);
+    const folder = join(dir, workload);
+    const wrote = new Date(start);
+    for (const name of await readdir(folder)) await utimes(join(folder, name), wrote, wrote);
+    await reopen();
+    expect((await read()).lines).toHaveLength(10);
+  });
+
   test('keeps all logs together below their bound, at the cost of the largest', async () => {
     await reopen({ maxBytes: 40_000 });
     await store.append(other, entries(1, 100), new AbortController().signal);
@@ -277,7 +303,7 @@ describe('following', () => {
 
   test('of a workload that has not written yet begins with its first line', async () => {
     const following = collect({ tail: 10 }, (lines) => lines.length === 3);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await idle();
     await write(1, 3);
     expect(messages(await following)).toEqual([1, 2, 3]);
   });
@@ -342,44 +368,49 @@ describe('following', () => {
   });
 });
 
-test('whoever waits for lines waits for no disk that takes none', async () => {
-  await reopen({ segmentBytes: 500 });
-  await write(1, 10);
+/** The disk takes nothing of the workload until the returned function is called. */
+async function withoutDisk(): Promise<() => Promise<void>> {
   const folder = join(dir, workload);
   await rename(folder, `${folder}-away`);
   await writeFile(folder, 'no folder: the next segment cannot be made');
-  await store.append(workload, entries(11, 100), new AbortController().signal);
-  const flushed = store.flushed(workload).then(() => true);
-  for (let done = false; !done;) {
+  return async () => {
+    await rm(folder);
+    await rename(`${folder}-away`, folder);
+  };
+}
+
+/** Lets seconds pass until nothing waits for the disk, at most a minute. */
+async function untilFlushed(): Promise<boolean> {
+  let done = false;
+  const flushed = store.flushed(workload).then(() => (done = true));
+  for (let second = 0; second < 60 && !done; second += 1) {
+    await idle();
     await clock.advance(1_000);
-    const turn = new Promise<false>((resolve) => setTimeout(() => resolve(false), 1));
-    done = await Promise.race([flushed, turn]);
   }
-  await rm(folder);
-  await rename(`${folder}-away`, folder);
+  return done && flushed;
+}
+
+test('whoever waits for lines waits for no disk that takes none', async () => {
+  await reopen({ segmentBytes: 500 });
+  await write(1, 10);
+  const giveBack = await withoutDisk();
+  await store.append(workload, entries(11, 100), new AbortController().signal);
+  expect(await untilFlushed()).toBe(true);
+  await giveBack();
+  expect((await read({ tail: 5000 })).lines).toHaveLength(10);
 });
 
 test('lines that the disk does not take are counted in their place, and what follows is kept', async () => {
   await reopen({ segmentBytes: 500 });
   await write(1, 10);
-  const folder = join(dir, workload);
-  await rename(folder, `${folder}-away`);
-  await writeFile(folder, 'no folder: the next segment cannot be made');
+  const giveBack = await withoutDisk();
   await store.append(workload, entries(11, 100), new AbortController().signal);
-  for (let turn = 0; turn < 5; turn += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
+  for (let turn = 0; turn < 2; turn += 1) {
+    await idle();
     await clock.advance(1_000);
   }
-  await rm(folder);
-  await rename(`${folder}-away`, folder);
-  const flushed = store.flushed(workload);
-  for (let done = false; !done;) {
-    await clock.advance(1_000);
-    done = await Promise.race([
-      flushed.then(() => true),
-      new Promise<false>((resolve) => setTimeout(() => resolve(false), 1)),
-    ]);
-  }
+  await giveBack();
+  expect(await untilFlushed()).toBe(true);
   const { lines } = await read({ tail: 5000 });
   const gap = lines.find(({ stream }) => stream === 'system');
   const dropped = Number(/^(\d+) lines were dropped/.exec(gap?.message ?? '')?.[1]);
@@ -387,4 +418,73 @@ test('lines that the disk does not take are counted in their place, and what fol
   expect(lines.length - 1 + dropped).toBe(110);
   expect(lines.map(({ seq }) => seq)).toEqual(range(1, lines.length + 1));
   expect(lines.at(-1)?.message).toBe('line 110');
+});
+
+/** Files of the store that this process has open. */
+async function openFiles(): Promise<string[]> {
+  const names = await readdir('/proc/self/fd');
+  const paths = await Promise.all(names.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => '')));
+  return paths.filter((path) => path.startsWith(dir));
+}
+
+test('a log that nothing is written to has no file open, and goes on where it was', async () => {
+  await write(1, 10);
+  expect(await openFiles()).toHaveLength(1);
+  await clock.advance(60_000);
+  await idle();
+  expect(await openFiles()).toEqual([]);
+  await write(11, 10);
+  expect(await openFiles()).toHaveLength(1);
+  expect(messages((await read({ tail: 5000 })).lines)).toEqual(range(1, 21));
+  await clock.advance(8 * 86_400_000);
+  await store.prune();
+  await clock.advance(60_000);
+  await idle();
+  expect(await openFiles()).toEqual([]);
+});
+
+test('many logs, one after another, leave no file open', async () => {
+  for (let n = 0; n < 200; n += 1) {
+    const id = `${workload.slice(0, -3)}${String(n).padStart(3, '0')}`;
+    await store.append(id, entries(1, 1), new AbortController().signal);
+    await store.flushed(id);
+  }
+  await clock.advance(60_000);
+  await idle();
+  expect(await openFiles()).toEqual([]);
+});
+
+test('a log that fills a segment after a pause makes room as one without', async () => {
+  await reopen({ maxBytes: 2_000, segmentBytes: 500 });
+  for (let from = 1; from <= 100; from += 10) {
+    await write(from, 10);
+    await clock.advance(60_000);
+    await idle();
+  }
+  expect((await store.storage()).total_bytes).toBeLessThan(3_000);
+});
+
+test('an empty log of a workload that is not wanted any more is forgotten', async () => {
+  await write(1, 10);
+  await store.append(other, entries(1, 10), new AbortController().signal);
+  await store.flushed(other);
+  await store.forget(new Set([other]));
+  expect((await readdir(dir)).toSorted()).toEqual([workload, other]);
+  await clock.advance(8 * 86_400_000);
+  await store.prune();
+  await store.forget(new Set([other]));
+  expect(await readdir(dir)).toEqual([other]);
+  await store.append(other, entries(11, 1), new AbortController().signal);
+  await store.flushed(other);
+  const { lines } = await store.read({ workload_id: other, tail: 10 }, new AbortController().signal);
+  expect(lines.map(({ seq }) => seq)).toEqual([11]);
+});
+
+test('what a crash left half written is cut off the file', async () => {
+  await write(1, 3);
+  const before = (await store.storage()).total_bytes;
+  const [name = ''] = await readdir(join(dir, workload));
+  await appendFile(join(dir, workload, name), 'x'.repeat(500));
+  await reopen();
+  expect((await stat(join(dir, workload, name))).size).toBe(before);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { chainsOf, ruleSet } from '../../../agent/ports/rules.ts';
+import { chainsOf, guardChains, operatorsHostChain, ruleSet } from '../../../agent/ports/rules.ts';
 
 const chains = chainsOf('0123abcd-4567-89ab-cdef-0123456789ab');
 const bridge = { name: 'br-1', subnet: '172.18.0.1/16' };
@@ -46,3 +46,18 @@ test.each([
 ])('SEC-04 %s that could become another rule is refused', (_what, strange) => {
   expect(() => ruleSet(chains, [{ port: 80, backends: [strange] }], [], undefined)).toThrow(TypeError);
 });
+
+test.each(['ipv4', 'ipv6'] as const)(
+  'what an operator lets instances reach of the machine is asked first, by %s',
+  (family) => {
+    const rulesOf = (operator: string | undefined) =>
+      guardChains(chains, family, operator).find(({ name }) => name === chains.host)!.rules;
+    const closed = rulesOf(undefined);
+    expect(closed.filter((rule) => rule.includes('-j REJECT'))).toEqual(closed.slice(-2));
+    expect(rulesOf(operatorsHostChain)).toEqual([
+      ...closed.slice(0, -2),
+      `-j ${operatorsHostChain}`,
+      ...closed.slice(-2),
+    ]);
+  },
+);

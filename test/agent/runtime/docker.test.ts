@@ -7,7 +7,7 @@ import { systemClock } from '../../../agent-protocol/clock.ts';
 import { httpProber } from '../../../agent/probe.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../../agent/runtime/docker/docker-runtime.ts';
 import { labels, type ContainerRuntime } from '../../../agent/runtime/runtime.ts';
-import { engineCall, engineSocket, testDocker, type TestDocker } from '../../harness/docker.ts';
+import { engineCall, engineSocket, testBuilds, testDocker, type TestDocker } from '../../harness/docker.ts';
 import { FakeClock, settle } from '../../harness/fake-clock.ts';
 import { ensureTestImages, type TestImages } from '../../harness/test-image.ts';
 import { until } from '../../harness/until.ts';
@@ -44,6 +44,30 @@ describe('containers on Docker', () => {
         NetworkMode: expect.not.stringMatching(/^(host|none|default|container:.*)$/),
         LogConfig: { Type: 'local', Config: { 'max-size': '10485760', 'max-file': '3' } },
       },
+    });
+  });
+
+  test('SEC-26 without a limit of their own get one by default, and are the first to go where memory is short', async () => {
+    using limited = dockerRuntime({
+      socketPath: engineSocket,
+      clock: systemClock,
+      containers: { ...defaultContainerLimits, memoryBytes: 96 * 1024 * 1024, nanoCpus: 900_000_000 },
+      builds: testBuilds,
+    });
+    const made = async (changes: { memoryBytes?: number; nanoCpus?: number }): Promise<unknown> => {
+      const id = await limited.create(docker.spec({ image: images.shell, ...changes }), signal());
+      return engineCall('GET', `/containers/${id}/json`);
+    };
+    expect(await made({})).toMatchObject({
+      HostConfig: { Memory: 100_663_296, MemorySwap: 100_663_296, NanoCpus: 900_000_000, OomScoreAdj: 500 },
+      Config: { Labels: { [labels.defaults]: '100663296 900000000' } },
+    });
+    expect(await made({ memoryBytes: 200_000_000 })).toMatchObject({
+      HostConfig: { Memory: 200_000_000, NanoCpus: 900_000_000 },
+      Config: { Labels: { [labels.defaults]: '0 900000000' } },
+    });
+    expect(await made({ memoryBytes: 200_000_000, nanoCpus: 100_000_000 })).toMatchObject({
+      Config: { Labels: expect.not.objectContaining({ [labels.defaults]: expect.anything() }) },
     });
   });
 
@@ -110,7 +134,7 @@ describe('an engine that does not answer', () => {
       socketPath,
       clock,
       containers: defaultContainerLimits,
-      builds: { memoryBytes: 1e9, cpuShares: 512 },
+      builds: testBuilds,
     });
 
   beforeAll(async () => {

@@ -4,6 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { WireAssignment, WireBuild } from '../../../agent-protocol/assignment.ts';
 import { systemClock } from '../../../agent-protocol/clock.ts';
+import { diskGuard } from '../../../agent/disk-guard.ts';
+import { ImageRecord } from '../../../agent/image-record.ts';
+import { imageStore } from '../../../agent/image-store.ts';
+import { registryGuard } from '../../../agent/registry-guard.ts';
 import { labels, type ContainerRuntime } from '../../../agent/runtime/runtime.ts';
 import { runBuild, type BuildDeps, type BuiltImage } from '../../../agent/tasks/build.ts';
 import { git } from '../../../agent/tasks/git.ts';
@@ -32,6 +36,13 @@ beforeAll(async () => {
     runtime: docker.runtime,
     git: git({ clock: systemClock, protocols: ['file'], fileRoots: [repositories.folder], loopback: true }),
     folder: await openWorkFolder(join(repositories.folder, 'work')),
+    images: imageStore({
+      runtime: docker.runtime,
+      disk: diskGuard(() => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 })),
+      registries: registryGuard(() => ['127.0.0.1:1']),
+      record: await ImageRecord.open(join(repositories.folder, 'images.json')),
+      localImages: ['setpoint-test/shell'],
+    }),
     server: docker.server,
   };
 });
@@ -67,7 +78,7 @@ function item(url: string, spec: Partial<WireBuild> = {}): WireAssignment & { sp
       dockerfile_path: 'Dockerfile',
       build_context: '.',
       build_args: {},
-      image: `setpoint-test/built:${randomUUID()}`,
+      image: `setpoint/built-${randomUUID().slice(0, 6)}:1`,
       deadline_seconds: 600,
       attempt: 1,
       ...spec,
@@ -112,7 +123,11 @@ test('a repository becomes an image that bears its commit and its owner', async 
   const built = await build(wanted, (text) => lines.push(text));
   const commit = await deps.git.head(made.fileUrl, 'main', signal());
   expect(built).toMatchObject({ commit, commitMessage: 'Say hello', digest: built.image });
-  expect(lines.slice(0, 2)).toEqual([`Cloning ${made.fileUrl}, branch main`, `Checked out ${commit} Say hello`]);
+  expect(lines.slice(0, 3)).toEqual([
+    `Cloning ${made.fileUrl}, branch main`,
+    `Checked out ${commit} Say hello`,
+    `Looks for image ${base}`,
+  ]);
   expect(lines).toContain('building');
   expect(lines.at(-1)).toBe(`Built ${wanted.spec.image}`);
   const image = (await engineCall('GET', `/images/${built.image}/json`)) as {
@@ -122,6 +137,7 @@ test('a repository becomes an image that bears its commit and its owner', async 
     [labels.server]: docker.server,
     [labels.workload]: wanted.workload_id,
     [labels.tenant]: 'default',
+    [labels.project]: wanted.project_id,
     'org.opencontainers.image.revision': commit,
   });
   expect(image.Config.Env).toContain('SAID=good $day "x"');
@@ -132,14 +148,23 @@ test('a repository becomes an image that bears its commit and its owner', async 
 
 test('a build that is repeated takes everything but its labels from the cache', async () => {
   const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nCOPY . /app\nRUN echo ${randomUUID()}` });
-  await build(item(fileUrl));
+  const wanted = item(fileUrl);
+  await build(wanted);
   const lines: string[] = [];
-  await build(item(fileUrl), (text) => lines.push(text));
+  await build({ ...item(fileUrl), project_id: wanted.project_id }, (text) => lines.push(text));
   expect(lines.filter((text) => text.startsWith('Step '))).toHaveLength(4);
   expect(lines.filter((text) => text.includes('Using cache'))).toHaveLength(2);
 });
 
-test('a Dockerfile whose last instruction is open gets its labels beside it', async () => {
+test('a build of another project takes nothing from the cache', async () => {
+  const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nRUN echo ${randomUUID()}` });
+  await build(item(fileUrl));
+  const lines: string[] = [];
+  await build(item(fileUrl), (text) => lines.push(text));
+  expect(lines.filter((text) => text.includes('Using cache'))).toEqual([]);
+});
+
+test('a Dockerfile whose last instruction is open gets its labels after it', async () => {
   const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nCMD echo said \\\n# the end\n` });
   const wanted = item(fileUrl);
   const built = await build(wanted);
@@ -167,6 +192,12 @@ test('a build that fails tells its last lines', async () => {
   const wrong = await failure({ Dockerfile: `FROM ${base}\nRUN echo the reason && false` });
   expect(wrong).toMatchObject({ code: 'build_failed', retryable: false });
   expect((wrong as Error).message).toMatch(/^Build failed: .*non-zero code: 1\n[^]*the reason/);
+});
+
+test('the reason of a build that fails has neither colours nor the notes of the engine', async () => {
+  const wrong = await failure({ Dockerfile: `FROM ${base}\nRUN printf '\\033[91mthe reason\\033[0m\\n' && false` });
+  expect((wrong as Error).message).toMatch(/\nthe reason$/);
+  expect((wrong as Error).message).not.toMatch(/\p{Cc}\[|--->|Removing intermediate/u);
 });
 
 test('a build that is given up leaves no container', async () => {
@@ -248,4 +279,113 @@ test('the engine never sees what the repository does not hold', async () => {
   const archive = Buffer.concat(seen).toString('latin1');
   expect(archive).toContain('hello');
   expect(archive).not.toMatch(/\.git\/|HEAD|refs/);
+});
+
+describe('SEC-26 the steps of a build', () => {
+  const networks = async (): Promise<string[]> => {
+    const all = await docker.runtime.networks({ [labels.server]: docker.server }, signal());
+    return all.filter((name) => name !== docker.network);
+  };
+
+  test('run in a network and a control group of their own, of which the network goes with the build', async () => {
+    const { fileUrl } = await repository({
+      Dockerfile: `FROM ${base}\nRUN cat /proc/self/cgroup && echo waits && sleep 600`,
+    });
+    const wanted = item(fileUrl);
+    const enough = new AbortController();
+    const waits = Promise.withResolvers<void>();
+    const lines: string[] = [];
+    const building = runBuild(
+      wanted,
+      deps,
+      (text) => {
+        lines.push(text);
+        if (text === 'waits') waits.resolve();
+      },
+      enough.signal,
+    );
+    await Promise.race([waits.promise, building]);
+    const name = `sp-b${wanted.id.replaceAll('-', '').slice(0, 11)}`;
+    expect(await networks()).toContain(name);
+    const [network] = (await engineCall(
+      'GET',
+      `/networks?filters=${encodeURIComponent(JSON.stringify({ name: [name] }))}`,
+    )) as {
+      Id: string;
+      Options: Record<string, string>;
+    }[];
+    expect(network!.Options['com.docker.network.bridge.name']).toBe(name);
+    const inside = (await engineCall('GET', `/networks/${network!.Id}`)) as { Containers: object };
+    expect(Object.keys(inside.Containers)).toHaveLength(1);
+    expect(lines.some((text) => /:pids:\/setpoint-test-builds\/|0::\/setpoint-test-builds\//.test(text))).toBe(true);
+    enough.abort(new Error('Enough'));
+    await expect(building).rejects.toThrow('Enough');
+    await expect
+      .poll(
+        async () => {
+          for (const left of await networks()) await docker.runtime.removeNetwork(left, signal());
+          return networks();
+        },
+        { timeout: 20_000 },
+      )
+      .toEqual([]);
+    await build(item((await repository({ Dockerfile: `FROM ${base}\nRUN true` })).fileUrl));
+    expect(await networks()).toEqual([]);
+  });
+
+  test('may not start more processes than all builds together may have', async () => {
+    const bomb = 'i=0; while [ $i -lt 400 ]; do sleep 60 & i=$((i+1)); done; echo all of them';
+    const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nRUN ${bomb}` });
+    const lines: string[] = [];
+    await expect(build(item(fileUrl), (text) => lines.push(text))).rejects.toMatchObject({ code: 'build_failed' });
+    expect(lines.join('\n')).toMatch(/Cannot fork|Resource temporarily unavailable/);
+    expect(lines).not.toContain('all of them');
+  });
+});
+
+describe('an image that was built for a project', () => {
+  const canary = 'PROPRIETARY-SOURCE-CANARY-4711';
+  let victim: BuiltImage;
+  let tag: string;
+
+  beforeAll(async () => {
+    const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nCOPY source /source`, source: canary });
+    const wanted = item(fileUrl);
+    tag = wanted.spec.image;
+    victim = await build(wanted);
+  });
+
+  /** What another project's Dockerfile comes to, with all that its build said. */
+  async function spied(dockerfile: string): Promise<{ failed: unknown; said: string }> {
+    const { fileUrl } = await repository({ Dockerfile: dockerfile });
+    const lines: string[] = [];
+    const failed = await build(item(fileUrl), (text) => lines.push(text)).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    return { failed, said: lines.join('\n') };
+  }
+
+  test.each<[string, (at: { tag: string; id: string }) => string, string]>([
+    ['to build upon', (at) => `FROM ${at.tag}\nRUN cat /source`, 'image_not_allowed'],
+    [
+      'as a stage',
+      (at) => `FROM ${at.tag} AS v\nFROM ${base}\nCOPY --from=v /source /s\nRUN cat /s`,
+      'image_not_allowed',
+    ],
+    ['to copy from', (at) => `FROM ${base}\nCOPY --from=${at.tag} /source /s\nRUN cat /s`, 'image_not_allowed'],
+    ['by its id', (at) => `FROM ${at.id}\nRUN cat /source`, 'image_not_allowed'],
+    [
+      'to copy from by its id',
+      (at) => `FROM ${base}\nCOPY --from=${at.id} /source /s\nRUN cat /s`,
+      'image_not_allowed',
+    ],
+    ['by an argument', (at) => `ARG I=${at.tag}\nFROM $I\nRUN cat /source`, 'image_not_allowed'],
+    ['by a later instruction', (at) => `FROM ${base}\nONBUILD COPY --from=${at.tag} /source /s`, 'invalid_source'],
+    ['by the beginning of its id', (at) => `FROM ${at.id.slice(7, 30)}\nRUN cat /source`, 'image_not_allowed'],
+  ])('is not given to another one %s', async (_how, dockerfile, code) => {
+    const { failed, said } = await spied(dockerfile({ tag, id: victim.image }));
+    expect(failed).toMatchObject({ code, retryable: false });
+    expect(said).not.toContain(canary);
+  });
 });

@@ -51,6 +51,35 @@ async function fails(working: Promise<unknown>): Promise<{ code: string; message
   );
 }
 
+describe('a commit that is not the head of its branch', () => {
+  test('is checked out by its id', async () => {
+    await using http = await gitHttpServer(repositories);
+    const old = await repositories.create('moved');
+    const first = await old.commit({ version: 'one' });
+    await old.commit({ version: 'two' });
+    for (const url of [old.fileUrl, `${http.url}/moved.git`]) {
+      await using folder = await work.make();
+      const source = { url, branch: 'main', commit: first, withinMs: 60_000 };
+      expect(await open().checkout(source, folder.path, signal())).toMatchObject({ commit: first });
+      expect(await readFile(join(folder.path, 'tree', 'version'), 'utf8')).toBe('one');
+    }
+  });
+
+  test('that is gone, or is none, fails and says what to do', async () => {
+    const checkout = async (commit: string) => {
+      await using folder = await work.make();
+      return await fails(
+        open().checkout({ url: shop.fileUrl, branch: 'main', commit, withinMs: 60_000 }, folder.path, signal()),
+      );
+    };
+    expect(await checkout('a'.repeat(40))).toMatchObject({
+      code: 'invalid_source',
+      message: expect.stringContaining('deploy the head of the branch'),
+    });
+    expect(await checkout('--upload-pack=x')).toMatchObject({ code: 'invalid_source' });
+  });
+});
+
 describe('a repository', () => {
   test('is checked out by folder, by HTTP and by ssh', async () => {
     await using http = await gitHttpServer(repositories);

@@ -221,10 +221,60 @@ describe('the phase of an application', () => {
     expect(condition).toMatchObject({ status: 'false', reason: 'AwaitingAgent' });
   });
 
+  it('counts a crash loop once until it was healthy again, however often it flaps', () => {
+    const [crashing, unready, healthy] = [{ crash_loop: true }, {}, up].map((slot) =>
+      world({ before: 'running', deployments: ['succeeded'], slots: [slot] }),
+    );
+    const counts: number[] = [];
+    let before = crashing!.app.observed!;
+    for (const seen of [crashing!, unready!, crashing!, healthy!, crashing!]) {
+      const it = { ...seen, app: { ...seen.app, observed: before } };
+      before = { ...before, ...observe(it, stateOf(it)) };
+      counts.push(before.consecutive_failures);
+    }
+    expect(counts).toEqual([1, 1, 1, 0, 1]);
+  });
+
   it('runs its unready clock only when something should be ready and is not', () => {
     expect(isUnready(world({ deployments: ['succeeded'], slots: [{}] }))).toBe(true);
     expect(isUnready(world({ deployments: ['succeeded'], slots: [up] }))).toBe(false);
     expect(isUnready(world({ deployments: ['succeeded', 'building'], slots: [{}] }))).toBe(false);
     expect(isUnready(world({ run: 'stopped', deployments: ['succeeded'], slots: [{}] }))).toBe(false);
+  });
+});
+
+describe('an instance that cannot be made', () => {
+  const gone = 'Image example/app:1 (sha256:aa) is not on this server any more, and it can only be built again';
+  const lost: Report = { phase: 'failed', error: { code: 'image_not_found', message: gone } };
+  const messageOf = (given: Given): string | undefined => {
+    const it = world({ deployments: ['succeeded'], ...given });
+    return conditionsOf(it, stateOf(it)).find(({ type }) => type === 'Ready')?.message;
+  };
+
+  it.each([
+    ['while it is a hiccup', { before: 'running', slots: [lost] }, 'No instance is ready at the moment'],
+    [
+      'when it is none any more',
+      { before: 'running', slots: [lost], unreadyTooLong: true },
+      'No instance has become ready',
+    ],
+    ['and as long as it lasts', { before: 'error', slots: [lost] }, 'No instance has become ready'],
+    ['while others serve', { replicas: 2, slots: [{ ready: true }, lost] }, '1 of 2 instances are ready'],
+  ] as const)('is told with its cause and the remedy, %s', (_, given, what) => {
+    expect(messageOf({ ...given, slots: [...given.slots] })).toBe(`${what}: ${gone} (deploy the application again)`);
+  });
+
+  it('is told with what an administrator can do where its image is not allowed', () => {
+    const message =
+      'Images of registry registry.test are not allowed here: an administrator can allow it in the settings';
+    const refused: Report = { phase: 'failed', error: { code: 'image_not_allowed', message } };
+    expect(messageOf({ before: 'running', slots: [refused] })).toBe(
+      `No instance is ready at the moment: ${message} (have the image allowed, or deploy another one)`,
+    );
+  });
+
+  it('is not taken from a process that exits, which may say something else each time', () => {
+    const exited: Report = { error: { code: 'exited', message: 'The process exited with code 1: 12:00 boom' } };
+    expect(messageOf({ before: 'running', slots: [exited] })).toBe('No instance is ready at the moment');
   });
 });

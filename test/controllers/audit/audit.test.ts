@@ -65,6 +65,15 @@ test('what is too old or too much is forgotten by itself', async () => {
   expect(await verify(rig)).toMatchObject({ ok: true, count: 0, head: { seq: 25 }, anchor: { seq: 25 } });
 });
 
+test('a wall clock that jumps ahead takes no record away', async () => {
+  await using rig = await leading({ keepMs: 90 * day, maxRecords: 1000 });
+  await record(rig.store, tenant, 5, now(rig));
+  await rig.clock.advance(2 * limits.audit.sweepMs);
+  rig.clock.jump(10 * 365 * day);
+  await rig.clock.advance(2 * limits.audit.sweepMs);
+  expect(await verify(rig)).toMatchObject({ ok: true, count: 5 });
+});
+
 test('a store that is away for a while leaves no record behind', async () => {
   await using rig = await leading();
   const txn = rig.store.txn.bind(rig.store);

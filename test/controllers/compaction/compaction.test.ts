@@ -6,25 +6,37 @@ import { keys } from '../../../store/keys.ts';
 import { revision } from '../../../store/revision.ts';
 import { openRig, type Rig } from '../runtime/rig.ts';
 
-const { keepMs, keepRevisions, everyMs } = limits.compaction;
+const { keepMs, keepRevisions, everyMs, keepBytes } = limits.compaction;
+
+const at = (ms: number, revisions: number, received = 0) => ({ revision: revisions, at: ms, received });
 
 test.for([
-  { seen: [{ revision: 50_000, at: 0 }], current: 50_000, now: 0, expected: 0 },
-  { seen: [{ revision: 50_000, at: 0 }], current: 70_000, now: keepMs - 1, expected: 0 },
-  { seen: [{ revision: 50_000, at: 0 }], current: 70_000, now: keepMs, expected: 50_000 },
-  { seen: [{ revision: 50_000, at: 0 }], current: 55_000, now: keepMs, expected: 45_000 },
-  { seen: [{ revision: 500, at: 0 }], current: 600, now: keepMs, expected: 0 },
-  {
-    seen: [
-      { revision: 10_000, at: 0 },
-      { revision: 20_000, at: keepMs / 2 },
-    ],
-    current: 90_000,
-    now: keepMs * 1.5,
-    expected: 20_000,
-  },
-])('of $current revisions, seen as $seen, at $now everything below $expected may go', (given) => {
-  expect(compactionPoint(given.seen, given.current, given.now)).toBe(given.expected);
+  { seen: [], expected: 0 },
+  { seen: [at(0, 50_000)], expected: 0 },
+  { seen: [at(0, 50_000), at(keepMs - 1, 70_000)], expected: 0 },
+  { seen: [at(0, 50_000), at(keepMs, 70_000)], expected: 50_000 },
+  { seen: [at(0, 50_000), at(keepMs, 55_000)], expected: 45_000 },
+  { seen: [at(0, 500), at(keepMs, 600)], expected: 0 },
+  { seen: [at(0, 10_000), at(keepMs / 2, 20_000), at(keepMs * 1.5, 90_000)], expected: 20_000 },
+  { seen: [at(0, 500), at(1, 600, keepBytes)], expected: 0 },
+  { seen: [at(0, 500), at(1, 550, 9), at(2, 600, 10), at(3, 650, keepBytes + 10)], expected: 550 },
+  { seen: [at(0, 50_000), at(1, 60_000, 5), at(keepMs, 61_000, keepBytes + 6)], expected: 60_000 },
+])('of a history seen as $seen everything below $expected may go', ({ seen, expected }) => {
+  expect(compactionPoint(seen, keepBytes)).toBe(expected);
+});
+
+test('history that is young and heavy goes before it fills a small store', async () => {
+  await using rig = await openRig({ background: [compaction] });
+  rig.store.size = async () => ({ bytes: 4_000_000, room: 1_000_000 });
+  const before = await rig.store.revision();
+  await rig.store.txn({ if: [], then: [{ put: keys.meta('x'), value: '' }] });
+  await rig.clock.advance(everyMs);
+  for (let n = 0; n < 3; n++)
+    await rig.store.txn({ if: [], then: [{ put: keys.meta('x'), value: 'x'.repeat(500_000) }] });
+  expect(await isListable(rig, before)).toBe(true);
+  await rig.clock.advance(2 * everyMs);
+  expect(await isListable(rig, before)).toBe(false);
+  expect((await rig.store.get(keys.meta('x')))?.value).toHaveLength(500_000);
 });
 
 async function write(rig: Rig, times: number): Promise<void> {

@@ -88,6 +88,45 @@ const stable = { ready: true, stable: true };
 const deploying: ObservedOf<'deployment'> = { phase: 'deploying', image: 'example/web:1' };
 const building: ObservedOf<'deployment'> = { phase: 'building' };
 
+describe('a deployment whose image to reuse is gone', () => {
+  const commit = 'c'.repeat(40);
+  const reuse = { image: 'setpoint/web:1', image_digest: 'sha256:1', commit, commit_message: 'first' };
+  const rolledBack = { phase: 'deploying' as const, ...reuse };
+  const lost = { error: { code: 'image_not_found', message: 'It can only be built again' } };
+  const rebuilt: ObservedOf<'deployment'> = { ...rolledBack, image: 'setpoint/web:8', built_at: now };
+  const built = { phase: 'succeeded' as const, image_digest: 'sha256:8', commit };
+
+  it('builds its commit again, and goes on with the new image', () => {
+    const first = world({ source: git, deployment: { reuse }, observed: rolledBack, slots: [lost] });
+    const observed = advance(first);
+    expect(observed).toMatchObject({ phase: 'building', commit, commit_message: 'first' });
+    expect(observed).not.toHaveProperty('image');
+    const [action] = plan(first, observed, 60);
+    expect(action).toMatchObject({ do: 'build', desired: { spec: { type: 'build', branch: 'main', commit } } });
+
+    const second = advance(world({ source: git, deployment: { reuse }, observed, build: built }));
+    expect(second).toMatchObject({ phase: 'deploying', image: 'setpoint/web:1', image_digest: 'sha256:8', commit });
+    expect(second.built_at).toBe(now);
+  });
+
+  it('waits for instances of the new image, whatever those of the lost one say', () => {
+    const given = { source: git, deployment: { reuse }, observed: rebuilt, slots: [lost] };
+    expect(advance(world(given)).phase).toBe('deploying');
+  });
+
+  it('fails if the image is gone once more, if its commit is not known, and if another one was built', () => {
+    const again = world({ source: git, deployment: { reuse }, observed: { ...rebuilt, image: 'i' }, slots: [lost] });
+    expect(advance(again)).toMatchObject({ phase: 'failed', error: { code: 'image_not_found' } });
+    const { commit: _, ...unknown } = reuse;
+    const blind = world({ source: git, deployment: { reuse: unknown }, observed: rolledBack, slots: [lost] });
+    expect(advance(blind)).toMatchObject({ phase: 'failed', error: { code: 'image_not_found' } });
+    const other = { ...built, commit: 'd'.repeat(40) };
+    expect(
+      advance(world({ source: git, deployment: { reuse }, observed: { phase: 'building', commit }, build: other })),
+    ).toMatchObject({ phase: 'failed', error: { code: 'build_failed' } });
+  });
+});
+
 describe('the phase of a deployment', () => {
   const table: [string, Given, string][] = [
     ['an image needs no build', {}, 'deploying'],
@@ -175,6 +214,30 @@ describe('the phase of a deployment', () => {
 
   it.each(table)('%s', (_name, given, phase) => {
     expect(advance(world(given)).phase).toBe(phase);
+  });
+
+  const codes: [string, string][] = [
+    ['image_not_found', 'failed'],
+    ['create_failed', 'failed'],
+    ['port_taken', 'failed'],
+    ['name_taken', 'failed'],
+    ['invalid_source', 'failed'],
+    ['exited', 'deploying'],
+    ['unhealthy', 'deploying'],
+    ['runtime_unavailable', 'deploying'],
+  ];
+
+  it.each(codes)('after an instance reported %s is %s', (code, phase) => {
+    const given = { observed: deploying, slots: [{ error: { code, message: 'It did not work' } }] };
+    expect(advance(world(given)).phase).toBe(phase);
+  });
+
+  it('is no success by an instance that was stable and is to stop now', () => {
+    const given = world({ observed: deploying, slots: [stable] });
+    const [slot] = given.slots;
+    const stopped = { ...slot!, desired: { ...slot!.desired, run: 'stopped' as const } };
+    expect(advance(given).phase).toBe('succeeded');
+    expect(advance({ ...given, slots: [stopped] }).phase).toBe('deploying');
   });
 
   it('says why it failed, in the words of the instance', () => {

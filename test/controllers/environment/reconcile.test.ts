@@ -139,7 +139,7 @@ describe('an environment', () => {
   it('that is deleted takes what is in it along', async () => {
     await using rig = await shop(3);
     const it = (await rig.repo.get('environment', source))!;
-    await write(rig, (unit) => unit.requestDelete(it as never));
+    await write(rig, (unit) => unit.requestDelete(it));
     expect(await rig.repo.get('environment', source)).toBeUndefined();
     expect(contentOf(rig, source)).toEqual([]);
   });
@@ -185,11 +185,11 @@ describe('a clone', () => {
     await write(rig, startClone);
     await commit(create(rig, 'later'));
     const it = (await rig.repo.get('application', id('web-0')))!;
-    await write(rig, (unit) => unit.requestDelete(it as never));
+    await write(rig, (unit) => unit.requestDelete(it));
     expect(contentOf(rig, source).map(({ desired }) => desired.name)).toEqual(['web-1', 'later']);
     expect(new Set(contentOf(rig, clone).map(({ desired }) => desired.name))).toEqual(new Set(['web-0', 'web-1']));
     const left = (await rig.repo.get('environment', source))!;
-    await write(rig, (unit) => unit.requestDelete(left as never));
+    await write(rig, (unit) => unit.requestDelete(left));
     expect(await rig.repo.get('environment', source)).toBeUndefined();
     expect(contentOf(rig, clone)).toHaveLength(2);
   });
@@ -226,7 +226,7 @@ describe('a clone', () => {
       'an application is deleted',
       async (rig) => {
         const unit = rig.repo.begin();
-        unit.requestDelete((await rig.repo.get('application', id('web-3'))) as never);
+        unit.requestDelete((await rig.repo.get('application', id('web-3')))!);
         await commit(unit);
       },
     ],
@@ -270,7 +270,7 @@ describe('a clone', () => {
     for (const at of [1, 2, 3, 4]) {
       await using rig = await disturbed(25, at, async ({ repo }) => {
         const unit = repo.begin();
-        unit.requestDelete((await repo.get('environment', source)) as never);
+        unit.requestDelete((await repo.get('environment', source))!);
         await commit(unit);
       });
       expect(await rig.repo.get('environment', clone)).toBeUndefined();
@@ -285,7 +285,7 @@ describe('a clone', () => {
   it('goes when the server of a copy is deleted meanwhile', async () => {
     await using rig = await disturbed(25, 2, async ({ repo }) => {
       const unit = repo.begin();
-      unit.requestDelete((await repo.get('server', id('one'))) as never);
+      unit.requestDelete((await repo.get('server', id('one')))!);
       await commit(unit);
     });
     expect(await rig.repo.get('environment', clone)).toBeUndefined();

@@ -21,7 +21,11 @@ async function create(rig: Rig, make: (unit: ReturnType<Rig['repo']['begin']>) =
   await rig.rest();
 }
 
-async function requestDelete(rig: Rig, kind: 'project' | 'user' | 'environment', of: string): Promise<void> {
+async function requestDelete(
+  rig: Rig,
+  kind: 'project' | 'user' | 'environment' | 'service_key',
+  of: string,
+): Promise<void> {
   const unit = rig.repo.begin();
   unit.requestDelete((await rig.repo.get(kind, of))!);
   await unit.commit();
@@ -199,6 +203,41 @@ test('a user keeps the newest 200 notifications', async () => {
   expect(Math.min(...titles)).toBe(5);
 });
 
+test('a user who is sent many notifications at once keeps the newest 200', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  await create(rig, (unit) => user(unit, 'u'));
+  for (let n = 0; n < limits.notifications.perUser + 100; n += 20)
+    await create(rig, (unit) => {
+      for (let m = n; m < n + 20; m++)
+        unit.create('notification', id(`n${m}`), {
+          user_id: id('u'),
+          type: 'deployment.failed',
+          severity: 'error',
+          title: `n${m}`,
+          message: '',
+          read: false,
+        });
+    });
+  await rig.clock.advance(1000);
+  const kept = rig.mirror.tenant(tenant).list('notification');
+  expect(kept).toHaveLength(limits.notifications.perUser);
+});
+
+test('a service key that another one made goes with it, as far as the line reaches', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  const key = { user_id: id('ann'), name: 'ci', prefix: 'sp_1' };
+  await create(rig, (unit) => {
+    user(unit, 'ann');
+    unit.create('service_key', id('first'), { ...key, hash: 'a' });
+    unit.create('service_key', id('second'), { ...key, hash: 'b', parent_id: id('first') });
+    unit.create('service_key', id('third'), { ...key, hash: 'c', parent_id: id('second') });
+    unit.create('service_key', id('other'), { ...key, hash: 'd' });
+  });
+  await requestDelete(rig, 'service_key', id('first'));
+  const left = rig.mirror.tenant(tenant).list('service_key');
+  expect(left.map(({ meta }) => meta.id)).toEqual([id('other')]);
+});
+
 test('a service key goes a week after it expired, and one without an end stays', async () => {
   await using rig = await openRig({ background: [garbage] });
   const expires = new Date(rig.clock.now().getTime() + day / 2);
@@ -264,24 +303,35 @@ test('a user keeps the newest hundred logins', async () => {
   expect(left[0]?.meta.id).toBe(id('s3'));
 });
 
-test('codes go an hour after the last one was sent', async () => {
+test('codes go a day after the last one was sent, and a month where places of the owner are kept with them', async () => {
   await using rig = await openRig({ background: [garbage] });
-  const sent = rig.clock.now().toISOString();
-  await create(rig, (unit) =>
-    unit.create('login_code', id('code'), {
-      email: 'ann@example.org',
-      expires_at: sent,
-      failures: 0,
-      sent_at: [sent],
-    }),
-  );
-  const left = () => rig.mirror.tenant(tenant).list('login_code').length;
-  await rig.clock.advance(59 * 60_000);
+  const now = rig.clock.now().getTime();
+  const sentAgo = (ms: number) => [{ source: '192.0.2.1', at: new Date(now - ms).toISOString() }];
+  const [today, before] = [sentAgo(0), sentAgo(28 * day)];
+  await create(rig, (unit) => {
+    unit.create('login_code', id('new'), { email: 'ann@example.org', codes: [], sent: today, failed: [], known: [] });
+    unit.create('login_code', id('old'), {
+      email: 'bob@example.org',
+      codes: [],
+      sent: before,
+      failed: [],
+      known: before,
+    });
+  });
+  const left = () =>
+    rig.mirror
+      .tenant(tenant)
+      .list('login_code')
+      .map(({ meta }) => meta.id);
+  await rig.clock.advance(day - 60_000);
   await rig.rest();
-  expect(left()).toBe(1);
+  expect(left()).toHaveLength(2);
   await rig.clock.advance(60_000 + limits.garbage.sweepMs);
   await rig.rest();
-  expect(left()).toBe(0);
+  expect(left()).toEqual([id('old')]);
+  await rig.clock.advance(day);
+  await rig.rest();
+  expect(left()).toEqual([]);
 });
 
 function history(phases: ObservedOf<'deployment'>['phase'][]): {
@@ -406,6 +456,27 @@ test('keys without their object are removed after an hour, and counted as bugs',
   expect(await rig.metric('setpoint_orphaned_keys_total')).toBe(5);
   expect(await rig.repo.get('project', project)).toBeDefined();
   expect(await rig.repo.idByName('project', 'all', 'one')).toBe(project);
+});
+
+test('a key is not removed as an orphan when its object comes between the look and the removal', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  await create(rig, (unit) => user(unit, 'owner'));
+  const orphan = keys.observed(tenant, 'project', id('late'));
+  await rig.store.txn({ if: [], then: [{ put: orphan, value: '{}' }] });
+  await rig.clock.advance(limits.garbage.orphanSweepMs);
+  await rig.rest();
+  const original = rig.store.txn.bind(rig.store);
+  let tried = 0;
+  rig.store.txn = async (txn) => {
+    if (txn.then.some((write) => 'delete' in write && write.delete === orphan) && ++tried === 1)
+      await createProject(rig.repo, 'late');
+    return original(txn);
+  };
+  await rig.clock.advance(limits.garbage.orphanSweepMs);
+  await rig.rest();
+  expect(tried).toBe(1);
+  expect(await rig.store.get(orphan)).toBeDefined();
+  expect(await rig.metric('setpoint_orphaned_keys_total')).toBe(0);
 });
 
 test('a system without garbage is swept without a write', async () => {

@@ -26,10 +26,20 @@ afterEach(() => world[Symbol.asyncDispose]());
 const viewOf = (id: string) => replica.mirror.tenant(tenant).get('assignment', id);
 
 /** An assignment with one secret, sealed as the API does. */
-function sealedAssignment(server: string, name: string, value: string) {
+async function sealedAssignment(server: string, name: string, value: string) {
   const workload = randomUUID();
-  const sealed = world.keyring.seal(value, { tenant, kind: 'application', id: workload, path: `config.env.${name}` });
-  return world.assignment(server, { workload_id: workload }, { env: { [name]: sealed } });
+  const deployment = await world.deployment(workload, world.seal(workload, { [name]: value }));
+  return world.assignment(server, { workload_id: workload, deployment_id: deployment });
+}
+
+/** Of a control plane that has not the key of what applications hold. */
+function withoutSecrets(): Unsealer {
+  return {
+    unseal(value, place) {
+      if (place.kind === 'application') throw new Error('Key is unknown');
+      return world.keyring.unseal(value, place);
+    },
+  };
 }
 
 describe('the desired set of an agent', () => {
@@ -39,8 +49,12 @@ describe('the desired set of an agent', () => {
     const backend = new FakeBackend();
     await world.agent(replica, server, backend);
     await until('the item came', async () => backend.items.has(item.meta.id));
-    expect(backend.items.get(item.meta.id)?.spec).toMatchObject({ env: { TOKEN: 'pässword\n"$x' } });
-    expect((await world.store.get(keys.desired(tenant, 'assignment', item.meta.id)))?.value).not.toContain('pässword');
+    expect(backend.envOf(item.meta.id)).toEqual({ TOKEN: 'pässword\n"$x' });
+    for (const [kind, id] of [
+      ['assignment', item.meta.id],
+      ['deployment', item.desired.deployment_id],
+    ] as const)
+      expect((await world.store.get(keys.desired(tenant, kind, id)))?.value).not.toContain('pässword');
   });
 
   it('I-13: leaves out what has a secret that does not open, says so, and does not touch what runs', async () => {
@@ -51,13 +65,7 @@ describe('the desired set of an agent', () => {
     const item = await sealedAssignment(server.id, 'TOKEN', 'secret');
     await eventually(replica.mirror, () => viewOf(item.meta.id)?.observed?.ready);
     await agent[Symbol.asyncDispose]();
-    // The control plane comes back without its keys.
-    const unsealer: Unsealer = {
-      unseal() {
-        throw new Error('Key is unknown');
-      },
-    };
-    const keyless = await world.replica({ unsealer });
+    const keyless = await world.replica({ unsealer: withoutSecrets() });
     backend.stored.length = 0;
     await world.agent(keyless, { id: server.id }, backend);
     await until('the snapshot came', async () => backend.stored.length > 0);
@@ -66,15 +74,15 @@ describe('the desired set of an agent', () => {
 
     const fresh = await sealedAssignment(server.id, 'OTHER', 'secret');
     await world.repo.change('assignment', item.meta.id, (draft) => {
-      draft.run = 'stopped';
+      if (draft.spec.type === 'service') draft.spec.restart_token = 'again';
     });
-    for (const [id, generation] of [
-      [fresh.meta.id, 1],
-      [item.meta.id, 2],
+    for (const [id, generation, seen] of [
+      [fresh.meta.id, 1, { phase: 'failed' }],
+      [item.meta.id, 2, { phase: 'running', container_id: running(item.meta).container_id }],
     ] as const)
       await eventually(replica.mirror, () => {
         expect(viewOf(id)?.observed).toMatchObject({
-          phase: 'failed',
+          ...seen,
           ready: false,
           observedGeneration: generation,
           error: { code: 'secret_unavailable', message: expect.stringMatching(/TOKEN|OTHER/) },
@@ -85,6 +93,26 @@ describe('the desired set of an agent', () => {
     expect(backend.items.has(fresh.meta.id)).toBe(false);
   });
 
+  it('I-09: stops what has a secret that does not open: to stop needs none', async () => {
+    const server = await world.server();
+    const backend = new FakeBackend();
+    backend.onPut = (item) => ({ ...running(item), ...(item.run === 'stopped' && { phase: 'stopped', ready: false }) });
+    const agent = await world.agent(replica, server, backend);
+    const item = await sealedAssignment(server.id, 'TOKEN', 'secret');
+    await eventually(replica.mirror, () => viewOf(item.meta.id)?.observed?.ready);
+    await agent[Symbol.asyncDispose]();
+    const keyless = await world.replica({ unsealer: withoutSecrets() });
+    await world.agent(keyless, { id: server.id }, backend);
+    await world.repo.change('assignment', item.meta.id, (draft) => {
+      draft.run = 'stopped';
+    });
+    await eventually(replica.mirror, () => {
+      expect(viewOf(item.meta.id)?.observed).toMatchObject({ phase: 'stopped', observedGeneration: 2 });
+      return true;
+    });
+    expect(backend.items.get(item.meta.id)).toMatchObject({ generation: 2, run: 'stopped' });
+  });
+
   it('does not open a secret that was copied from another workload', async () => {
     const server = await world.server();
     const stolen = world.keyring.seal('secret', {
@@ -93,11 +121,23 @@ describe('the desired set of an agent', () => {
       id: randomUUID(),
       path: 'config.env.TOKEN',
     });
-    const item = await world.assignment(server.id, {}, { env: { TOKEN: stolen } });
+    const workload = randomUUID();
+    const deployment = await world.deployment(workload, { TOKEN: stolen });
+    const item = await world.assignment(server.id, { workload_id: workload, deployment_id: deployment });
     const backend = new FakeBackend();
     await world.agent(replica, server, backend);
     await eventually(replica.mirror, () => viewOf(item.meta.id)?.observed?.error?.code === 'secret_unavailable');
     expect(backend.items.size).toBe(0);
+  });
+
+  it('does not give an instance the configuration of another workload', async () => {
+    const server = await world.server();
+    const other = await sealedAssignment(server.id, 'TOKEN', 'secret');
+    const item = await world.assignment(server.id, { deployment_id: other.desired.deployment_id });
+    const backend = new FakeBackend();
+    await world.agent(replica, server, backend);
+    await eventually(replica.mirror, () => viewOf(item.meta.id)?.observed?.error?.code === 'secret_unavailable');
+    expect([...backend.items.keys()]).toEqual([other.meta.id]);
   });
 
   it('changes by one delta per burst of changes', async () => {
@@ -118,13 +158,15 @@ describe('the desired set of an agent', () => {
     const backend = new FakeBackend();
     await world.agent(replica, server, backend);
     await until('the first snapshot came', async () => backend.stored.length === 1);
-    const slow = Promise.withResolvers<void>();
+    const [begun, slow] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const delta = backend.delta.bind(backend);
     backend.delta = async (...args) => {
+      begun.resolve();
       await slow.promise;
       return delta(...args);
     };
     await world.assignment(server.id);
+    await begun.promise;
     for (let n = 0; n < 15; n++) {
       const unit = world.repo.begin();
       for (let m = 0; m < 20; m++)
@@ -183,19 +225,21 @@ describe('the desired set of an agent', () => {
     await world.connected(replica, server.id);
     await world.repo.change('server', server.id, (draft) => {
       draft.log_retention_days = 90;
+      draft.direct_ports = { from: 8000, to: 8999, reserved: [8500], bindings: [] };
     });
     await until('the setting came', async () => backend.retentionDays === 90);
+    expect(backend.ports).toEqual({ from: 8000, to: 8999, reserved: [8500], own: [7070], bindings: [] });
   });
 });
 
 describe('after the store was rewound', () => {
   /** An agent whose set is of another history: it has what the store knows, and more. */
-  async function rewound(known: number, unknown: number) {
+  async function rewound(known: number, unknown: number, incarnation = 'another history') {
     const server = await world.server();
     const backend = new FakeBackend();
     const items = await Promise.all(Array.from({ length: known }, () => world.assignment(server.id)));
     const lost = Array.from({ length: unknown }, () => randomUUID());
-    backend.at = { incarnation: 'another history', revision: 5 };
+    backend.at = { incarnation, revision: 5 };
     for (const id of [...items.map((it) => it.meta.id), ...lost]) {
       const item = wireItem(id);
       backend.items.set(id, item);
@@ -213,18 +257,27 @@ describe('after the store was rewound', () => {
     return (await world.store.txn({ if: [{ key, is: 'present' }], then: [write] })).committed;
   }
 
-  it('an agent keeps what the store does not know if that is most of what it has, until that is confirmed', async () => {
-    const { server, backend, known, lost } = await rewound(2, 3);
-    expect([...backend.items.keys()].sort()).toEqual([...known, ...lost].sort());
-    const events = await eventually(replica.mirror, () => replica.mirror.key(keys.events(tenant, 'server', server.id)));
-    expect(events.value).toContain('RemovalsHeld');
-    expect(backend.at?.incarnation).toBe(world.store.incarnation);
+  it.each([
+    ['most', 2, 3],
+    ['the smaller part', 3, 2],
+    ['one', 4, 1],
+  ])(
+    'an agent keeps what the store does not know, be it %s of what it has, until that is confirmed',
+    async (_, of, not) => {
+      const { server, backend, known, lost } = await rewound(of, not);
+      expect([...backend.items.keys()].sort()).toEqual([...known, ...lost].sort());
+      const events = await eventually(replica.mirror, () =>
+        replica.mirror.key(keys.events(tenant, 'server', server.id)),
+      );
+      expect(events.value).toContain('RemovalsHeld');
+      expect(backend.at?.incarnation).toBe(await world.history());
 
-    expect(await confirm(server.id)).toBe(true);
-    await until('the rest is gone', async () => backend.items.size === known.length);
-    expect([...backend.items.keys()].sort()).toEqual(known.toSorted());
-    await until('the hold is forgotten', async () => !(await confirm(server.id)));
-  });
+      expect(await confirm(server.id)).toBe(true);
+      await until('the rest is gone', async () => backend.items.size === known.length);
+      expect([...backend.items.keys()].sort()).toEqual(known.toSorted());
+      await until('the hold is forgotten', async () => !(await confirm(server.id)));
+    },
+  );
 
   it('the hold outlasts the session', async () => {
     const { server, backend, known, lost } = await rewound(1, 4);
@@ -237,20 +290,51 @@ describe('after the store was rewound', () => {
     await until('the rest is gone', async () => backend.items.size === known.length);
   });
 
-  it('a smaller part is removed like everything that is not desired', async () => {
-    const { server, backend, known } = await rewound(3, 2);
+  it('an agent keeps it as well if its set is of an era that the store has forgotten, whatever the revisions are', async () => {
+    const before = await world.history();
+    await world.replica(); // begins an era
+    expect(await world.history()).not.toBe(before);
+    const { server, backend, known, lost } = await rewound(1, 1, before);
+    expect([...backend.items.keys()].sort()).toEqual([...known, ...lost].sort());
+    expect(await confirm(server.id)).toBe(true);
+  });
+
+  it('an agent of a release that knows no eras keeps it, too', async () => {
+    const { server, backend, known, lost } = await rewound(1, 1, world.store.incarnation);
+    expect([...backend.items.keys()].sort()).toEqual([...known, ...lost].sort());
+    expect(await confirm(server.id)).toBe(true);
+  });
+
+  it('an agent whose set is ahead of the store keeps it in one era, too', async () => {
+    const server = await world.server();
+    const backend = new FakeBackend();
+    backend.at = { incarnation: await world.history(), revision: 1_000_000 };
+    backend.items.set('a', wireItem('a'));
+    backend.tell(running(wireItem('a')));
+    await world.agent(replica, server, backend);
+    await until('the snapshot came', async () => backend.stored.length > 0);
+    expect([...backend.items.keys()]).toEqual(['a']);
+    expect(await confirm(server.id)).toBe(true);
+  });
+
+  it('nothing is held of an agent that has nothing else than the store knows', async () => {
+    const { server, backend, known } = await rewound(3, 0);
     expect([...backend.items.keys()].sort()).toEqual(known.toSorted());
     expect(await confirm(server.id)).toBe(false);
   });
 
-  it('nothing is held for an agent of the same history', async () => {
+  it('nothing is held for an agent of the same history, such as one that was put back itself', async () => {
     const server = await world.server();
     const backend = new FakeBackend();
-    backend.at = { incarnation: world.store.incarnation, revision: 1 };
-    for (const id of ['a', 'b']) backend.items.set(id, wireItem(id));
+    backend.at = { incarnation: await world.history(), revision: 1 };
+    for (const id of ['a', 'b']) {
+      backend.items.set(id, wireItem(id));
+      backend.tell(running(wireItem(id)));
+    }
     await world.agent(replica, server, backend);
     await until('the snapshot came', async () => backend.stored.length > 0);
     expect(backend.items.size).toBe(0);
+    expect(await confirm(server.id)).toBe(false);
   });
 });
 
@@ -259,7 +343,8 @@ describe('what an agent tells of its own doings', () => {
     const server = await world.server();
     const workload = randomUUID();
     await world.create('application', workload, applicationState({ server_id: server.id }));
-    const item = await world.assignment(server.id, { workload_id: workload });
+    const deployment = await world.deployment(workload);
+    const item = await world.assignment(server.id, { workload_id: workload, deployment_id: deployment });
     const backend = new FakeBackend();
     await world.agent(replica, server, backend);
     await until('the item came', async () => backend.items.has(item.meta.id));

@@ -34,6 +34,7 @@ describe('an agent that joins', () => {
     expect(desired.join_token_hash).toBeUndefined();
     expect(desired.agent_public_key).toBe((await world.identity({ id: server.id })).publicKey);
     expect(backend.retentionDays).toBe(7);
+    expect(backend.ports).toEqual({ from: 1024, to: 65_535, reserved: [], own: [7070], bindings: [] });
     await until(
       'the token is forgotten',
       async () => (await world.identity({ id: server.id })).joinToken === undefined,
@@ -71,7 +72,10 @@ describe('an agent that joins', () => {
     const server = await world.server();
     const item = await world.assignment(server.id);
     await world.delete('assignment', item.meta.id);
-    await world.agent(replica, server, new FakeBackend());
+    const backend = new FakeBackend();
+    await world.agent(replica, server, backend);
     await eventually(replica.mirror, () => replica.mirror.tenant(tenant).get('assignment', item.meta.id) === undefined);
+    expect(await world.repo.get('assignment', item.meta.id)).toBeUndefined();
+    expect(backend.stored).toMatchObject([{ ids: [] }, { put: [], drop: [item.meta.id] }]);
   });
 });

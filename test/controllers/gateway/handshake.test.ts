@@ -1,7 +1,7 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { hashJoinToken, makeJoinToken } from '../../../agent-protocol/join-token.ts';
+import { hashJoinToken } from '../../../agent-protocol/join-token.ts';
 import { systemClock } from '../../../store/clock.ts';
 import { keys } from '../../../store/keys.ts';
 import { openRepository } from '../../../store/repo.ts';
@@ -60,7 +60,7 @@ describe('SEC-53: an agent is taken in', () => {
     const server = await world.server();
     const { agent, key } = await joined(server);
     const before = (await world.repo.get('server', server.id))!.desired.agent_id;
-    const token = makeJoinToken(server.id, randomBytes(32));
+    const token = await world.joinToken(server.id);
     await world.repo.change('server', server.id, (draft) => {
       draft.join_token_hash = hashJoinToken(token);
       draft.join_token_expires_at = new Date(Date.now() + 60_000).toISOString();
@@ -69,6 +69,34 @@ describe('SEC-53: an agent is taken in', () => {
     expect((await agent.ended).kind).toBe('goodbye');
     expect((await world.repo.get('server', server.id))!.desired.agent_id).not.toBe(before);
     expect(await attempt({ server: server.id, key }).outcome).toBe('unauthorized');
+  });
+});
+
+describe('SEC-53: an agent whose key was replaced by that of another', () => {
+  const replaceKey = (server: string): Promise<unknown> =>
+    world.repo.change('server', server, (draft) => {
+      draft.agent_public_key = agentKey().publicKey;
+    });
+
+  it('loses its session', async () => {
+    const server = await world.server();
+    const { agent } = await joined(server);
+    await replaceKey(server.id);
+    expect(await agent.ended).toMatchObject({ kind: 'goodbye', reason: 'The key of the server was replaced' });
+  });
+
+  it('gets none, if that happens after it was challenged', async () => {
+    const server = await world.server();
+    const { agent: first, key } = await joined(server);
+    first.session.goodbye('Test goes on');
+    const agent = attempt({ server: server.id, key });
+    const send = agent.socket.send.bind(agent.socket);
+    agent.socket.send = (data: string) => {
+      if (data.includes('"type":"proof"')) void replaceKey(server.id).then(() => send(data));
+      else send(data);
+    };
+    expect(await agent.ended).toMatchObject({ kind: 'refused', message: 'The key of the server was replaced' });
+    expect(agent.backend.stored).toEqual([]);
   });
 });
 
@@ -94,7 +122,7 @@ describe('SEC-53: an agent is refused', () => {
 
   it("with a token that names the server but is not the server's", async () => {
     const server = await world.server();
-    const token = makeJoinToken(server.id, randomBytes(32));
+    const token = await world.joinToken(server.id);
     expect(await attempt({ server: server.id, key: agentKey(), token }).outcome).toBe('unauthorized');
   });
 
@@ -169,7 +197,7 @@ describe('a connection', () => {
   it('of more agents than are admitted gets each a later place of its own', async () => {
     const server = await world.server();
     const { key } = await joined(server);
-    const crowd = Array.from({ length: 100 }, () => attempt({ server: server.id, key }));
+    const crowd = Array.from({ length: 180 }, () => attempt({ server: server.id, key }));
     const ends = await Promise.all(
       crowd.map(async (agent) => ((await agent.outcome) === 'busy' ? agent.ended : undefined)),
     );

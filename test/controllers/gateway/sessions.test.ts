@@ -98,6 +98,41 @@ describe('SEC-54: an agent can write of its own assignments only', () => {
   });
 });
 
+describe('a report with texts that are too long', () => {
+  it('is cut, and what has no such id is rejected; the session goes on', async () => {
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    const agent = await agentOf(server);
+    const long = 'x'.repeat(100_000);
+    const events = {
+      source: long,
+      items: Array.from({ length: 20 }, (_, n) => ({
+        seq: n + 1,
+        type: 'warning' as const,
+        reason: long.slice(0, 1000),
+        message: long.slice(0, 1000),
+        drift: false,
+      })),
+    };
+    const report: WireReport = {
+      ...running({ ...item.meta }),
+      container_id: long,
+      image_digest: long,
+      started_at: long,
+      error: { code: long, message: long },
+      commit: long,
+      commit_message: long,
+      events,
+    };
+    const strange = running({ id: long, generation: 1 });
+    expect(await sendReport(agent, [report, strange], 1001)).toEqual([{ id: 'x'.repeat(64), why: 'not_assigned' }]);
+    const stored = await world.store.get(keys.observed(tenant, 'assignment', item.meta.id));
+    expect(stored?.value).toContain('x'.repeat(2000));
+    expect(stored?.value.length).toBeLessThan(10_000);
+    expect(await sendReport(agent, [running({ ...item.meta })], 1002)).toEqual([]);
+  });
+});
+
 describe('reports', () => {
   it('I-05: of a generation that does not exist, or that is behind what is known, change nothing', async () => {
     const server = await world.server();

@@ -75,7 +75,7 @@ test('an invite is mailed once, and only the hash of its token is kept', async (
   await invite(rig);
   expect(mails).toHaveLength(1);
   const [mail] = mails;
-  expect(mail).toMatchObject({ to: 'bob@example.test', subject: 'Invitation to the project shop' });
+  expect(mail).toMatchObject({ to: 'bob@example.test', subject: 'Invitation to a project' });
   expect(mail!.text).toContain('ann@example.test invites you');
   const token = tokenIn(mail!);
   expect(mail!.text).toContain(`${publicUrl}/console#/${tenant}/invites/${token}`);

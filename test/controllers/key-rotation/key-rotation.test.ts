@@ -6,8 +6,9 @@ import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { ensureSigningKeys, openSigningKeys } from '../../../api/auth/signing-keys.ts';
 import { systemRandom } from '../../../api/random.ts';
+import { instanceDesired } from '../../../controllers/application/instance.ts';
 import { clusterKey } from '../../../controllers/gateway/cluster-key.ts';
-import { project } from '../../../controllers/gateway/projection.ts';
+import { Projection } from '../../../controllers/gateway/projection.ts';
 import { keyRotation, rotate } from '../../../controllers/key-rotation/key-rotation.ts';
 import type { Term } from '../../../controllers/runtime/leader.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
@@ -128,7 +129,8 @@ test('arguments of builds that an earlier release did not seal are sealed where 
   const after = (await rig.repo.get('application', app.meta.id))!;
   expect({ ...after.meta, desiredRevision: 0 }).toEqual({ ...before.meta, desiredRevision: 0 });
   const build = (await rig.repo.get('assignment', id('build')))!;
-  expect(project(build, ring)).toMatchObject({ item: { spec: { build_args: args } } });
+  const projection = new Projection({ view: rig.mirror.tenant(tenant), unsealer: ring, capabilities: new Set() });
+  expect(projection.item({ it: build, deployment: undefined })).toMatchObject({ spec: { build_args: args } });
   await rig.repo.change('deployment', deployment.meta.id, (draft) => {
     expect(draft.source).toEqual({
       ...source,
@@ -136,6 +138,36 @@ test('arguments of builds that an earlier release did not seal are sealed where 
     });
   });
   expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 0, contended: 0, unreadable: 0 });
+  await remove();
+});
+
+test('an instance that repeats the variables of its deployment loses them when they are to be sealed anew', async () => {
+  const { rig, ring, remove } = await withSecret();
+  await using _ = rig;
+  const app = anApplication({ environment_id: id('env') });
+  const unit = rig.repo.begin();
+  unit.create('assignment', id('instance'), {
+    ...instanceDesired({
+      app,
+      deployment: aDeployment(app),
+      server: undefined,
+      slot: 0,
+      restartToken: undefined,
+    }),
+  });
+  await unit.commit();
+  const key = keys.desired(tenant, 'assignment', id('instance'));
+  const written = (await rig.store.get(key))!;
+  const old = JSON.parse(written.value);
+  old.v = 1;
+  old.desired.spec.env = { TOKEN: ring.seal('hunter2', place) };
+  await rig.store.txn({ if: [], then: [{ put: key, value: JSON.stringify(old) }] });
+  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 0, contended: 0, unreadable: 0 });
+  await ring.addKey();
+  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 3, contended: 0, unreadable: 0 });
+  expect((await rig.store.get(key))!.value).toBe(written.value);
+  await ring.addKey();
+  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 2, contended: 0, unreadable: 0 });
   await remove();
 });
 

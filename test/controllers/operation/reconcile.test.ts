@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { CallParams, GitHead } from '../../../agent-protocol/messages.ts';
 import { operationController } from '../../../controllers/operation/reconcile.ts';
-import type { Context } from '../../../controllers/runtime/controller.ts';
+import type { AnyController } from '../../../controllers/runtime/graph.ts';
+import { commit } from '../../../store/unit.ts';
 import { anApplication, object } from '../../harness/objects.ts';
+import { openRig, tenant } from '../runtime/rig.ts';
 
 const serves = 'a'.repeat(40);
 const newer = 'b'.repeat(40);
@@ -47,14 +49,19 @@ async function sync(
       return answer;
     },
   });
-  const ctx = {
-    tenant: 'default',
-    clock: { now: () => new Date('2026-01-01T00:00:01.000Z') },
-    signal: new AbortController().signal,
-    view: { get: (kind: string, id: string) => (kind === 'application' && id === app.meta.id ? app : undefined) },
-  } as unknown as Context; // what the controller uses of it
-  const { observed } = await controller.reconcile(operation, ctx);
-  return { observed, asked };
+  await using rig = await openRig({ controllers: [controller] as unknown as AnyController[] });
+  const made = rig.repo.begin();
+  made.create('application', app.meta.id, app.desired);
+  await commit(made);
+  const stored = (await rig.repo.get('application', app.meta.id))!;
+  await rig.repo.observe(stored, { ...app.observed!, observedGeneration: 1, conditions: [] }, []);
+  await rig.rest();
+  const asks = rig.repo.begin();
+  asks.create('operation', operation.meta.id, operation.desired);
+  await commit(asks);
+  await rig.rest();
+  const observed = rig.mirror.tenant(tenant).get('operation', operation.meta.id)?.observed;
+  return { observed, asked, now: rig.clock.now().toISOString() };
 }
 
 describe('a comparison with the branch', () => {
@@ -119,8 +126,8 @@ describe('a comparison with the branch', () => {
       { files, known: false, matched: true },
     ],
   ])('tells of %s', async (_name, head, app, { files: changed_files, known, matched, upToDate = false }) => {
-    const { observed, asked } = await sync(head, { current_commit: serves, ...app });
-    expect(observed).toMatchObject({ phase: 'succeeded', finished_at: '2026-01-01T00:00:01.000Z' });
+    const { observed, asked, now } = await sync(head, { current_commit: serves, ...app });
+    expect(observed).toMatchObject({ phase: 'succeeded', finished_at: now });
     expect(observed?.result).toEqual({
       up_to_date: upToDate,
       current_commit: serves,

@@ -32,7 +32,7 @@ async function write(rig: Rig, change: (unit: Unit) => void): Promise<void> {
 
 async function remove(rig: Rig, project: string): Promise<void> {
   const it = (await rig.repo.get('project', project))!;
-  await write(rig, (unit) => unit.requestDelete(it as never));
+  await write(rig, (unit) => unit.requestDelete(it));
 }
 
 const ready = async (rig: Rig, project: string) =>
@@ -83,7 +83,7 @@ function workload(unit: Unit, name: string, on: { project: string; environment: 
       type: 'service',
       slot: 0,
       image: 'example/web:1',
-      env: {},
+      env: 'of_deployment',
       restart_policy: 'always',
       grace_seconds: 10,
       network: 'sp-x',
@@ -97,7 +97,7 @@ function workload(unit: Unit, name: string, on: { project: string; environment: 
 async function gone(rig: Rig, name: string): Promise<void> {
   const it = (await rig.repo.get('assignment', instanceOf(name)))!;
   expect(it.meta.deletionRequestedAt).toBeDefined();
-  await write(rig, (unit) => unit.release(it as never, 'agent'));
+  await write(rig, (unit) => unit.release(it, 'agent'));
 }
 
 describe('a project', () => {

@@ -41,6 +41,10 @@ test.for([
     given: [controller({ name: 'project', kind: 'project', wakes: [{ kind: 'server', ids: () => [] }] })],
   },
   {
+    fault: 'Controller project is woken by its own kind, and so by what it observes itself: project',
+    given: [controller({ name: 'project', kind: 'project', wakes: [{ kind: 'project', ids: () => [] }] })],
+  },
+  {
     fault: 'Controller operation has a `finalize` that is never called as operation does not carry its finalizer',
     given: [
       project,

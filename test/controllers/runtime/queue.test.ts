@@ -189,7 +189,7 @@ test('what is added during a failing run obeys the backoff', async () => {
   expect(started).toHaveLength(2);
 });
 
-test('a new wish during a failing run does not obey the backoff and forgets the failures', async () => {
+test('a new desired state during a failing run does not obey the backoff and forgets the failures', async () => {
   const { queue, clock, started, end } = world();
   queue.add('a');
   await settle();
@@ -201,6 +201,23 @@ test('a new wish during a failing run does not obey the backoff and forgets the 
   await end(2, failure);
   await clock.advance(100);
   expect(started).toHaveLength(4);
+});
+
+test('a new desired state of a key that waits after failures forgets them', async () => {
+  const { queue, clock, started, end } = world();
+  queue.add('a');
+  await settle();
+  for (let n = 0; n < 8; n++) {
+    await end(n, failure);
+    await clock.advance(backoff(n, () => 0));
+  }
+  await end(8, failure);
+  queue.add('a', { urgent: true });
+  await settle();
+  await end(9, failure);
+  const failedAt = clock.monotonic();
+  await clock.advance(backoff(0, () => 0));
+  expect(started[10]?.at).toBe(failedAt + backoff(0, () => 0));
 });
 
 test('a failed background run stays in the background', async () => {

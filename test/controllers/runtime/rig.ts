@@ -8,6 +8,7 @@ import { openSqlite } from '../../../store/sqlite/open.ts';
 import type { Store } from '../../../store/store.ts';
 import { uuidv5 } from '../../../store/uuid.ts';
 import { CountingStore } from '../../harness/counting-store.ts';
+import { FenceCheckingStore } from '../../harness/fence-checking-store.ts';
 import { FakeClock, settle } from '../../harness/fake-clock.ts';
 import { LaggingStore } from '../../harness/lagging-store.ts';
 
@@ -24,7 +25,10 @@ export interface RigOptions {
   log?: Logger;
 }
 
-/** Controllers on a real store in memory, on a clock that moves when told. */
+/**
+ * Controllers on a real store in memory, on a clock that moves when told. Disposing throws if they wrote anything
+ * without the fence of their term.
+ */
 export interface Rig extends AsyncDisposable {
   readonly clock: FakeClock;
   readonly store: CountingStore;
@@ -51,14 +55,17 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const mirror = startMirror({ store: lag, clock, log });
   await mirror.ready;
   const registry = new Registry();
+  const checked: FenceCheckingStore[] = [];
   const start = (
     name: string,
     metrics: Registry,
     controllers: readonly AnyController[] = [],
     background: readonly Background[] = [],
-  ): Controllers =>
-    startControllers({
-      store: options.wrap?.(store) ?? store,
+  ): Controllers => {
+    const fenced = new FenceCheckingStore(options.wrap?.(store) ?? store);
+    checked.push(fenced);
+    return startControllers({
+      store: fenced,
       mirror,
       clock,
       random: options.random ?? (() => 0),
@@ -70,6 +77,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
       strict: options.strict ?? true,
       kinds: [],
     });
+  };
   const controllers = start('first', registry, options.controllers, options.background);
   const started = [controllers];
   const metric = async (name: string, labels: Record<string, string> = {}): Promise<number> => {
@@ -111,6 +119,8 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
       await stopping;
       await mirror.close();
       await store.close();
+      const unfenced = checked.flatMap((it) => it.unfenced);
+      if (unfenced.length > 0) throw new Error(`Written without the fence of the term: ${unfenced.join(', ')}`);
     },
   };
 }

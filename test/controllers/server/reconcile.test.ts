@@ -1,103 +1,115 @@
 import { describe, expect, it } from 'vitest';
-import type { Context } from '../../../controllers/runtime/controller.ts';
+import type { AnyController } from '../../../controllers/runtime/graph.ts';
+import { limits } from '../../../controllers/runtime/limits.ts';
 import { serverController } from '../../../controllers/server/reconcile.ts';
-import { FakeClock } from '../../harness/fake-clock.ts';
-import { object } from '../../harness/objects.ts';
+import { readEvents } from '../../../store/event-ring.ts';
+import { putHeldRemovals } from '../../../store/held-removals.ts';
+import { keys } from '../../../store/keys.ts';
+import { kinds } from '../../../store/kinds/kinds.ts';
+import { commit } from '../../../store/unit.ts';
+import { aServer } from '../../harness/objects.ts';
+import { id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 
-const server = object(
-  'server',
-  { name: 'one', agent_public_key: 'key' },
-  { observed: { phase: 'active', machine_id: 'm' } },
-);
+const offlineAfterMs = 45_000;
+const controllers = [serverController({ offlineAfterMs })] as unknown as AnyController[];
+
+/** A server whose agent joined, and what is to be seen of it. */
+async function joined(rig: Rig) {
+  const server = aServer({ agent_public_key: 'key' });
+  const made = rig.repo.begin();
+  made.create(
+    'user',
+    id('admin'),
+    kinds.user.desired.parse({ email: 'admin@example.org', first_name: 'A', last_name: 'B', role: 'admin' }),
+  );
+  made.create('server', server.meta.id, server.desired);
+  await commit(made);
+  const live = keys.agent(tenant, server.meta.id);
+  const view = rig.mirror.tenant(tenant);
+  const observed = () => view.get('server', server.meta.id)?.observed;
+  return {
+    id: server.meta.id,
+    phase: () => observed()?.phase,
+    condition: (type: string) => observed()?.conditions.find((it) => it.type === type),
+    told: () => view.list('notification').map(({ desired }) => desired.type),
+    events: async () => {
+      await rig.clock.advance(limits.events.intervalMs);
+      return readEvents(rig.mirror.key(keys.events(tenant, 'server', server.meta.id))?.value).map((it) => it.reason);
+    },
+    connect: async (agent: object = {}) => {
+      const value = JSON.stringify({ replica: 'r', session: 's', machineId: 'm', ...agent });
+      await rig.store.txn({ if: [], then: [{ put: live, value }] });
+      await rig.rest();
+    },
+    leave: async () => {
+      await rig.store.txn({ if: [], then: [{ delete: live }] });
+      await rig.rest();
+    },
+  };
+}
+
+async function pass(rig: Rig, ms: number): Promise<void> {
+  await rig.clock.advance(ms);
+  await rig.rest();
+}
 
 it('is patient with an agent that went away, anew in each term of a leader', async () => {
-  const clock = new FakeClock();
-  const controller = serverController({ offlineAfterMs: 25_000 });
-  // All that this controller asks for while an agent is away.
-  const ctx = {
-    view: { agent: () => undefined, heldRemovals: () => undefined },
-    clock,
-    event: () => undefined,
-    notify: async () => undefined,
-  };
-  const phase = async () => (await controller.reconcile(server, ctx as unknown as Context)).observed.phase;
-  controller.begin?.();
-  expect(await phase()).toBe('active');
-  await clock.advance(24_000);
-  expect(await phase()).toBe('active');
-  await clock.advance(3_600_000);
-  controller.begin?.();
-  expect(await phase()).toBe('active');
-  await clock.advance(25_000);
-  expect(await phase()).toBe('offline');
+  await using rig = await openRig({ controllers });
+  const { connect, leave, phase } = await joined(rig);
+  await connect();
+  await leave();
+  await pass(rig, offlineAfterMs - 1000);
+  expect(phase()).toBe('active');
+  await rig.store.txn({ if: [], then: [{ delete: keys.leader('controllers') }] });
+  await pass(rig, limits.leader.jitterMs);
+  await pass(rig, offlineAfterMs - 1000);
+  expect(phase()).toBe('active');
+  await pass(rig, 1000);
+  expect(phase()).toBe('offline');
 });
 
 describe('a server whose container engine cannot be used', () => {
   const trouble = { reason: 'EngineNotRunning', message: 'The container engine does not answer: start it' };
-  const connected = { replica: 'r', session: 's', epoch: 1, machineId: 'm' };
-  const rig = () => {
-    const events: string[] = [];
-    const told: string[] = [];
-    let agent: object | undefined;
-    const clock = new FakeClock();
-    const controller = serverController({ offlineAfterMs: 25_000 });
-    const ctx = {
-      view: { agent: () => agent, heldRemovals: () => undefined },
-      clock,
-      event: (_: unknown, { reason }: { reason: string }) => events.push(reason),
-      notify: async (_: unknown, __: string, { type }: { type: string }) => void told.push(type),
-    };
-    let it = server;
-    return {
-      clock,
-      events,
-      told,
-      look: async (now: object | undefined) => {
-        agent = now;
-        const verdict = await controller.reconcile(it, ctx as unknown as Context);
-        it = { ...server, observed: { ...server.observed!, ...verdict.observed } };
-        const engine = verdict.conditions.find(({ type }) => type === 'EngineReady');
-        return { phase: verdict.observed.phase, engine, next: verdict.next };
-      },
-    };
-  };
 
   it('is in error with what to do, and active again by itself', async () => {
-    const { look, events, told } = rig();
-    expect(await look({ ...connected, engineTrouble: trouble })).toMatchObject({
-      phase: 'error',
-      engine: { status: 'false', ...trouble },
-    });
-    expect(await look(connected)).toMatchObject({ phase: 'active', engine: { status: 'true' } });
-    expect(events).toEqual(['EngineNotRunning', 'EngineAnswers']);
-    expect(told).toEqual(['server_error', 'server_online']);
+    await using rig = await openRig({ controllers });
+    const { connect, phase, condition, events, told } = await joined(rig);
+    await connect();
+    await connect({ engineTrouble: trouble });
+    expect(phase()).toBe('error');
+    expect(condition('EngineReady')).toMatchObject({ status: 'false', ...trouble });
+    await connect();
+    expect(phase()).toBe('active');
+    expect(condition('EngineReady')?.status).toBe('true');
+    expect(await events()).toEqual(expect.arrayContaining(['EngineNotRunning', 'EngineAnswers']));
+    expect(told().toSorted()).toEqual(['server_error', 'server_online']);
   });
 
   it('is offline once its agent has been away for as long as any other', async () => {
-    const { look, clock } = rig();
-    await look({ ...connected, engineTrouble: trouble });
-    expect(await look(undefined)).toMatchObject({
-      phase: 'error',
-      next: { again: 25_000 },
-      engine: { status: 'unknown' },
-    });
-    await clock.advance(25_000);
-    expect(await look(undefined)).toMatchObject({ phase: 'offline' });
+    await using rig = await openRig({ controllers });
+    const { connect, leave, phase, condition } = await joined(rig);
+    await connect({ engineTrouble: trouble });
+    await leave();
+    await pass(rig, offlineAfterMs - 1);
+    expect(phase()).toBe('error');
+    expect(condition('EngineReady')?.status).toBe('unknown');
+    await pass(rig, 1);
+    expect(phase()).toBe('offline');
   });
 });
 
 it('says what is held since the store was rewound and how to release it, until that is confirmed', async () => {
-  const controller = serverController({ offlineAfterMs: 25_000 });
-  const held = async (confirmed: boolean | undefined) => {
-    const removals = confirmed === undefined ? undefined : { held: 3, confirmed };
-    // all that this controller asks for while an agent is connected
-    const ctx = { view: { agent: () => ({ epoch: 1 }), heldRemovals: () => removals }, clock: new FakeClock() };
-    const { conditions } = await controller.reconcile(server, ctx as unknown as Context);
-    return conditions.find((one) => one.type === 'RemovalsHeld');
+  await using rig = await openRig({ controllers });
+  const { id: server, connect, condition } = await joined(rig);
+  await connect();
+  const hold = async (confirmed: boolean): Promise<void> => {
+    await rig.store.txn({ if: [], then: [putHeldRemovals(tenant, server, { held: 3, confirmed })] });
+    await rig.rest();
   };
-  expect(await held(false)).toMatchObject({ status: 'true', reason: 'StoreRewound' });
-  expect((await held(false))?.message).toMatch(/3 of the instances.*confirm-removals/);
-  expect(await held(true)).toBeUndefined();
-  expect(await held(undefined)).toBeUndefined();
-  expect(controller.keyWakes?.({ area: 'removals', tenant: 't', server: 's' })).toEqual({ tenant: 't', id: 's' });
+  expect(condition('RemovalsHeld')).toBeUndefined();
+  await hold(false);
+  expect(condition('RemovalsHeld')).toMatchObject({ status: 'true', reason: 'StoreRewound' });
+  expect(condition('RemovalsHeld')?.message).toMatch(/3 of the instances.*confirm-removals/);
+  await hold(true);
+  expect(condition('RemovalsHeld')).toBeUndefined();
 });

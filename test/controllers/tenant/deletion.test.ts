@@ -21,7 +21,7 @@ async function inhabited(): Promise<Rig> {
     controllers: [
       projectController,
       environmentController({ transplant: (value) => value }),
-      serverController({ offlineAfterMs: 25_000 }),
+      serverController({ offlineAfterMs: 45_000 }),
       applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: 600_000 }),
       deploymentController({ queueDeadlineMs: 1e9, buildDeadlineMs: 1e9, rolloutDeadlineMs: 1e9 }),
     ],
@@ -60,7 +60,7 @@ async function inhabited(): Promise<Rig> {
         type: 'service',
         slot: 0,
         image: 'web',
-        env: {},
+        env: 'of_deployment',
         restart_policy: 'always',
         grace_seconds: 1,
         network: 'n',
@@ -121,7 +121,7 @@ const others = [
 
 test('a server that is away goes at once, one that is there when its agent has removed everything, and nothing is left', async () => {
   await using rig = await inhabited();
-  await pass(rig, 30_000);
+  await pass(rig, 50_000);
   expect(await requestTenantDeletion(rig.store, tenant, rig.clock)).toBe('requested');
   await rig.rest();
   await pass(rig, 3000);
@@ -154,7 +154,7 @@ test('a server that is away goes at once, one that is there when its agent has r
 test('an agent that is connected and does not finish is waited for no longer than its time', async () => {
   await using rig = await inhabited();
   await requestTenantDeletion(rig.store, tenant, rig.clock);
-  await pass(rig, 30_000);
+  await pass(rig, 50_000);
   expect(await rig.repo.get('server', id('near'))).toBeDefined();
   await rig.clock.advance(limits.tenants.agentPatienceMs);
   await rig.rest();
@@ -164,7 +164,7 @@ test('an agent that is connected and does not finish is waited for no longer tha
 
 test('tenants that nobody deletes cost no write', async () => {
   await using rig = await inhabited();
-  await pass(rig, 30_000);
+  await pass(rig, 50_000);
   rig.store.reset();
   await rig.clock.advance(limits.garbage.sweepMs);
   await rig.rest();

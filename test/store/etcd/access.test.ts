@@ -83,6 +83,8 @@ test('a user of etcd needs a right to our keys alone, and goes on when etcd forg
   const at = await put(store, keys.meta('u'), '1');
   expect((await store.list(keys.all)).entries.map(({ key }) => key)).toContain(keys.meta('u'));
   expect(await store.revision()).toBe(at);
+  expect(await store.barrier()).toBe(after(at));
+  expect((await store.size()).room).toBeGreaterThan(0);
   expect(isUnavailable(await failureOf(store.get('/elsewhere')))).toBe(true);
   await expectRefusal({ ...access, login: { user: 'setpoint', password: 'wrong' } });
 

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
-import { isUnavailable } from '../../../store/errors.ts';
+import { isUnavailable, mayBeWritten } from '../../../store/errors.ts';
 import { openEtcd } from '../../../store/etcd/open.ts';
-import { failureOf, put, write } from '../../contract/store-steps.ts';
+import { after, changesUpTo, failureOf, put, write } from '../../contract/store-steps.ts';
 import { startEtcdCluster } from '../../harness/etcd.ts';
+import { TcpProxy } from '../../harness/tcp-proxy.ts';
 
 test('a store outlives a member of its cluster, and is unavailable without a majority', async () => {
   const members = await startEtcdCluster(3);
@@ -36,4 +37,24 @@ test('a store outlives a member of its cluster, and is unavailable without a maj
   expect(isUnavailable(await end)).toBe(true);
   expect(isUnavailable(await failureOf(store.get('last')))).toBe(true);
   expect(isUnavailable(await failureOf(put(store, 'last', '2')))).toBe(true);
+});
+
+test('a transaction that a member took and did not answer in time is unknown, and is not sent to another one', async () => {
+  const members = await startEtcdCluster(3);
+  await using stack = new AsyncDisposableStack();
+  for (const member of members) stack.use(member);
+  const [first, ...others] = members;
+  const proxy = stack.use(await TcpProxy.start(first!.port));
+  await using near = await openEtcd({ hosts: others.map((member) => member.host) });
+  await using far = await openEtcd({ hosts: [proxy.host, ...others.map((member) => member.host)] });
+  const from = after(await near.revision());
+  proxy.holdAnswers();
+  const create = { if: [{ key: 'a', is: 'absent' as const }], then: [{ put: 'a', value: 'far' }] };
+  const lost = failureOf(far.txn(create));
+  await changesUpTo(near, { prefix: 'a' }, from, from);
+  await first?.freeze();
+  expect(mayBeWritten(await lost)).toBe(true);
+  // the calls that follow go elsewhere at once
+  expect(await far.txn(create)).toMatchObject({ committed: false, failed: [{ current: { value: 'far' } }] });
+  first?.thaw();
 });

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { isUnavailable } from '../../../store/errors.ts';
+import { isFull, isUnavailable, mayBeWritten } from '../../../store/errors.ts';
 import { openEtcd } from '../../../store/etcd/open.ts';
 import type { Change, Store } from '../../../store/store.ts';
-import { after, changesUpTo, failureOf, fill, put, write } from '../../contract/store-steps.ts';
+import { after, changesUpTo, committed, failureOf, fill, put, write } from '../../contract/store-steps.ts';
 import { startEtcd } from '../../harness/etcd.ts';
 import { TcpProxy } from '../../harness/tcp-proxy.ts';
 
@@ -71,7 +71,7 @@ test('a commit whose answer is lost is there once, and its guarded replay does n
   await changesUpTo(near, { prefix: 'a' }, from, from);
   proxy.cut();
   proxy.releaseAnswers();
-  expect(isUnavailable(await lost)).toBe(true);
+  expect(mayBeWritten(await lost)).toBe(true);
   const replay = await far.txn(create);
   expect(replay).toMatchObject({ committed: false, failed: [{ current: { value: 'far', modRevision: from } }] });
 });
@@ -87,7 +87,8 @@ test('a watch cut anywhere on the wire misses and repeats nothing', async () => 
   const whole = await changesUpTo(near, { prefix: '/w/' }, from, to);
   const seen: Change[] = [];
   let next = from;
-  for (let budget = 1; next <= to; budget = budget > 300_000 ? 1 : Math.ceil(budget * 1.3)) {
+  for (let budget = 1; next <= to;) {
+    const { cuts } = proxy;
     proxy.cutAfter(budget);
     try {
       for await (const batch of far.watch({ prefix: '/w/' }, next, new AbortController().signal)) {
@@ -98,14 +99,17 @@ test('a watch cut anywhere on the wire misses and repeats nothing', async () => 
     } catch (error) {
       if (!isUnavailable(error)) throw error;
     }
+    // a client that waits before it connects again has spent none of it
+    if (proxy.cuts > cuts) budget = budget > 300_000 ? 1 : Math.ceil(budget * 1.5);
   }
   expect(seen).toEqual(whole);
   expect(proxy.cuts).toBeGreaterThan(20);
 });
 
-test('a full etcd answers as unavailable and goes on being read', async () => {
+test('a full etcd says that it is full and nothing was written, is read, and takes deletions', async () => {
   await using etcd = await startEtcd(['--quota-backend-bytes=8000000']);
-  await using store = await openEtcd({ hosts: [etcd.host] });
+  await using store = await openEtcd({ hosts: [etcd.host], quotaBytes: 8_000_000 });
+  const { room } = await store.size();
   let written = 0;
   let error: Error | undefined;
   // a write that took too long on a busy machine says nothing of the room that is left
@@ -114,14 +118,33 @@ test('a full etcd answers as unavailable and goes on being read', async () => {
       () => undefined,
       (thrown: Error) => thrown,
     );
+  expect(isFull(error)).toBe(true);
   expect(isUnavailable(error)).toBe(true);
+  expect(mayBeWritten(error)).toBe(false);
   expect(error?.message).toContain('space exceeded');
+  expect(room).toBeGreaterThan(7_000_000);
+  expect((await store.size()).room).toBeLessThan(1_500_000);
   expect(await store.get('0')).toBeDefined();
   expect(await store.get(`${written - 1}`)).toBeUndefined();
+  committed(await store.txn({ if: [{ key: '0', is: 'present' }], then: [{ delete: '0' }] }));
+  expect(await store.get('0')).toBeUndefined();
 });
 
 test('a cluster that is not there is unavailable at the start', async () => {
   const etcd = await startEtcd();
   await etcd[Symbol.asyncDispose]();
   expect(isUnavailable(await failureOf(openEtcd({ hosts: [etcd.host] })))).toBe(true);
+});
+
+test('a transaction that never left for etcd is not written, and says so', async () => {
+  const etcd = await startEtcd();
+  await using store = await openEtcd({ hosts: [etcd.host] });
+  await etcd[Symbol.asyncDispose]();
+  const errors = await Promise.all(Array.from({ length: 3 }, (_, n) => failureOf(put(store, `${n}`, ''))));
+  await store.close();
+  const closed = await failureOf(put(store, 'a', ''));
+  for (const error of [errors.at(-1), closed]) {
+    expect(isUnavailable(error)).toBe(true);
+    expect(mayBeWritten(error)).toBe(false);
+  }
 });

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test, vi } from 'vitest';
-import { conflict, isConflict, isUnavailable } from '../../../store/errors.ts';
+import { conflict, isConflict, isFull, isUnavailable, mayBeWritten } from '../../../store/errors.ts';
 import { CommitQueue } from '../../../store/sqlite/commit-queue.ts';
 import { Engine } from '../../../store/sqlite/engine.ts';
 import { prepareSchema } from '../../../store/sqlite/schema.ts';
@@ -13,7 +13,8 @@ function queueInMemory() {
   const commits = vi.spyOn(engine, 'atomically');
   const queue = new CommitQueue(engine, committed);
   const apply = (txn: Txn) => queue.run(() => engine.apply(txn, () => false));
-  return { engine, queue, apply, committed, commits, [Symbol.dispose]: () => engine.close() };
+  const limitPages = () => db.exec('PRAGMA max_page_count = 20');
+  return { engine, limitPages, queue, apply, committed, commits, [Symbol.dispose]: () => engine.close() };
 }
 
 const put = (key: string, value: string): Txn => ({ if: [], then: [{ put: key, value }] });
@@ -61,11 +62,24 @@ test('an error of the disk fails the group, undoes it, and the next group goes o
   for (const result of results) {
     expect(result.status === 'rejected' && isUnavailable(result.reason)).toBe(true);
     expect(result.status === 'rejected' && String(result.reason)).toContain('disk I/O error');
+    expect(result.status === 'rejected' && mayBeWritten(result.reason)).toBe(true);
   }
   expect(it.committed).not.toHaveBeenCalled();
   expect(it.engine.get('a')).toBeUndefined();
   expect(it.engine.head.revision).toBe(1);
   expect(await it.apply(put('c', '1'))).toEqual({ committed: true, revision: 2 });
+});
+
+test('a file that may not grow is full, and nothing of the group is written', async () => {
+  using it = queueInMemory();
+  it.limitPages();
+  const results = await Promise.allSettled([it.apply(put('a', '1')), it.apply(put('b', 'x'.repeat(100_000)))]);
+  for (const result of results) {
+    expect(result.status === 'rejected' && isFull(result.reason)).toBe(true);
+    expect(result.status === 'rejected' && mayBeWritten(result.reason)).toBe(false);
+  }
+  expect(it.engine.get('a')).toBeUndefined();
+  expect(it.engine.head.revision).toBe(1);
 });
 
 test('nothing is told of a group that wrote nothing', async () => {

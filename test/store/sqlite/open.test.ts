@@ -18,7 +18,8 @@ test('a file that is open cannot be opened again, by this process or through ano
     const error = await failureOf(openSqlite({ path: join(folder.path, name) }));
     expect(isUnavailable(error)).toBe(true);
     expect((error as Error).message).toBe(
-      `Cannot open ${join(folder.path, name)} as it is held by process ${process.pid} on ${hostname()}`,
+      `Cannot open ${join(folder.path, name)} as it is held by process ${process.pid} on ${hostname()}: one control plane ` +
+        'uses it at a time; end that one first, or use another data directory',
     );
   }
   await put(store, 'a', '1');

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import { cpSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import type { WireReport } from '../../agent-protocol/assignment.ts';
+import type { BuildItem, RunBuild } from '../../agent/build-worker.ts';
+import { Results } from '../../agent/results.ts';
+import { AgentWorld, service } from './agent-world.ts';
+
+const mostBuilds = 5;
+
+function item(): BuildItem {
+  return {
+    ...service(),
+    spec: {
+      type: 'build',
+      repository_url: 'https://git.example.test/app.git',
+      branch: 'main',
+      dockerfile_path: 'Dockerfile',
+      build_context: '.',
+      build_args: {},
+      image: 'setpoint/web:1',
+      deadline_seconds: 600,
+      attempt: 1,
+    },
+  };
+}
+
+/** Each build comes to another image, as builds of a changing world do. */
+function builds(): { run: RunBuild; made: string[] } {
+  const made: string[] = [];
+  const run: RunBuild = () => {
+    const image = `sha256:${randomUUID()}`;
+    made.push(image);
+    // One that is begun without end would leave the test no turn to fail.
+    if (made.length > mostBuilds) return new Promise(() => undefined);
+    return Promise.resolve({ image, commit: 'c0ffee', commitMessage: 'Make it work' });
+  };
+  return { run, made };
+}
+
+test('a result that the disk does not take is not told, and is known once it is taken', async () => {
+  await using world = await AgentWorld.create();
+  const { run, made } = builds();
+  const full = vi.spyOn(Results.prototype, 'put').mockRejectedValue(new Error('No space left on device'));
+  try {
+    const wanted = item();
+    const told: WireReport[] = [];
+    await world.start({ build: run });
+    world.agent.backend.onReport(() => {
+      const report = world.report(wanted);
+      if (report !== undefined) told.push(report);
+    });
+    await world.snapshot(wanted);
+    await world.until('it is tried again', () => full.mock.calls.length === 3);
+    await world.delta([{ ...wanted, generation: 2 }]);
+    await world.until('it is tried once more', () => full.mock.calls.length === 4);
+    expect(told.filter(({ phase }) => phase === 'succeeded')).toEqual([]);
+    full.mockRestore();
+    await world.until('told', () => world.report(wanted)?.phase === 'succeeded');
+    expect(world.report(wanted)).toMatchObject({ generation: 2, image_digest: made[0] });
+    expect(made).toHaveLength(1);
+  } finally {
+    full.mockRestore();
+  }
+});
+
+test('a result that cannot be written is not known either', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'setpoint-results-'));
+  try {
+    const results = await Results.open(join(folder, 'results'), Buffer.alloc(32));
+    await results[Symbol.asyncDispose]();
+    const report: WireReport = {
+      id: 'a',
+      generation: 1,
+      phase: 'succeeded',
+      ready: false,
+      stable: false,
+      restarts: 0,
+      crash_loop: false,
+    };
+    await expect(results.put({ id: 'a', attempt: 1, report })).rejects.toThrow('Cannot append');
+    expect(results.get('a', 1)).toBeUndefined();
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test('an agent that dies when it tells a result finds that very result, and builds no more', async () => {
+  await using world = await AgentWorld.create();
+  const { run, made } = builds();
+  const copy = `${world.dir}-copy`;
+  const wanted = item();
+  try {
+    await world.start({ build: run });
+    let told: string | undefined;
+    world.agent.backend.onReport(() => {
+      const report = world.report(wanted);
+      if (report?.phase !== 'succeeded' || told !== undefined) return;
+      told = report.image_digest;
+      // What the disk holds at this very moment is all that the next agent finds.
+      cpSync(world.dir, copy, { recursive: true });
+    });
+    await world.snapshot(wanted);
+    await world.until('told', () => told !== undefined);
+    await world.stop();
+    await world.start({ build: run, dataDir: copy });
+    await world.snapshot(wanted);
+    await world.until('told again', () => world.report(wanted)?.phase === 'succeeded');
+    expect(world.report(wanted)?.image_digest).toBe(told);
+    expect(made).toEqual([told]);
+  } finally {
+    await rm(copy, { recursive: true, force: true });
+  }
+});

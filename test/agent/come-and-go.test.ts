@@ -1,0 +1,9 @@
+import { expect, test } from 'vitest';
+import { AgentWorld } from './agent-world.ts';
+import { comeAndGo } from './come-and-go.ts';
+
+test('an agent keeps neither files open nor folders for workloads that went', async () => {
+  await using world = await AgentWorld.create();
+  // Desired set, ledger and results.
+  expect(await comeAndGo(world, 100)).toEqual({ openFiles: 3, logFolders: 0, logged: 100 });
+});

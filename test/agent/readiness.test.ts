@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import type { ProbeResult } from '../../agent/probe.ts';
+import { Readiness } from '../../agent/readiness.ts';
+import { FakeClock } from '../harness/fake-clock.ts';
+
+const health = { address: '10.0.0.1', port: 80, path: '/' };
+
+/** An instance that started now, and says what it is told to say. */
+function instance() {
+  const clock = new FakeClock();
+  const answers: { now: ProbeResult } = { now: { ok: true } };
+  const readiness = new Readiness({
+    clock,
+    prober: { probe: () => Promise.resolve(answers.now) },
+    changed: () => undefined,
+    suspected: () => undefined,
+  });
+  readiness.observe({ key: 'one', since: clock.monotonic(), health });
+  return { clock, answers, readiness };
+}
+
+/** Moves on until it is so; answers with how long that took. */
+async function untilSo(clock: FakeClock, isSo: () => boolean): Promise<number> {
+  const from = clock.monotonic();
+  while (!isSo() && clock.monotonic() - from < 120_000) await clock.step(1_000);
+  return clock.monotonic() - from;
+}
+
+test('an instance that answers from its start on is stable ten seconds after it', async () => {
+  const { clock, readiness } = instance();
+  await untilSo(clock, () => readiness.health.ready);
+  await untilSo(clock, () => readiness.health.stable);
+  expect(clock.monotonic()).toBeGreaterThanOrEqual(10_000);
+  expect(clock.monotonic()).toBeLessThan(12_000);
+});
+
+test('an instance that did not answer at first is stable ten seconds after its first answer', async () => {
+  const { clock, answers, readiness } = instance();
+  answers.now = { ok: false, reason: 'It starts' };
+  await clock.advance(30_000);
+  answers.now = { ok: true };
+  await untilSo(clock, () => readiness.health.ready);
+  expect(readiness.health).toEqual({ ready: true, stable: false, problem: undefined });
+  expect(await untilSo(clock, () => readiness.health.stable)).toBeGreaterThanOrEqual(9_000);
+});
+
+test('an instance that was unready for a while is stable ten seconds after it answers again', async () => {
+  const { clock, answers, readiness } = instance();
+  await untilSo(clock, () => readiness.health.stable);
+  answers.now = { ok: false, reason: 'It hangs' };
+  await untilSo(clock, () => !readiness.health.ready);
+  await clock.advance(30_000);
+  answers.now = { ok: true };
+  await untilSo(clock, () => readiness.health.ready);
+  expect(readiness.health).toEqual({ ready: true, stable: false, problem: undefined });
+  expect(await untilSo(clock, () => readiness.health.stable)).toBeGreaterThanOrEqual(9_000);
+});

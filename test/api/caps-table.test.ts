@@ -1,0 +1,189 @@
+import { afterEach, expect, it } from 'vitest';
+import { caps } from '../../api/caps.ts';
+import { startApi } from '../harness/api.ts';
+import type { Answer, ApiWorld, Client } from '../harness/api.ts';
+
+/** Each number of what users make: one below it there is room for one more, at it and above there is none. */
+let world: ApiWorld | undefined;
+
+afterEach(async () => {
+  await world?.[Symbol.asyncDispose]();
+  expect(world?.faults ?? []).toEqual([]);
+  world = undefined;
+});
+
+type Unit = ReturnType<ApiWorld['repo']['begin']>;
+
+interface Scene {
+  world: ApiWorld;
+  owner: Client;
+  user: Client & { id: string };
+  place: { project: string; environment: string; server: string };
+}
+
+interface Row {
+  cap: number;
+  /** Who has so many, as the refusal says it. */
+  where: string;
+  /** How many there are before anything is made. */
+  before: number;
+  make(unit: Unit, scene: Scene, n: number): void;
+  ask(scene: Scene, name: string): Promise<Answer>;
+}
+
+const soon = () => new Date(Date.now() + 3_600_000).toISOString();
+
+function makeProject(unit: Unit, owner_id: string, n: number): void {
+  unit.create('project', crypto.randomUUID(), {
+    name: `p${n}`,
+    owner_id,
+    default_environment_id: crypto.randomUUID(),
+    single_server_mode: false,
+    auto_error_tracking_enabled: false,
+  });
+}
+
+function makeInvite(
+  unit: Unit,
+  n: number,
+  project_id: string | undefined,
+  state: 'pending' | 'cancelled',
+  by: string,
+): void {
+  unit.create('invite', crypto.randomUUID(), {
+    ...(project_id !== undefined && { project_id }),
+    email: `i${n}@example.test`,
+    role: 'user',
+    invited_by: by,
+    expires_at: soon(),
+    state,
+  });
+}
+
+const someId = crypto.randomUUID();
+const inviteTo = ({ owner, place }: Scene, name: string) =>
+  owner.post(`/projects/${place.project}/invites`, { email: `${name}@example.test`, role: 'viewer' });
+
+const rows: Record<string, Row> = {
+  'projects of a tenant': {
+    cap: caps.projectsPerTenant,
+    where: 'The tenant',
+    before: 1,
+    make: (unit, _, n) => makeProject(unit, someId, n),
+    ask: ({ owner }, name) => owner.post('/projects', { name }),
+  },
+  'projects of a plain user': {
+    cap: caps.projectsPerUser,
+    where: 'The user',
+    before: 0,
+    make: (unit, { user }, n) => makeProject(unit, user.id, n),
+    ask: ({ user }, name) => user.post('/projects', { name }),
+  },
+  'servers of a tenant': {
+    cap: caps.serversPerTenant,
+    where: 'The tenant',
+    before: 1,
+    make: (unit, _, n) =>
+      unit.create('server', crypto.randomUUID(), {
+        name: `s${n}`,
+        port: 22,
+        username: 'root',
+        log_retention_days: 7,
+        direct_ports_enabled: false,
+      }),
+    ask: ({ owner }, name) => owner.post('/servers', { name }),
+  },
+  'environments of a project': {
+    cap: caps.environmentsPerProject,
+    where: 'The project',
+    before: 1,
+    make: (unit, { place }, n) =>
+      unit.create('environment', crypto.randomUUID(), { project_id: place.project, name: `e${n}`, type: 'test' }),
+    ask: ({ owner, place }, name) => owner.post(`/projects/${place.project}/environments`, { name }),
+  },
+  'members of a project': {
+    cap: caps.membersPerProject,
+    where: 'The project',
+    before: 0,
+    make: (unit, { place }) =>
+      unit.create('member', crypto.randomUUID(), {
+        project_id: place.project,
+        user_id: crypto.randomUUID(),
+        role: 'viewer',
+      }),
+    ask: async ({ world: its, owner, place }) => {
+      const { id } = await its.user();
+      return owner.post(`/projects/${place.project}/members`, { user_id: id, role: 'viewer' });
+    },
+  },
+  'applications of an environment': {
+    cap: caps.applicationsPerEnvironment,
+    where: 'The environment',
+    before: 0,
+    make: (unit, { place }, n) =>
+      unit.create('application', crypto.randomUUID(), {
+        project_id: place.project,
+        environment_id: place.environment,
+        server_id: place.server,
+        name: `a${n}`,
+        internal_id: `a${n}-abcdef`,
+        app_type: 'web',
+        source: { type: 'image', image_url: 'example/web:1' },
+        config: { env: {}, restart_policy: 'always' },
+        autodeploy: false,
+        replicas: 1,
+        run: 'stopped',
+        next_deployment_number: 1,
+      }),
+    ask: ({ owner, place: { project, environment, server } }, name) =>
+      owner.post('/applications', {
+        project_id: project,
+        environment_id: environment,
+        server_id: server,
+        name,
+        source_type: 'image',
+        image_url: 'example/web:1',
+      }),
+  },
+  'invites of a project, whatever became of them': {
+    cap: caps.invitesPerProject,
+    where: 'The project',
+    before: 0,
+    make: (unit, { place }, n) => makeInvite(unit, n, place.project, 'cancelled', someId),
+    ask: inviteTo,
+  },
+  'invites to a tenant': {
+    cap: caps.invitesPerTenant,
+    where: 'The tenant',
+    before: 0,
+    make: (unit, _, n) => makeInvite(unit, n, undefined, 'cancelled', someId),
+    ask: ({ owner }, name) => owner.post('/users/invites', { email: `${name}@example.test` }),
+  },
+};
+
+/** Puts so many objects into the store, several in a transaction. */
+async function fill(scene: Scene, count: number, row: Row, from: number): Promise<void> {
+  for (let n = 0; n < count;) {
+    const unit = scene.world.repo.begin();
+    for (let m = 0; m < 10 && n < count; m++, n++) row.make(unit, scene, from + n);
+    expect((await unit.commit()).committed).toBe(true);
+  }
+  await scene.world.settled();
+}
+
+it.each(Object.entries(rows))('%s are bounded', async (_, row) => {
+  world = await startApi();
+  const owner = await world.owner();
+  const scene: Scene = { world, owner, user: await world.user(), place: await world.place(owner) };
+  await fill(scene, row.cap - row.before - 1, row, 0);
+  expect((await row.ask(scene, 'below')).status).toBe(201);
+  const refuses = async (name: string, count: number): Promise<void> => {
+    const refused = await row.ask(scene, name);
+    expect([refused.status, refused.body.error?.details?.[0]?.reason]).toEqual([409, 'limit']);
+    expect(refused.body.error?.message).toContain(`${row.where} has ${count} `);
+    expect(refused.body.error?.message).toContain(`at most ${row.cap} are allowed`);
+  };
+  await refuses('at', row.cap);
+  await fill(scene, 1, row, row.cap);
+  await refuses('above', row.cap + 1);
+});

@@ -1,0 +1,54 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, it } from 'vitest';
+import { createClient } from '../../cli/client.ts';
+
+const servers: ReturnType<typeof createServer>[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+/** A server that refuses so many requests before it answers; counts what comes. */
+async function busy(refusals: number, retryAfter: string) {
+  let requests = 0;
+  const server = createServer((_request, response) => {
+    requests += 1;
+    const refused = requests <= refusals;
+    response.writeHead(refused ? 429 : 200, { 'content-type': 'application/json', 'retry-after': retryAfter });
+    const error = { code: 'TOO_MANY_REQUESTS', message: 'Too many requests' };
+    response.end(JSON.stringify(refused ? { success: false, error } : { success: true, data: { done: true } }));
+  });
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP server has such an address
+  return { client: createClient({ server: `http://127.0.0.1:${port}`, tenant: 'default' }), count: () => requests };
+}
+
+it('a request for which there is no room is sent again when there is', async () => {
+  const { client, count } = await busy(2, '1');
+  expect(await client.request('POST', '/api/v1/projects', {})).toEqual({ done: true });
+  expect(count()).toBe(3);
+});
+
+it('a wait that is too long is left to the user, who hears how long it is', async () => {
+  const { client, count } = await busy(1, '900');
+  await expect(client.request('POST', '/api/v1/auth/login', {})).rejects.toThrow(
+    'Too many requests: try again in 900 s',
+  );
+  expect(count()).toBe(1);
+});
+
+it('a user who interrupts does not wait', async () => {
+  const stop = new AbortController();
+  const { client, count } = await busy(1, '30');
+  const impatient = createClient(client.connection, stop.signal);
+  const asking = impatient.request('GET', '/api/v1/projects');
+  await expect.poll(count).toBe(1);
+  stop.abort(new Error('Stopped'));
+  await expect(asking).rejects.toThrow('Stopped');
+});

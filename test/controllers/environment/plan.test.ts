@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest';
+import { planClone } from '../../../controllers/environment/plan.ts';
+import { copyIdOf } from '../../../store/copying.ts';
+import { commit } from '../../../store/unit.ts';
+import { applicationState, environmentState } from '../../store/states.ts';
+import { id, openRig, tenant } from '../runtime/rig.ts';
+
+it('a copy that is being deleted is none: the clone waits for its end and is not complete', async () => {
+  await using rig = await openRig();
+  const [source, clone, app] = [id('source'), id('clone'), id('web')];
+  const clone_of = { environment_id: source, server_map: {}, complete: false };
+  const unit = rig.repo.begin();
+  unit.create('environment', source, environmentState());
+  unit.create('environment', clone, environmentState({ clone_of }));
+  unit.create('application', app, applicationState({ environment_id: source }));
+  await commit(unit);
+  const { meta } = (await rig.repo.get('application', app))!;
+  const copying = rig.repo.begin();
+  copying.create('application', copyIdOf(clone, app), applicationState({ environment_id: clone }), {
+    copyOf: { id: app, revision: meta.desiredRevision },
+  });
+  await commit(copying);
+  await rig.rest();
+  const view = rig.mirror.tenant(tenant);
+  const plan = () => planClone(view.get('environment', clone)!, view);
+  expect(plan()).toMatchObject({ action: { do: 'complete' }, copied: 1, total: 1 });
+
+  const copy = (await rig.repo.get('application', copyIdOf(clone, app)))!;
+  const deleting = rig.repo.begin();
+  deleting.requestDelete(copy);
+  await commit(deleting);
+  await rig.rest();
+  expect(plan()).toMatchObject({
+    action: { do: 'await', copies: [{ meta: { id: copy.meta.id } }] },
+    copied: 0,
+    total: 1,
+  });
+});

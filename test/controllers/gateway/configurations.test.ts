@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { maxControlFrameBytes } from '../../../agent-protocol/codec.ts';
+import { agentCapabilities } from '../../../agent-protocol/messages.ts';
+import { bounds } from '../../../agent-protocol/timing.ts';
+import { kinds } from '../../../store/kinds/kinds.ts';
+import type { Unsealer } from '../../../store/seal.ts';
+import { commit } from '../../../store/unit.ts';
+import { GatewayWorld, assignmentState } from '../../harness/gateway-world.ts';
+import type { TestReplica } from '../../harness/gateway-world.ts';
+import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
+import type { RawAgent } from '../../harness/raw-agent.ts';
+import { until } from '../../harness/until.ts';
+
+let world: GatewayWorld;
+let replica: TestReplica;
+let opened: string[];
+let agents: RawAgent[];
+
+beforeEach(async () => {
+  world = await GatewayWorld.start();
+  opened = [];
+  agents = [];
+  const unsealer: Unsealer = {
+    unseal(value, place) {
+      opened.push(place.path);
+      return world.keyring.unseal(value, place);
+    },
+  };
+  replica = await world.replica({ unsealer });
+});
+
+afterEach(async () => {
+  for (const { session } of agents) session.goodbye('The test is over');
+  await Promise.all(agents.map(({ ended }) => ended));
+  await world[Symbol.asyncDispose]();
+});
+
+interface Seen {
+  server: string;
+  agent: RawAgent;
+  frames: { type: string; bytes: number; configurations: string[] }[];
+}
+
+/** An agent on a socket, and all frames that it was sent. */
+async function connected(capabilities: readonly string[], server = world.server()): Promise<Seen> {
+  const { id, token } = await server;
+  const agent = rawAgent(replica.url, { server: id, key: agentKey(), token, capabilities });
+  agents.push(agent);
+  const frames: Seen['frames'] = [];
+  agent.socket.on('message', (data) => {
+    const text = (data as Buffer).toString();
+    const { type, configurations = [] } = JSON.parse(text);
+    frames.push({ type, bytes: text.length, configurations: configurations.map((it: { id: string }) => it.id) });
+  });
+  expect(await agent.outcome).toBe('welcome');
+  return { server: id, agent, frames };
+}
+
+/** So many instances of a new application, whose variables have so many bytes. */
+async function application(server: string, count: number, bytes: number) {
+  const workload = randomUUID();
+  const env = { BIG: 'x'.repeat(bytes), COLOUR: 'blue' };
+  const deployment = await world.deployment(workload, world.seal(workload, env));
+  const ids = Array.from({ length: count }, () => randomUUID());
+  for (let from = 0; from < count; from += 15) {
+    const unit = world.repo.begin();
+    for (const id of ids.slice(from, from + 15))
+      unit.create('assignment', id, {
+        ...kinds.assignment.desired.parse(
+          assignmentState(server, { workload_id: workload, deployment_id: deployment }),
+        ),
+      });
+    await commit(unit);
+  }
+  return { ids, env, deployment };
+}
+
+const came = (seen: Seen, ids: readonly string[]) =>
+  until('the instances came', async () => ids.every((id) => seen.agent.backend.items.has(id)), { timeoutMs: 25_000 });
+
+describe('an agent that knows configurations', () => {
+  it('is sent each once, however many instances refer to it, and it is opened once for that', async () => {
+    const server = await world.server();
+    const [red, blue] = [await application(server.id, 40, 1000), await application(server.id, 3, 1000)];
+    const seen = await connected(agentCapabilities, Promise.resolve(server));
+    await came(seen, [...red.ids, ...blue.ids]);
+    expect(seen.frames.flatMap(({ configurations }) => configurations).toSorted()).toEqual(
+      [red.deployment, blue.deployment].toSorted(),
+    );
+    expect(seen.agent.backend.envOf(red.ids[7]!)).toEqual(red.env);
+    // Once to know that it opens, and once to send it.
+    expect(opened.filter((path) => path === 'config.env.BIG')).toHaveLength(4);
+
+    const more = await world.assignment(server.id, {
+      workload_id: (await world.repo.get('assignment', red.ids[0]!))!.desired.workload_id,
+      deployment_id: red.deployment,
+    });
+    await came(seen, [more.meta.id]);
+    expect(seen.agent.backend.envOf(more.meta.id)).toEqual(red.env);
+    expect(opened.filter((path) => path === 'config.env.BIG')).toHaveLength(4);
+  });
+
+  it('is sent a configuration again after the last instance that referred to it went', async () => {
+    const seen = await connected(agentCapabilities);
+    const { ids, deployment, env } = await application(seen.server, 1, 10);
+    await came(seen, ids);
+    const change = (run: 'running' | 'stopped') =>
+      world.repo.change('assignment', ids[0]!, (draft) => {
+        draft.run = run;
+      });
+    await change('stopped');
+    await until('it is to stop', async () => seen.agent.backend.items.get(ids[0]!)?.run === 'stopped');
+    expect(seen.agent.backend.configurations.size).toBe(0);
+    await change('running');
+    await until('it is to run', async () => seen.agent.backend.envOf(ids[0]!) !== undefined);
+    expect(seen.agent.backend.envOf(ids[0]!)).toEqual(env);
+    expect(seen.frames.flatMap(({ configurations }) => configurations)).toEqual([deployment, deployment]);
+  });
+
+  it('asks for everything if it lacks one, and gets it', async () => {
+    const seen = await connected(agentCapabilities);
+    const { ids, env, deployment } = await application(seen.server, 1, 10);
+    await came(seen, ids);
+    seen.agent.backend.configurations.clear();
+    const more = await world.assignment(seen.server, {
+      workload_id: (await world.repo.get('assignment', ids[0]!))!.desired.workload_id,
+      deployment_id: deployment,
+    });
+    await came(seen, [more.meta.id]);
+    expect(seen.agent.backend.envOf(more.meta.id)).toEqual(env);
+    expect(seen.frames.filter(({ type }) => type === 'snapshot.end')).toHaveLength(2);
+  });
+});
+
+describe('an agent that does not know configurations', () => {
+  it('gets the variables in every item, in frames of a bounded size, in the snapshot and in what changes', async () => {
+    const server = await world.server();
+    const first = await application(server.id, 30, 32 * 1024);
+    const seen = await connected([], Promise.resolve(server));
+    await came(seen, first.ids);
+    const second = await application(server.id, 30, 32 * 1024);
+    await came(seen, second.ids);
+    for (const { ids, env } of [first, second])
+      for (const id of ids) expect(seen.agent.backend.items.get(id)?.spec).toMatchObject({ env });
+    expect(seen.frames.filter(({ type }) => type === 'snapshot.end')).toHaveLength(1);
+    for (const { bytes } of seen.frames) expect(bytes).toBeLessThan(2 * bounds.batchBytes);
+    expect(2 * bounds.batchBytes).toBeLessThan(maxControlFrameBytes);
+  });
+});

@@ -1,0 +1,16 @@
+import { open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+
+/** Makes the next call of a method of any open file fail, as a full disk does; what it has done by then stays done. */
+export async function failNextOf(method: 'datasync' | 'write'): Promise<void> {
+  const someFile = await open('/dev/null');
+  // the methods of all open files are those of one prototype
+  const prototype = Object.getPrototypeOf(someFile) as Pick<FileHandle, typeof method>;
+  await someFile.close();
+  const original = prototype[method];
+  const failing = (): Promise<never> => {
+    Reflect.set(prototype, method, original);
+    return Promise.reject(Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' }));
+  };
+  Reflect.set(prototype, method, failing);
+}

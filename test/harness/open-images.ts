@@ -1,0 +1,19 @@
+import { join } from 'node:path';
+import { diskGuard, type DiskSpace } from '../../agent/disk-guard.ts';
+import { ImageRecord } from '../../agent/image-record.ts';
+import { imageStore, type ImageStore } from '../../agent/image-store.ts';
+import { openRegistries } from '../../agent/registry-guard.ts';
+import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
+
+const roomy = (): Promise<DiskSpace> => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 });
+
+/** Lets everybody use every image of the engine and of every registry: for tests that are not about whose image it is. */
+export async function openImages(runtime: ContainerRuntime, folder: string, disk = roomy): Promise<ImageStore> {
+  return imageStore({
+    runtime,
+    disk: diskGuard(disk),
+    registries: openRegistries,
+    record: await ImageRecord.open(join(folder, 'images.json')),
+    localImages: ['*'],
+  });
+}

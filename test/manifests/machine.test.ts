@@ -1,0 +1,110 @@
+import { execFile } from 'node:child_process';
+import { access, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { startedPrograms, startsIn } from './started-programs.ts';
+
+const execute = promisify(execFile);
+const root = join(import.meta.dirname, '../..');
+const product = ['agent', 'agent-protocol', 'api', 'cli', 'controllers', 'manifests', 'store'];
+const tests = ['test', 'bench'];
+/** Its own needs are installed only where it runs, and its run shows whether they are all there. */
+const apart = 'test/fresh/';
+
+/** Programs of the machine that a place starts without naming them in its call. The others start Node or Setpoint. */
+const startedAt: Readonly<Record<string, readonly string[]>> = {
+  'agent/ports/firewall.ts: program.restore': ['iptables-restore', 'ip6tables-restore'],
+  'agent/ports/firewall.ts: program.save': ['iptables-save', 'ip6tables-save'],
+  'agent/process.ts: program': [],
+  "agent/tasks/git.ts: 'git'": ['git', 'ssh'],
+  'bench/server-process.ts: program': [],
+  'cli/dev.ts: program': [],
+  "test/agent/machine-identities.test.ts: argv[0] ?? ''": ['unshare'],
+  'test/agent/ports/iptables-publisher.test.ts: process.execPath': [],
+  "test/agent/process.test.ts: 'setpoint-absent'": [],
+  'test/e2e/tenant-deletion.test.ts: command': [],
+  'test/harness/command-line.ts: program': [],
+  'test/harness/program.ts: command': [],
+  "test/harness/small-engine.ts: 'unshare'": ['unshare', 'dockerd'],
+  'test/harness/smtp-server.ts: program': ['aiosmtpd'],
+  "test/layers.test.ts: join(root, 'node_modules/.bin/oxlint')": [],
+  'test/manifests/example-repository.test.ts: program': [],
+  'test/manifests/hello.test.ts: process.execPath': [],
+  'test/manifests/machine.test.ts: script': [],
+  'test/run.ts: program': [],
+  'test/clients/clients.test.ts: process.execPath': [],
+  'test/cli/stop-signal.test.ts: process.execPath': [],
+  'test/store/sqlite/writer-process.ts: process.execPath': [],
+};
+
+test.each([
+  ['run', product],
+  ['test', [...product, ...tests]],
+] as const)('`machine.sh %s` installs every program that is started', async (target, folders) => {
+  const script = join(root, 'manifests/install/machine.sh');
+  const installed = (await execute(script, ['list', target])).stdout.trim().split('\n');
+  const missing: string[] = [];
+  const owners = new Map<string, Owner | undefined>();
+  for (const { program, place } of await startedPrograms(root, folders)) {
+    if (place.startsWith(apart)) continue;
+    const programs = startedAt[place] ?? (program === undefined ? undefined : [program]);
+    if (programs === undefined) missing.push(`${place}: add what it starts to the table of this test`);
+    for (const name of programs ?? []) {
+      if (!owners.has(name)) owners.set(name, await packageOf(name));
+      const owner = owners.get(name);
+      if (owner === undefined) missing.push(`${place}: no package of this machine has ${name}`);
+      else if (!owner.isEssential && !installed.includes(owner.name))
+        missing.push(`${place}: ${name} is in ${owner.name}`);
+    }
+  }
+  expect(missing).toEqual([]);
+});
+
+test('a call that starts a program is found by what it calls', () => {
+  const text = `
+    import { execFile as file, spawn } from 'node:child_process';
+    import { run } from '../process.ts';
+    const execute = promisify(file);
+    const tool = '/usr/sbin/tool';
+    spawn('one', ['two']); execute(\`three\`); run(tool, {}); other('four'); promisify(file)('five', []);
+    launch({ executablePath: '/usr/bin/six' });`;
+  expect(startsIn(text, 'a.ts')).toEqual([
+    { program: 'one', place: "a.ts: 'one'" },
+    { program: undefined, place: 'a.ts: `three`' },
+    { program: 'tool', place: 'a.ts: tool' },
+    { program: 'five', place: "a.ts: 'five'" },
+    { program: 'six', place: "a.ts: '/usr/bin/six'" },
+  ]);
+});
+
+interface Owner {
+  name: string;
+  /** Every installation of the distribution has it, however small. */
+  isEssential: boolean;
+}
+
+/** The Debian package that has a program of this machine. */
+async function packageOf(program: string): Promise<Owner | undefined> {
+  for (const folder of ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']) {
+    const path = join(folder, program);
+    if (!(await exists(path))) continue;
+    // Packages name their files as they were before /bin became a link to /usr/bin.
+    const real = await realpath(path);
+    for (const name of [real, real.replace(/^\/usr/, '')]) {
+      const found = await execute('dpkg-query', ['--search', name]).catch(() => undefined);
+      const owner = found?.stdout.split(':')[0];
+      if (owner === undefined) continue;
+      const { stdout } = await execute('dpkg-query', ['--show', '--showformat', '${Essential}', owner]);
+      return { name: owner, isEssential: stdout === 'yes' };
+    }
+  }
+  return undefined;
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

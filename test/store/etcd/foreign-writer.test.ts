@@ -1,0 +1,57 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../../store/clock.ts';
+import { openEtcd } from '../../../store/etcd/open.ts';
+import { keys } from '../../../store/keys.ts';
+import { startMirror } from '../../../store/mirror.ts';
+import type { Mirror } from '../../../store/mirror.ts';
+import type { Store } from '../../../store/store.ts';
+import { put } from '../../contract/store-steps.ts';
+import { startEtcd } from '../../harness/etcd.ts';
+import type { EtcdServer } from '../../harness/etcd.ts';
+
+const running = new AsyncDisposableStack();
+let etcd: EtcdServer;
+let store: Store & AsyncDisposable;
+let mirror: Mirror & AsyncDisposable;
+
+beforeAll(async () => {
+  etcd = running.use(await startEtcd());
+  store = running.use(await openEtcd({ hosts: [etcd.host] }));
+  mirror = running.use(startMirror({ store, clock: systemClock, log: pino({ level: 'silent' }) }));
+  await mirror.ready;
+});
+afterAll(() => running.disposeAsync());
+
+const current = async (): Promise<void> => mirror.reached(await store.revision(), AbortSignal.timeout(10_000));
+
+test('a key that somebody else writes into the cluster holds up no reader', async () => {
+  await put(store, keys.replica('a'), 'ours');
+  await current();
+  for (const value of ['1', '2', '3']) {
+    await etcd.etcdctl('put', 'health', value);
+    await current();
+  }
+  expect(mirror.key(keys.replica('a'))?.value).toBe('ours');
+});
+
+test('many who wait for the same revision cost one write, and nothing is written when they are gone', async () => {
+  await current();
+  await etcd.etcdctl('put', 'health', 'again');
+  const before = await store.revision();
+  await Promise.all(Array.from({ length: 50 }, current));
+  expect(await store.revision()).toBe(before + 1);
+  await current();
+  expect(await store.revision()).toBe(before + 1);
+});
+
+test('a key of somebody else that changes all the time holds up no reader for long', async () => {
+  let isOver = false;
+  const others = async (): Promise<void> => {
+    while (!isOver) await store.txn({ if: [], then: [{ put: '/elsewhere', value: 'x' }] });
+  };
+  const writing = others();
+  for (let n = 0; n < 5; n++) await current();
+  isOver = true;
+  await writing;
+});
