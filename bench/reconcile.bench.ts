@@ -35,8 +35,8 @@ export const bench: Bench = {
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
-    await using etcd = await startEtcd();
-    await using bare = await startEtcd();
+    await using etcd = await startEtcd([], { onDisk: true });
+    await using bare = await startEtcd([], { onDisk: true });
     await using raw = await rawEtcd(bare.host);
     const goals = { unchanged: sqlite.unchanged, written: { atLeast: 0.2 } };
     await measureStore(context, { name: 'etcd', url: `etcd://${etcd.host}`, raw, goals });

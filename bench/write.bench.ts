@@ -14,9 +14,9 @@ export const bench: Bench = {
       await using raw = await rawSqlite();
       await measureWrites(context, { name: 'SQLite', store: 'file', raw, goal: { atMost: 1.5, of: 'ours' } });
     }
-    await using etcd = await startEtcd();
+    await using etcd = await startEtcd([], { onDisk: true });
     // a cluster of its own: a store serves this product alone
-    await using bare = await startEtcd();
+    await using bare = await startEtcd([], { onDisk: true });
     await using raw = await rawEtcd(bare.host);
     await measureWrites(context, { name: 'etcd', store: `etcd://${etcd.host}`, raw, goal: { atMost: 2 } });
   },

@@ -29,6 +29,7 @@ function start({ server, publicKey, privateKey }: AgentsArgument['agents'][numbe
         serverId: server,
         publicKey,
         joinToken: undefined,
+        controlKeyHash: undefined,
         sign: (bytes) => sign(null, bytes, key).toString('base64url'),
         joined: async () => undefined,
       },

@@ -23,7 +23,9 @@ const unlimited = { perMinute: 1e9, burst: 1e9 };
 const { store: storeUrl, dataDir } = await argument<ControlPlaneArgument>();
 const registry = new Registry();
 collectDefaultMetrics({ register: registry });
-await using store = await openStore(storeUrl);
+/** Of a cluster that lives for one benchmark: what a minute may write follows from it. */
+const quotaBytes = 256 * 1024 ** 3;
+await using store = await openStore(storeUrl, { quotaBytes });
 await using replica = await startReplica({
   store,
   keyring: await openKeyring({ path: join(dataDir, 'keys.json'), store }),
@@ -34,11 +36,12 @@ await using replica = await startReplica({
   registry,
   replica: { id: randomUUID(), url: 'http://127.0.0.1:1', version: '0.0.0' },
   publicUrl: 'http://127.0.0.1:1',
+  ownPorts: [],
   trustedProxies: [],
   buildDeadlineMs: 60_000,
   rolloutDeadlineMs: 60_000,
   auditKeepMs: 90 * 24 * 3_600_000,
-  limits: { rateLimit: unlimited, heavyRateLimit: unlimited, streamsPerPrincipal: 0 },
+  limits: { rateLimit: unlimited, heavyRateLimit: unlimited, streamsPerUser: 0 },
   strict: false,
 });
 replica.server.listen(0, '127.0.0.1');

@@ -80,7 +80,7 @@ function report(what: string, all: Figures[]): void {
 }
 
 const folder = await mkdtemp(join(tmpdir(), 'setpoint-bench-'));
-const etcd = await startEtcd();
+const etcd = await startEtcd([], { onDisk: true });
 try {
   for (const [name, url] of [
     ['SQLite file', `sqlite:${join(folder, 'store.db')}`],
