@@ -4,6 +4,7 @@ import type { DesiredOf } from '../store/kinds/kinds.ts';
 import type { TenantView } from '../store/mirror.ts';
 import type { Unit } from '../store/repo.ts';
 import type { DeepReadonly, ReadonlyResource, Resource } from '../store/resource.ts';
+import { servingDeployment } from '../store/serving.ts';
 import { conflicting } from './api-error.ts';
 import type { RequestContext } from './context.ts';
 import { requireGrant } from './grants.ts';
@@ -89,7 +90,7 @@ type Started = Required<Coming>;
 /** Runs what served last, with a deployment where the configuration was changed since; deploys where nothing has served. */
 export function startUp(ctx: Context & Pick<RequestContext, 'request'>, unit: Unit, it: Application): Coming {
   const { run: before } = it.desired;
-  const serving = servingOf(it, ctx.view);
+  const serving = servingDeployment(ctx.view, it.meta.id);
   if (serving === undefined)
     return activeOf(it, ctx.view) === undefined ? startDeployment(ctx, unit, it) : { next: unit.change(it, run) };
   const next = unit.change(it, run);
@@ -120,26 +121,6 @@ export function scale(
 export function activeOf(it: Application, view: TenantView): Deployment | undefined {
   const target = targetOf(it, view);
   return target !== undefined && isUnfinished(target) && !target.desired.cancel_requested ? target : undefined;
-}
-
-/**
- * The deployment that serves, or served last: the newest success, which is what the instances are brought to. What the
- * application shows of it comes a moment later.
- */
-export function servingOf(it: Application, view: TenantView): Deployment | undefined {
-  return successesOf(it, view)[0];
-}
-
-/** Deployments that have succeeded, newest first. */
-export function successesOf(it: Application, view: TenantView): Deployment[] {
-  return view
-    .by('deployment', 'application', it.meta.id)
-    .filter(isSuccessful)
-    .sort((a, b) => b.desired.number - a.desired.number);
-}
-
-function isSuccessful(deployment: Deployment): boolean {
-  return deployment.observed?.phase === 'succeeded' && deployment.meta.deletionRequestedAt === undefined;
 }
 
 /** The image that a deployment has built or was given. */
@@ -174,7 +155,7 @@ export function addConfigDeployment(
   it: Application,
   config: DeepReadonly<RunConfig>,
 ): Resource<'deployment'> | undefined {
-  const base = activeOf(it, ctx.view) ?? servingOf(it, ctx.view);
+  const base = activeOf(it, ctx.view) ?? servingDeployment(ctx.view, it.meta.id);
   if (base === undefined || jsonEqual(base.desired.config, config)) return undefined;
   return addDeployment(ctx, unit, it, { trigger: 'config', source: base.desired.source, reuse: builtBy(base) });
 }

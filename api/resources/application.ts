@@ -4,6 +4,7 @@ import type { Source } from '../../store/kinds/application.ts';
 import { Port } from '../../store/kinds/fields.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DeepReadonly, ReadonlyResource } from '../../store/resource.ts';
+import { servingDeployment } from '../../store/serving.ts';
 import type { Keep, Kept } from '../kept.ts';
 import { applicationStatus, isApplicationSettled, targetOf } from '../status.ts';
 import {
@@ -119,7 +120,11 @@ export const ApplicationUpdate = z
   .partial();
 export type ApplicationUpdate = z.infer<typeof ApplicationUpdate>;
 
-export function toApplication(it: ReadonlyResource<'application'>, status: ApplicationPhase): Application {
+export function toApplication(
+  it: ReadonlyResource<'application'>,
+  status: ApplicationPhase,
+  serving: ReadonlyResource<'deployment'> | undefined,
+): Application {
   const { desired, observed } = it;
   const { config } = desired;
   return {
@@ -143,8 +148,8 @@ export function toApplication(it: ReadonlyResource<'application'>, status: Appli
     memory_limit: config.memory_limit ?? null,
     cpu_limit: config.cpu_limit ?? null,
     status,
-    current_commit: observed?.current_commit ?? null,
-    current_deployment_id: observed?.current_deployment_id ?? null,
+    current_commit: serving?.observed?.commit ?? null,
+    current_deployment_id: serving?.meta.id ?? null,
     deployment_id: desired.deployment_id ?? null,
     consecutive_failures: observed?.consecutive_failures ?? 0,
   };
@@ -166,7 +171,8 @@ function toSourceFields(source: DeepReadonly<Source>) {
 
 export function keptApplication(keep: Keep, it: ReadonlyResource<'application'>, view: TenantView): Kept<Application> {
   const status = applicationStatus(it, targetOf(it, view));
-  return keep(it, status, () => toApplication(it, status));
+  const serving = servingDeployment(view, it.meta.id);
+  return keep(it, `${status} ${serving?.meta.id}`, () => toApplication(it, status, serving));
 }
 
 export const applicationSettle = {

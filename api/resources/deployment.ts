@@ -4,6 +4,7 @@ import { DeploymentPhase, DeploymentTrigger } from '../../store/kinds/applicatio
 import type { BuiltImage } from '../../store/kinds/application.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { servingDeployment } from '../../store/serving.ts';
 import type { Keep, Kept } from '../kept.ts';
 import { deploymentStatus, isApplicationSettled, isReconciled, isUnfinished } from '../status.ts';
 import { objectFields, objectFieldsOf, orNull } from './object-fields.ts';
@@ -83,7 +84,7 @@ function durationOf({ observed }: ReadonlyResource<'deployment'>): number | null
 }
 
 export function isCurrentDeployment(it: ReadonlyResource<'deployment'>, view: TenantView): boolean {
-  return view.get('application', it.desired.application_id)?.observed?.current_deployment_id === it.meta.id;
+  return servingDeployment(view, it.desired.application_id)?.meta.id === it.meta.id;
 }
 
 export function keptDeployment(keep: Keep, it: ReadonlyResource<'deployment'>, view: TenantView): Kept<Deployment> {

@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { DeploymentPhase } from '../../store/kinds/application.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { successes } from '../../store/serving.ts';
 import { conflicting, serviceUnavailable } from '../api-error.ts';
 import { caps, requireRoom } from '../caps.ts';
-import { activeOf, addDeployment, servingOf, successesOf } from '../deploying.ts';
+import { activeOf, addDeployment } from '../deploying.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { serviceInstancesOf } from '../instance-ids.ts';
 import { Logs, LogsQuery } from '../log-query.ts';
@@ -102,7 +103,7 @@ export const readRuntimeLogs = defineEndpoint({
     const streams = ['stdout', 'stderr', 'system'] as const;
     const scope = { workload: it.meta.id, streams };
     if (query.previous !== 'true') return readLogs(ctx, it.desired.server_id, query, scope);
-    const previous = successesOf(it, ctx.view).find((one) => one.meta.id !== servingOf(it, ctx.view)?.meta.id);
+    const [, previous] = successes(ctx.view, it.meta.id);
     const instances = previous === undefined ? [] : serviceInstancesOf(previous.meta.id);
     return readLogs(ctx, it.desired.server_id, query, { ...scope, instances });
   },

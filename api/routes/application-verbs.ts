@@ -1,17 +1,8 @@
 import { z } from 'zod';
+import { servingDeployment, successes } from '../../store/serving.ts';
 import { conflicting } from '../api-error.ts';
 import type { RequestContext } from '../context.ts';
-import {
-  activeOf,
-  addDeployment,
-  builtBy,
-  cancelActive,
-  scale,
-  servingOf,
-  startDeployment,
-  startUp,
-  successesOf,
-} from '../deploying.ts';
+import { activeOf, addDeployment, builtBy, cancelActive, scale, startDeployment, startUp } from '../deploying.ts';
 import type { Coming } from '../deploying.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { Application, applicationSettle, toApplication } from '../resources/application.ts';
@@ -21,7 +12,11 @@ import { applicationStatus, targetOf } from '../status.ts';
 
 /** The application with the status that follows from what was just asked. */
 function answerOf({ view }: Pick<RequestContext, 'view'>, { next, target }: Coming): Application {
-  return toApplication(next, applicationStatus(next, target ?? targetOf(next, view)));
+  return toApplication(
+    next,
+    applicationStatus(next, target ?? targetOf(next, view)),
+    servingDeployment(view, next.meta.id),
+  );
 }
 
 export const deployApplication = defineEndpoint({
@@ -115,10 +110,8 @@ export const rollbackApplication = defineEndpoint({
   settle: deploymentSettle,
   handle: async (ctx, { it }) => {
     const { view } = ctx;
-    const serving = servingOf(it, view);
-    const target = successesOf(it, view).find(
-      (one) => serving !== undefined && one.desired.number < serving.desired.number && builtBy(one) !== undefined,
-    );
+    const [, ...earlier] = successes(view, it.meta.id);
+    const target = earlier.find((one) => builtBy(one) !== undefined);
     if (target === undefined) throw conflicting('There is no earlier successful deployment to return to');
     const unit = ctx.repo.begin();
     const active = activeOf(it, view);

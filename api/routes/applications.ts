@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { application as kind, ApplicationPhase } from '../../store/kinds/application.ts';
+import { servingDeployment } from '../../store/serving.ts';
 import { badField, badRequest, notFound } from '../api-error.ts';
 import { maskEnv, sealEnv, unsealEnv } from '../application-env.ts';
 import { sourceFrom } from '../application-source.ts';
@@ -138,7 +139,7 @@ export const createApplication = defineEndpoint({
     unit.require(environment);
     unit.require(server);
     const it = unit.create('application', id, desired, body.labels === undefined ? {} : { labels: body.labels });
-    return ctx.commit(unit, () => toApplication(it, applicationStatus(it, undefined)));
+    return ctx.commit(unit, () => toApplication(it, applicationStatus(it, undefined), undefined));
   },
 });
 
@@ -204,7 +205,9 @@ export const updateApplication = defineEndpoint({
     const isRunning = before.run === 'running' && changed.desired.run === 'running';
     const rollout = isRunning ? addConfigDeployment(ctx, unit, changed, changed.desired.config) : undefined;
     const target = rollout ?? scaled.target ?? targetOf(it, ctx.view);
-    return ctx.commit(unit, () => toApplication(changed, applicationStatus(changed, target)));
+    return ctx.commit(unit, () =>
+      toApplication(changed, applicationStatus(changed, target), servingDeployment(ctx.view, it.meta.id)),
+    );
   },
 });
 
@@ -219,7 +222,7 @@ export const deleteApplication = defineEndpoint({
     const unit = ctx.repo.begin();
     const deleted = unit.change(it, () => undefined);
     unit.requestDelete(it);
-    return ctx.commit(unit, () => toApplication(deleted, 'deleting'));
+    return ctx.commit(unit, () => toApplication(deleted, 'deleting', servingDeployment(ctx.view, it.meta.id)));
   },
 });
 

@@ -3,6 +3,7 @@ import type { KindName } from '../../store/kinds/kinds.ts';
 import type { Mirror, ObjectChange } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
+import { isSuccess, successes } from '../../store/serving.ts';
 import type { Keep } from '../kept.ts';
 import { keptApplication } from '../resources/application.ts';
 import { keptDeployment } from '../resources/deployment.ts';
@@ -108,31 +109,26 @@ export class ChangeFeed implements Disposable {
     else this.#tell(tenant, kind, id, revision);
     // what is told of these depends on another object
     if (kind === 'deployment') this.#tellApplicationOf(change);
-    if (kind === 'application') this.#tellDeploymentsOf(change);
     if (kind === 'project') this.#tellEnvironmentsOf(change);
   }
 
-  /** The status of an application follows from its newest deployment. */
-  #tellApplicationOf({ tenant, id, revision, after }: ObjectChange): void {
+  /** The status of an application follows from its newest deployment; one that succeeds is current instead of another. */
+  #tellApplicationOf({ tenant, id, revision, before, after }: ObjectChange): void {
     // the change of a deployment holds deployments
-    const deployment = after as ReadonlyResource<'deployment'> | undefined;
-    const app = deployment && this.#mirror.tenant(tenant).get('application', deployment.desired.application_id);
+    const [old, now] = [before, after] as (ReadonlyResource<'deployment'> | undefined)[];
+    if (now === undefined) return;
+    const view = this.#mirror.tenant(tenant);
+    const app = view.get('application', now.desired.application_id);
     if (app?.desired.deployment_id === id) this.#tell(tenant, 'application', app.meta.id, revision);
-  }
-
-  /** Which deployment is current is said by its application. */
-  #tellDeploymentsOf({ tenant, revision, before, after }: ObjectChange): void {
-    const [old, now] = [before, after].map(
-      (it) => (it as ReadonlyResource<'application'> | undefined)?.observed?.current_deployment_id, // as above
-    );
-    if (old === now) return;
-    for (const id of [old, now]) if (id !== undefined) this.#tell(tenant, 'deployment', id, revision);
+    if (!isSuccess(now) || (old !== undefined && isSuccess(old))) return;
+    const [, previous] = successes(view, now.desired.application_id);
+    if (previous !== undefined) this.#tell(tenant, 'deployment', previous.meta.id, revision);
   }
 
   /** Which environment is the default one is said by its project. */
   #tellEnvironmentsOf({ tenant, revision, before, after }: ObjectChange): void {
     const [old, now] = [before, after].map(
-      (it) => (it as ReadonlyResource<'project'> | undefined)?.desired.default_environment_id, // as above
+      (it) => (it as ReadonlyResource<'project'> | undefined)?.desired.default_environment_id, // the change of a project holds projects
     );
     if (old === now || now === undefined) return;
     for (const id of [old, now]) if (id !== undefined) this.#tell(tenant, 'environment', id, revision);

@@ -1,5 +1,6 @@
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { servingDeployment } from '../../store/serving.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 
 export type App = ReadonlyResource<'application'>;
@@ -27,9 +28,7 @@ export function readWorld(app: App, view: TenantView): Omit<World, 'unreadyTooLo
   return {
     app,
     target: deployments.find((it) => it.meta.id === app.desired.deployment_id),
-    serving: deployments
-      .filter((it) => it.observed?.phase === 'succeeded')
-      .toSorted((a, b) => b.desired.number - a.desired.number)[0],
+    serving: servingDeployment(view, app.meta.id),
     slots: view
       .by('assignment', 'workload', app.meta.id)
       .filter((it) => it.desired.spec.type === 'service')

@@ -432,12 +432,24 @@ describe('watch', () => {
     await agentIsThere();
     expect(await frames.next('change')).toMatchObject({ kind: 'server', object: { agent_status: 'connected' } });
     await world.observe('deployment', deployment, { phase: 'succeeded' });
-    expect(await frames.next('change')).toMatchObject({ kind: 'deployment', object: { is_current: false } });
-    expect(await frames.next('change')).toMatchObject({ kind: 'application' });
+    expect(await frames.next('change')).toMatchObject({ kind: 'deployment', object: { is_current: true } });
+    const serves = { current_deployment_id: deployment };
+    expect(await frames.next('change')).toMatchObject({ kind: 'application', object: serves });
     const observed = { consecutive_failures: 0, ready_replicas: 1, crash_loop_counted: false };
     await world.observe('application', app, { ...observed, phase: 'running', current_deployment_id: deployment });
-    expect(await frames.next('change')).toMatchObject({ kind: 'application', object: { status: 'running' } });
-    expect(await frames.next('change')).toMatchObject({ kind: 'deployment', object: { is_current: true } });
+    expect(await frames.next('change')).toMatchObject({
+      kind: 'application',
+      object: { status: 'running', ...serves },
+    });
+    const next = (await owner.post(`/applications/${app}/deploy`)).data.id;
+    const later = await open('/watch', owner, '&kinds=application,deployment');
+    await later.next('ready');
+    await world.observe('deployment', next, { phase: 'succeeded' });
+    expect([await later.next('change'), await later.next('change'), await later.next('change')]).toMatchObject([
+      { kind: 'deployment', id: next, object: { is_current: true } },
+      { kind: 'application', object: { current_deployment_id: next } },
+      { kind: 'deployment', id: deployment, object: { is_current: false } },
+    ]);
   });
 
   it('cuts a reader off who is too slow, and no other', async () => {
