@@ -131,6 +131,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       await Publication.open({
         publisher: options.ports,
         path: join(dataDir, 'ports.json'),
+        isSetKnown: desired.position() !== undefined,
         clock,
         log,
         changed: (ids) => fleet.wake(ids),

@@ -2,9 +2,13 @@ import type { ServiceItem } from './memory.ts';
 import type { ContainerSpec } from './runtime/runtime.ts';
 import { labels } from './runtime/runtime.ts';
 
-/** The container that a service item asks for. It gets its restart policy only once it proved healthy. */
+/**
+ * The container that a service item asks for. It gets its restart policy only once it proved healthy.
+ * @throws Error if the configuration of the item is not here
+ */
 export function containerSpec(item: ServiceItem, server: string, name: string, image: string): ContainerSpec {
   const { spec } = item;
+  if (spec.env === undefined) throw new Error(`The configuration of assignment ${item.id} is not here`);
   return {
     name,
     image,

@@ -55,7 +55,7 @@ export class Core implements Backend {
     keep: readonly string[],
     configurations: readonly WireConfiguration[],
   ): Promise<void> {
-    const { desired, fleet, housekeeping } = this.#deps;
+    const { desired, fleet, housekeeping, publication } = this.#deps;
     const first = !desired.confirmed;
     // A control plane names what is to go: what it leaves out goes on the word of one that proved itself.
     const kept = this.#isProven ? keep : [...desired.all()].map(({ id }) => id);
@@ -63,6 +63,7 @@ export class Core implements Backend {
     // The first one since the start also tells what nobody wants any more.
     if (first) fleet.sync();
     else fleet.sync(changed);
+    publication.told();
     housekeeping.soon();
   }
 

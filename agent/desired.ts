@@ -34,12 +34,6 @@ type JournalRecord = z.infer<typeof JournalRecord>;
 const keptTombstones = 1000;
 const rewriteSlackBytes = 256 * 1024;
 
-/** An item with all that is needed to act on it. */
-export type DesiredItem = Omit<WireAssignment, 'spec'> & {
-  spec: Exclude<WireAssignment['spec'], WireService> | CompleteService;
-};
-export type CompleteService = WireService & { env: Record<string, string> };
-
 interface State {
   position: Position;
   items: Map<string, WireAssignment>;
@@ -52,15 +46,15 @@ interface State {
  * is not an empty one: nothing may be concluded from it.
  *
  * Configurations lie beside the set, in a folder of their own: they are written before the set that refers to them, and
- * removed when no item refers to them any more. An item whose configuration is not there can only be left as it is:
- * {@link DesiredSet.get} does not show it, and {@link DesiredSet.has} does.
+ * removed when no item refers to them any more. Without its configuration an item has no `env`: no container can be made
+ * for it, and all else goes on.
  */
 export class DesiredSet {
   readonly #journal: Journal;
   readonly #configurations: Configurations;
   #state: State | undefined;
   /** Items with their configurations: the same object as long as the item is the same. */
-  #complete = new WeakMap<WireAssignment, DesiredItem>();
+  readonly #complete = new WeakMap<WireAssignment, WireAssignment>();
   #confirmed = false;
   #rewriteAt: number;
   #last: Promise<unknown> = Promise.resolve();
@@ -89,13 +83,13 @@ export class DesiredSet {
     return this.#confirmed;
   }
 
-  /** The item, if all is here that is needed to act on it. */
-  get(id: string): DesiredItem | undefined {
+  /** The item, with the `env` of its configuration where that is here. */
+  get(id: string): WireAssignment | undefined {
     const item = this.#state?.items.get(id);
     return item && this.#completed(item);
   }
 
-  /** It is desired, though its configuration may not be here. */
+  /** It is desired. */
   has(id: string): boolean {
     return this.#state?.items.has(id) ?? false;
   }
@@ -103,14 +97,6 @@ export class DesiredSet {
   /** All that is desired, as it was sent. */
   all(): IterableIterator<WireAssignment> {
     return (this.#state?.items ?? new Map<string, WireAssignment>()).values();
-  }
-
-  /** Those that {@link get} shows. */
-  *items(): Generator<DesiredItem> {
-    for (const item of this.#state?.items.values() ?? []) {
-      const complete = this.#completed(item);
-      if (complete !== undefined) yield complete;
-    }
   }
 
   tombstone(id: string): Tombstone | undefined {
@@ -231,20 +217,17 @@ export class DesiredSet {
 
   /** Items whose configuration is not here: it may come with any change. */
   #waiting(): string[] {
-    return [...(this.#state?.items.keys() ?? [])].filter((id) => this.get(id) === undefined);
+    return [...this.all()].filter((item) => needsConfiguration(this.#completed(item))).map(({ id }) => id);
   }
 
-  #completed(item: WireAssignment): DesiredItem | undefined {
+  #completed(item: WireAssignment): WireAssignment {
     const { spec } = item;
+    if (spec.type === 'build' || spec.env !== undefined || spec.config === undefined) return item;
     const known = this.#complete.get(item);
     if (known !== undefined) return known;
-    if (spec.type === 'build') return this.#remember(item, { ...item, spec });
-    const env = spec.env ?? (spec.config === undefined ? undefined : this.#configurations.get(spec.config));
-    if (env === undefined && item.run === 'running') return undefined;
-    return this.#remember(item, { ...item, spec: { ...spec, env: env ?? {} } });
-  }
-
-  #remember(item: WireAssignment, complete: DesiredItem): DesiredItem {
+    const env = this.#configurations.get(spec.config);
+    if (env === undefined) return item;
+    const complete = { ...item, spec: { ...spec, env } };
     this.#complete.set(item, complete);
     return complete;
   }

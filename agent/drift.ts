@@ -64,7 +64,7 @@ function isMadeAsDesired({ spec }: ServiceItem, detail: ContainerDetail): boolea
   // One that was made before there were defaults has none, and stays.
   const [memory = 0, cpus = 0] = (detail.labels[labels.defaults] ?? '').split(' ').map(Number);
   return (
-    Object.entries(spec.env).every(([key, value]) => env.has(`${key}=${value}`)) &&
+    Object.entries(spec.env ?? {}).every(([key, value]) => env.has(`${key}=${value}`)) &&
     (spec.command === undefined || JSON.stringify(spec.command) === JSON.stringify(detail.command)) &&
     (spec.memory_bytes ?? memory) === detail.memoryBytes &&
     (spec.nano_cpus ?? cpus) === detail.nanoCpus

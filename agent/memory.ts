@@ -1,10 +1,9 @@
-import type { FailureCode } from '../agent-protocol/assignment.ts';
-import type { CompleteService, DesiredItem } from './desired.ts';
+import type { FailureCode, WireAssignment, WireService } from '../agent-protocol/assignment.ts';
 import type { Actual } from './observer.ts';
 import type { ContainerDetail, ImageInfo } from './runtime/runtime.ts';
 
-/** A service item of the desired set. */
-export type ServiceItem = DesiredItem & { spec: CompleteService };
+/** A service item of the desired set; without `env` where its configuration is not here. */
+export type ServiceItem = WireAssignment & { spec: WireService };
 
 /** A process of a container, from its start to its exit. */
 export interface Run {

@@ -46,7 +46,7 @@ const defaultGraceSeconds = 10;
  *
  * Never creates a container while another one of the assignment exists; a stopped service gets none; what is not
  * desired is touched only if it was taken back or the desired set is known to be complete. A container that has to be
- * replaced runs on until the image and the network of its successor are here.
+ * replaced runs on until the configuration, the image and the network of its successor are here.
  */
 export function plan(world: World): Action | undefined {
   const { desired, actual } = world;
@@ -61,6 +61,8 @@ export function plan(world: World): Action | undefined {
   const keep = keeper(world);
   const surplus = actual.filter((it) => it !== keep);
   if (keep === undefined) {
+    // Its configuration is not here: no successor could be made.
+    if (desired.spec.env === undefined) return undefined;
     const create: Action = { do: 'create', name: containerName(desired.spec.alias, desired.id) };
     return held(world) ?? prepare(world) ?? retireFirst(world, surplus, grace) ?? create;
   }

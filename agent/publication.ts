@@ -46,7 +46,8 @@ const resyncMs = 30_000;
 
 /**
  * Which published port leads to which ready instances; which workload has it is said by {@link PortClaims}. Nothing
- * changes before `release`: until every instance was looked at, the ports lead where the former process had them lead.
+ * changes before `release`, nor, if the desired set was lost, before `told`: until every instance was looked at, and it
+ * is known who wants a port, the ports lead where the former process had them lead.
  * What was published stays so until its port is known to lead elsewhere.
  */
 export class Publication {
@@ -62,7 +63,8 @@ export class Publication {
   /** Something may work out at another try. */
   #unfinished = false;
   #closing = new AbortController();
-  #held = true;
+  #looked = false;
+  #told: boolean;
   #stale = false;
   #applying: Promise<void> | undefined;
   #cancelRetry: () => void = () => undefined;
@@ -73,6 +75,8 @@ export class Publication {
     this.#log = deps.log;
     this.#changed = deps.changed;
     this.#claims = claims;
+    // Claims without a desired set: the set was lost, and says nothing of who wants no port any more.
+    this.#told = deps.isSetKnown || claims.ports.length === 0;
   }
 
   static async open(deps: Deps): Promise<Publication> {
@@ -82,6 +86,11 @@ export class Publication {
   /** Which ports the control plane lets applications take. Kept on disk. */
   allow(policy: PortPolicy): void {
     if (this.#claims.allow(policy)) void this.#apply();
+  }
+
+  /** The assignment asks for a port, and has nothing to offer yet unless it said so before. */
+  claim(assignment: string, wanted: Omit<Offer, 'backend'>): void {
+    if (!this.#offers.has(assignment)) this.offer(assignment, { ...wanted, backend: undefined });
   }
 
   /** What an assignment has to offer now; repeating it is free. */
@@ -123,9 +132,16 @@ export class Publication {
 
   /** Every instance was looked at: from here on the ports follow. Resolves when they do. */
   async release(): Promise<void> {
-    if (!this.#held) return;
-    this.#held = false;
+    if (this.#looked) return;
+    this.#looked = true;
     await this.#apply();
+  }
+
+  /** The desired set is known, and every assignment of it has claimed its port. */
+  told(): void {
+    if (this.#told) return;
+    this.#told = true;
+    void this.#apply();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -137,7 +153,7 @@ export class Publication {
   /** Resolves when an application that began after the call is done. */
   async #apply(): Promise<void> {
     this.#stale = true;
-    if (this.#held) return;
+    if (!this.#looked || !this.#told) return;
     this.#applying ??= this.#applyAll().finally(() => {
       this.#applying = undefined;
     });
@@ -219,6 +235,8 @@ interface Deps {
   publisher: PortPublisher;
   /** File of the claims. */
   path: string;
+  /** There is a desired set on disk. */
+  isSetKnown: boolean;
   clock: Clock;
   log: Logger;
   /** Called with the assignments for which a port, or a problem with it, came or went. */

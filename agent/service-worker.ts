@@ -103,6 +103,7 @@ export class ServiceWorker {
   desire(desired: ServiceItem | undefined): void {
     const before = this.#desired;
     this.#desired = desired;
+    this.#claim();
     const { image } = this.#memory;
     if (before === desired || (before !== undefined && desired !== undefined && sameWork(before, desired, image))) {
       if (before !== undefined && desired !== undefined && image?.of === imageKey(before))
@@ -204,6 +205,14 @@ export class ServiceWorker {
       withdrawn: this.#withdrawn,
       now,
     };
+  }
+
+  /** Its port is its own from the moment it is desired, also while it is not known what runs. */
+  #claim(): void {
+    if (this.#desired?.run !== 'running') return;
+    const { workload_id: workload, project_id: project, spec } = this.#desired;
+    if (spec.publish_port !== undefined)
+      this.#deps.publication.claim(this.id, { workload, project, port: spec.publish_port });
   }
 
   /** The ports lead to the process that runs and is ready, also to one that is to go: until it is withdrawn. */

@@ -1,4 +1,6 @@
+import { readdir, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { wait } from '../../agent-protocol/clock.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { AgentWorld, nameOf, network, service } from './agent-world.ts';
 import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
@@ -9,6 +11,8 @@ beforeEach(async () => {
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
+/** What a server allows by itself: a port below is kept by the one who had it. */
+const fromThousand = { from: 1024, to: 65_535, reserved: [], own: [], bindings: [] };
 const healthy = { port: 8080, health: { path: '/healthz' } };
 
 function done(verb: string): number {
@@ -609,19 +613,71 @@ describe('an agent that starts again', () => {
 
   test('with a damaged desired set touches nothing until it is told again', async () => {
     await world.start();
-    const item = service({}, healthy);
+    const item = service({}, { ...healthy, publish_port: 80 });
     await world.snapshot(item);
     await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    world.agent.backend.configure({ logRetentionDays: 7, ports: fromThousand });
     await world.stop();
-    const { writeFile } = await import('node:fs/promises');
     await writeFile(`${world.dir}/desired`, 'not what was written');
     await world.start();
     await world.pass(30_000, 500);
     expect(world.agent.backend.position()).toBeUndefined();
     expect(world.container(item)?.state).toBe('running');
+    expect(world.ports.machine.backends(80)).toHaveLength(1);
     await world.snapshot(item);
     await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    expect(world.ports.machine.backends(80)).toHaveLength(1);
     expect(done('create')).toBe(1);
+  });
+
+  test('with a damaged configuration goes on with what runs, port and repair included, and makes nothing until it comes', async () => {
+    await world.start();
+    const { spec, ...rest } = service({}, { ...healthy, publish_port: 80 });
+    if (spec.type !== 'service') throw new Error('Must be a service');
+    const { env, ...others } = spec;
+    const item = { ...rest, spec: { ...others, config: 'of the deployment' } };
+    const configurations = [{ id: 'of the deployment', env: env ?? {} }];
+    const at = (revision: number) => ({ incarnation: 'one', revision });
+    await world.agent.backend.snapshot(at(1), [item], [], configurations);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    world.agent.backend.configure({ logRetentionDays: 7, ports: fromThousand });
+    await world.stop();
+    const folder = `${world.dir}/desired-configurations`;
+    for (const file of await readdir(folder)) await writeFile(`${folder}/${file}`, 'damage');
+
+    await world.start();
+    await world.until('ready', () => world.report(item)?.ready === true, 15_000);
+    const first = world.container(item)!;
+    expect(world.ports.machine.backends(80)).toHaveLength(1);
+    world.engine.killByHand(first.id, 1);
+    expect(first.state).not.toBe('running');
+    await world.until('ready', () => world.report(item)?.ready === true, 15_000);
+
+    world.engine.removeByHand(first.id);
+    await world.pass(30_000, 500);
+    expect(world.engine.containers).toEqual([]);
+    await world.agent.backend.snapshot(at(2), [item], [], configurations);
+    await world.until('ready', () => world.report(item)?.ready === true, 15_000);
+    expect(world.ports.machine.backends(80)).toHaveLength(1);
+    expect(done('create')).toBe(2);
+  });
+
+  test('keeps the port of an instance that the engine takes long to tell of', async () => {
+    await world.start();
+    const item = service({}, { ...healthy, publish_port: 80 });
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    world.agent.backend.configure({ logRetentionDays: 7, ports: fromThousand });
+    await world.stop();
+    const runtime = mockRuntime(world.engine);
+    const answersAt = world.clock.monotonic() + 15_000;
+    const inspect: typeof runtime.inspect = async (id, signal) => {
+      await wait(world.clock, Math.max(0, answersAt - world.clock.monotonic()), signal);
+      return runtime.inspect(id, signal);
+    };
+    await world.start({}, { ...runtime, inspect });
+    await world.until('ready', () => world.report(item)?.ready === true, 60_000);
+    expect(world.ports.machine.backends(80)).toHaveLength(1);
   });
 
   test('adopts a container whose creation it never saw succeed', async () => {

@@ -29,7 +29,7 @@ function actual(item: ServiceItem, changes: Partial<ContainerDetail> = {}, origi
     },
     state: 'running',
     imageId,
-    env: [...Object.entries(item.spec.env).map(([key, value]) => `${key}=${value}`), 'PATH=/bin'],
+    env: [...Object.entries(item.spec.env ?? {}).map(([key, value]) => `${key}=${value}`), 'PATH=/bin'],
     command: item.spec.command ?? ['serve'],
     exitCode: undefined,
     oomKilled: false,

@@ -43,6 +43,7 @@ function open(): Promise<Publication> {
       },
     },
     path: join(dir, 'ports.json'),
+    isSetKnown: true,
     clock,
     log: pino({ level: 'silent' }),
     changed: (ids) => {
