@@ -24,7 +24,7 @@ test.each(['bookworm', 'trixie'])('the commands of the README work on a bare Deb
   const devLog = join(folder, 'dev.log');
   const dev = machine.start(['make', '-C', place, 'dev'], devLog);
   await Promise.race([
-    until('the example of `make dev` answers', () => answers(machine), {
+    until('`make dev` has deployed its example, which answers', () => isUp(machine, devLog), {
       timeoutMs: 600_000,
       explain: () => tail(devLog),
     }),
@@ -47,7 +47,8 @@ const interruptDev = `
     if (argv.includes('${place}/cli/setpoint.ts') && argv.includes('dev')) process.kill(Number(pid), 'SIGINT');
   }`;
 
-async function answers(machine: BareMachine): Promise<boolean> {
+async function isUp(machine: BareMachine, devLog: string): Promise<boolean> {
+  if (!(await tail(devLog)).includes('Stop with Ctrl-C')) return false;
   const body = await machine.run('curl', '--silent', '--fail', 'http://127.0.0.1:8080/');
   return body.includes('Hello from Setpoint');
 }
