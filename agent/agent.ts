@@ -33,6 +33,7 @@ import { Publication } from './publication.ts';
 import { RemovalGuard } from './removal-guard.ts';
 import { Results } from './results.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
+import { StorageWatch } from './storage-watch.ts';
 import type { ReadHead } from './tasks/read-head.ts';
 
 export interface AgentOptions {
@@ -151,6 +152,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
           prober: options.prober,
           starts: new PQueue({ concurrency: parallelStarts }),
           networks,
+          disk: options.disk,
           clock,
           log,
           eventSource: randomUUID(),
@@ -173,6 +175,16 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         desired,
         observer,
         capture,
+        clock,
+        log,
+      }),
+    );
+    stack.use(
+      new StorageWatch({
+        runtime,
+        observer,
+        disk: options.disk,
+        exceeded: (id, overflow) => fleet.overflowed(id, overflow),
         clock,
         log,
       }),

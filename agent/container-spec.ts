@@ -6,7 +6,10 @@ import { labels } from './runtime/runtime.ts';
  * The container that a service item asks for. It gets its restart policy only once it proved healthy.
  * @throws Error if the configuration of the item is not here
  */
-export function containerSpec(item: ServiceItem, server: string, name: string, image: string): ContainerSpec {
+export function containerSpec(
+  item: ServiceItem,
+  { server, name, image, storageBytes }: { server: string; name: string; image: string; storageBytes: number },
+): ContainerSpec {
   const { spec } = item;
   if (spec.env === undefined) throw new Error(`The configuration of assignment ${item.id} is not here`);
   return {
@@ -20,6 +23,7 @@ export function containerSpec(item: ServiceItem, server: string, name: string, i
       [labels.workload]: item.workload_id,
       [labels.tenant]: item.tenant,
       [labels.server]: server,
+      [labels.storage]: String(storageBytes),
       ...(spec.restart_token === undefined ? {} : { [labels.restartToken]: spec.restart_token }),
     },
     env: spec.env,

@@ -18,6 +18,8 @@ export type Drift =
   | 'network'
   /** It can only be removed. */
   | 'dead'
+  /** It wrote more than it may. */
+  | 'storage'
   | 'unstartable';
 
 /** Why a container cannot stand for the assignment. */
@@ -30,6 +32,7 @@ export function driftOf(desired: ServiceItem, actual: Actual, memory: Memory): D
   if ((container.labels[labels.restartToken] ?? '') !== (spec.restart_token ?? '')) return 'restart';
   if (container.state === 'dead') return 'dead';
   if (container.id === memory.unstartable && container.state !== 'running') return 'unstartable';
+  if (container.id === memory.overflow?.container) return 'storage';
   return imageDrift(desired, actual, memory) ?? settingsDrift(desired, actual, memory);
 }
 

@@ -10,6 +10,7 @@ import type { Observer } from './observer.ts';
 import { labels } from './runtime/runtime.ts';
 import type { ServiceDeps } from './service-worker.ts';
 import { ServiceWorker } from './service-worker.ts';
+import type { Overflow } from './storage-watch.ts';
 
 type Worker = ServiceWorker | BuildWorker;
 
@@ -79,6 +80,12 @@ export class Fleet {
       this.#workers.set(id, worker);
       worker.start();
     }
+  }
+
+  /** A container of this assignment wrote more than it may. */
+  overflowed(id: string, overflow: Overflow): void {
+    const worker = this.#workers.get(id);
+    if (worker instanceof ServiceWorker) worker.overflowed(overflow);
   }
 
   wake(ids: Iterable<string>): void {

@@ -1,6 +1,7 @@
 import type { FailureCode, WireAssignment, WireService } from '../agent-protocol/assignment.ts';
 import type { Actual } from './observer.ts';
 import type { ContainerDetail, ImageInfo } from './runtime/runtime.ts';
+import type { Overflow } from './storage-watch.ts';
 
 /** A service item of the desired set; without `env` where its configuration is not here. */
 export type ServiceItem = WireAssignment & { spec: WireService };
@@ -63,6 +64,8 @@ export interface Memory {
   failure: Failure | undefined;
   /** The container that the engine could not start: only a new one can help. */
   unstartable: string | undefined;
+  /** The container that wrote more than it may: only a new one helps. */
+  overflow: Overflow | undefined;
 }
 
 export const blankMemory: Memory = {
@@ -79,6 +82,7 @@ export const blankMemory: Memory = {
   startNotBefore: 0,
   failure: undefined,
   unstartable: undefined,
+  overflow: undefined,
 };
 
 export interface Now {

@@ -5,6 +5,7 @@ import { wait } from '../agent-protocol/clock.ts';
 import { containerSpec } from './container-spec.ts';
 import { deadline } from './deadline.ts';
 import { imageKey } from './drift.ts';
+import type { DiskSpace } from './disk-guard.ts';
 import type { ImageStore } from './image-store.ts';
 import type { Ledger } from './ledger.ts';
 import type { Capture } from './logs/capture.ts';
@@ -14,6 +15,7 @@ import type { Action } from './plan.ts';
 import type { Publication } from './publication.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
 import { labels } from './runtime/runtime.ts';
+import { storageLimit } from './storage-watch.ts';
 
 /** What steps are carried out with. */
 export interface StepDeps {
@@ -26,6 +28,7 @@ export interface StepDeps {
   capture: Capture;
   /** Bounds how many containers are made and started at a time: more at once makes each of them slower. */
   starts: PQueue;
+  disk: () => Promise<DiskSpace>;
   /** Networks that are known to exist. */
   networks: Set<string>;
   clock: Clock;
@@ -132,10 +135,11 @@ async function ensureNetwork(it: StepSubject, deps: StepDeps, signal: AbortSigna
 }
 
 async function create(name: string, it: StepSubject, deps: StepDeps, signal: AbortSignal): Promise<void> {
-  const { runtime, server, observer, ledger, clock, starts } = deps;
+  const { runtime, server, observer, ledger, disk, clock, starts } = deps;
   const image = it.image();
   if (image === undefined) throw new Error(`Cannot create container ${name} before its image is known`);
-  const spec = containerSpec(it.desired(), server, name, image.id);
+  const storageBytes = storageLimit((await disk()).totalBytes);
+  const spec = containerSpec(it.desired(), { server, name, image: image.id, storageBytes });
   await ledger.intend(name, it.id);
   await starts.add(async () => {
     signal.throwIfAborted();

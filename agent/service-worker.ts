@@ -15,6 +15,7 @@ import type { StepDeps, StepSubject } from './service-steps.ts';
 import { performStep } from './service-steps.ts';
 import { stepEvent } from './step-event.ts';
 import { stepFailure } from './step-failure.ts';
+import type { Overflow } from './storage-watch.ts';
 
 /** What all service workers of an agent share. */
 export interface ServiceDeps extends StepDeps {
@@ -81,6 +82,12 @@ export class ServiceWorker {
   /** It was looked at since the agent started: what is told of it is its state, not a lack of knowledge. */
   get settled(): boolean {
     return this.#looked && this.#readiness.settled;
+  }
+
+  /** A container wrote more than it may. */
+  overflowed(overflow: Overflow): void {
+    this.#memory = { ...this.#memory, overflow };
+    this.wake();
   }
 
   /** The control plane has the events that this report carried. */
@@ -270,7 +277,7 @@ export class ServiceWorker {
     if (event === undefined) return;
     this.#events.add(event);
     const [first] = world.actual;
-    if (event.drift && first !== undefined) this.#driftTold.add(first.container.id);
+    if (first !== undefined && keeper(world) === undefined) this.#driftTold.add(first.container.id);
   }
 
   #wanted(): ServiceItem {

@@ -32,6 +32,7 @@ export function stepEvent(
   const why = driftOf(desired, first, memory);
   if (why !== undefined) {
     if (told.has(first.container.id)) return undefined;
+    if (why === 'storage') return overflowEvent(memory);
     // Seen while the engine is still about to remove it.
     if (why === 'dead') return first.container.id === kept ? removed : undefined;
     const text = changes[why];
@@ -39,6 +40,15 @@ export function stepEvent(
   }
   if (action.do === 'unpause') return drift('ContainerPaused', 'The container was paused from outside and goes on');
   return action.do === 'start' && first.container.state === 'exited' ? exitEvent(world) : undefined;
+}
+
+function overflowEvent({ overflow }: World['memory']): Event | undefined {
+  if (overflow === undefined) return undefined;
+  const [wrote, limit] = [overflow.bytes, overflow.limit].map((bytes) => `${Math.round(bytes / 1024 ** 2)} MiB`);
+  const message =
+    `The instance wrote ${wrote} into its container, more than its limit of ${limit}: the container is replaced, and ` +
+    'what it wrote is gone. Let the application write less, or keep its data elsewhere';
+  return { type: 'warning', reason: 'StorageExceeded', message, drift: false };
 }
 
 function exitEvent({ memory }: World): Event | undefined {

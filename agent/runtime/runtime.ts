@@ -16,6 +16,8 @@ export const labels = {
   restartToken: 'setpoint.restart-token',
   /** Bytes of memory and billionths of a CPU that a container got because nothing else was asked for. */
   defaults: 'setpoint.defaults',
+  /** Bytes that a container may write into its own layer. */
+  storage: 'setpoint.storage',
 } as const;
 
 export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead';
@@ -137,6 +139,8 @@ export interface ContainerRuntime {
   list(server: string, signal: AbortSignal): Promise<Container[]>;
   /** `undefined`: there is none. */
   inspect(id: string, signal: AbortSignal): Promise<ContainerDetail | undefined>;
+  /** Bytes that a container wrote into its own layer; `undefined`: there is none. Walks its files. */
+  written(id: string, signal: AbortSignal): Promise<number | undefined>;
   /** @throws RuntimeFailure `name_taken` when a container of that name exists, whoever made it. */
   create(spec: ContainerSpec, signal: AbortSignal): Promise<string>;
   /** Idempotent. @throws RuntimeFailure `no_space`, `create_failed`… */

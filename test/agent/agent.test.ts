@@ -266,6 +266,46 @@ describe('what is done to a container from outside', () => {
     expect(world.report(item)?.events?.items).toMatchObject([{ reason: 'ContainerChanged', drift: true }]);
   });
 
+  test('one that wrote more than a tenth of the disk is replaced, which is told once', async () => {
+    const { item, id } = await running();
+    const gibibyte = 1024 ** 3;
+    world.disk = { freeBytes: 30 * gibibyte, totalBytes: 50 * gibibyte };
+    const other = service({}, healthy);
+    await world.delta([other]);
+    await world.until('ready', () => world.report(other)?.ready === true, 5_000);
+    const measured = world.container(other)!;
+    const limit = 5 * gibibyte;
+    expect(Number(measured.mutable.labels[labels.storage])).toBe(limit);
+
+    world.engine.changeByHand(measured.id, { writtenBytes: limit });
+    await world.pass(125_000, 500);
+    expect(world.container(other)?.id).toBe(measured.id);
+    world.engine.changeByHand(measured.id, { writtenBytes: limit + 1 });
+    await world.until('replaced', () => world.container(other)?.id !== measured.id, 66_000);
+    await world.until('ready', () => world.report(other)?.ready === true, 5_000);
+    const told = world.report(other)?.events?.items ?? [];
+    expect(told.filter(({ reason }) => reason === 'StorageExceeded')).toHaveLength(1);
+    expect(told.at(-1)?.message).toContain('wrote 5120 MiB into its container, more than its limit of 5120 MiB');
+    expect(world.container(item)?.id).toBe(id);
+  });
+
+  test('what fills the disk quickly is not given a minute', async () => {
+    const { item, id } = await running();
+    await world.pass(61_000, 500);
+    const limit = Number(world.container(item)?.mutable.labels[labels.storage]);
+    world.engine.changeByHand(id, { writtenBytes: 2 * limit });
+    world.disk = { ...world.disk, freeBytes: world.disk.freeBytes - limit };
+    await world.until('replaced', () => world.container(item)?.id !== id, 6_000);
+  });
+
+  test('one that was made without a limit is left alone', async () => {
+    const { item, id } = await running();
+    const { [labels.storage]: _, ...others } = world.container(item)!.mutable.labels;
+    world.engine.changeByHand(id, { labels: others, writtenBytes: 1e15 });
+    await world.pass(130_000, 500);
+    expect(world.container(item)?.id).toBe(id);
+  });
+
   test('one that was taken off its network is replaced, and no port leads to where it was', async () => {
     const { item, id } = await running({ publish_port: 8081 });
     const address = world.container(item)!.address;

@@ -7,6 +7,7 @@ import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import { labels, type BuildOptions, type ContainerRuntime, type ContainerSpec } from '../../agent/runtime/runtime.ts';
 import { engineCall, testDocker } from '../harness/docker.ts';
 import { testRegistry } from '../harness/registry.ts';
+import { until } from '../harness/until.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 
 /** What a container does: writes its lines at the given distance, then exits or stays. */
@@ -31,12 +32,19 @@ export interface RuntimeRig extends AsyncDisposable {
   /** Of a build that writes `line` and then succeeds or not. */
   build(line: string, succeeds: boolean): BuildOptions;
   pauseByHand(id: string): Promise<void>;
+  /** A file of so many bytes into the container's own layer. */
+  writeByHand(id: string, bytes: number): Promise<void>;
   /** From the rig's network. */
   disconnectByHand(id: string): Promise<void>;
   removeNetworkByHand(name: string): Promise<void>;
   makeNetworkByHand(name: string, labels: Record<string, string>): Promise<void>;
   /** Makes a container without our labels and answers with its id. */
   foreign(): Promise<string>;
+}
+
+interface Execution {
+  Running: boolean;
+  ExitCode: number | null;
 }
 
 export async function dockerRig(): Promise<RuntimeRig> {
@@ -67,6 +75,15 @@ export async function dockerRig(): Promise<RuntimeRig> {
       labels: { [labels.server]: server, 'setpoint.test-line': line },
     }),
     pauseByHand: async (id) => void (await engineCall('POST', `/containers/${id}/pause`)),
+    async writeByHand(id, bytes) {
+      const script = { Cmd: ['/bin/sh', '-c', `printf %${bytes}d 0 > /written`] };
+      const { Id } = (await engineCall('POST', `/containers/${id}/exec`, script)) as { Id: string };
+      await engineCall('POST', `/exec/${Id}/start`, { Detach: true });
+      await until('the file is written', async () => {
+        const { Running, ExitCode } = (await engineCall('GET', `/exec/${Id}/json`)) as Execution;
+        return !Running && ExitCode === 0;
+      });
+    },
     disconnectByHand: async (Container) =>
       void (await engineCall('POST', `/networks/${network}/disconnect`, { Container, Force: true })),
     removeNetworkByHand: async (name) => void (await engineCall('DELETE', `/networks/${name}`)),
@@ -159,6 +176,9 @@ export async function mockRig(): Promise<RuntimeRig> {
     }),
     async pauseByHand(id) {
       engine.pauseByHand(id);
+    },
+    async writeByHand(id, bytes) {
+      engine.changeByHand(id, { writtenBytes: bytes });
     },
     async disconnectByHand(id) {
       engine.disconnectByHand(id);

@@ -83,8 +83,18 @@ describe.each([
       expect(Date.parse(running.startedAt)).not.toBeNaN();
     });
 
+    test('are measured by what they wrote into their own layer', async () => {
+      const id = await start({});
+      const before = await rig.runtime.written(id, signal());
+      await rig.writeByHand(id, 3 * 1024 * 1024);
+      const after = await rig.runtime.written(id, signal());
+      expect(after! - before!).toBeGreaterThanOrEqual(3 * 1024 * 1024);
+      expect(after! - before!).toBeLessThan(4 * 1024 * 1024);
+    });
+
     test('that do not exist are undefined', async () => {
       expect(await rig.runtime.inspect(absent, signal())).toBeUndefined();
+      expect(await rig.runtime.written(absent, signal())).toBeUndefined();
     });
 
     test('of a name that exists are not made', async () => {

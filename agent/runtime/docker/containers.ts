@@ -68,6 +68,9 @@ const Inspected = z.object({
   NetworkSettings: z.object({ Networks: z.record(z.string(), z.object({ IPAddress: z.string() })).nullable() }),
 });
 
+/** The engine leaves out a size of 0. */
+const Measured = z.object({ SizeRw: z.int().default(0) });
+
 const Created = z.object({ Id: z.string() });
 
 /** A process that keeps ending can do so during each of them. */
@@ -80,7 +83,7 @@ function endedMeanwhile(error: unknown): boolean {
 
 type Verbs = Pick<
   ContainerRuntime,
-  'list' | 'inspect' | 'create' | 'start' | 'stop' | 'unpause' | 'remove' | 'setRestart'
+  'list' | 'inspect' | 'written' | 'create' | 'start' | 'stop' | 'unpause' | 'remove' | 'setRestart'
 >;
 
 /** The container verbs of the runtime. */
@@ -99,6 +102,17 @@ export function containers(engine: Engine, limits: ContainerLimits): Verbs {
     },
 
     inspect: (id, signal) => inspectContainer(engine, id, signal),
+
+    async written(id, signal) {
+      const path = ['containers', id, 'json'];
+      try {
+        const answer = await engine.call({ method: 'GET', path, query: { size: true }, timeoutMs: slowMs }, signal);
+        return Measured.parse(answer).SizeRw;
+      } catch (error) {
+        if (isStatus(error, 404)) return undefined;
+        throw error;
+      }
+    },
 
     async create(spec, signal) {
       const call = {

@@ -14,6 +14,7 @@ export interface Mutable {
   command: string[];
   memoryBytes: number;
   nanoCpus: number;
+  writtenBytes: number;
   restart: ContainerSpec['restart'];
 }
 
@@ -65,6 +66,7 @@ export class MockContainer {
       command: [...(spec.command ?? [])],
       memoryBytes: spec.memoryBytes ?? 0,
       nanoCpus: spec.nanoCpus ?? 0,
+      writtenBytes: 0,
       restart: spec.restart,
     };
     this.#script = what.script;

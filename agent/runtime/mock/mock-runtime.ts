@@ -24,6 +24,7 @@ export function mockRuntime(engine: MockEngine): ContainerRuntime {
         engine.containers.map((one) => one.summary()).filter((one) => one.labels[labels.server] === server),
       ),
     inspect: (id, signal) => ask('inspect', undefined, signal, () => engine.find(id)?.detail()),
+    written: (id, signal) => ask('written', undefined, signal, () => engine.find(id)?.mutable.writtenBytes),
     create: (spec, signal) => ask('create', spec.name, signal, () => engine.create(spec)),
     start: (id, signal) => ask('start', nameOf(id), signal, () => engine.start(id)),
     stop: (id, graceSeconds, signal) =>

@@ -1,0 +1,103 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../agent-protocol/clock.ts';
+import { deadline } from './deadline.ts';
+import type { DiskSpace } from './disk-guard.ts';
+import type { Observer } from './observer.ts';
+import type { ContainerRuntime } from './runtime/runtime.ts';
+import { labels } from './runtime/runtime.ts';
+
+const gibibyte = 1024 ** 3;
+const share = 0.1;
+const leastBytes = gibibyte;
+const mostBytes = 20 * gibibyte;
+
+/** What a container may write into its own layer: a tenth of the disk, at least 1 GiB and at most 20 GiB. */
+export function storageLimit(totalBytes: number): number {
+  return Math.round(Math.min(mostBytes, Math.max(leastBytes, totalBytes * share)));
+}
+
+/** The engine walks the files of a layer to measure it. */
+const everyMs = 60_000;
+/** How often the free space of the disk is looked at, which costs nothing. */
+const glanceMs = 5_000;
+const callMs = 60_000;
+
+/**
+ * Measures what running containers wrote into their own layers, one after the other, every minute, and sooner when the
+ * disk lost as much as one of them may write. Only containers that were made with a limit are measured.
+ */
+export class StorageWatch {
+  readonly #deps: Deps;
+  readonly #closing = new AbortController();
+  #measuredAt: number;
+  /** Free bytes of the disk when the layers were measured last. */
+  #freeBytes = 0;
+  #cancel: () => void = () => undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    this.#measuredAt = deps.clock.monotonic();
+    this.#schedule();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new Error('The agent is stopping'));
+    this.#cancel();
+    await this.#running;
+  }
+
+  #schedule(): void {
+    if (this.#closing.signal.aborted) return;
+    this.#cancel = this.#deps.clock.timer(glanceMs, () => {
+      this.#running = this.#glance().finally(() => this.#schedule());
+    });
+  }
+
+  async #glance(): Promise<void> {
+    const { clock, disk, log } = this.#deps;
+    try {
+      const { freeBytes, totalBytes } = await disk();
+      const isDue = clock.monotonic() - this.#measuredAt >= everyMs;
+      if (!isDue && this.#freeBytes - freeBytes < storageLimit(totalBytes)) return;
+      this.#measuredAt = clock.monotonic();
+      this.#freeBytes = freeBytes;
+      await this.#measureAll();
+    } catch (error) {
+      if (!this.#closing.signal.aborted) log.warn({ err: error }, 'What containers wrote cannot be measured');
+    }
+  }
+
+  async #measureAll(): Promise<void> {
+    const { observer, exceeded } = this.#deps;
+    for (const assignment of observer.assignments())
+      for (const { container } of observer.of(assignment)) {
+        const limit = Number(container.labels[labels.storage] ?? 0);
+        if (container.state !== 'running' || limit <= 0) continue;
+        const bytes = await this.#measure(container.id);
+        if (bytes !== undefined && bytes > limit) exceeded(assignment, { container: container.id, bytes, limit });
+      }
+  }
+
+  async #measure(id: string): Promise<number | undefined> {
+    const { runtime, clock } = this.#deps;
+    using call = deadline(clock, callMs, 'Measuring what a container wrote', this.#closing.signal);
+    return runtime.written(id, call.signal);
+  }
+}
+
+/** A container that wrote more than it may. */
+export interface Overflow {
+  container: string;
+  bytes: number;
+  limit: number;
+}
+
+interface Deps {
+  runtime: Pick<ContainerRuntime, 'written'>;
+  observer: Pick<Observer, 'assignments' | 'of'>;
+  disk: () => Promise<DiskSpace>;
+  exceeded: (assignment: string, overflow: Overflow) => void;
+  clock: Clock;
+  log: Logger;
+}
