@@ -9,10 +9,12 @@ import type { Store } from '../store/store.ts';
 import type { Agents } from './agents.ts';
 import type { AuditLog } from './audit/audit-log.ts';
 import type { Passwords } from './auth/passwords.ts';
+import type { JudgedCode } from './auth/login-codes.ts';
 import type { LoginThrottle } from './auth/login-throttle.ts';
 import type { Principal } from './auth/principal.ts';
 import type { SetupToken } from './auth/setup-token.ts';
 import type { ShortSecrets } from './auth/short-secrets.ts';
+import type { StreamTickets } from './auth/stream-tickets.ts';
 import type { Tokens } from './auth/tokens.ts';
 import type { Access } from './authorize.ts';
 import type { Budgets } from './budgets/budgets.ts';
@@ -23,6 +25,7 @@ import type { Keep } from './kept.ts';
 import type { Mailer } from './mailer.ts';
 import type { Random } from './random.ts';
 import type { Quota } from './rate-limit.ts';
+import type { RequestRepository } from './request-repository.ts';
 
 /** What the interface is given by whoever starts it. */
 export interface ApiDependencies {
@@ -47,6 +50,7 @@ export interface Services extends ApiDependencies {
   throttle: LoginThrottle;
   shortSecrets: ShortSecrets;
   setupToken: SetupToken;
+  tickets: StreamTickets;
   /** Takes a token of a client that asks for codes. */
   codeRate(address: string): Quota | undefined;
   keep: Keep;
@@ -70,10 +74,18 @@ export interface RequestInfo {
   isKeyed: boolean;
 }
 
+/**
+ * What handlers and streams have of the services. It holds nothing that sends a transaction, so that code which gets only
+ * this cannot write past the audit log: that would not compile.
+ */
+export interface ReadingServices extends Omit<Services, 'store' | 'repositoryFor'> {
+  store: Pick<Store, 'incarnation' | 'get' | 'list'>;
+}
+
 /** What a handler may use. */
-export interface RequestContext extends Services {
+export interface RequestContext extends ReadingServices {
   tenant: string;
-  repo: Repository;
+  repo: RequestRepository;
   view: TenantView;
   request: RequestInfo;
   /** Parameters of the path, as they were sent. */
@@ -93,4 +105,6 @@ export interface RequestContext extends Services {
    * for a name that is taken.
    */
   commit<T>(unit: Unit, answer: () => Reply<T>): Promise<Reply<T>>;
+  /** Notes a wrong guess at a code. It has no audit record of its own: the login that failed has. @throws conflict */
+  countFailure(code: JudgedCode): Promise<void>;
 }

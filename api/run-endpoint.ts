@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { CommittableUnit } from '../store/repo.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { isOpenTenant } from '../store/tenants.ts';
 import { admit, checkState, versionsOf } from './admit.ts';
@@ -6,6 +7,7 @@ import type { Admitted } from './admit.ts';
 import { afterCommit, ApiError, forbidden, notFound } from './api-error.ts';
 import { mention } from './audit/audit-log.ts';
 import { recordDenial } from './audit/denial.ts';
+import { countFailure } from './auth/login-codes.ts';
 import { keyOf, principalId } from './auth/principal.ts';
 import type { Principal } from './auth/principal.ts';
 import { isTenantAdmin } from './authorize.ts';
@@ -19,6 +21,7 @@ import { isKept, serialise } from './kept.ts';
 import type { Kept } from './kept.ts';
 import type { PageCache } from './page-cache.ts';
 import { parseInput } from './parse-input.ts';
+import { createRequestRepository } from './request-repository.ts';
 import { objectBody, pageBody } from './respond.ts';
 import { untilSettled } from './settle.ts';
 import { searchOf } from './search.ts';
@@ -215,17 +218,34 @@ function withoutReadOnly(body: unknown, readOnly: readonly string[] | undefined)
   return Object.fromEntries(Object.entries(body).filter(([name]) => !readOnly.includes(name)));
 }
 
+/** `RequestContext.commit` behind the handler: it gets what can be sent. */
+type Commit = <T>(unit: CommittableUnit, answer: () => Reply<T>) => Promise<Reply<T>>;
+
 /** Plain fields, no accessors: an object literal with accessors has a hidden class of its own each time it is made. */
 function contextOf(
   services: Services,
   call: Call,
   { access, caller }: Pick<Admitted, 'access' | 'caller'>,
-  commit: RequestContext['commit'],
+  commit: Commit,
 ): RequestContext {
-  const { tenant, view, repo, request, signal, params } = call;
+  const { tenant, view, request, signal, params } = call;
+  const { repo, committable } = createRequestRepository(call.repo);
   // the rows of public routes let everybody in; their handlers look at `caller`
   const principal = caller as Principal;
-  return { ...services, tenant, view, repo, request, params, access, caller, principal, signal, commit };
+  return {
+    ...services,
+    tenant,
+    view,
+    repo,
+    request,
+    params,
+    access,
+    caller,
+    principal,
+    signal,
+    commit: (unit, answer) => commit(committable(unit), answer),
+    countFailure: (code) => countFailure({ clock: services.clock, request, repo: call.repo }, code),
+  };
 }
 
 async function readOnly(): Promise<never> {

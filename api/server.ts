@@ -12,7 +12,7 @@ import { createPasswords } from './auth/passwords.ts';
 import { createSetupToken } from './auth/setup-token.ts';
 import type { SetupToken } from './auth/setup-token.ts';
 import { createShortSecrets } from './auth/short-secrets.ts';
-import { forgetExpiredTickets } from './auth/stream-tickets.ts';
+import { createStreamTickets, forgetExpiredTickets } from './auth/stream-tickets.ts';
 import { createTokens } from './auth/tokens.ts';
 import { createBudgets } from './budgets/budgets.ts';
 import { watchCapacity } from './budgets/capacity.ts';
@@ -70,6 +70,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     throttle: createLoginThrottle(clock),
     shortSecrets,
     setupToken: createSetupToken(config, shortSecrets),
+    tickets: createStreamTickets(deps),
     codeRate: createRateLimit(config.codeRateLimit, clock),
     keyUsed: createKeyUse(clock),
     keep: createKeep(),

@@ -78,6 +78,10 @@ export interface Unit {
    * observed record or a key that is no object.
    */
   changes(): { objects: UnitChange[]; isEmpty: boolean };
+}
+
+/** A unit in the hands of the code that sends it. What only adds to a unit takes a {@link Unit}, which has no commit. */
+export interface CommittableUnit extends Unit {
   /**
    * Nothing to write: no transaction, `committed` with the highest revision that was read. `judge` sees what is about to
    * be sent, in the same turn of the event loop; what it throws keeps it from being sent.
@@ -92,7 +96,7 @@ export interface Repository {
   get<K extends KindName>(kind: K, id: string): Promise<Resource<K> | undefined>;
   /** Id behind a unique name; linearizable. */
   idByName(kind: KindName, scope: string, name: string): Promise<string | undefined>;
-  begin(): Unit;
+  begin(): CommittableUnit;
   /**
    * Reads, changes a draft, parses, compares; equal: no write. Tries again on conflict (5 times) unless `expect` is
    * given, which is the desired revision that the caller saw. @throws conflict; `undefined` if the object is gone.

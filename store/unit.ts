@@ -10,7 +10,7 @@ import { expectTenant, observation } from './observation.ts';
 import type { Observation } from './observation.ts';
 import { enteredBy, isPopulated } from './population.ts';
 import { cloneResource, encodeDesired, succeed } from './record.ts';
-import type { CreateOptions, ObjectEffect, Unit, UnitChange } from './repo.ts';
+import type { CommittableUnit, CreateOptions, ObjectEffect, UnitChange } from './repo.ts';
 import type { OwnerRef, ReadonlyResource, Resource } from './resource.ts';
 import { revision } from './revision.ts';
 import type { Revision } from './revision.ts';
@@ -26,8 +26,8 @@ interface Plan {
   removed: boolean;
 }
 
-/** A unit of work on one tenant's objects; see `Unit` for what its calls mean. */
-export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
+/** A unit of work on one tenant's objects; see `Unit` and `CommittableUnit` for what its calls mean. */
+export function beginUnit(store: Store, tenant: string, clock: Clock): CommittableUnit {
   const plans = new Map<string, Plan>();
   const observations = new Map<string, Observation>();
   const guards: Guard[] = [];
@@ -201,7 +201,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Unit {
 }
 
 /** Commits, or says by a conflict which guard failed. @throws conflict */
-export async function commit(unit: Unit): Promise<Revision> {
+export async function commit(unit: CommittableUnit): Promise<Revision> {
   return committed(await unit.commit());
 }
 

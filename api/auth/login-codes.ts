@@ -1,12 +1,12 @@
 import { foldName } from '../../store/fold-name.ts';
-import type { Unit } from '../../store/repo.ts';
+import type { Repository, Unit } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { commit } from '../../store/unit.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { tooMany } from '../api-error.ts';
 import type { RequestContext } from '../context.ts';
 
-type Context = Pick<RequestContext, 'tenant' | 'view' | 'repo' | 'clock' | 'random' | 'shortSecrets' | 'request'>;
+type Context = Pick<RequestContext, 'tenant' | 'view' | 'clock' | 'random' | 'shortSecrets' | 'request'>;
 type CodeRecord = ReadonlyResource<'login_code'>['desired'];
 type Code = CodeRecord['codes'][number];
 /** What happened where and when, oldest first. */
@@ -119,11 +119,14 @@ export function useUp({ clock, request }: Context, unit: Unit, { at }: JudgedCod
 }
 
 /** Notes a wrong guess, the fifth of which takes the code away. @throws conflict, after which it is to be judged anew. */
-export async function countFailure(ctx: Context, { at }: JudgedCode): Promise<void> {
+export async function countFailure(
+  { clock, request, repo }: Pick<Context, 'clock' | 'request'> & { repo: Pick<Repository, 'begin'> },
+  { at }: JudgedCode,
+): Promise<void> {
   if (at === undefined) return;
-  const { address: source } = ctx.request;
-  const now = ctx.clock.now();
-  const unit = ctx.repo.begin();
+  const { address: source } = request;
+  const now = clock.now();
+  const unit = repo.begin();
   unit.change(at.record, (draft) => {
     draft.failed = [...within(draft.failed, dayMs, now.getTime()), { source, at: now.toISOString() }];
     for (const code of draft.codes) {

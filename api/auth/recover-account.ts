@@ -9,6 +9,7 @@ import type { Store } from '../../store/store.ts';
 import { commit } from '../../store/unit.ts';
 import { notFound } from '../api-error.ts';
 import { mention } from '../audit/audit-log.ts';
+import { createRequestRepository } from '../request-repository.ts';
 import { afterWriting } from '../to-api-error.ts';
 import type { Random } from '../random.ts';
 import type { Passwords } from './passwords.ts';
@@ -65,7 +66,7 @@ async function change(
 ): Promise<void> {
   await fresh();
   if (mirror.key(keys.tenant(tenant)) === undefined) throw notFound('Tenant');
-  const repo = openRepository(store, tenant, clock);
+  const { repo, committable } = createRequestRepository(openRepository(store, tenant, clock));
   const id = await repo.idByName('user', 'all', email.trim());
   const user = id === undefined ? undefined : mirror.tenant(tenant).get('user', id);
   if (user === undefined) throw notFound('User');
@@ -82,7 +83,7 @@ async function change(
     fresh,
     commit: async <T>(unit: Unit, answer: () => T): Promise<T> => {
       record(unit);
-      await commit(unit);
+      await commit(committable(unit));
       return answer();
     },
   };

@@ -11,7 +11,7 @@ import type { Principal } from './principal.ts';
 import { principalId } from './principal.ts';
 
 export const ticketLifeMs = 30_000;
-/** Tickets of one caller that nobody has used yet. */
+/** Tickets of one caller that are not used yet. */
 const ticketsPerCaller = 100;
 /** Expired ones that one creation clears away. */
 const clearedPerTicket = 20;
@@ -31,13 +31,28 @@ export function isTicketForm(text: string): boolean {
   return text.startsWith(prefix);
 }
 
-/**
- * Makes a ticket that opens the stream at `path` once, as the caller, within 30 seconds and on any replica. It lies in the
- * store as a hash.
- *
- * @throws ApiError TOO_MANY_REQUESTS while 100 of the caller wait; Unavailable.
- */
-export async function makeTicket(
+/** Tickets of streams: each opens one socket. They change no object, so they are not in the audit log. */
+export interface StreamTickets {
+  /**
+   * Makes a ticket that opens the stream at `path` once, as the caller, within 30 seconds and on any replica. It lies in
+   * the store as a hash. @throws ApiError TOO_MANY_REQUESTS while 100 of the caller wait; Unavailable.
+   */
+  make(tenant: string, caller: Principal, path: string): Promise<string>;
+  /**
+   * Who a ticket lets in at `path`: of several requests with one ticket, on whatever replicas, at most one. It is used up
+   * also where it is for another path. `undefined` for one that is not good, or whose session or key is not.
+   */
+  redeem(view: TenantView, ticket: string, path: string): Promise<Principal | undefined>;
+}
+
+export function createStreamTickets(deps: Dependencies): StreamTickets {
+  return {
+    make: (tenant, caller, path) => make(deps, tenant, caller, path),
+    redeem: (view, ticket, path) => redeem(deps, view, ticket, path),
+  };
+}
+
+async function make(
   { store, mirror, clock, random }: Dependencies,
   tenant: string,
   caller: Principal,
@@ -62,11 +77,7 @@ export async function makeTicket(
   return ticket;
 }
 
-/**
- * Who a ticket lets in at `path`: of several requests with one ticket, on whatever replicas, at most one. It is used up
- * also where it is for another path. `undefined` for one that is not good, or whose session or key is not.
- */
-export async function redeemTicket(
+async function redeem(
   { store, clock }: Dependencies,
   view: TenantView,
   ticket: string,
@@ -82,7 +93,7 @@ export async function redeemTicket(
   return byProof(stored.by, { view, clock });
 }
 
-/** Deletes tickets that nobody used in time. Every replica may do it. @throws Unavailable */
+/** Deletes tickets that expired unused. Every replica may do it. @throws Unavailable */
 export async function forgetExpiredTickets({
   store,
   mirror,

@@ -2,7 +2,7 @@ import { committed } from '../../store/commit-failure.ts';
 import type { Clock } from '../../store/clock.ts';
 import { isUnavailable } from '../../store/errors.ts';
 import type { Mirror, TenantView } from '../../store/mirror.ts';
-import type { Unit, UnitEffect } from '../../store/repo.ts';
+import type { CommittableUnit, UnitEffect } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Bounds } from '../../store/settings.ts';
@@ -32,9 +32,9 @@ export interface Used {
 export interface Budgets extends Disposable {
   /**
    * Commits the unit if there is room for it, judged in the turn of the event loop in which it is sent. @throws ApiError
-   * CONFLICT for what would be stored, TOO_MANY_REQUESTS for what is written too fast; what `Unit.commit` throws.
+   * CONFLICT for what would be stored, TOO_MANY_REQUESTS for what is written too fast; what `CommittableUnit.commit` throws.
    */
-  commit(asked: { view: TenantView; caller: Principal | undefined }, unit: Unit): Promise<Revision>;
+  commit(asked: { view: TenantView; caller: Principal | undefined }, unit: CommittableUnit): Promise<Revision>;
   usedBy(view: TenantView, scope: Scope): Used;
   boundsOf(view: TenantView, scope: Scope): Bounds;
 }

@@ -3,7 +3,7 @@ import { conflictReason, isConflict } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
 import type { Unit } from '../../store/repo.ts';
 import { ApiError, badField, conflicting, forbidden, refusedLogin, unauthorized } from '../api-error.ts';
-import { codeLifeMs, countFailure, judgeCode, useUp } from '../auth/login-codes.ts';
+import { codeLifeMs, judgeCode, useUp } from '../auth/login-codes.ts';
 import { accountOf } from '../auth/login-throttle.ts';
 import { attemptOfOwner } from '../auth/own-attempts.ts';
 import { proveSecondFactor } from '../auth/second-factor.ts';
@@ -254,7 +254,7 @@ async function requireFreshCode(ctx: RequestContext, unit: Unit, code: string | 
   const proven = await attemptOfOwner(ctx, async () => {
     const judged = judgeCode(ctx, user.desired.email, code);
     if (judged.isRight) useUp(ctx, unit, judged);
-    else await countFailure(ctx, judged);
+    else await ctx.countFailure(judged);
     return judged.isRight ? true : undefined;
   });
   if (proven === undefined) throw badField('code', 'wrong', 'The code is wrong, used or no longer good');

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { tooMany, unauthorized } from '../api-error.ts';
 import { createInvited, invitationTo } from '../auth/invited.ts';
-import { codeIdOf, codeLifeMs, countFailure, judgeCode, makeCode, useUp } from '../auth/login-codes.ts';
+import { codeIdOf, codeLifeMs, judgeCode, makeCode, useUp } from '../auth/login-codes.ts';
 import { accountOf } from '../auth/login-throttle.ts';
 import { proveSecondFactor } from '../auth/second-factor.ts';
 import { startSession } from '../auth/sessions.ts';
@@ -56,7 +56,7 @@ export const verifyCode = defineEndpoint({
           if (second !== 'wrong') return { second, who };
           refusal = wrongTotp();
         }
-        await countFailure(ctx, judged);
+        await ctx.countFailure(judged);
         return undefined;
       });
       if (proven === undefined) throw refusal;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { makeTicket, ticketLifeMs } from '../auth/stream-tickets.ts';
+import { ticketLifeMs } from '../auth/stream-tickets.ts';
 import { defineEndpoint } from '../endpoint.ts';
 
 export const createStreamTicket = defineEndpoint({
@@ -20,6 +20,6 @@ export const createStreamTicket = defineEndpoint({
   status: 201,
   handle: async (ctx, { body: { path } }) => {
     const expires_at = new Date(ctx.clock.now().getTime() + ticketLifeMs).toISOString();
-    return { ticket: await makeTicket(ctx, ctx.tenant, ctx.principal, path), path, expires_at };
+    return { ticket: await ctx.tickets.make(ctx.tenant, ctx.principal, path), path, expires_at };
   },
 });

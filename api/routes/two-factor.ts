@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Unit } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badField, badRequest, conflicting } from '../api-error.ts';
-import { countFailure, judgeCode, useUp } from '../auth/login-codes.ts';
+import { judgeCode, useUp } from '../auth/login-codes.ts';
 import { attemptOfOwner } from '../auth/own-attempts.ts';
 import {
   beginSecondFactor,
@@ -119,7 +119,7 @@ async function proveAgain(
     if (password !== undefined) return (await ctx.passwords.verify(password, password_hash)).ok ? true : undefined;
     const judged = judgeCode(ctx, email, code ?? '');
     if (judged.isRight) useUp(ctx, unit, judged);
-    else await countFailure(ctx, judged);
+    else await ctx.countFailure(judged);
     return judged.isRight ? true : undefined;
   });
   if (proven === undefined) throw badField(password === undefined ? 'code' : 'password', 'wrong', 'It is wrong');

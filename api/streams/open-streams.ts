@@ -11,7 +11,7 @@ import { mention } from '../audit/audit-log.ts';
 import type { Asked } from '../audit/audit-log.ts';
 import { authenticate, byToken } from '../auth/authenticate.ts';
 import type { Principal } from '../auth/principal.ts';
-import { isTicketForm, redeemTicket } from '../auth/stream-tickets.ts';
+import { isTicketForm } from '../auth/stream-tickets.ts';
 import { authorize } from '../authorize.ts';
 import type { Access, Place } from '../authorize.ts';
 import type { RequestInfo, Services } from '../context.ts';
@@ -141,7 +141,7 @@ export class OpenStreams implements Disposable {
     const proving = { tokens: services.tokens, view, clock: services.clock };
     const prove = (): Promise<Principal | undefined> => {
       if (token === null) return authenticate(request.headers, proving);
-      return isTicketForm(token) ? redeemTicket(services, view, token, path) : byToken(token, proving);
+      return isTicketForm(token) ? services.tickets.redeem(view, token, path) : byToken(token, proving);
     };
     const principal = await prove();
     if (principal === undefined) throw unauthorized();
@@ -152,8 +152,7 @@ export class OpenStreams implements Disposable {
     if (now === undefined) throw notFound('Stream');
     const access = await this.#authorize({ tenant, view, principal, stream, request: info }, permission, now, it);
     const query = parseInput(stream.query, Object.fromEntries(url.searchParams), 'query');
-    const repo = services.repositoryFor(tenant);
-    const ctx: StreamContext = { ...services, tenant, view, repo, principal, access, feed: this.#feed, hub: this.#hub };
+    const ctx: StreamContext = { ...services, tenant, view, principal, access, feed: this.#feed, hub: this.#hub };
     // a stream without `on` does not look at `it`
     stream.check?.(ctx, { it: it as ReadonlyResource<SubjectKind>, query });
     return { stream, ctx, permission, it, query, place };

@@ -1,10 +1,9 @@
 import type { z } from 'zod';
 import type { TenantView } from '../../store/mirror.ts';
-import type { Repository } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { Access } from '../authorize.ts';
-import type { Services } from '../context.ts';
+import type { ReadingServices } from '../context.ts';
 import type { SubjectKind } from '../endpoint.ts';
 import type { RouteName } from '../permissions.ts';
 import type { ChangeFeed } from './change-feed.ts';
@@ -12,10 +11,9 @@ import type { Channel } from './channel.ts';
 import type { LogHub } from './log-hub.ts';
 
 /** What a stream may use. */
-export interface StreamContext extends Services {
+export interface StreamContext extends ReadingServices {
   tenant: string;
   view: TenantView;
-  repo: Repository;
   principal: Principal;
   access: Access;
   feed: ChangeFeed;

@@ -6,7 +6,7 @@ import { conflict } from '../../store/errors.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import type { DesiredOf, KindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import type { Repository, Unit } from '../../store/repo.ts';
+import type { CommittableUnit, Repository } from '../../store/repo.ts';
 import type { OwnerRef, ReadonlyResource, Resource } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Guard } from '../../store/store.ts';
@@ -192,14 +192,18 @@ export class RunContext implements Context {
     return this.#scope.world.get(kind, id);
   }
 
-  #begin(): Unit {
+  #begin(): CommittableUnit {
     this.signal.throwIfAborted();
     const unit = this.#scope.repository.begin();
     unit.guard(this.#scope.fence);
     return unit;
   }
 
-  async #commit(operation: WriteOperation, unit: Unit, written: readonly [KindName, string][]): Promise<void> {
+  async #commit(
+    operation: WriteOperation,
+    unit: CommittableUnit,
+    written: readonly [KindName, string][],
+  ): Promise<void> {
     this.#written = committed(await unit.commit());
     for (const [kind, id] of written) this.#own.set(name(kind, id), this.#written);
     this.#scope.wrote(operation);

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { isConflict } from '../../store/errors.ts';
 import { keys, parseKey } from '../../store/keys.ts';
 import { openRepository } from '../../store/repo.ts';
-import type { Repository, Unit } from '../../store/repo.ts';
+import type { CommittableUnit, Repository, Unit } from '../../store/repo.ts';
 import type { Resource } from '../../store/resource.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
@@ -47,7 +47,7 @@ async function put(unit: Unit, repo: Repository, { what, kind, n, name }: Call):
   if (what === 'require') unit.require(it);
 }
 
-async function prepare(repo: Repository, calls: readonly Call[]): Promise<Unit> {
+async function prepare(repo: Repository, calls: readonly Call[]): Promise<CommittableUnit> {
   const unit = repo.begin();
   for (const one of calls) {
     try {

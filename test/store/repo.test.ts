@@ -4,7 +4,7 @@ import { keys, parseKey } from '../../store/keys.ts';
 import { describeFailure, holderOf } from '../../store/commit-failure.ts';
 import type { CommitFailure } from '../../store/commit-failure.ts';
 import { openRepository } from '../../store/repo.ts';
-import type { Repository, Unit } from '../../store/repo.ts';
+import type { CommittableUnit, Repository } from '../../store/repo.ts';
 import type { ReadonlyResource, Resource } from '../../store/resource.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
@@ -31,11 +31,11 @@ async function create(name: string): Promise<Resource<'project'>> {
   return it;
 }
 
-async function expectCommitted(unit: Unit): Promise<void> {
+async function expectCommitted(unit: CommittableUnit): Promise<void> {
   expect(await unit.commit()).toMatchObject({ committed: true });
 }
 
-async function failureOf(unit: Unit): Promise<CommitFailure> {
+async function failureOf(unit: CommittableUnit): Promise<CommitFailure> {
   const result = await unit.commit();
   if (result.committed) throw new Error('Transaction was expected to fail');
   return describeFailure(result);
@@ -739,7 +739,7 @@ describe('what comes into an object', () => {
     return environment as ReadonlyResource<'environment'>;
   }
 
-  function enter(environment: ReadonlyResource<'environment'>, name: string): Unit {
+  function enter(environment: ReadonlyResource<'environment'>, name: string): CommittableUnit {
     const unit = repo.begin();
     unit.require(environment);
     unit.create('application', randomId(), { ...applicationState(), name, environment_id: environment.meta.id });

@@ -8,7 +8,7 @@ import { copyIdOf } from '../../../store/copying.ts';
 import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import { readEvents } from '../../../store/event-ring.ts';
 import { keys } from '../../../store/keys.ts';
-import type { Unit } from '../../../store/repo.ts';
+import type { CommittableUnit, Unit } from '../../../store/repo.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { openKeyring } from '../../../store/seal.ts';
 import type { Sealer, Transplanter, Unsealer } from '../../../store/seal.ts';
@@ -64,7 +64,7 @@ async function shop(applications: number, options: RigOptions = {}): Promise<Rig
   return rig;
 }
 
-function create(rig: Rig, name: string): Unit {
+function create(rig: Rig, name: string): CommittableUnit {
   const unit = rig.repo.begin();
   const TOKEN = ring.seal(`secret of ${name} ✓\n`, {
     tenant,
