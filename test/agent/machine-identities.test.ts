@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -59,7 +59,12 @@ test.each([
 });
 
 test('an identity is known within the network namespace where the folder cannot be written', async () => {
-  await using held = await holdIdentity(server, '/sys/setpoint');
-  expect(held).toBeDefined();
-  expect(await isLiving(server)).toBe(true);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'ro', 'tmpfs', folder]);
+  try {
+    await using held = await holdIdentity(server, join(folder, 'agents'));
+    expect(held).toBeDefined();
+    expect(await isLiving(server)).toBe(true);
+  } finally {
+    execFileSync('umount', [folder]);
+  }
 });
