@@ -99,6 +99,9 @@ async function answers(path: string): Promise<boolean> {
   }
 }
 
+/** Of a read-only file system Node says ENOENT, where it is to make several folders. */
 function isForbidden(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && ['EACCES', 'EPERM', 'EROFS'].includes(String(error.code));
+  return (
+    error instanceof Error && 'code' in error && ['EACCES', 'EPERM', 'EROFS', 'ENOENT'].includes(String(error.code))
+  );
 }
