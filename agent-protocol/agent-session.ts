@@ -30,9 +30,9 @@ import type { z } from 'zod';
 
 type MessageOf<T extends ControlMessage['type']> = Extract<ControlMessage, { type: T }>;
 
-/** What a session needs of the agent that it speaks for. */
+/** What a session needs from its agent. */
 export interface AgentHost {
-  /** A session begins with a control plane that proved itself, or with one that did not. */
+  /** A session begins. `isProven`: the control plane proved its identity. */
   trusts(isProven: boolean): void;
   position(): Position | undefined;
   snapshot(
@@ -56,16 +56,16 @@ export interface AgentHost {
   call(params: CallParams, signal: AbortSignal): Promise<unknown>;
   stream(params: StreamParams, signal: AbortSignal): AsyncIterable<Uint8Array>;
   configure(settings: ServerSettings): void;
-  /** Images that are to stay, by workload; `whole`: those of other workloads are forgotten. */
+  /** Digests of the images to keep, by workload. `whole`: the images of all other workloads are forgotten. */
   keepImages(images: Readonly<Record<string, readonly string[]>>, whole: boolean): void;
 }
 
 /** How a session ended. */
 export type AgentEnd =
   | { kind: 'refused'; code: MessageOf<'refuse'>['code']; message: string; retryAfterMs: number }
-  /** The control plane said goodbye, as in a drain or after another agent took over. */
+  /** The control plane sent a goodbye, for example for a drain or because another agent took over. */
   | { kind: 'goodbye'; reason: string; retryAfterMs: number | undefined }
-  /** Whoever answered is not the control plane that this agent knows. Nothing that it said was believed. */
+  /** The peer is not the control plane that this agent knows. Nothing that it sent was used. */
   | { kind: 'impostor'; why: string }
   | { kind: 'lost'; why: string };
 
@@ -74,12 +74,12 @@ export interface AgentSessionOptions {
   clock: Clock;
   host: AgentHost;
   hello: Omit<z.infer<typeof Hello>, 'type' | 'store' | 'engine' | 'control'>;
-  /** Of the control plane's key; `undefined`: none is known yet. */
+  /** Hash of the control plane's key, see `hashControlKey`; `undefined`: no key is known yet. */
   controlKeyHash: string | undefined;
   /** Ed25519 signature, base64url. */
   sign: (bytes: Uint8Array) => string;
   welcomed: (welcome: MessageOf<'welcome'>, verdict: Exclude<Verdict, { kind: 'impostor' }>) => void;
-  /** The host failed: to store a desired set, which is asked for again, or otherwise, which ends the session. */
+  /** The host failed. A desired set that it could not store is requested again; any other error ends the session. */
   fault: (error: unknown) => void;
   ended: (end: AgentEnd) => void;
 }
@@ -87,9 +87,9 @@ export interface AgentSessionOptions {
 /**
  * The agent's end of one connection. It knows no transport: frames come in by `receive` and leave by the wire.
  *
- * States: opening (hello sent, challenge answered) → up (welcome) → ended. It ends once, by a refusal, a goodbye, a
- * welcome of somebody who is not the control plane, or the loss of the connection; silence of three beats and a breach of
- * the protocol lose it.
+ * States: opening (hello sent, challenge answered) → up (welcome) → ended. It ends once: by a refusal, a goodbye, a
+ * welcome of an impostor, or the loss of the connection. Silence of three beats and a breach of the protocol count as a
+ * loss.
  */
 export class AgentSession {
   #o: AgentSessionOptions;
@@ -135,7 +135,7 @@ export class AgentSession {
     });
   }
 
-  /** Says hello. The socket is open. */
+  /** Sends the hello. The socket must be open. */
   start(): void {
     const { hello, host, clock } = this.#o;
     this.#cleanup.push(clock.timer(timing.handshakeMs, () => this.#state === 'opening' && this.#lose('No welcome')));
@@ -154,7 +154,7 @@ export class AgentSession {
     this.#guarded(() => this.#take(frame));
   }
 
-  /** The socket wrote out what it held. */
+  /** The socket has written out its buffer. */
   drained(): void {
     this.#outbox.pump();
   }
@@ -164,7 +164,7 @@ export class AgentSession {
     this.#end({ kind: 'lost', why });
   }
 
-  /** Leaves in order. */
+  /** Sends a goodbye and ends the session. */
   goodbye(reason: string): void {
     if (this.#state === 'ended') return;
     this.#outbox.last(encodeMessage({ type: 'goodbye', reason }));
@@ -189,7 +189,7 @@ export class AgentSession {
     }
   }
 
-  /** A host that fails loses the connection, not the agent. */
+  /** A failure of the host ends the connection, not the agent. */
   #guarded(act: () => void): void {
     try {
       act();

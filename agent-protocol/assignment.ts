@@ -5,11 +5,11 @@ export const WireService = z.object({
   type: z.literal('service'),
   slot: z.int(),
   image: z.string(),
-  /** Image id or repository digest that must run; absent: resolve `image` once and report the digest. */
+  /** Image id or repository digest that must run; absent: the agent resolves `image` once and reports the digest. */
   image_digest: z.string().optional(),
   command: z.array(z.string()).optional(),
   /**
-   * The variables, for an agent without the capability `configurations`. Secrets are plain here and in
+   * The variables, for an agent without the capability `configurations`. Secrets are in plain text here and in
    * {@link WireConfiguration}, and nowhere else.
    */
   env: z.record(z.string(), z.string()).optional(),
@@ -29,8 +29,8 @@ export const WireService = z.object({
 export type WireService = z.infer<typeof WireService>;
 
 /**
- * The variables that all instances of a deployment run with: sent once, before the first item that refers to it. The
- * agent keeps it as long as an item of its set refers to it. It never changes.
+ * The variables that all instances of a deployment run with. A configuration is sent once, before the first item that
+ * refers to it, and never changes. The agent keeps it as long as an item of its set refers to it.
  */
 export const WireConfiguration = z.object({ id: z.string(), env: z.record(z.string(), z.string()) });
 export type WireConfiguration = z.infer<typeof WireConfiguration>;
@@ -39,7 +39,7 @@ export const WireBuild = z.object({
   type: z.literal('build'),
   repository_url: z.string(),
   branch: z.string(),
-  /** Full id of the commit to build, for an agent with the capability `build.commit`; absent: the head of the branch. */
+  /** Full id of the commit to build, for an agent with the capability `build.commit`; absent: head of the branch. */
   commit: z.string().optional(),
   dockerfile_path: z.string(),
   build_context: z.string(),
@@ -54,7 +54,7 @@ export type WireBuild = z.infer<typeof WireBuild>;
 export const WireAssignment = z.object({
   id: z.string(),
   generation: z.int(),
-  /** Covers exactly what requires a new container. */
+  /** Hash of exactly the settings whose change requires a new container. */
   spec_hash: z.string(),
   tenant: z.string(),
   project_id: z.string(),
@@ -81,17 +81,17 @@ export const WirePhase = z.enum([
 ]);
 export type WirePhase = z.infer<typeof WirePhase>;
 
-/** A text of an agent's making, cut: one that is too long must cost neither the store nor the agent's session. */
+/** A text from an agent, cut to `length` characters: a long text must not fill the store or end the session. */
 const Cut = (length: number) => z.string().transform((text) => text.slice(0, length));
 
-/** Something that the agent did or noticed on its own: a container that was removed by hand and came back. */
+/** An action or observation of the agent, for example that it restored a container that was removed by hand. */
 export const WireEvent = z.object({
-  /** Grows by one per event of one assignment within one {@link WireEvents.source}. */
+  /** Grows by one with each event of an assignment within one {@link WireEvents.source}. */
   seq: z.int(),
   type: z.enum(['normal', 'warning']),
   /** CamelCase, stable: events aggregate by it. */
   reason: Cut(64),
-  /** Stable, without times, counters and container ids. */
+  /** The same text for the same cause: no times, counters or container ids. */
   message: Cut(500),
   /** The runtime differed from the desired state, and the agent corrected it. */
   drift: z.boolean(),
@@ -99,44 +99,45 @@ export const WireEvent = z.object({
 export type WireEvent = z.infer<typeof WireEvent>;
 
 /**
- * The latest events of an assignment, oldest first. They ride on every report of it until a report that had them was
- * acknowledged (older ones may be dropped to stay within the bound); the control plane remembers the last `seq` per
- * assignment, so that a repeated one counts once.
+ * The latest events of an assignment, oldest first. Every report of the assignment carries them until one of these
+ * reports is acknowledged. The oldest may be dropped to stay within the bound. The control plane remembers the last
+ * `seq` per assignment, so that a repeated event counts once.
  */
 export const WireEvents = z.object({
-  /** Random, made when the agent process starts: `seq` starts anew with it. */
+  /** Random id of the agent process: `seq` starts anew with each process. */
   source: Cut(64),
   items: z.array(WireEvent).transform((items) => items.slice(-16)),
 });
 export type WireEvents = z.infer<typeof WireEvents>;
 
 /**
- * What the agent last saw of one assignment. `generation` is that of the item it acts on. A report of an item that is
- * no longer desired and whose container is gone says `gone: true`; it is repeated until acknowledged.
+ * The last state of one assignment that the agent saw. `generation` is the generation of the item that the agent acts
+ * on. A report has `gone: true` once the item is no longer desired and its container is gone; the agent repeats it
+ * until it is acknowledged.
  */
 export const WireReport = z.object({
-  /** One that is longer is no id, so it is rejected as not assigned. */
+  /** No id is longer than 64 characters: a cut one matches no assignment and is rejected as `not_assigned`. */
   id: Cut(64),
   generation: z.int(),
   phase: WirePhase,
-  /** Passes its health check, or runs for 10 s where it has none. */
+  /** It passes its health check, or, without a health check, has been running for 10 s. */
   ready: z.boolean(),
-  /** Ready for 10 s without a restart (without a health check: running for 10 s). */
+  /** It has been ready for 10 s without a restart (without a health check: running for 10 s). */
   stable: z.boolean(),
   container_id: Cut(128).optional(),
   image_digest: Cut(256).optional(),
   /** Restarts since the container was made: exact below 10, then in steps of 10. */
   restarts: z.int(),
-  /** Restarting with a delay since it keeps exiting. */
+  /** The container keeps exiting and is restarted with a delay. */
   crash_loop: z.boolean(),
   exit_code: z.int().optional(),
   started_at: Cut(64).optional(),
-  /** `code` is one of {@link failureCodes}; `message` is stable, without times and counters. */
+  /** `code` is one of {@link failureCodes}; `message` is the same for the same cause: no times, no counters. */
   error: z.object({ code: Cut(64), message: Cut(2000) }).optional(),
   commit: Cut(64).optional(),
   commit_message: Cut(2000).optional(),
   gone: z.boolean().optional(),
-  /** The engine has not answered since the agent started: the report says that the agent has the item, and no more. */
+  /** The engine has not answered since the agent started: the report only confirms that the agent has the item. */
   unknown: z.boolean().optional(),
   events: WireEvents.optional(),
 });
@@ -163,7 +164,7 @@ export const failureCodes = [
   'create_failed',
   'runtime_unavailable',
   'secret_unavailable',
-  /** The agent does not understand what it is to do: an upgrade of it helps. */
+  /** The agent does not understand the item: it must be upgraded. */
   'agent_outdated',
 ] as const;
 export type FailureCode = (typeof failureCodes)[number];

@@ -1,6 +1,6 @@
 /**
- * A call or a stream failed at the other end, or could not reach it. `message` is for the user. Codes of the protocol
- * itself: `away` (no connection), `timeout`, `too_many`, `too_large`, `unsupported`, `failed`.
+ * A call or a stream failed at the other end, or did not reach it. `message` is for the user. The codes of the protocol
+ * itself are `away` (no connection), `timeout`, `too_many`, `too_large`, `unsupported` and `failed`.
  */
 export class CallError extends Error {
   readonly code: string;
@@ -12,7 +12,7 @@ export class CallError extends Error {
   }
 }
 
-/** What may be told of an error to the other side: the code and message of a CallError, nothing of any other. */
+/** The part of an error that may be sent to the other side: code and message of a CallError, nothing of others. */
 export function tellable(error: unknown): { code: string; message: string } {
   if (error instanceof CallError) return { code: error.code.slice(0, 64), message: error.message.slice(0, 500) };
   return { code: 'failed', message: 'Failed on the server: its agent log has the cause' };

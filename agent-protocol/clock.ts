@@ -1,10 +1,10 @@
-/** Time as an argument: the monotonic time for whatever waits or expires, the wall clock for display only. */
+/** Time as an argument: monotonic time for waits and deadlines, the wall clock for display. */
 export interface Clock {
   /** Wall clock, for display and for tokens that other machines made. */
   now(): Date;
   /** Milliseconds since an arbitrary start; never jumps. */
   monotonic(): number;
-  /** Calls `fn` once after `ms` milliseconds; the answer cancels it. Does not keep the process alive. */
+  /** Calls `fn` once after `ms` milliseconds. Returns a function that cancels it. Does not keep the process alive. */
   timer(ms: number, fn: () => void): () => void;
 }
 
@@ -22,7 +22,7 @@ export const systemClock: Clock = {
 export function wait(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
-      reject(signal.reason as Error); // an AbortSignal's reason is an error unless somebody aborted with another value
+      reject(signal.reason as Error); // an AbortSignal's reason is an error unless a caller passed another value
       return;
     }
     const abort = (): void => {

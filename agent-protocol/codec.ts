@@ -4,22 +4,22 @@ import type { Data } from './data-frame.ts';
 import { AgentMessage, ControlMessage } from './messages.ts';
 import type { Frame } from './wire.ts';
 
-/** Largest frame that the control plane takes. */
+/** Largest frame that the control plane accepts, in bytes. */
 export const maxFrameBytes = 1024 * 1024;
-/** Largest frame that an agent takes: one item of a desired set may be as large as the store allows, escaped. */
+/** Largest frame that an agent accepts, in bytes: the largest item that the store allows fits, also escaped. */
 export const maxControlFrameBytes = 8 * 1024 * 1024;
 export type Decoded<M> =
   | { kind: 'message'; message: M }
   | { kind: 'data'; data: Data }
-  /** A message of a type that this version does not know: answered with `unsupported`. */
+  /** A message of a type that this version does not know. It is answered with `unsupported`. */
   | { kind: 'unknown'; type: string }
-  /** Not of the protocol: the connection is closed with the reason. */
+  /** The frame breaks the protocol: the connection is closed with the reason. */
   | { kind: 'malformed'; reason: string };
 
-/** What an agent sent. Unknown fields are left out. Never throws. */
+/** Decodes a frame from an agent. Drops unknown fields. Never throws. */
 export const decodeAgentFrame = decoder(AgentMessage);
 
-/** What the control plane sent. Unknown fields are left out. Never throws. */
+/** Decodes a frame from the control plane. Drops unknown fields. Never throws. */
 export const decodeControlFrame = decoder(ControlMessage);
 
 export function encodeMessage(message: AgentMessage | ControlMessage): string {
@@ -55,7 +55,7 @@ function decoder<const T extends readonly z.ZodObject[]>(union: z.ZodDiscriminat
 }
 
 function typesOf(option: z.ZodObject): Iterable<string> {
-  const literal = option.shape['type'] as z.ZodLiteral<string>; // every message has a literal type: it discriminates
+  const literal = option.shape['type'] as z.ZodLiteral<string>; // the discriminator of every message is a literal
   return literal.values;
 }
 

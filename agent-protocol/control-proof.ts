@@ -6,37 +6,37 @@ import type { z } from 'zod';
 type Asked = z.infer<typeof Hello>['control'];
 type Proof = NonNullable<z.infer<typeof Welcome>['proof']>;
 
-/** What a control plane proves itself for: one session of one agent that asked with its own nonce. */
+/** The context that a proof is valid for: one session of one agent, and the nonce that the agent sent. */
 export interface Occasion {
   server: string;
   nonce: string;
   session: string;
 }
 
-/** What an agent makes of the control plane that welcomes it. */
+/** The agent's judgement of the control plane that welcomes it. */
 export type Verdict =
-  /** It proved that it is the one that the agent knows, or the agent knew none. `keyHash`: the key to know from now on. */
+  /** It proved that it has the key that the agent knows, or the agent knew none. `keyHash`: hash of the next key. */
   | { kind: 'proven'; keyHash: string }
-  /** It proves nothing, and the agent knows no key yet: a control plane of an earlier release. */
+  /** It sent no proof, and the agent knows no key yet: a control plane of an earlier release. */
   | { kind: 'unproven' }
   /** It is not the control plane that the agent knows. */
   | { kind: 'impostor'; why: string };
 
 const hashBytes = 16;
 
-/** By which an agent knows the key (Ed25519, raw, base64url) of its control plane: half a SHA-256, base64url. */
+/** The hash by which an agent knows its control plane's key (Ed25519, raw, base64url): half a SHA-256, base64url. */
 export function hashControlKey(publicKey: string): string {
   const digest = createHash('sha256').update(`setpoint control key\0${publicKey}`).digest();
   return digest.subarray(0, hashBytes).toString('base64url');
 }
 
-/** The proof of a control plane. `newest`: the public key that it will prove itself by from now on. */
+/** Makes the proof of a control plane. `newest`: the public key that it will sign with from now on. */
 export function proveControl(key: { public: string; private: KeyObject }, newest: string, occasion: Occasion): Proof {
   const signature = sign(null, bytesOf(occasion, newest), key.private).toString('base64url');
   return { key: key.public, newest, signature };
 }
 
-/** Judges the proof in a welcome by what the agent asked for. Never throws. */
+/** Judges the proof in a welcome by the request in the agent's hello. Never throws. */
 export function judgeControl(asked: NonNullable<Asked>, proof: Proof | undefined, occasion: Occasion): Verdict {
   if (proof === undefined)
     return asked.key_hash === undefined
@@ -53,11 +53,11 @@ function isSigned({ key, newest, signature }: Proof, occasion: Occasion): boolea
     const known = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: key }, format: 'jwk' });
     return verify(null, bytesOf(occasion, newest), known, Buffer.from(signature, 'base64url'));
   } catch {
-    return false; // a key or a signature that is none proves nothing
+    return false; // a malformed key or signature proves nothing
   }
 }
 
-/** No other signature of the product is over bytes that begin so. */
+/** The signed bytes. Their prefix is used by no other signature of the product. */
 function bytesOf({ server, nonce, session }: Occasion, newest: string): Uint8Array {
   return Buffer.from(['setpoint-control.v1', server, nonce, session, newest].join('\0'));
 }

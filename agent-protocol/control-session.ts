@@ -23,30 +23,30 @@ export type Welcome = Omit<Tells<'welcome'>, 'type' | 'protocol' | 'beat_ms'>;
 export type Refusal = Omit<Tells<'refuse'>, 'type'>;
 export type Rejection = Tells<'report_ack'>['rejected'][number];
 
-/** Whoever takes agents in. A thrown error of any of these ends the session as `failed`. */
+/** The control plane's part in a session. An error that one of these throws ends the session as `failed`. */
 export interface ControlHost {
-  /** Who is that? Answers the Ed25519 key (raw, base64url) that the agent must prove to hold. */
+  /** Returns the Ed25519 key (raw, base64url) that the agent must prove to hold, or a refusal. */
   hello(hello: Hello): Promise<{ refuse: Refusal } | { publicKey: string }>;
-  /** The agent proved itself: make it this server's session. */
+  /** The agent proved its key: this becomes the session of its server. */
   enter(hello: Hello): Promise<{ refuse: Refusal } | { welcome: Welcome }>;
   /** The agent was welcomed. */
   up(): void;
-  /** Stores the report; answers what was not stored. The next one is handled after this one. */
+  /** Stores the report and returns the items that were not stored. The session passes reports one at a time. */
   report(report: Report): Promise<Rejection[]>;
   applied(revision: number): void;
   needSnapshot(why: string): void;
   loaded(load: Load): void;
-  /** What the agent says of its container engine, with every beat. */
+  /** The state of the agent's container engine, from every beat. */
   engine(state: EngineState): void;
   ended(why: string): void;
 }
 
 /**
- * The control plane's end of one agent's connection. It knows no transport: frames come in by `receive` and leave by the
- * wire.
+ * The control plane's end of one agent's connection. It knows no transport: frames come in by `receive` and leave by
+ * the wire.
  *
- * States: hello → proof → entering → up → ended. Everything that the agent says is checked for form and rate; it cannot
- * make this end hold more than its bounds. Silence of three beats ends the session.
+ * States: hello → proof → entering → up → ended. The form and the rate of all messages from the agent are checked; an
+ * agent cannot make this end hold more than its bounds. Silence of three beats ends the session.
  */
 export class ControlSession {
   #wire: Wire;
@@ -61,9 +61,9 @@ export class ControlSession {
   #heardAt: number;
   #window = { since: 0, messages: 0 };
   #cleanup: (() => void)[] = [];
-  /** Desired sets that are being sent, in order. */
+  /** Messages of desired sets that are being sent, in order. */
   #desired: Iterator<ControlMessage>[] = [];
-  /** Sent of them since the others last had their turn. */
+  /** Bytes of desired sets sent since other sessions last had their turn. */
   #turnBytes = 0;
   #resting: (() => void) | undefined;
   #greeting: { hello: Hello; publicKey: string; nonce: string; protocol: number } | undefined;
@@ -105,7 +105,7 @@ export class ControlSession {
     }
   }
 
-  /** The socket wrote out what it held. */
+  /** The socket has written out its buffer. */
   drained(): void {
     this.#outbox.pump();
   }
@@ -115,14 +115,14 @@ export class ControlSession {
     this.#end(why);
   }
 
-  /** Refuses the agent before it was welcomed. */
+  /** Refuses the agent instead of a welcome. */
   refuse(refusal: Refusal): void {
     if (this.#state === 'ended') return;
     this.#outbox.last(encodeMessage({ type: 'refuse', ...refusal }));
     this.close(`Refused: ${refusal.code}`, closeCodes.normal);
   }
 
-  /** Leaves in order: the agent comes back within `retryAfterMs`. */
+  /** Sends a goodbye and ends the session. The agent connects again within `retryAfterMs`. */
   goodbye(reason: string, retryAfterMs?: number): void {
     if (this.#state === 'ended') return;
     const retry = retryAfterMs === undefined ? {} : { retry_after_ms: retryAfterMs };
@@ -136,20 +136,20 @@ export class ControlSession {
     this.#wire.close(code, why.slice(0, 120));
   }
 
-  /** Sends messages that replace the agent's desired set, each made when the socket has room for it. */
+  /** Sends messages that replace the agent's desired set. Each is made when the socket has room for it. */
   snapshot(messages: Iterable<ControlMessage>): void {
     this.#desired = [];
     this.delta(messages);
   }
 
-  /** Sends messages that change the agent's desired set, after those that are being sent. */
+  /** Sends messages that change the agent's desired set, after the messages that are being sent. */
   delta(messages: Iterable<ControlMessage>): void {
     if (this.#state === 'ended') return;
     this.#desired.push(messages[Symbol.iterator]());
     this.#outbox.pump();
   }
 
-  /** Names images that are to stay; see `images.keep`. The agent has the capability. */
+  /** Sends `images.keep`. The agent must have the capability of that name. */
   keepImages(images: Record<string, string[]>, whole: boolean): void {
     this.#tell({ type: 'images.keep', whole, images });
   }
@@ -319,7 +319,7 @@ export class ControlSession {
     }
   }
 
-  /** The host failed: its words are not for the agent. */
+  /** The host failed. The text of its error is not sent to the agent. */
   #failed(error: unknown): void {
     this.#end(`Failed: ${error instanceof Error ? error.message : String(error)}`);
     this.#wire.close(closeCodes.failed, 'Internal error');
@@ -339,7 +339,7 @@ export class ControlSession {
     return ++this.#window.messages > bounds.messagesPer10s;
   }
 
-  /** The next frame of a desired set. A reader that is as fast as we are must not keep everybody else waiting. */
+  /** The next frame of a desired set. Pauses after `gateBytes`: a fast reader must not keep other sessions waiting. */
   #nextDesired(): Frame | undefined {
     if (this.#desired.length === 0 || this.#resting !== undefined) return undefined;
     if (this.#turnBytes > bounds.gateBytes) {

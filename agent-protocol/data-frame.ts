@@ -1,4 +1,4 @@
-/** Largest payload of a binary frame. */
+/** Largest payload of a binary frame, in bytes. */
 export const maxPayloadBytes = 32 * 1024;
 
 const headerBytes = 5;
@@ -6,7 +6,7 @@ const headerBytes = 5;
 /** Flags of a binary frame; unknown bits are ignored. */
 const flags = { end: 1 } as const;
 
-/** Stream bytes: `u32 stream id (big endian), u8 flags, payload`. `end`: the last frame of its stream. */
+/** A frame of stream bytes: `u32 stream id (big endian), u8 flags, payload`. `end`: the last frame of its stream. */
 export interface Data {
   stream: number;
   end: boolean;
@@ -24,7 +24,7 @@ export function encodeData({ stream, end, payload }: Data): Uint8Array {
   return frame;
 }
 
-/** `undefined`: no frame of the protocol. The payload is a view of the frame. */
+/** Decodes a binary frame; `undefined` if it is too short or too long. The payload is a view of the frame. */
 export function decodeData(frame: Uint8Array): Data | undefined {
   if (frame.length < headerBytes || frame.length > headerBytes + maxPayloadBytes) return undefined;
   const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength);

@@ -7,14 +7,14 @@ type MessageOf<T extends ControlMessage['type']> = Extract<ControlMessage, { typ
 export type DesiredMessage = MessageOf<'snapshot.begin' | 'snapshot.part' | 'snapshot.end' | 'delta'>;
 
 interface DesiredSet {
-  /** Rejects, and changes nothing, if an item that is to run refers to a configuration that is not here. */
+  /** Rejects, and changes nothing, if an item that is to run refers to a missing configuration. */
   snapshot(
     position: Position,
     items: readonly WireAssignment[],
     keep: readonly string[],
     configurations: readonly WireConfiguration[],
   ): Promise<void>;
-  /** As {@link snapshot}. */
+  /** Rejects as {@link snapshot} does. */
   delta(
     to: number,
     put: readonly WireAssignment[],
@@ -24,7 +24,7 @@ interface DesiredSet {
   report(id: string): WireReport | undefined;
 }
 
-/** An item has a lower generation than the known one: it is of another history than the set, or comes from a defect. */
+/** An item has a lower generation than the known one: it is of another history than the set, or there is a defect. */
 export class OutdatedItem extends Error {
   constructor(id: string) {
     super(`Assignment ${id} must not go back to a lower generation`);
@@ -34,22 +34,22 @@ export class OutdatedItem extends Error {
 interface Hooks {
   applied: (revision: number) => void;
   needSnapshot: (why: string) => void;
-  /** Dropped, and the agent has nothing of it. */
+  /** The assignment was dropped, and the agent has no report of it. */
   absent: (id: string) => void;
   /** A set could not be stored. */
   failed: (error: unknown) => void;
 }
 
 /**
- * The agent's side of the chain of desired sets. A connection starts without a set: its first message must be a snapshot,
- * so that nothing is removed on the word of an earlier session. A delta that does not continue the chain or has an
- * outdated item, a snapshot that does not add up and a set that could not be stored are answered by one `need_snapshot`;
- * deltas are then ignored until the snapshot comes.
+ * The agent's side of the chain of desired sets. A connection starts without a set: its first message must be a
+ * snapshot, so that nothing is removed because of an earlier session. One `need_snapshot` answers a delta that does not
+ * continue the chain or has an outdated item, an inconsistent snapshot, and a set that could not be stored. Deltas are
+ * then ignored until the snapshot comes.
  */
 export class DesiredChain {
   #set: DesiredSet;
   #hooks: Hooks;
-  /** End of the chain, counting what is still being stored; `undefined`: only a snapshot can start it. */
+  /** Revision at the end of the chain, with sets that are still being stored; `undefined`: a snapshot must start it. */
   #revision: number | undefined;
   #assembly:
     | { begin: MessageOf<'snapshot.begin'>; items: WireAssignment[]; configurations: WireConfiguration[] }
@@ -80,7 +80,7 @@ export class DesiredChain {
     }
   }
 
-  /** What is being stored is finished, and told to nobody. */
+  /** A set that is being stored is finished, but `applied` is not called any more. */
   stop(): void {
     this.#stopped = true;
   }

@@ -5,7 +5,7 @@ import { bounds } from './timing.ts';
 type MessageOf<T extends ControlMessage['type']> = Extract<ControlMessage, { type: T }>;
 export type SnapshotBegin = Omit<MessageOf<'snapshot.begin'>, 'type'>;
 
-/** One piece of a desired set that is on its way to an agent. A configuration comes before the items that refer to it. */
+/** One piece of a desired set to send. A configuration comes before the items that refer to it. */
 export type Piece = { item: WireAssignment } | { configuration: WireConfiguration } | { drop: string };
 
 interface Part {
@@ -15,8 +15,8 @@ interface Part {
 }
 
 /**
- * The messages of a snapshot. Each is made when it is taken, of pieces that are taken then: a set of any size costs the
- * memory of one message.
+ * Makes the messages of a snapshot. Each message is made, and its pieces are read, when the caller takes it: a set of
+ * any size costs the memory of one message.
  */
 export function* snapshotMessages(begin: SnapshotBegin, pieces: Iterable<Piece>): Generator<ControlMessage> {
   yield { type: 'snapshot.begin', ...begin };
@@ -25,7 +25,7 @@ export function* snapshotMessages(begin: SnapshotBegin, pieces: Iterable<Piece>)
   yield { type: 'snapshot.end', revision: begin.revision };
 }
 
-/** The same for a change: at least one delta, and as many as it takes to fit into frames. */
+/** Makes the messages of a change: the deltas that it takes to fit into frames. */
 export function* deltaMessages(from: number, to: number, pieces: Iterable<Piece>): Generator<ControlMessage> {
   let at = from;
   for (const { items, configurations, drop } of parts(pieces)) {
@@ -34,7 +34,7 @@ export function* deltaMessages(from: number, to: number, pieces: Iterable<Piece>
   }
 }
 
-/** Pieces in groups that fit into one frame each: of the size that is aimed for, or a single piece that is larger. */
+/** Groups pieces into parts of at most `bounds.batchBytes`; a larger piece is a part of its own. */
 function* parts(pieces: Iterable<Piece>): Generator<Part> {
   let part = emptyPart();
   let bytes = 0;

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/** Calls `act` each `ms` milliseconds from now on; the answer ends that, also from within `act`. */
+/** Calls `act` every `ms` milliseconds from now on. Returns a function that stops it, also from within `act`. */
 export function every(clock: Clock, ms: number, act: () => void): () => void {
   let stopped = false;
   let cancel = clock.timer(ms, tick);

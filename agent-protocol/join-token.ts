@@ -1,19 +1,20 @@
 import { createHash } from 'node:crypto';
 import { hashControlKey } from './control-proof.ts';
 
-/** Form of a join token: `sj_<server id without dashes>_<43 base64url characters, which are 32 bytes>`. */
+/** Form of a join token: `sj_<server id without dashes>_<32 bytes as 43 base64url characters>`. */
 const form = /^sj_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})_([A-Za-z0-9_-]{43})$/;
 
 const secretBytes = 16;
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
 /**
- * Makes the token that lets one agent join as that server, once. Its first 16 bytes are secret, the others say by which
- * key (Ed25519, raw, base64url) the control plane proves itself to the agent. `random`: 16 bytes of a cryptographic
- * source.
+ * Makes the token that lets one agent join as that server, once. Its first 16 bytes are `random`, which must come from
+ * a cryptographic source. The other 16 are the hash of `controlKey` (Ed25519, raw, base64url), by which the control
+ * plane proves itself to the agent.
  *
- * An agent of an earlier release takes it like one of 32 secret bytes: what says that it is not is the lowest of the two
- * bits that 43 characters have beyond 32 bytes, which decoders leave out.
+ * Earlier releases made tokens of 32 secret bytes, and their agents read this one as such. 43 characters have two bits
+ * more than 32 bytes, which decoders ignore: the lowest of them marks a token that has the hash.
+ * @throws RangeError if the server id is not a UUID or `random` does not have 16 bytes
  */
 export function makeJoinToken(serverId: string, random: Uint8Array, controlKey: string): string {
   const bytes = Buffer.concat([random, Buffer.from(hashControlKey(controlKey), 'base64url')]);
@@ -25,8 +26,8 @@ export function makeJoinToken(serverId: string, random: Uint8Array, controlKey: 
 }
 
 /**
- * The server that the token is for, and the hash of the control plane's key unless an earlier release made it;
- * `undefined` if it is no join token.
+ * Returns the server that the token is for and, unless an earlier release made the token, the hash of the control
+ * plane's key; `undefined` if the text is not a join token.
  */
 export function parseJoinToken(token: string): { serverId: string; controlKeyHash?: string } | undefined {
   const parts = form.exec(token)?.slice(1);
@@ -37,7 +38,7 @@ export function parseJoinToken(token: string): { serverId: string; controlKeyHas
   return { serverId, controlKeyHash: Buffer.from(text, 'base64url').subarray(secretBytes).toString('base64url') };
 }
 
-/** What the control plane keeps of a token: SHA-256, hex. */
+/** The hash (SHA-256, hex) that the control plane keeps of a token. */
 export function hashJoinToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }

@@ -1,15 +1,15 @@
 import { CallError } from './call-error.ts';
 import { LogChunk } from './logs.ts';
 
-/** Longest chunk on the wire. A producer cuts its batches well below. */
+/** Longest chunk on the wire, in bytes. Producers make much smaller batches. */
 export const maxLogChunkBytes = 1024 * 1024;
 
-/** The bytes of one chunk in a log stream: JSON and a line feed. */
+/** Encodes one chunk of a log stream as JSON and a line feed. */
 export function encodeLogChunk(chunk: LogChunk): Uint8Array {
   return Buffer.from(`${JSON.stringify(chunk)}\n`);
 }
 
-/** Chunks out of the bytes of a log stream. @throws CallError `malformed` if they are none. */
+/** Decodes the bytes of a log stream into chunks. @throws CallError `malformed` if the bytes are not chunks */
 export async function* decodeLogChunks(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<LogChunk, void, undefined> {
   let parts: Uint8Array[] = [];
   let pending = 0;

@@ -1,19 +1,19 @@
 import { z } from 'zod';
 
-/** One line of output. `seq` grows by one per line within one `workload_id` of one server. */
+/** One line of output. `seq` grows by one with each line of a `workload_id` on one server. */
 export const LogLine = z.object({
   seq: z.int(),
-  /** RFC 3339 with milliseconds, of the server's wall clock. */
+  /** The server's wall clock, RFC 3339 with milliseconds. */
   timestamp: z.string(),
   stream: z.enum(['stdout', 'stderr', 'build', 'system']),
   level: z.enum(['debug', 'info', 'warn', 'error']),
   message: z.string(),
-  /** Assignment that wrote it. */
+  /** Id of the assignment that wrote the line. */
   instance_id: z.string(),
 });
 export type LogLine = z.infer<typeof LogLine>;
 
-/** Which lines: all conditions hold together. Lines belong to a workload; builds and instances are told apart. */
+/** Selects lines of one workload that meet all conditions. `instance_ids` selects single builds and instances. */
 export const LogFilter = z.object({
   workload_id: z.string(),
   instance_ids: z.array(z.string()).max(500).optional(),
@@ -26,7 +26,7 @@ export const LogFilter = z.object({
 });
 export type LogFilter = z.infer<typeof LogFilter>;
 
-/** Last `tail` lines that match, or the ones after `after_seq`, in order. */
+/** Asks for the last `tail` lines that match, or for the lines after `after_seq`, in order. */
 export const LogQuery = LogFilter.extend({
   tail: z.int().min(1).max(5000).default(200),
   after_seq: z.int().optional(),
@@ -37,23 +37,25 @@ export const LogPage = z.object({
   lines: z.array(LogLine),
   /** Present if more lines follow the last one: pass it as `after_seq`. */
   next_seq: z.int().optional(),
-  /** Lines were left out to keep the answer below its limit, or lost to retention. */
+  /** Lines are missing: the answer reached its limit, or retention removed them. */
   truncated: z.boolean(),
 });
 export type LogPage = z.infer<typeof LogPage>;
 
-/** Follow: stored lines from `after_seq` (or the last `tail`), then live ones; the seam is exact by `seq`. */
+/**
+ * Asks for stored lines after `after_seq` (or the last `tail`), then live ones; no line is lost or repeated between.
+ */
 export const LogFollow = LogFilter.extend({
   tail: z.int().min(0).max(5000).default(200),
   after_seq: z.int().optional(),
 });
 export type LogFollow = z.infer<typeof LogFollow>;
 
-/** What a log stream carries: batches of lines; `dropped` counts lines that the reader was too slow for. */
+/** One batch of lines in a log stream. `dropped` counts lines that were skipped because the reader was too slow. */
 export const LogChunk = z.object({
   lines: z.array(LogLine),
   dropped: z.int().optional(),
-  /** No line will follow: the producer ended (a build that finished). */
+  /** No more lines follow: the producer ended, for example a build that finished. */
   end: z.boolean().optional(),
 });
 export type LogChunk = z.infer<typeof LogChunk>;

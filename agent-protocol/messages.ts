@@ -3,17 +3,17 @@ import { WireAssignment, WireConfiguration, WireReport } from './assignment.ts';
 import { LogFollow, LogQuery } from './logs.ts';
 import { PortPolicy } from './port-policy.ts';
 
-/** Protocol numbers that this build speaks, newest last. What changed per number: VERSIONS.md. */
+/** Protocol numbers that this build speaks, newest last. VERSIONS.md lists the changes of each number. */
 export const protocols = [1] as const;
 export const subprotocol = 'setpoint-agent.v1';
 
-/** What an agent of this build says in its hello that it understands beyond protocol 1. */
+/** Capabilities beyond protocol 1 that an agent of this build sends in its hello. */
 export const agentCapabilities = [
-  /** Items refer to configurations, which are sent once each. Without it every item has its variables in itself. */
+  /** Items refer to configurations, which are sent once each. Without it every item has its own variables. */
   'configurations',
-  /** `images.keep` names images that are to stay although nothing runs on them. */
+  /** `images.keep` lists images that the agent keeps although no container uses them. */
   'images.keep',
-  /** A build may name the commit that it is of. */
+  /** A build may name the commit to build. */
   'build.commit',
 ] as const;
 export type AgentCapability = (typeof agentCapabilities)[number];
@@ -35,16 +35,19 @@ export const Load = z.object({
 });
 export type Load = z.infer<typeof Load>;
 
-/** What the agent knows of its container engine. */
+/** What the agent knows about its container engine. */
 export const EngineState = z.object({
-  /** Absent while it has never answered. */
+  /** Absent until the engine has answered once. */
   version: z.string().max(64).optional(),
-  /** It cannot be used, and that is no hiccup. `message` says what is wrong and what to do; stable, without times. */
+  /**
+   * The engine cannot be used: it never answered, or has been silent for longer than a restart takes. `message`: what
+   * is wrong and what to do; the same text for the same cause, without times.
+   */
   trouble: z.object({ reason: z.string().regex(/^[A-Z][A-Za-z0-9]{0,63}$/), message: z.string().max(500) }).optional(),
 });
 export type EngineState = z.infer<typeof EngineState>;
 
-/** Agent → control plane, first frame. `join_token` only at the first connection, with the key it registers. */
+/** Agent → control plane, the first frame. `join_token` only until the first welcome: it registers `public_key`. */
 export const Hello = z.object({
   type: z.literal('hello'),
   protocols: z.array(z.int()).min(1).max(16),
@@ -60,7 +63,7 @@ export const Hello = z.object({
   capabilities: z.array(z.string().max(64)).max(64),
   store: Position.nullable(),
   engine: EngineState.optional(),
-  /** The control plane is to prove itself in its welcome: to whoever knows the key of that hash, by that key. */
+  /** Asks the control plane to prove itself in its welcome, by the key with the hash `key_hash` if that is given. */
   control: z.object({ nonce: z.string().max(64), key_hash: z.string().max(64).optional() }).optional(),
 });
 
@@ -69,7 +72,7 @@ export const Challenge = z.object({ type: z.literal('challenge'), nonce: z.strin
 /** Agent → control plane: Ed25519 over `setpoint-agent.v1\0<server_id>\0<nonce>`, base64url. */
 export const Proof = z.object({ type: z.literal('proof'), signature: z.string().max(128) });
 
-/** Registries that images may come from: `HOST`, `HOST:PORT` or `*.HOST`. Absent: the control plane has no such list. */
+/** Registries that images may come from: `HOST`, `HOST:PORT` or `*.HOST`. Absent: every public registry is allowed. */
 const Registries = z.array(z.string().max(300)).max(1000);
 
 export const Welcome = z.object({
@@ -81,7 +84,7 @@ export const Welcome = z.object({
   lease_ms: z.int(),
   log_retention_days: z.int(),
   ports: PortPolicy.optional(),
-  /** See `control-proof.ts`; present if the hello asked for it. Keys are Ed25519, raw, base64url. */
+  /** Present if the hello asked for it; see `control-proof.ts`. Keys are Ed25519, raw, base64url. */
   proof: z.object({ key: z.string(), newest: z.string(), signature: z.string() }).optional(),
   registries: Registries.optional(),
 });
@@ -95,7 +98,7 @@ export const Refuse = z.object({
   retry_after_ms: z.int(),
 });
 
-/** Control plane → agent: settings that changed since the welcome. */
+/** Control plane → agent: the settings of the server after a change. */
 export const Settings = z.object({
   type: z.literal('settings'),
   log_retention_days: z.int(),
@@ -104,8 +107,9 @@ export const Settings = z.object({
 });
 
 /**
- * Control plane → agent: digests of images by the workload that may return to them. The first of a session has what was
- * said before forgotten (`whole`); each replaces what was said of its workloads, an empty list all of it.
+ * Control plane → agent: digests of images, by the workload that may return to them. Each message replaces the lists of
+ * the workloads that it names; an empty list removes a workload. The first message of a session has `whole`: it
+ * replaces the lists of all workloads.
  */
 export const ImagesKeep = z.object({
   type: z.literal('images.keep'),
@@ -113,7 +117,7 @@ export const ImagesKeep = z.object({
   images: z.record(z.string(), z.array(z.string())),
 });
 
-/** Agent → control plane: its desired set is not the one that the chain continues. */
+/** Agent → control plane: the chain of deltas does not continue the agent's desired set, or the set was not stored. */
 export const NeedSnapshot = z.object({ type: z.literal('need_snapshot'), why: z.string().max(200) });
 
 export const SnapshotBegin = z.object({
@@ -125,7 +129,7 @@ export const SnapshotBegin = z.object({
   digest: z.string(),
   /**
    * Assignments that the agent keeps exactly as it has them although the snapshot holds no item for them: their secrets
-   * cannot be opened now, or their removal awaits a confirmation after the store was rewound.
+   * cannot be opened now, or their removal awaits a confirmation after the store was restored from a backup.
    */
   keep: z.array(z.string()).default([]),
 });
@@ -137,9 +141,9 @@ export const SnapshotPart = z.object({
 export const SnapshotEnd = z.object({ type: z.literal('snapshot.end'), revision: z.int() });
 
 /**
- * Continues the chain: refused with `need_snapshot` unless `from` is the agent's revision. Every id in `drop` is
- * answered by a report that says `gone`, also when the agent never had it. A change too large for one frame is several
- * deltas, of which all but the first have the same `from` and `to`.
+ * Continues the chain: the agent answers `need_snapshot` unless `from` is its revision. It answers every id in `drop`
+ * with a report that has `gone`, also if it never had the assignment. A change that is too large for one frame is sent
+ * as several deltas, of which all but the first have the same `from` and `to`.
  */
 export const Delta = z.object({
   type: z.literal('delta'),
@@ -150,10 +154,13 @@ export const Delta = z.object({
   configurations: z.array(WireConfiguration).optional(),
 });
 
-/** Agent → control plane: the set of this revision is on disk (not: converged). */
+/** Agent → control plane: the set of this revision is on disk. It does not mean that the set is converged. */
 export const Applied = z.object({ type: z.literal('applied'), revision: z.int() });
 
-/** Full after every connect, then the latest per object, at least 250 ms apart, one in flight. */
+/**
+ * Agent → control plane: a complete report after every welcome, then the latest state of changed assignments. One
+ * report is in flight; in the long run they are at least 250 ms apart.
+ */
 export const Report = z.object({
   type: z.literal('report'),
   seq: z.int(),
@@ -169,16 +176,16 @@ export const ReportAck = z.object({
   rejected: z.array(z.object({ id: z.string(), why: z.enum(['not_assigned', 'stale_generation', 'unavailable']) })),
 });
 
-/** The first one follows the welcome at once. */
+/** Agent → control plane, every `beat_ms`. The first one follows the welcome at once. */
 export const Beat = z.object({ type: z.literal('beat'), n: z.int(), load: Load, engine: EngineState.optional() });
 export const BeatAck = z.object({ type: z.literal('beat_ack'), n: z.int() });
 
-/** Calls that the control plane makes: method → parameters. Every call has a deadline; none changes desired state. */
+/** Calls of the control plane: method and parameters. Every call has a deadline; none changes desired state. */
 export const CallParams = z.discriminatedUnion('method', [
   z.object({ method: z.literal('ping') }),
   z.object({ method: z.literal('logs.read'), query: LogQuery }),
   z.object({ method: z.literal('logs.storage') }),
-  /** Commit at the head of a branch, by `git ls-remote` on the server; files changed since `since` where known. */
+  /** Asks for the commit at the head of a branch, and for the files changed since `since` where they can be known. */
   z.object({
     method: z.literal('git.head'),
     repository_url: z.string(),
@@ -190,13 +197,13 @@ export const CallParams = z.discriminatedUnion('method', [
 export type CallParams = z.infer<typeof CallParams>;
 export type CallMethod = CallParams['method'];
 
-/** Limits of the list of changed files: entries, bytes of each name, characters of all names. */
+/** Limits of the list of changed files: number of files, bytes of each name, characters of all names. */
 export const changedFilesLimits = { files: 1000, nameBytes: 4096, chars: 64 * 1024 } as const;
 
 /** Result of `git.head`. */
 export const GitHead = z.object({
   commit: z.string().max(64),
-  /** Names of the files that differ between `since` and `commit`; absent where they are not known. */
+  /** Names of the files that differ between `since` and `commit`; absent if they are not known. */
   changed_files: z
     .array(z.string().max(changedFilesLimits.nameBytes))
     .max(changedFilesLimits.files)
@@ -221,7 +228,7 @@ export const Result = z.object({
 });
 
 /**
- * Streams that the control plane opens on the agent. A log stream is `LogChunk`s as JSON, one per line: `log-stream.ts`.
+ * Streams that the control plane opens on the agent. A log stream has one `LogChunk` as JSON per line: `log-stream.ts`.
  */
 export const StreamParams = z.discriminatedUnion('kind', [z.object({ kind: z.literal('logs'), follow: LogFollow })]);
 export type StreamParams = z.infer<typeof StreamParams>;
@@ -242,7 +249,7 @@ export const StreamReset = z.object({
   code: z.string().max(64),
   message: z.string().max(500),
 });
-/** Every 30 s both sides tell their live streams; whoever does not know one of them answers with its reset. */
+/** Every 30 s each side sends the ids of its live streams. The receiver answers an unknown id with `stream.reset`. */
 export const StreamLive = z.object({ type: z.literal('stream.live'), streams: z.array(z.int()).max(64) });
 
 export const Goodbye = z.object({
@@ -251,7 +258,9 @@ export const Goodbye = z.object({
   retry_after_ms: z.int().optional(),
 });
 
-/** The receiver does not know the message type: optional features are gated by capabilities, so this is a bug report. */
+/**
+ * The receiver does not know the message type: optional features are gated by capabilities, so this is a bug report.
+ */
 export const Unsupported = z.object({ type: z.literal('unsupported'), what: z.string().max(100) });
 
 export const AgentMessage = z.discriminatedUnion('type', [

@@ -22,7 +22,10 @@ export class OpenCalls {
     this.#clock = clock;
   }
 
-  /** @throws CallError of the agent, or `away`, `timeout`, `too_many`; the signal's reason when aborted. */
+  /**
+   * Sends a call and resolves with its result.
+   * @throws CallError from the agent, or `away`, `timeout`, `too_many`; the signal's reason when aborted
+   */
   async call(params: CallParams, timeoutMs: number, signal: AbortSignal): Promise<unknown> {
     if (this.#waiting.size >= bounds.calls)
       throw new CallError('too_many', `At most ${bounds.calls} calls to one server at once`);
@@ -30,7 +33,7 @@ export class OpenCalls {
     const cleanup: (() => void)[] = [() => this.#waiting.delete(id)];
     try {
       return await new Promise<unknown>((resolve, reject) => {
-        const abort = (): void => reject(signal.reason as Error); // an AbortSignal's reason is an error by our habit
+        const abort = (): void => reject(signal.reason as Error); // all callers abort with an error
         signal.addEventListener('abort', abort, { once: true });
         cleanup.push(() => signal.removeEventListener('abort', abort));
         cleanup.push(
@@ -48,12 +51,12 @@ export class OpenCalls {
     }
   }
 
-  /** An answer that nobody waits for any more is dropped. */
+  /** Settles the call. A result that no call waits for is dropped. */
   answered(result: Result): void {
     this.#waiting.get(result.id)?.done(result);
   }
 
-  /** All of them fail so. */
+  /** All open calls fail with `error`. */
   close(error: CallError): void {
     for (const call of this.#waiting.values()) call.fail(error);
   }

@@ -2,9 +2,9 @@ import { bounds } from './timing.ts';
 import type { Frame, Wire } from './wire.ts';
 
 /**
- * The frames on their way out of one connection. Beats go first, then messages in order, then what can wait: stream
- * bytes and desired sets, whose frames are made only while the socket holds less than the gate. A reader that never
- * reads costs the gate, not more.
+ * The outgoing frames of one connection. Beats go first, then messages in order, then frames that can wait: stream
+ * bytes and desired sets. Frames that can wait are made only while the socket holds at most `bounds.gateBytes`, so that
+ * a peer that does not read cannot make them pile up.
  */
 export class Outbox {
   #wire: Wire;
@@ -15,7 +15,7 @@ export class Outbox {
   #overflow: () => void;
   #closed = false;
 
-  /** `nextFrame`: makes the next frame of what can wait. `overflow`: messages that cannot wait are too many. */
+  /** `nextFrame`: makes the next frame that can wait. `overflow`: the queued messages exceed `bounds.outboxBytes`. */
   constructor(wire: Wire, hooks: { nextFrame: () => Frame | undefined; overflow: () => void }) {
     this.#wire = wire;
     this.#nextFrame = hooks.nextFrame;
@@ -34,7 +34,7 @@ export class Outbox {
     else this.pump();
   }
 
-  /** To be called when the socket drained, and when there is something new that can wait. */
+  /** Sends what the socket has room for. Call it when the socket drained, and when `nextFrame` has a new frame. */
   pump(): void {
     while (!this.#closed && this.#wire.buffered <= bounds.gateBytes) {
       const frame = this.#urgent.shift() ?? this.#shiftMessage() ?? this.#nextFrame();
@@ -43,7 +43,7 @@ export class Outbox {
     }
   }
 
-  /** Sends a last word past everything that waits, whatever the socket holds, and forgets the rest. */
+  /** Sends a last frame at once, before all queued frames, and drops these. */
   last(frame: Frame): void {
     if (this.#closed) return;
     this.close();

@@ -2,32 +2,32 @@ import { z } from 'zod';
 
 const Port = z.int().min(1).max(65_535);
 
-/** How many ports an administrator may reserve, and bind, on one server. */
+/** Most ports that an administrator may reserve on one server, and most that they may bind. */
 export const maxNamedPorts = 1000;
 
-/** Which ports of a server its applications may take. */
+/** The ports of a server that its applications may take. */
 export const PortPolicy = z.object({
   /** First and last port that any application may take. */
   from: Port,
   to: Port,
   /** Ports that no application may take. */
   reserved: z.array(Port).max(maxNamedPorts),
-  /** Ports on which the control plane itself is reached. */
+  /** Ports that the control plane itself is reached at. */
   own: z.array(Port).max(maxNamedPorts),
-  /** Ports that the applications of one project may take, and no others; also outside of `from` to `to`. */
+  /** Ports that only the applications of one project may take; they may lie outside of `from` to `to`. */
   bindings: z.array(z.object({ port: Port, project_id: z.string() })).max(maxNamedPorts),
 });
 export type PortPolicy = z.infer<typeof PortPolicy>;
 
-/** What an application asks for. */
+/** The port that an application asks for. */
 interface Wanted {
   port: number;
   project: string;
-  /** It has the port already: what an administrator forbids by name ends that, a changed range does not. */
+  /** The application has the port already: only a reservation or a binding takes it away, a changed range does not. */
   held: boolean;
 }
 
-/** Why an application may not have a port, and what to do; `undefined`: it may. */
+/** Returns why an application may not have a port and what to do, or `undefined` if it may. */
 export function refusedPort(
   { from, to, reserved, own, bindings }: PortPolicy,
   { port, project, held }: Wanted,

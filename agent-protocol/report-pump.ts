@@ -13,11 +13,11 @@ export interface ReportSource {
 }
 
 /**
- * Tells the control plane the latest report of every assignment: all of them after the start, then the changed ones.
+ * Sends the control plane the latest report of every assignment: all of them after the start, then the changed ones.
  *
- * One report is in flight at a time. Of an object that changes meanwhile only the latest state is told. Reports leave at
- * once while the budget of `timing.reportBurst` lasts, which `timing.reportEveryMs` refills one by one. What could not be
- * stored is sent again; what is not the server's business any more is taken as told.
+ * One report is in flight at a time. If an assignment changes meanwhile, only its latest state is sent. Reports leave
+ * at once while the budget lasts: it is `timing.reportBurst` and gets one back every `timing.reportEveryMs`. An item
+ * that could not be stored is sent again; an item that is not assigned to the server any more is not.
  */
 export class ReportPump {
   #source: ReportSource;
@@ -25,7 +25,7 @@ export class ReportPump {
   #silent: () => void;
   #clock: Clock;
   #dirty = new Set<string>();
-  /** Dropped assignments that this agent never had: told as gone until that is acknowledged. */
+  /** Dropped assignments that this agent never had: reported as gone until that is acknowledged. */
   #absent = new Set<string>();
   #inFlight: { seq: number; items: readonly WireReport[] } | undefined;
   #seq = 0;
@@ -55,7 +55,7 @@ export class ReportPump {
     this.#pump();
   }
 
-  /** The assignment was dropped, and there is nothing of it here. */
+  /** The assignment was dropped, and the agent has nothing of it. */
   markAbsent(id: string): void {
     this.#absent.add(id);
     this.mark(id);
@@ -150,7 +150,7 @@ function goneReport(id: string): WireReport {
   };
 }
 
-/** Texts of a workload's making must not make a report too large to be taken. */
+/** Cuts texts that come from a workload, so that the report is not too large to be accepted. */
 function bounded(report: WireReport): WireReport {
   const { error, commit_message: message } = report;
   return {

@@ -1,12 +1,12 @@
 import type { Clock } from './clock.ts';
 
-/** How much faster than the monotonic time it comes up to a wall clock that is ahead. */
+/** How many times faster than monotonic time it follows a wall clock that is ahead. */
 const catchUp = 2;
 
 /**
- * The time by which stored records are judged to be old, in milliseconds since 1970. It is the wall clock's, but one
- * that jumps ahead is come up to at twice the pace of time only: a wrong clock takes nothing away before somebody can
- * notice. `newest` is the time of the newest record when it begins: a clock may have jumped before.
+ * The time that retention uses to judge the age of stored records, in milliseconds since 1970. It is the wall clock,
+ * but follows a clock that jumps ahead at only twice the pace of time: an operator can notice a wrong clock before
+ * records are removed. `newest` is the time of the newest record at the start: the clock may have jumped before.
  */
 export function retentionClock(clock: Clock, newest: number | undefined): () => number {
   let at = clock.monotonic();

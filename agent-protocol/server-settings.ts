@@ -1,6 +1,6 @@
 import type { PortPolicy } from './port-policy.ts';
 
-/** What the control plane tells an agent about its server, with the welcome and whenever it changes. */
+/** Settings of a server, which the control plane sends to its agent in the welcome and whenever they change. */
 export interface ServerSettings {
   logRetentionDays: number;
   /** Absent from control planes that do not judge ports. */
@@ -9,7 +9,7 @@ export interface ServerSettings {
   registries?: readonly string[] | undefined;
 }
 
-/** As messages carry them. */
+/** The settings in the form of the messages. */
 interface Told {
   log_retention_days: number;
   ports?: PortPolicy | undefined;

@@ -1,7 +1,7 @@
 import { CallError } from './call-error.ts';
 import type { Clock } from './clock.ts';
 
-/** A signal that aborts after `ms` of `clock`, or with `parent`. To be cancelled when it is not needed any more. */
+/** Makes a signal that aborts after `ms` milliseconds, or with `parent`. Call `cancel` when it is no longer needed. */
 export function signalAfter(
   clock: Clock,
   ms: number,

@@ -13,10 +13,10 @@ interface Receiver {
   window: number;
   /** Bytes that the sender may still send. */
   granted: number;
-  /** Bytes that the reader took and that were not granted anew. */
+  /** Bytes that the reader took and that were not granted again yet. */
   consumed: number;
   chunks: Uint8Array[];
-  /** No byte will follow; `failure`: since something went wrong. */
+  /** No byte will follow. `failure` has the error if the stream failed. */
   over: boolean;
   failure: CallError | undefined;
   wake: () => void;
@@ -24,15 +24,16 @@ interface Receiver {
 }
 
 /**
- * The reading ends of a connection's streams. A stream's window (what is granted and not yet taken by its reader) is
- * fixed when it opens, out of a budget that keeps all windows of the connection within `bounds.streamBytes`.
+ * The reading ends of a connection's streams. A stream's window is the most bytes that are granted and not yet taken by
+ * its reader. It is fixed when the stream opens, out of a budget that keeps the sum of all windows of the connection
+ * within `bounds.streamBytes`.
  */
 export class StreamReceivers<P> {
   #streams = new Map<number, Receiver>();
   #say: IncomingMessage<P>;
   #clock: Clock;
   #nextId = 1;
-  /** What windows may take beyond the small one that each of the streams is certain of. */
+  /** Bytes that windows may take beyond the small window that each stream always gets. */
   #extra = bounds.streamBytes - bounds.streams * bounds.smallWindowBytes;
 
   constructor(say: IncomingMessage<P>, clock: Clock) {
@@ -45,9 +46,9 @@ export class StreamReceivers<P> {
   }
 
   /**
-   * Opens a stream. It ends when the sender ended; leaving the loop, or the signal, stops the sender.
+   * Opens a stream and yields its bytes until the sender ends it. Leaving the loop, or the signal, stops the sender.
    *
-   * @throws CallError with the sender's code, or `away`, `timeout`, `too_many`; the signal's reason when aborted.
+   * @throws CallError with the sender's code, or `away`, `timeout`, `too_many`; the signal's reason when aborted
    */
   async *open(params: P, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     signal.throwIfAborted();
@@ -84,10 +85,10 @@ export class StreamReceivers<P> {
     this.#streams.get(id)?.accepted();
   }
 
-  /** Bytes came. Answers false if the sender sent more than it was granted: it does not keep the protocol. */
+  /** Takes in bytes. Returns false if the sender broke the protocol: it sent more than it was granted. */
   data({ stream, end, payload }: Data): boolean {
     const it = this.#streams.get(stream);
-    if (it === undefined || it.over) return true; // sent before the sender heard that we left
+    if (it === undefined || it.over) return true; // sent before the sender learned that the reader left
     if (payload.length > it.granted) return false;
     it.granted -= payload.length;
     if (payload.length > 0) keep(it, payload);
@@ -105,7 +106,7 @@ export class StreamReceivers<P> {
     this.#fail(id, new CallError(code, message));
   }
 
-  /** Which of the sender's streams are none of ours. A list never runs ahead of what it speaks of. */
+  /** Returns the sender's streams that are not open here. Messages keep their order, so no new stream is among them. */
   unknown(theirs: readonly number[]): number[] {
     return theirs.filter((id) => !this.#streams.has(id));
   }
@@ -153,7 +154,10 @@ export class StreamReceivers<P> {
   }
 }
 
-/** Copies, since the frame is a view of a larger buffer of the socket; joins, since tiny frames cost more than they hold. */
+/**
+ * Copies the payload, since it is a view of a larger buffer of the socket. Joins chunks, since a tiny one costs more
+ * memory than its bytes.
+ */
 function keep(it: Receiver, payload: Uint8Array): void {
   it.chunks.push(Uint8Array.from(payload));
   if (it.chunks.length > 64) it.chunks = [Buffer.concat(it.chunks)];

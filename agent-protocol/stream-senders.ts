@@ -10,7 +10,7 @@ export interface OutgoingMessage {
 interface Sender {
   abort: AbortController;
   credit: number;
-  /** Bytes of the source that are not sent yet; the source is pulled for more when they are. */
+  /** Bytes of the source that are not sent yet. When all are sent, the next chunk is pulled. */
   pending: Uint8Array;
   ended: boolean;
   pull: () => void;
@@ -19,8 +19,8 @@ interface Sender {
 const nothing = new Uint8Array(0);
 
 /**
- * The sending ends of a connection's streams. Each holds one chunk of its source at a time and pulls the next when the
- * reader has granted room for it, so that back-pressure reaches the source.
+ * The sending ends of a connection's streams. Each holds one chunk of its source at a time and pulls the next when that
+ * chunk is sent within the reader's credit, so that back-pressure reaches the source.
  *
  * States of a stream: open → (all bytes sent) ended | reset by either side | stopped by the reader. Streams take turns
  * frame by frame.
@@ -65,7 +65,7 @@ export class StreamSenders {
     this.#streams.delete(id);
   }
 
-  /** The next frame of the stream whose turn it is; `undefined`: nothing to send or no credit for it. */
+  /** Returns the next frame of the stream whose turn it is; `undefined`: nothing to send, or no credit for it. */
   next(): Uint8Array | undefined {
     for (const [id, sender] of this.#streams) {
       const size = Math.min(sender.pending.length, sender.credit, maxPayloadBytes);
@@ -83,7 +83,7 @@ export class StreamSenders {
     return undefined;
   }
 
-  /** Which of the reader's streams are none of ours. A list never runs ahead of what it speaks of. */
+  /** Returns the reader's streams that are not open here. Messages keep their order, so no new stream is among them. */
   unknown(theirs: readonly number[]): number[] {
     return theirs.filter((id) => !this.#streams.has(id));
   }

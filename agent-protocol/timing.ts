@@ -1,45 +1,46 @@
-/** Durations of protocol 1 in milliseconds, and its bounds. Both ends use them; the welcome tells `beat_ms`. */
+/** Durations of protocol 1, in milliseconds. Both ends use them; the agent takes `beat_ms` from the welcome. */
 export const timing = {
   beatMs: 5000,
-  /** Nothing heard for so many beats: the other end is gone. */
+  /** After this number of beats without a frame, the other end is considered gone. */
   missedBeats: 3,
   /** From the open socket to the welcome. */
   handshakeMs: 20_000,
-  /** A report or a change of the desired set that is not acknowledged for so long ends the connection. */
+  /** The connection ends if a report or a change of the desired set is not acknowledged within this time. */
   answerMs: 60_000,
-  /** One report may be sent per so many milliseconds in the long run … */
+  /** In the long run, one report may be sent per this time … */
   reportEveryMs: 250,
-  /** … but that many at once after a quiet period, so that a start is told step by step. */
+  /** … but this number at once after a quiet period, so that each step of a start is reported. */
   reportBurst: 4,
-  /** A report that could not be stored is sent again after so long. */
+  /** A report that could not be stored is sent again after this time. */
   reportRetryMs: 1000,
-  /** A reader that opens a stream hears of it within so long. */
+  /** The agent must accept or refuse a stream within this time. */
   acceptMs: 10_000,
   /** Between two exchanges of live streams. */
   liveMs: 30_000,
 } as const;
 
+/** Bounds of protocol 1. */
 export const bounds = {
-  /** Frames are handed to the socket while it holds fewer bytes. */
+  /** Frames are passed to the socket while it holds at most this number of bytes. */
   gateBytes: 1024 * 1024,
-  /** Messages waiting for the gate: beyond it the other end is too slow to be served. */
+  /** Most bytes of messages that wait for the socket. Beyond it the other end is too slow, and the session ends. */
   outboxBytes: 64 * 1024 * 1024,
   streams: 64,
-  /** Bytes that the reading end of a connection holds at most for all of its streams. */
+  /** Most bytes that the reading end of a connection holds for all of its streams. */
   streamBytes: 4 * 1024 * 1024,
   /** Credit of a new stream, while the connection has room for it … */
   windowBytes: 256 * 1024,
-  /** … and what it gets in any case. */
+  /** … and its credit in any case. */
   smallWindowBytes: 32 * 1024,
-  /** Calls under way on one agent. */
+  /** Most open calls on one agent. */
   calls: 32,
-  /** Aim for the size of one frame of a snapshot, delta or report. */
+  /** Target size of one frame of a snapshot, delta or report. */
   batchBytes: 256 * 1024,
   reportItems: 500,
-  /** The answer of a call, encoded: fits a frame. */
+  /** Largest encoded result of a call: it fits into a frame. */
   resultBytes: 1000 * 1024,
-  /** Items of one snapshot. */
+  /** Most items of one snapshot. */
   snapshotItems: 20_000,
-  /** Messages of an agent within one window of 10 s. */
+  /** Most messages of an agent within one window of 10 s. */
   messagesPer10s: 2000,
 } as const;

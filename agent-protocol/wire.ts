@@ -1,9 +1,9 @@
 /** A text frame or a binary one. */
 export type Frame = string | Uint8Array;
 
-/** One end of a connection as a session sees it: frames go out here, and come in by the session's `receive`. */
+/** One end of a connection as a session sees it. Frames go out here and come in by the session's `receive`. */
 export interface Wire {
-  /** Bytes handed over and not yet written out. Whoever owns the wire calls the session's `drained` as it falls. */
+  /** Bytes handed over and not yet written out. The owner of the wire calls the session's `drained` when it falls. */
   readonly buffered: number;
   send(frame: Frame): void;
   /** Idempotent. The peer sees the code and the reason (at most 120 bytes). */
