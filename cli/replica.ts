@@ -90,6 +90,9 @@ async function moveNames(store: Store, log: Logger): Promise<void> {
 /** Records of the audit log that a tenant keeps at most, of about 1 KiB each. */
 const auditRecordsPerTenant = 100_000;
 
+/** The longest that a mirror which missed a change is wrong. */
+const mirrorCheckMs = 5 * 60_000;
+
 /** A replica of the control plane whose server is not listening yet. */
 export interface RunningReplica extends AsyncDisposable {
   readonly mirror: Mirror;
@@ -107,7 +110,17 @@ export interface RunningReplica extends AsyncDisposable {
 export async function startReplica(options: ReplicaOptions): Promise<RunningReplica> {
   await using starting = new AsyncDisposableStack();
   const { store, keyring, clock, random, uniform, log, registry, replica, strict } = options;
-  const mirror = starting.use(startMirror({ store, clock, random: uniform, log, registry, freeze: strict }));
+  const mirror = starting.use(
+    startMirror({
+      store,
+      clock,
+      random: uniform,
+      log,
+      registry,
+      freeze: strict,
+      checkEveryMs: mirrorCheckMs,
+    }),
+  );
   storeMetrics(registry, store);
   const repositoryFor = repositories(store, clock);
   const mailer = starting.use(openMailer(options));

@@ -58,13 +58,25 @@ function inverted(seq: number): string {
   return String(Number.MAX_SAFE_INTEGER - seq).padStart(16, '0');
 }
 
-/** Areas of a tenant that nobody keeps in memory. */
+/** Areas of a tenant that the mirror does not list. */
 const unmirrored = new Set(['a']);
+
+/** Those, and the area of bytes, of which the mirror knows the sizes alone. */
+const uncompared = new Set([...unmirrored, 'b']);
 
 /** Where to go on with a list after a key: for one of an area that is not mirrored, behind the whole area. */
 export function afterUnmirrored(key: string): string {
+  return behind(key, unmirrored);
+}
+
+/** The same where the mirror is compared with the store: also behind what it holds nothing of. */
+export function afterUncompared(key: string): string {
+  return behind(key, uncompared);
+}
+
+function behind(key: string, skipped: ReadonlySet<string>): string {
   const [space, tenant, area] = key.slice(root.length).split('/', 3);
-  if (space !== 't' || tenant === undefined || area === undefined || !unmirrored.has(area)) return key;
+  if (space !== 't' || tenant === undefined || area === undefined || !skipped.has(area)) return key;
   return `${root}t/${tenant}/${area}0`; // `0` is what follows `/`
 }
 

@@ -15,7 +15,7 @@ import type { DesiredRecord } from './record.ts';
 import type { Observed, ReadonlyResource, Resource } from './resource.ts';
 import type { Revision } from './revision.ts';
 import type { Entry } from './store.ts';
-import { Usage } from './usage.ts';
+import { bytesOf, Usage } from './usage.ts';
 
 /** What a step made different, in the order in which listeners hear it. */
 export interface Difference {
@@ -24,7 +24,7 @@ export interface Difference {
 }
 
 /** No value: the key is gone. */
-interface KeyState {
+export interface KeyState {
   key: string;
   value?: string;
   revision: Revision;
@@ -67,8 +67,8 @@ type State = Observed<ObservedOf<KindName>>;
  *    observed record, its revision moves on all the same, so that its writer can replace it.
  */
 export class MirrorContent {
-  /** Keys of the records that could not be read. */
-  readonly unreadable = new Set<string>();
+  /** Keys of the records that could not be read, with the revision of what could not. */
+  readonly unreadable = new Map<string, Revision>();
   /** What it all takes. */
   readonly usage = new Usage();
   readonly #options: Options;
@@ -142,10 +142,36 @@ export class MirrorContent {
       if (at.sameHistory && this.#revisionOf(key) === modRevision) continue;
       changes.push({ key, value, revision: modRevision, created: createRevision });
     }
-    for (const key of [...this.#desired.keys(), ...this.#observed.keys(), ...this.#keys.names(), ...this.unreadable])
-      if (!listed.has(key)) changes.push({ key, revision: at.revision });
+    for (const key of this.#held()) if (!listed.has(key)) changes.push({ key, revision: at.revision });
     this.usage.retain(listed, meaningOf);
     return this.#take(changes, at.revision, at.initial);
+  }
+
+  /** Whether it has what a list of the same history has of the key, or keeps nothing of such a key. */
+  holds({ key, value, modRevision }: Entry): boolean {
+    const meaning = meaningOf(key);
+    if (!meaning || isUncompared(meaning)) return true;
+    if (this.usage.sizeOf(key) !== bytesOf(key, value, meaning.area)) return false;
+    return isCountedAlone(meaning) || (this.unreadable.get(key) ?? this.#revisionOf(key)) === modRevision;
+  }
+
+  /** What it has beside the keys of a full list of the same history, as gone. */
+  besides(listed: ReadonlySet<string>, revision: Revision): KeyState[] {
+    const gone = new Set<string>();
+    for (const held of [this.#held(), this.usage.keys()])
+      for (const key of held) {
+        if (listed.has(key)) continue;
+        const meaning = meaningOf(key);
+        if (meaning && !isUncompared(meaning)) gone.add(key);
+      }
+    return [...gone].map((key) => ({ key, revision }));
+  }
+
+  *#held(): Iterable<string> {
+    yield* this.#desired.keys();
+    yield* this.#observed.keys();
+    yield* this.#keys.names();
+    yield* this.unreadable.keys();
   }
 
   #revisionOf(key: string): Revision | undefined {
@@ -207,7 +233,7 @@ export class MirrorContent {
       records.set(key, decoded);
       return true;
     } catch (error) {
-      this.#reportUnreadable(key, error);
+      this.#reportUnreadable(key, revision, error);
       if (meaning.area === 'desired') return false;
       this.#observed.set(key, { ...this.#observed.get(key), revision });
       return true;
@@ -234,12 +260,12 @@ export class MirrorContent {
     try {
       this.#keys.set(key, value, revision, meaning);
     } catch (error) {
-      this.#reportUnreadable(key, error);
+      this.#reportUnreadable(key, revision, error);
     }
   }
 
-  #reportUnreadable(key: string, error: unknown): void {
-    this.unreadable.add(key);
+  #reportUnreadable(key: string, revision: Revision, error: unknown): void {
+    this.unreadable.set(key, revision);
     this.#options.log.error({ key, err: error }, 'record cannot be read');
   }
 
@@ -296,6 +322,17 @@ function meaningOf(key: string): KeyMeaning | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Neither kept nor counted, or known by its size alone and too large to be read for that. */
+function isUncompared({ area }: KeyMeaning): boolean {
+  return area === 'audit' || area === 'bytes';
+}
+
+/** Nothing but its size is kept. */
+function isCountedAlone(meaning: KeyMeaning): boolean {
+  if (meaning.area === 'population') return true;
+  return (meaning.area === 'desired' || meaning.area === 'observed') && !isKindName(meaning.kind);
 }
 
 function touch(touched: Map<string, Touched>, { area, tenant, kind, id }: ObjectMeaning): void {

@@ -15,9 +15,11 @@ export interface MirrorState {
 export interface MirrorMetrics {
   /** Counts an interruption of the watch by its cause. */
   interrupted(cause: 'unavailable' | 'compacted' | 'rewound' | 'failed'): void;
+  /** Counts a comparison with the whole store, and the keys that differed. */
+  compared(differing: number): void;
 }
 
-export const noMirrorMetrics: MirrorMetrics = { interrupted: () => undefined };
+export const noMirrorMetrics: MirrorMetrics = { interrupted: () => undefined, compared: () => undefined };
 
 export function mirrorMetrics(registry: Registry, state: MirrorState): MirrorMetrics {
   const gauge = (name: string, help: string, read: () => number): void => {
@@ -47,5 +49,21 @@ export function mirrorMetrics(registry: Registry, state: MirrorState): MirrorMet
     labelNames: ['cause'],
     registers: [registry],
   });
-  return { interrupted: (cause) => interruptions.inc({ cause }) };
+  const checks = new Counter({
+    name: 'setpoint_mirror_checks_total',
+    help: 'Comparisons of the mirror with the whole store',
+    registers: [registry],
+  });
+  const corrections = new Counter({
+    name: 'setpoint_mirror_corrections_total',
+    help: 'Keys in which the mirror differed from the store and was corrected',
+    registers: [registry],
+  });
+  return {
+    interrupted: (cause) => interruptions.inc({ cause }),
+    compared: (differing) => {
+      checks.inc();
+      corrections.inc(differing);
+    },
+  };
 }

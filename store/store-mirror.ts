@@ -3,8 +3,10 @@ import { isCompacted, isRewound, isUnavailable, rewound, unavailable } from './e
 import { parseHeldRemovals } from './held-removals.ts';
 import { afterUnmirrored, keys } from './keys.ts';
 import { MirrorContent } from './mirror-content.ts';
-import type { Difference } from './mirror-content.ts';
+import type { Difference, KeyState } from './mirror-content.ts';
 import { MirrorBarrier } from './mirror-barrier.ts';
+import { MirrorCheck } from './mirror-check.ts';
+import type { CheckedMirror } from './mirror-check.ts';
 import { mirrorMetrics, noMirrorMetrics } from './mirror-metrics.ts';
 import type { MirrorMetrics } from './mirror-metrics.ts';
 import type { KeyChange, Mirror, MirrorOptions, ObjectChange, TenantView } from './mirror.ts';
@@ -32,7 +34,8 @@ export class StoreMirror implements Mirror, AsyncDisposable {
   readonly #metrics: MirrorMetrics;
   readonly #ready = Promise.withResolvers<void>();
   readonly #stop = new AbortController();
-  readonly #loop: Promise<void>;
+  readonly #loop: Promise<unknown>;
+  readonly #check: MirrorCheck | undefined;
   readonly #objectListeners = new Set<(change: ObjectChange) => void>();
   readonly #keyListeners = new Set<(change: KeyChange) => void>();
   readonly #barrier: MirrorBarrier;
@@ -47,6 +50,11 @@ export class StoreMirror implements Mirror, AsyncDisposable {
   /** Attempts, and lists that were begun, since a watch delivered anything. */
   #attempts = 0;
   #lists = 0;
+  #fillings = 0;
+  /** From the first attempt until one succeeds. */
+  #isListing = false;
+  /** Ends the watch that is running. */
+  #watching: AbortController | undefined;
 
   constructor(options: MirrorOptions) {
     const { store, log, freeze = true, registry } = options;
@@ -64,7 +72,24 @@ export class StoreMirror implements Mirror, AsyncDisposable {
         })
       : noMirrorMetrics;
     this.#ready.promise.catch(() => undefined); // closed before it was filled, and nobody waits
-    this.#loop = this.#run(this.#stop.signal);
+    this.#check = this.#checkOf(options);
+    this.#loop = Promise.all([this.#run(this.#stop.signal), this.#check?.run(this.#stop.signal)]);
+  }
+
+  #checkOf({ store, clock, random = Math.random, log, checkEveryMs }: MirrorOptions): MirrorCheck | undefined {
+    if (checkEveryMs === undefined) return undefined;
+    const mirror: CheckedMirror = {
+      content: this.#content,
+      state: () => {
+        if (!this.#isReady || this.#isListing) return { is: 'listing' };
+        if (!this.#isOfThisHistory) return { is: 'outlived' };
+        return { is: 'current', filling: this.#fillings, applied: this.#applied };
+      },
+      reached: (wanted, signal) => this.reached(wanted, signal),
+      correct: (changes) => this.#correct(changes),
+      distrust: (reason) => this.#watching?.abort(reason),
+    };
+    return new MirrorCheck({ store, clock, random, log, metrics: this.#metrics, mirror, everyMs: checkEveryMs });
   }
 
   get applied(): Revision {
@@ -192,6 +217,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     const { store, log } = this.#options;
     const { incarnation } = store;
     const entries: Entry[] = [];
+    this.#isListing = true;
     let page = await store.list(keys.all, { limit: limits.page });
     const at = page.revision;
     this.#lists += 1;
@@ -207,6 +233,8 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     const difference = this.#content.replace(entries, { revision: at, sameHistory, initial });
     this.#incarnation = incarnation;
     this.#mustList = false;
+    this.#isListing = false;
+    this.#fillings += 1;
     this.#isReady = true;
     this.#applied = at;
     log.info(
@@ -224,12 +252,16 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     const { store } = this.#options;
     if (!this.#isOfThisHistory) throw rewound(store.incarnation, 'the store was replaced while it was listed');
     const from = revision(this.#applied + 1);
-    for await (const batch of store.watch(keys.all, from, signal)) this.#apply(batch);
-    signal.throwIfAborted();
+    const watching = new AbortController();
+    this.#watching = watching;
+    const stop = AbortSignal.any([signal, watching.signal]);
+    for await (const batch of store.watch(keys.all, from, stop)) this.#apply(batch);
+    stop.throwIfAborted();
     throw unavailable('the watch ended by itself');
   }
 
   #apply(batch: Batch): void {
+    this.#check?.delivered(batch);
     for (const { key, value } of batch.events) this.#received += key.length + (value?.length ?? 0);
     for (const changes of revisionsOf(batch)) {
       const [{ revision: at }] = changes;
@@ -242,6 +274,10 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     this.#lists = 0;
     this.#wake();
     this.#barrier.moved(batch.revision, this.#waiters.size > 0);
+  }
+
+  #correct(changes: readonly KeyState[]): void {
+    this.#tell(this.#content.apply(changes, this.#applied));
   }
 
   #interrupted(error: unknown): void {

@@ -87,6 +87,11 @@ export class Usage {
     return this.#places.get(`${tenant}/${kind}/${id}`) ?? nothing;
   }
 
+  /** Of every record that is counted. */
+  keys(): Iterable<string> {
+    return this.#sizes.keys();
+  }
+
   sizeOf(key: string): number {
     return this.#sizes.get(key) ?? 0;
   }

@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../store/clock.ts';
 import { isUnavailable } from '../../store/errors.ts';
@@ -21,13 +22,15 @@ let server: EtcdServer;
 let store: Store;
 let repo: Repository;
 let mirror: Mirror;
+const registry = new Registry();
 
 beforeAll(async () => {
   cleanup = new AsyncDisposableStack();
   server = cleanup.use(await startEtcd());
   store = cleanup.use(await openEtcd({ hosts: [server.host] }));
   repo = openRepository(store, 'acme', systemClock);
-  mirror = cleanup.use(startMirror({ store, clock: systemClock, log: pino({ level: 'silent' }) }));
+  const log = pino({ level: 'silent' });
+  mirror = cleanup.use(startMirror({ store, clock: systemClock, log, registry, checkEveryMs: 200 }));
   await mirror.ready;
 });
 
@@ -41,6 +44,11 @@ async function write(count: number): Promise<void> {
     if (n % 2 === 0) await repo.observe(it, projectObserved('active'), []);
     if (n % 3 === 0) await remove(it.meta.id);
   }
+}
+
+async function counted(name: string): Promise<number> {
+  const metrics = await registry.getMetricsAsJSON();
+  return metrics.find((metric) => metric.name === name)?.values[0]?.value ?? Number.NaN;
 }
 
 async function remove(id: string): Promise<void> {
@@ -67,6 +75,16 @@ describe('A mirror of a real etcd', () => {
   it('follows writes', async () => {
     await write(30);
     expect(await expectMirrored(store, mirror)).toHaveLength(20);
+  });
+
+  it('is compared with it while writes go on, without a difference', async () => {
+    const before = await counted('setpoint_mirror_checks_total');
+    await until('it is compared', async () => {
+      await write(9);
+      return (await counted('setpoint_mirror_checks_total')) > before + 3;
+    });
+    expect(await counted('setpoint_mirror_corrections_total')).toBe(0);
+    await expectMirrored(store, mirror);
   });
 
   it('goes on after a restart of the server', async () => {

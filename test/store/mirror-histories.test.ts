@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
+import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
+import type { Clock } from '../../store/clock.ts';
 import { systemClock } from '../../store/clock.ts';
 import { compacted, isConflict, rewound, unavailable } from '../../store/errors.ts';
 import { keys, parseKey } from '../../store/keys.ts';
@@ -67,10 +69,17 @@ const step: fc.Arbitrary<Step> = fc.record({
   tenant: fc.constantFrom(...tenants),
 });
 
+/** Eager but for what is to tell that a watch is dead. */
+const clock: Clock = {
+  ...eagerClock,
+  timer: (ms, fn) => (ms < 60_000 ? eagerClock : systemClock).timer(ms, fn),
+};
+
 /** One store, the mirror of it, and what its listeners were told. */
 class World implements AsyncDisposable {
   readonly store: InterruptibleStore;
   readonly mirror: Mirror;
+  readonly registry = new Registry();
   readonly told = new Map<string, ReadonlyResource>();
   readonly toldKeys = new Map<string, string>();
   #backend: Store & AsyncDisposable;
@@ -82,7 +91,8 @@ class World implements AsyncDisposable {
   private constructor(backend: Store & AsyncDisposable) {
     this.#backend = backend;
     this.store = new InterruptibleStore(backend);
-    this.mirror = startMirror({ store: this.store, clock: eagerClock, log: pino({ level: 'silent' }) });
+    const log = pino({ level: 'silent' });
+    this.mirror = startMirror({ store: this.store, clock, log, registry: this.registry, checkEveryMs: 1 });
     this.mirror.subscribe((change) => this.#hear(change));
     this.mirror.subscribeKeys(({ key, before, after }) => {
       expect(this.toldKeys.get(key)).toBe(before);
@@ -98,6 +108,11 @@ class World implements AsyncDisposable {
     if (!(part === 'observed' && known === after)) expect(known).toBe(before);
     if (after) this.told.set(key, after);
     else this.told.delete(key);
+  }
+
+  async counted(name: string): Promise<number> {
+    const metrics = await this.registry.getMetricsAsJSON();
+    return metrics.find((metric) => metric.name === name)?.values[0]?.value ?? Number.NaN;
   }
 
   async replace(error: Error): Promise<void> {
@@ -231,7 +246,8 @@ async function expectEqual({ store, mirror, told, toldKeys }: World): Promise<vo
   }
 }
 
-it('equals a full list after any history of writes, cuts, compactions and replacements', async () => {
+it('equals a full list after any history of writes, cuts, compactions and replacements, and no check disagrees', async () => {
+  let checks = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
       await using world = await World.open();
@@ -239,7 +255,10 @@ it('equals a full list after any history of writes, cuts, compactions and replac
       await expectEqual(world);
       await changeObject('create', 0, openRepository(world.store, 'acme', systemClock));
       await expectEqual(world);
+      expect(await world.counted('setpoint_mirror_corrections_total')).toBe(0);
+      checks += await world.counted('setpoint_mirror_checks_total');
     }),
     { numRuns: 300 },
   );
+  expect(checks).toBeGreaterThan(300);
 }, 60_000);
