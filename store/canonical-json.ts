@@ -1,4 +1,4 @@
-/** JSON with sorted names: equal for values that say the same in another order. */
+/** JSON with sorted names: equal for values that differ only in the order of names. */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return value === undefined ? 'null' : JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;

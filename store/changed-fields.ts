@@ -1,12 +1,12 @@
 import { jsonEqual } from './json-equal.ts';
 
-/** Fields that are named deeper than this are told by the one above them. */
+/** A field below this depth is reported as its ancestor at this depth. */
 const maxDepth = 4;
 const maxNameLength = 120;
 
 /**
- * Paths of the fields in which two states differ, such as `config.env.TOKEN`: names only, of which a map's keys are
- * some, and never a value. A sealed value and a list are one field each.
+ * Paths of the fields in which two states differ, such as `config.env.TOKEN`. They hold names and keys of maps, never a
+ * value. A sealed value and a list are one field each.
  */
 export function changedFields(before: unknown, after: unknown): string[] {
   const found: string[] = [];
@@ -18,7 +18,7 @@ function collect(before: unknown, after: unknown, path: readonly string[], found
   if (jsonEqual(before, after)) return;
   const [old, now] = [fieldsOf(before), fieldsOf(after)];
   const names = [...new Set([...Object.keys(old ?? {}), ...Object.keys(now ?? {})])];
-  // states are read field by field while one of them has fields and the other has none or is not there
+  // compare field by field while each of the two states has fields or is absent
   const canDescend = (old !== undefined || before === undefined) && (now !== undefined || after === undefined);
   if (!canDescend || names.length === 0 || path.length === maxDepth) {
     found.push(path.join('.').slice(0, maxNameLength));

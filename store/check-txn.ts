@@ -5,7 +5,8 @@ import type { Txn } from './store.ts';
 /**
  * Refuses a transaction that some backend could not take, before any backend sees it.
  *
- * @throws TooLarge above {@link limits}; RangeError for an empty or malformed key, one that is written twice, a guard at revision 0.
+ * @throws TooLarge above {@link limits}; RangeError for a key that is empty, malformed or written twice, or for a guard
+ *   at revision 0.
  */
 export function checkTxn(txn: Txn): void {
   const operations = txn.if.length + txn.then.length;

@@ -4,7 +4,7 @@ export interface Clock {
   now(): Date;
   /** Milliseconds since an arbitrary start; never jumps. */
   monotonic(): number;
-  /** Calls `fn` once after `ms` milliseconds; the answer cancels it. Does not keep the process alive. */
+  /** Calls `fn` once after `ms` milliseconds; the returned function cancels it. Does not keep the process alive. */
   timer(ms: number, fn: () => void): () => void;
 }
 
@@ -22,7 +22,7 @@ export const systemClock: Clock = {
 export function wait(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
-      reject(signal.reason as Error); // an AbortSignal's reason is an error unless somebody aborted with another value
+      reject(signal.reason as Error); // the reason of a signal is an error unless `abort` got another value
       return;
     }
     const abort = (): void => {

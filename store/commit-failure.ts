@@ -6,17 +6,17 @@ import { isKindName } from './kinds/kinds.ts';
 import type { KindName } from './kinds/kinds.ts';
 import { parseKey } from './keys.ts';
 
-/** Why a transaction was refused, by what a caller can tell its own caller. */
+/** Why a transaction was refused, in terms that a caller can report to its own caller. */
 export type CommitFailure =
-  /** An object of that id is there already. */
+  /** An object of that id exists already. */
   | { why: 'exists'; ref: Ref }
-  /** An object that was read is not there any more. */
+  /** An object that was read does not exist any more. */
   | { why: 'gone'; ref: Ref }
   /** Another object holds the name, which is given normalised; `holder` is its id. */
   | { why: 'name-taken'; kind: KindName; scope: string; name: string; holder: string | undefined }
-  /** An object was written since it was read, or something came into it: read again and decide again. */
+  /** An object was written since it was read, or another object entered it: read again and decide again. */
   | { why: 'changed'; ref: Ref }
-  /** A guard on a key that is no object: a lease that was lost, an idempotency record. */
+  /** A guard failed on a key that is no object: of a lease that was lost, or an idempotency record. */
   | { why: 'key'; key: string };
 
 type Refused = Extract<TxnResult, { committed: false }>;
@@ -31,7 +31,7 @@ export function describeFailure(result: Refused): CommitFailure {
   throw new Error('Transaction was refused without a failed guard');
 }
 
-/** The revision of the commit. @throws conflict, which tells its reason to `conflictReason`. */
+/** The revision of the commit. @throws conflict, whose reason `conflictReason` returns. */
 export function committed(result: TxnResult): Revision {
   if (result.committed) return result.revision;
   const failure = describeFailure(result);

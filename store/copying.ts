@@ -11,9 +11,9 @@ import { uuidv5 } from './uuid.ts';
 /** The rule of a kind that is copied. */
 export type CopyRule<D> = Extract<CloneRule<D>, { references: readonly string[] }>;
 
-/** The rule by which objects of a kind are copied with their environment; `undefined` for a kind that is not. */
+/** The rule by which objects of a kind are copied with their environment; `undefined` for a kind that is not copied. */
 export function copyRuleOf<K extends KindName>(kind: K): CopyRule<unknown> | undefined {
-  const rule = definitionOf(kind).clone as CloneRule<unknown> | undefined; // whoever copies has an object of the kind
+  const rule = definitionOf(kind).clone as CloneRule<unknown> | undefined; // it is applied to objects of this kind only
   return rule !== undefined && 'references' in rule ? rule : undefined;
 }
 
@@ -26,7 +26,7 @@ export function contentOf(view: TenantView, environmentId: string): ReadonlyReso
   return copiedKinds.flatMap((kind) => view.by(kind, 'environment', environmentId) as readonly ReadonlyResource[]); // of any kind
 }
 
-/** Whether an environment is still being made as a copy of another: what is in it is its controller's until then. */
+/** Whether an environment is a clone that is not complete yet; until then its content belongs to its controller. */
 export function isUnfinishedClone({ desired }: ReadonlyResource<'environment'>): boolean {
   return desired.clone_of !== undefined && !desired.clone_of.complete;
 }
@@ -42,21 +42,21 @@ export interface Copying<D> {
   kind: string;
   id: string;
   desired: DeepReadonly<D>;
-  /** Of the copy. */
+  /** Id of the copy. */
   copyId: string;
-  /** What stands in the copy for an id of the source; `undefined`: the id itself. */
+  /** The id that replaces an id of the source in the copy; `undefined`: the id stays. */
   idOf: (id: string) => string | undefined;
 }
 
 /**
- * The desired state of a copy: its references lead to copies, its secrets are sealed for it, what is the source's own is
- * left out. @throws Error if a secret does not open.
+ * The desired state of a copy: its references lead to copies, its secrets are sealed for it, and what belongs to the
+ * source alone is left out. @throws Error if a secret does not open.
  */
 export function copyDesired<D>(rule: CopyRule<D>, source: Copying<D>, transplanter: Transplanter): D {
   const { idOf, copyId } = source;
   let state: unknown = structuredClone(source.desired);
   for (const path of rule.references) state = replaceAt(state, path.split('.'), idOf);
-  const draft = resealed(state, source, transplanter) as D; // ids became ids and secrets secrets
+  const draft = resealed(state, source, transplanter) as D; // ids were replaced by ids, and secrets by secrets
   rule.reset?.(draft, copyId);
   return draft;
 }
@@ -67,7 +67,7 @@ function replaceAt(state: unknown, path: readonly string[], idOf: (id: string) =
   return mapped(state, (value, key) => (step === '*' || step === key ? replaceAt(value, rest, idOf) : value));
 }
 
-/** Secrets of the source, and of what is copied with it, become those of their copies; others keep their place. */
+/** Seals secrets of the source, and of objects that are copied with it, for their copies; others stay as they are. */
 function resealed<D>(state: unknown, source: Copying<D>, transplanter: Transplanter): unknown {
   if (!isSealed(state)) return mapped(state, (value) => resealed(value, source, transplanter));
   const [kind = '', from = ''] = state.for.split('/');

@@ -1,4 +1,4 @@
-/** Freezes a JSON value at every depth: whoever changes what it shares with others fails on the spot. */
+/** Freezes a JSON value at every depth, so that a reader that changes a shared value fails at once. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) deepFreeze(inner);

@@ -10,7 +10,7 @@ export function definitionOf<K extends KindName>(kind: K): Definition<K> {
   return kinds[kind] as unknown as Definition<K>; // an indexed access is not correlated with its key by the type system
 }
 
-/** Whether somebody observes objects of the kind; of others what is wanted is all that there is. */
+/** Whether objects of the kind have an observed state; the others have a desired state only. */
 export function isObserved(kind: KindName): boolean {
   return Object.keys(kinds[kind].observed.shape).length > 0;
 }

@@ -17,10 +17,10 @@ export const DirectPorts = z.object({
 });
 export type DirectPorts = z.infer<typeof DirectPorts>;
 
-/** Of a server whose administrator said nothing else: below are the ports of the machine's own services. */
+/** The default of a server: ports below 1024 are those of the machine's own services. */
 const usual: DirectPorts = { from: 1024, to: 65_535, reserved: [], bindings: [] };
 
-/** What a server allows. */
+/** The ports that the applications of a server may take. */
 export function directPortsOf({ direct_ports: said = usual }: Server): DirectPorts {
   return { ...said, reserved: [...said.reserved], bindings: said.bindings.map((one) => ({ ...one })) };
 }

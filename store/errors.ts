@@ -6,7 +6,7 @@ export type StoreFailure =
   | { kind: 'conflict'; reason?: CommitFailure }
   | { kind: 'compacted'; compactedTo: Revision }
   | { kind: 'rewound'; incarnation: string }
-  /** `mayBeWritten`: a transaction was sent, and what became of it is unknown. */
+  /** `mayBeWritten`: a transaction was sent, and its outcome is unknown. */
   | { kind: 'unavailable'; mayBeWritten?: true }
   | { kind: 'full' }
   | { kind: 'too-large' };
@@ -26,12 +26,12 @@ function failureOf(error: unknown): StoreFailure | undefined {
   return error instanceof StoreError ? error.failure : undefined;
 }
 
-/** A guard of the transaction failed: somebody else wrote first. Read again and decide again. */
+/** A guard of the transaction failed: another writer was first. Read again and decide again. */
 export function isConflict(error: unknown): boolean {
   return failureOf(error)?.kind === 'conflict';
 }
 
-/** Which guard made the conflict, by what it means; `undefined` if the error is no conflict or does not say. */
+/** Which guard failed, and what that means; `undefined` if the error is no conflict or has no reason. */
 export function conflictReason(error: unknown): CommitFailure | undefined {
   const failure = failureOf(error);
   return failure?.kind === 'conflict' ? failure.reason : undefined;
@@ -47,7 +47,7 @@ export function isRewound(error: unknown): boolean {
   return failureOf(error)?.kind === 'rewound';
 }
 
-/** The store did not answer in time, or it is full. Retryable; {@link mayBeWritten} tells about the outcome. */
+/** The store did not answer in time, or it is full. Retryable; see {@link mayBeWritten} for the outcome. */
 export function isUnavailable(error: unknown): boolean {
   const kind = failureOf(error)?.kind;
   return kind === 'unavailable' || kind === 'full';
@@ -81,7 +81,7 @@ export function unavailable(what: string, cause?: unknown): StoreError {
   return new StoreError(`Store did not answer: ${what}`, { kind: 'unavailable' }, { cause });
 }
 
-/** Of a transaction that was sent and not answered. */
+/** The error of a transaction that was sent but not answered. */
 export function outcomeUnknown(what: string, cause?: unknown): StoreError {
   const message = `Store did not answer, and what was sent may be written: ${what}`;
   return new StoreError(message, { kind: 'unavailable', mayBeWritten: true }, { cause });

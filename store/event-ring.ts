@@ -1,13 +1,13 @@
 import { z } from 'zod';
 
-/** Something that happened to an object, as often as it did. */
+/** An event of an object, with the number of its occurrences. */
 export const ObjectEvent = z.object({
   type: z.enum(['normal', 'warning']),
-  /** CamelCase, stable: repetitions are known by it. */
+  /** CamelCase and stable: repetitions are recognized by it. */
   reason: z.string(),
-  /** Id of the part that it happened to, where each of them counts by itself: of a deployment of an application. */
+  /** Id of the part that it happened to, if each part counts separately, such as a deployment of an application. */
   about: z.string().optional(),
-  /** Of the last occurrence. */
+  /** Message of the last occurrence. */
   message: z.string(),
   count: z.int().min(1),
   first_at: z.string(),
@@ -20,7 +20,7 @@ const EventRing = z.object({ v: z.literal(1), events: z.array(ObjectEvent) });
 
 const limits = { events: 50, messageLength: 1000 } as const;
 
-/** The events of a value; none if there is no value or a newer version wrote it: events inform, nothing rests on them. */
+/** The events of a value; none if there is no value or it cannot be read: events inform, nothing depends on them. */
 export function readEvents(value: string | undefined): readonly ObjectEvent[] {
   if (value === undefined) return [];
   const ring = EventRing.safeParse(parseJson(value));
@@ -33,8 +33,8 @@ export function writeEvents(events: readonly ObjectEvent[]): string {
 }
 
 /**
- * The events and one more, at most 50, which happened `count` times (default once), at last `at`. An event of the same
- * type and reason about the same part as an earlier one counts it up, takes over the message and moves it to the end.
+ * Adds an event that happened `count` times (default 1), most recently at `at`, and keeps the newest 50. If there is an
+ * event of the same type, reason and part, its count grows, it takes the new message and moves to the end.
  */
 export function appendEvent(
   events: readonly ObjectEvent[],

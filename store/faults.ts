@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
-/** One thing that is wrong with what somebody wrote. */
+/** One fault in a value that a client wrote. */
 export interface Fault {
-  /** Names and places from the outside in. */
+  /** Names of fields and indexes of lists, from the outside in. */
   path: readonly (string | number)[];
   /** Stable word of the rule, for programs. */
   reason: string;
-  /** What must be, in words that follow a name. */
+  /** The rule, in words that follow the name of the field. */
   rule: string;
   /** A sentence that names the field and its rule, without a full stop. */
   message: string;
@@ -15,8 +15,8 @@ export interface Fault {
 type Json = Readonly<Record<string, unknown>>;
 
 /**
- * Parses what somebody wrote. `whole` is what it is called as a whole, such as `The body`. What a schema says of its own
- * rules wins; it begins with `Must` or is a sentence.
+ * Parses a value that a client wrote. `whole` names the value as a whole, such as `The body`. A schema's own message
+ * wins; it begins with `Must` or is a sentence.
  */
 export function parseWritten<S extends z.ZodType>(
   schema: S,
@@ -41,7 +41,7 @@ function faultsOf(issue: z.core.$ZodIssue, whole: string): Fault[] {
   return [{ path, reason: reasonOf(issue), rule: lowered(issue.message), message: sentence(subject, issue.message) }];
 }
 
-/** Rules follow the name of what they are a rule of; a sentence stands for itself. */
+/** A rule follows the name of its subject; a sentence stands alone. */
 function sentence(subject: string, rule: string): string {
   return isRule(rule) ? `${subject} ${lowered(rule)}` : rule;
 }
@@ -75,14 +75,14 @@ function ruleOf(schema: z.ZodType, issue: z.core.$ZodRawIssue): string {
   }
 }
 
-/** Of several ways to be right, the first that the value comes near to says what is wrong. */
+/** Of several alternatives, the first one whose type the value has gives the rule. */
 function innerRule(issues: readonly z.core.$ZodIssue[]): string | undefined {
   return issues.find(({ code }) => code !== 'invalid_type')?.message;
 }
 
 const documents = new WeakMap<z.ZodType, Json>();
 
-/** The rule of one field, as a JSON schema: what a client writes, not what becomes of it. */
+/** JSON schema of one field in the form that a client writes, before any transformation. */
 function leafOf(schema: z.ZodType, path: readonly PropertyKey[]): Json {
   let root = documents.get(schema);
   if (root === undefined) {
@@ -110,7 +110,7 @@ function below(root: Json, at: Json, part: PropertyKey): Json | undefined {
   return undefined;
 }
 
-/** Follows a reference, and passes by the way of being `null`. */
+/** Follows a reference; of the alternatives `null` and one other it takes the other one. */
 function resolved(root: Json, at: Json): Json {
   const name = typeof at['$ref'] === 'string' ? /^#\/\$defs\/(.+)$/.exec(at['$ref'])?.[1] : undefined;
   const definitions = root['$defs'];
@@ -135,7 +135,7 @@ const formats: Readonly<Record<string, string>> = {
   'date-time': 'must be a time such as 2030-01-31T12:00:00Z',
 };
 
-/** What a value must be, in words that follow its name. */
+/** Describes what a value must be, in words that follow its name. */
 function describe(schema: Json, isWhole = false): string {
   const { enum: values, const: only, format } = schema;
   const type: unknown = Array.isArray(schema['type']) ? schema['type'].find((one) => one !== 'null') : schema['type'];
@@ -167,7 +167,7 @@ function range(from: unknown, to: unknown): string {
   return most === undefined ? '' : ` of at most ${most}`;
 }
 
-/** Bounds that only say what a number can hold are none. */
+/** The bounds of every safe integer are no bounds of a field. */
 function isBound(value: unknown): value is number {
   return typeof value === 'number' && Math.abs(value) !== Number.MAX_SAFE_INTEGER;
 }

@@ -1,6 +1,6 @@
 /**
- * The form in which names are compared: NFKC, and the full case folding of Unicode, so that `Straße` is `STRASSE`. Folding
- * twice changes nothing.
+ * The form in which names are compared: NFKC, and the full case folding of Unicode, so that `Straße` equals `STRASSE`.
+ * Folding twice changes nothing.
  */
 export function foldName(name: string): string {
   const isAscii = Buffer.byteLength(name) === name.length;
@@ -9,8 +9,8 @@ export function foldName(name: string): string {
 }
 
 /**
- * By character, since only whole words have a final sigma. The way through the capitals expands what has no capital of
- * its own; the dotless i alone has one that is another letter's.
+ * Folds each character by itself, since a final sigma exists in whole words only. Upper case expands a character that
+ * has no capital of its own. The dotless i stays: its capital is that of another letter.
  */
 function folded(text: string): string {
   return Array.from(text, (char) => (char === '\u0131' ? char : char.toLowerCase().toUpperCase().toLowerCase())).join(

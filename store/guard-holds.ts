@@ -1,7 +1,7 @@
 import type { Guard } from './store.ts';
 import type { Revision } from './revision.ts';
 
-/** Whether a guard holds of a key that was last written at `modRevision`; nothing if the key is absent. */
+/** Whether a guard holds for a key that was last written at `modRevision`; `undefined`: the key is absent. */
 export function guardHolds(guard: Guard, modRevision: Revision | undefined): boolean {
   switch (guard.is) {
     case 'absent':

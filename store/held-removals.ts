@@ -3,8 +3,9 @@ import { keys } from './keys.ts';
 import type { Write } from './store.ts';
 
 /**
- * A store that was restored from a backup does not know what was made since, so the desired set of a server may lack
- * most of what runs there. Then nothing of that is removed until an operator confirms it: this is the record of it.
+ * The record of removals that wait for an operator. A store that was restored from a backup does not know what was
+ * created since, so the desired set of a server may lack most of what runs there. Nothing of that is removed until an
+ * operator confirms it.
  */
 const HeldRemovals = z.object({
   /** Number of instances that the store does not know and the agent keeps. */
@@ -18,7 +19,7 @@ export function parseHeldRemovals(value: string): HeldRemovals {
   return HeldRemovals.parse(JSON.parse(value));
 }
 
-/** The write of what is held of a server. */
+/** The write of the record of a server. */
 export function putHeldRemovals(tenant: string, server: string, value: HeldRemovals): Write {
   return { put: keys.removals(tenant, server), value: JSON.stringify(value) };
 }

@@ -6,9 +6,9 @@ function definedKeys(value: Record<string, unknown>): string[] {
   return Object.keys(value).filter((key) => value[key] !== undefined);
 }
 
-/** Whether two values have the same JSON: the order of keys does not count, `undefined` is as good as absent. */
+/** Whether two values have the same JSON: the order of keys does not count, `undefined` counts as absent. */
 export function jsonEqual(a: unknown, b: unknown): boolean {
-  if (a === b || Object.is(a, b)) return true; // the first takes -0 for 0, as JSON does, the second NaN for itself
+  if (a === b || Object.is(a, b)) return true; // -0 equals 0, as in JSON, and NaN equals itself
   if (Array.isArray(a))
     return Array.isArray(b) && a.length === b.length && a.every((item, index) => jsonEqual(item, b[index]));
   if (!isObject(a) || !isObject(b)) return false;

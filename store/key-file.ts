@@ -9,22 +9,22 @@ const KeyFile = z
   .object({ primary: z.string(), keys: z.record(z.string().regex(/^[0-9A-Za-z_-]+$/), Key) })
   .refine(({ primary, keys }) => Object.hasOwn(keys, primary), 'The primary key must be one of the keys');
 
-/** AES-256 keys by their ids; what is sealed anew is sealed with the primary one. */
+/** AES-256 keys by their ids; new values are sealed with the primary one. */
 export interface KeySet {
   primary: string;
   keys: ReadonlyMap<string, Buffer>;
 }
 
-/** Changes whenever the file does; `undefined` if there is none. */
+/** A text that changes whenever the file does; `undefined` if there is no file. */
 export function keyFileVersion(path: string): string | undefined {
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat && `${stat.ino} ${stat.mtimeMs} ${stat.size}`;
 }
 
 /**
- * `undefined` if there is no such file.
+ * Reads the key file; `undefined` if there is none.
  *
- * @throws Error if others than the owner may read or write it, or if it is not of its form.
+ * @throws Error if others than the owner may read or write it, or if its content is malformed.
  */
 export function readKeyFile(path: string): KeySet | undefined {
   const stat = statSync(path, { throwIfNoEntry: false });
@@ -57,7 +57,7 @@ export async function createKeyFile(path: string, set: KeySet): Promise<void> {
 }
 
 /**
- * Replaces the file by what `change` makes of its keys. A cut leaves the old file or the new one.
+ * Replaces the file by what `change` makes of its keys. A crash leaves the old file or the new one.
  *
  * @throws Error if another process is changing it: the later one would lose the key of the earlier, and with it
  *   everything that was sealed with that key.
@@ -92,7 +92,7 @@ async function writeNew(path: string, set: KeySet): Promise<void> {
   await file.sync();
 }
 
-/** A new name survives a power cut only when its folder was written, too. */
+/** Writes the folder of a file to disk: a new name survives a power cut only then. */
 async function syncFolder(path: string): Promise<void> {
   await using folder = await open(dirname(path), 'r');
   await folder.sync();

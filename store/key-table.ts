@@ -49,7 +49,7 @@ export class KeyTable {
     return this.#agents.get(keys.agent(tenant, server));
   }
 
-  /** No value: the key is gone. @throws Error for a live agent's record that cannot be read; its key is kept */
+  /** Sets or removes a key. @throws Error for a live agent's record that cannot be read; its key is kept */
   set(key: string, value: string | undefined, revision: Revision, meaning: KeyMeaning): void {
     const after = value === undefined ? undefined : Object.freeze({ key, value, revision });
     this.#inOrder.replace(this.#records.get(key), after);

@@ -1,7 +1,7 @@
 import { foldName } from './fold-name.ts';
 import type { KeyRange } from './store.ts';
 
-/** Where everything lies. Nothing else in the product writes a key by hand. */
+/** Prefix of all keys. Nothing outside of this file writes a key by hand. */
 const root = '/setpoint/1/';
 
 /** What a key of the layout means. */
@@ -23,7 +23,7 @@ export const keys = {
   observed: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/o/${kind}/${id}`,
   /** Capped ring of events of one object. */
   events: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/e/${kind}/${id}`,
-  /** Written whenever something comes into the object: its revision tells whether anything came. */
+  /** Marker of an object that others belong to; written whenever one enters, so that its revision shows it. */
   population: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/m/${kind}/${id}`,
   /** Bytes that belong to an object and that no list shows; the mirror does not hold them. */
   bytes: (tenant: string, kind: string, id: string): string => `${root}t/${tenant}/b/${kind}/${id}`,
@@ -31,13 +31,13 @@ export const keys = {
     `${root}t/${tenant}/u/${kind}/${encodeURIComponent(scope)}/${encodeURIComponent(foldName(name))}`,
   /** Leased by the replica that holds the agent's session. */
   agent: (tenant: string, server: string): string => `${root}t/${tenant}/live/agent/${server}`,
-  /** What the agent of a server keeps though the store does not know it. */
+  /** Record of what the agent of a server keeps although the store does not know it. */
   removals: (tenant: string, server: string): string => `${root}t/${tenant}/live/removals/${server}`,
   /** Leased 24 h. */
   idempotency: (tenant: string, hash: string): string => `${root}t/${tenant}/idem/${hash}`,
-  /** A ticket for a stream that was not used yet. */
+  /** An unused ticket for a stream. */
   ticket: (tenant: string, hash: string): string => `${root}t/${tenant}/ticket/${hash}`,
-  /** Audit records that are not chained yet. `id` begins with a time, so that they are about in its order. */
+  /** Audit records that are not chained yet. `id` begins with a time, so that they are roughly in order of time. */
   auditPending: (tenant: string, id: string): string => `${root}t/${tenant}/a/p/${id}`,
   /** Chained audit records, the newest first. */
   auditChained: (tenant: string, seq: number): string => `${root}t/${tenant}/a/c/${inverted(seq)}`,
@@ -53,7 +53,7 @@ export const keys = {
   ofTenant: (tenant: string): KeyRange => ({ prefix: `${root}t/${tenant}/` }),
 };
 
-/** Sixteen digits that are the smaller the higher the number is. */
+/** Sixteen digits that sort higher numbers first. */
 function inverted(seq: number): string {
   return String(Number.MAX_SAFE_INTEGER - seq).padStart(16, '0');
 }
@@ -61,15 +61,15 @@ function inverted(seq: number): string {
 /** Areas of a tenant that the mirror does not list. */
 const unmirrored = new Set(['a']);
 
-/** Those, and the area of bytes, of which the mirror knows the sizes alone. */
+/** Those, and the area of bytes, of which the mirror keeps the sizes only. */
 const uncompared = new Set([...unmirrored, 'b']);
 
-/** Where to go on with a list after a key: for one of an area that is not mirrored, behind the whole area. */
+/** The key after which a list goes on: for a key of an area that is not mirrored, the end of that area. */
 export function afterUnmirrored(key: string): string {
   return behind(key, unmirrored);
 }
 
-/** The same where the mirror is compared with the store: also behind what it holds nothing of. */
+/** The same for comparing the mirror with the store: also skips the area of bytes. */
 export function afterUncompared(key: string): string {
   return behind(key, uncompared);
 }
@@ -77,7 +77,7 @@ export function afterUncompared(key: string): string {
 function behind(key: string, skipped: ReadonlySet<string>): string {
   const [space, tenant, area] = key.slice(root.length).split('/', 3);
   if (space !== 't' || tenant === undefined || area === undefined || !skipped.has(area)) return key;
-  return `${root}t/${tenant}/${area}0`; // `0` is what follows `/`
+  return `${root}t/${tenant}/${area}0`; // `0` is the character after `/`
 }
 
 const areas = { d: 'desired', o: 'observed', e: 'events', m: 'population', b: 'bytes' } as const;

@@ -2,20 +2,20 @@ import type { Clock } from './clock.ts';
 import type { Revision } from './revision.ts';
 import type { Store } from './store.ts';
 
-/** How long somebody waits for a revision while nothing arrives, before a barrier is asked for. */
+/** How long a caller waits for a revision while no change arrives, before the store is asked for a barrier. */
 const quietMs = 200;
 
 type State =
   | { is: 'idle' }
-  /** Somebody waits. */
+  /** A caller waits for a revision. */
   | { is: 'due'; cancel: () => void }
   | { is: 'asked' }
-  /** The watch has yet to deliver the barrier; another one would help nobody. */
+  /** The watch has yet to deliver the barrier; another one would not help. */
   | { is: 'expected'; revision: Revision };
 
 /**
- * Lets whoever waits for a revision that is not one of our keys' get there: such a revision reaches no watch by itself.
- * One barrier at a time, however many wait.
+ * Brings the mirror to a revision that is not one of our keys': such a revision reaches no watch by itself. One barrier
+ * at a time serves all callers that wait.
  */
 export class MirrorBarrier {
   readonly #store: Pick<Store, 'barrier'>;
@@ -31,13 +31,13 @@ export class MirrorBarrier {
     this.#applied = applied;
   }
 
-  /** Somebody waits for a revision that is not applied. */
+  /** A caller waits for a revision that is not applied. */
   awaited(): void {
     this.#isAwaited = true;
     if (this.#state.is === 'idle') this.#due();
   }
 
-  /** Nobody waits any more. */
+  /** No caller waits any more. */
   unawaited(): void {
     this.#isAwaited = false;
     if (this.#state.is !== 'due') return;
@@ -45,7 +45,7 @@ export class MirrorBarrier {
     this.#state = { is: 'idle' };
   }
 
-  /** The mirror moved. `isAwaited`: somebody still waits. `anew`: it was filled, so that no older barrier is expected. */
+  /** The mirror moved. `isAwaited`: a caller still waits. `anew`: it was filled, so no older barrier is expected. */
   moved(applied: Revision, isAwaited: boolean, anew = false): void {
     this.#applied = applied;
     if (this.#state.is === 'due') this.unawaited();
@@ -70,7 +70,7 @@ export class MirrorBarrier {
       const revision = await this.#store.barrier();
       this.#state = this.#applied < revision ? { is: 'expected', revision } : { is: 'idle' };
     } catch {
-      this.#state = { is: 'idle' }; // whoever still waits has another one tried
+      this.#state = { is: 'idle' }; // for a caller that still waits, another one is tried below
     }
     if (this.#state.is === 'idle' && this.#isAwaited) this.#due();
   }

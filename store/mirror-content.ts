@@ -17,18 +17,18 @@ import type { Revision } from './revision.ts';
 import type { Entry } from './store.ts';
 import { bytesOf, Usage } from './usage.ts';
 
-/** What a step made different, in the order in which listeners hear it. */
+/** The differences that a step made, in the order in which listeners get them. */
 export interface Difference {
   objects: ObjectChange[];
   keys: KeyChange[];
 }
 
-/** No value: the key is gone. */
+/** The state of a key; without a value the key was deleted. */
 export interface KeyState {
   key: string;
   value?: string;
   revision: Revision;
-  /** Where it is known; otherwise the change creates what was not there. */
+  /** Revision of the key's creation, if known; otherwise this change creates a key that was not there. */
   created?: Revision;
 }
 
@@ -60,16 +60,16 @@ type State = Observed<ObservedOf<KindName>>;
 /**
  * The store's content in memory, without the loop that keeps it current.
  *
- * 1. An object is there exactly if its desired record is; an observed record without one waits for it unseen.
+ * 1. An object exists exactly if its desired record does; an observed record without one waits for it, not shown.
  * 2. An object keeps its identity until one of its records changes.
  * 3. Records of the audit log are not kept.
- * 4. A record that cannot be read changes nothing but {@link unreadable}: the object stays as it was. If it is the
- *    observed record, its revision moves on all the same, so that its writer can replace it.
+ * 4. A record that cannot be read changes nothing but {@link unreadable}: the object stays as it was. The revision of
+ *    an observed record moves on all the same, so that its writer can replace it.
  */
 export class MirrorContent {
-  /** Keys of the records that could not be read, with the revision of what could not. */
+  /** Keys of the records that could not be read, with the revision of the unreadable value. */
   readonly unreadable = new Map<string, Revision>();
-  /** What it all takes. */
+  /** The use of the store by all records. */
   readonly usage = new Usage();
   readonly #options: Options;
   readonly #tables = new Map<string, Map<KindName, ObjectTable>>();
@@ -82,7 +82,7 @@ export class MirrorContent {
     this.#options = options;
   }
 
-  /** To read only: tenants without objects of that kind share an empty one. */
+  /** For reading only: tenants without objects of that kind share an empty table. */
   table<K extends KindName>(tenant: string, kind: K): ObjectTable<K> {
     const table = this.#tables.get(tenant)?.get(kind) ?? this.#emptyTable(kind);
     return table as unknown as ObjectTable<K>; // the table under K is of kind K
@@ -131,8 +131,8 @@ export class MirrorContent {
   }
 
   /**
-   * Becomes equal to a full list, and tells real differences only. In the same history a key at the same revision has
-   * the same value; in another history values are compared.
+   * Makes the content equal to a full list, and returns real differences only. In the same history a key at the same
+   * revision has the same value; in another history values are compared.
    */
   replace(entries: readonly Entry[], at: { revision: Revision; sameHistory: boolean; initial: boolean }): Difference {
     const listed = new Set<string>();
@@ -187,14 +187,14 @@ export class MirrorContent {
       this.usage.set(change.key, change.value, meaning);
       if (meaning.area === 'bytes') continue;
       const { area } = meaning;
-      if (area === 'population') continue; // says nothing but its revision, which a transaction asks the store for
+      if (area === 'population') continue; // only its revision matters, which a transaction reads from the store
       if (area === 'desired' || area === 'observed') {
         const { kind } = meaning;
         if (!isKindName(kind)) continue;
         const object = { ...meaning, area, kind };
         if (this.#takeRecord(change, object)) touch(touched, object);
       } else if (meaning.area === 'audit') {
-        // a log has no end: nothing of it is kept, and only that there is something new is told
+        // a log has no end: none of its records are kept, and listeners only learn that there is a new one
         const { key, value } = change;
         if (meaning.part === 'pending' && value !== undefined)
           difference.keys.push({ key, after: value, revision, initial });
@@ -215,7 +215,7 @@ export class MirrorContent {
     return difference;
   }
 
-  /** Whether anything is different. */
+  /** Takes over a record. @returns whether anything is different. */
   #takeRecord(change: KeyState, meaning: ObjectMeaning): boolean {
     const { key, value, revision } = change;
     const created = change.created ?? this.#desired.get(key)?.created ?? revision;
@@ -315,7 +315,7 @@ export class MirrorContent {
   }
 }
 
-/** A key that cannot be understood was written by a newer version, and is left alone. */
+/** `undefined` for a key that cannot be parsed: a newer version wrote it, and it is left alone. */
 function meaningOf(key: string): KeyMeaning | undefined {
   try {
     return parseKey(key);

@@ -31,7 +31,10 @@ export interface KeyChange {
   initial: boolean;
 }
 
-/** One tenant's objects. Lists are in the order of creation, and never change once they were answered. Whoever holds it can name nothing of another tenant. */
+/**
+ * One tenant's objects. Lists are in the order of creation, and never change after they were returned. A holder of the
+ * view cannot address an object of another tenant.
+ */
 export interface TenantView {
   readonly tenant: string;
   get<K extends KindName>(kind: K, id: string): ReadonlyResource<K> | undefined;
@@ -40,7 +43,7 @@ export interface TenantView {
   list<K extends KindName>(kind: K): readonly ReadonlyResource<K>[];
   /** The live session of a server's agent. */
   agent(server: string): LiveAgent | undefined;
-  /** What is held on a server since the store was rewound. */
+  /** Removals that are held on a server since the store was rewound. */
   heldRemovals(server: string): HeldRemovals | undefined;
 }
 
@@ -69,16 +72,16 @@ export interface LiveAgent {
  * It cannot stop without its owner: the loop ends by `close` alone.
  */
 export interface Mirror {
-  /** Characters of the keys and values that watches have delivered so far: how fast the history grows. */
+  /** Characters of the keys and values that watches have delivered so far: shows how fast the history grows. */
   readonly received: number;
-  /** 0 until it is filled, and from a rewinding of the store until it is filled again. */
+  /** 0 until the mirror is filled, and after a rewinding of the store until it is filled again. */
   readonly applied: Revision;
   /** Resolves after the first swap. Nothing reconciles and `/readyz` is 503 before. */
   readonly ready: Promise<void>;
   readonly isReady: boolean;
   tenant(name: string): TenantView;
   tenants(): readonly string[];
-  /** What everything takes, by tenant, project and user. To read only. */
+  /** The use of the store by tenant, project and user. For reading only. */
   readonly usage: Usage;
   /** Value and revision of a key that is no object. */
   key(key: string): { value: string; revision: Revision } | undefined;
@@ -87,8 +90,9 @@ export interface Mirror {
   /** Resolves when everything up to that revision is applied; rejects when the signal aborts. */
   reached(revision: Revision, signal: AbortSignal): Promise<void>;
   /**
-   * Called for each changed record in the order of revisions, when all of its revision is applied. Whoever subscribes
-   * before `ready` hears of everything as `initial`; whoever comes later reads first. The answer ends it.
+   * Calls `listener` for each changed record in the order of revisions, when all of its revision is applied. A listener
+   * that is added before `ready` gets every object as `initial`; a later subscriber reads the content first. The
+   * returned function ends the subscription.
    */
   subscribe(listener: (change: ObjectChange) => void): () => void;
   subscribeKeys(listener: (change: KeyChange) => void): () => void;
@@ -100,7 +104,7 @@ export interface MirrorOptions {
   clock: Clock;
   log: Logger;
   registry?: Registry;
-  /** Objects are frozen at every depth, so that a reader that changes one fails on the spot. Default true. */
+  /** Objects are frozen at every depth, so that a reader that changes one fails at once. Default true. */
   freeze?: boolean;
   /** Between 0 and 1; spreads the attempts of several processes. */
   random?: () => number;

@@ -36,7 +36,7 @@ export class ObjectTable<K extends KindName = KindName> {
     return values.get(value)?.items ?? [];
   }
 
-  /** Puts the object in its place, or takes it out. */
+  /** Adds or replaces the object; without `after` removes it. */
   set(id: string, after: ReadonlyResource<K> | undefined): void {
     const before = this.#byId.get(id);
     if (after) this.#byId.set(id, after);
@@ -59,7 +59,7 @@ export class ObjectTable<K extends KindName = KindName> {
     }
   }
 
-  /** Each value once: an object stands once under each. */
+  /** Each value once, so that an object is listed once under it. */
   #values(index: string, { meta, desired, observed }: ReadonlyResource<K>): readonly string[] {
     // an index only reads
     const declared = this.#definition.indexes?.[index]?.(
@@ -73,7 +73,7 @@ export class ObjectTable<K extends KindName = KindName> {
   }
 }
 
-/** The order of lists. */
+/** The order of lists: by time of creation, then by id. */
 export function byCreation(a: ReadonlyResource, b: ReadonlyResource): number {
   return compareText(a.meta.createdAt, b.meta.createdAt) || compareText(a.meta.id, b.meta.id);
 }

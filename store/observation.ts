@@ -6,13 +6,13 @@ import { encodeObserved, succeed } from './record.ts';
 import type { Observed, ReadonlyResource } from './resource.ts';
 import type { Guard, Write } from './store.ts';
 
-/** A write of an observed record, and the guard that it is as it was read. */
+/** A write of an observed record, and the guard that the record is as it was read. */
 export interface Observation {
   guard: Guard;
   write: Write;
 }
 
-/** `undefined` if nothing differs. @throws ZodError if the value is not of the kind. */
+/** The write of an observed state; `undefined` if nothing differs. @throws ZodError if the value is not of the kind. */
 export function observation<K extends KindName>(
   it: ReadonlyResource<K>,
   observed: Observed<ObservedOf<K>>,
@@ -30,7 +30,7 @@ export function observation<K extends KindName>(
   };
 }
 
-/** @throws Error if the object is of another tenant: whoever writes for one tenant writes for no other. */
+/** @throws Error if the object is of another tenant: a writer for one tenant writes for no other. */
 export function expectTenant(it: ReadonlyResource, tenant: string): void {
   if (it.meta.tenant !== tenant)
     throw new Error(`Cannot write an object of another tenant than ${tenant}: ${it.meta.tenant}`);

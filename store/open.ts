@@ -21,7 +21,7 @@ export async function openStore(url: string, options: OpenOptions = {}): Promise
   if (path !== undefined) return openSqlite({ path, ...withClock });
   const hosts = after(url, 'etcd://')?.split(',');
   if (hosts?.every((host) => /^[^/\s]+:\d+$/.test(host)) === true) {
-    // its client takes memory and time to load that the embedded store has no use for
+    // imported here: its client takes memory and time to load, which the embedded store does not need
     const { openEtcd } = await import('./etcd/open.ts');
     return openEtcd({ hosts, ...withClock, ...access });
   }

@@ -1,6 +1,6 @@
 /**
- * Items in an order of their own. Reading costs nothing: readers share the array, and a change after a reading goes to
- * a copy. So what was read never changes under its reader, and a row of changes without readers copies nothing.
+ * A sorted list. Reading copies nothing: readers share the array, and a change after a reading goes to a copy. So an
+ * array that was read never changes, and a series of changes without readers copies nothing.
  */
 export class Ordered<T> {
   readonly #compare: (a: T, b: T) => number;
@@ -20,7 +20,7 @@ export class Ordered<T> {
     return this.#items.length === 0;
   }
 
-  /** A copy of the run of items that starts after all that `isBefore` affirms, and ends with what `isInside` denies. */
+  /** A copy of the items from the first that is not `isBefore` up to, but without, the next that is not `isInside`. */
   run(isBefore: (item: T) => boolean, isInside: (item: T) => boolean): T[] {
     const found: T[] = [];
     for (let index = lowerBound(this.#items, isBefore); index < this.#items.length; index++) {
@@ -59,7 +59,7 @@ export class Ordered<T> {
   }
 }
 
-/** Index of the first item that `isBefore` denies, in an array in which all that it affirms come first. */
+/** Index of the first item that is not `isBefore`; the array must begin with all items that are. */
 export function lowerBound<T>(items: readonly T[], isBefore: (item: T) => boolean): number {
   let low = 0;
   let high = items.length;

@@ -4,7 +4,7 @@ import { kinds } from './kinds/kinds.ts';
 import type { DesiredOf, KindName } from './kinds/kinds.ts';
 import type { ReadonlyResource } from './resource.ts';
 
-/** Markers of what an object comes into: by its creation, or by a change of the field that says where it belongs. */
+/** Markers of the objects that an object enters: by its creation, or by a change of the field that names them. */
 export function enteredBy(base: ReadonlyResource | undefined, next: ReadonlyResource): string[] {
   const before = base === undefined ? [] : populated(base);
   return populated(next).filter((key) => !before.includes(key));

@@ -10,7 +10,7 @@ import type { Meta, Observed, ReadonlyResource, Resource } from './resource.ts';
  *    its next write.
  * 2. A record newer than its kind is read as far as it is understood.
  * 3. What is not understood survives a rewrite, and so does the newer version number: a replica that was rolled back
- *    erases nothing. For this, what a decoded state did not show is remembered beside the state object itself.
+ *    erases nothing. For this, the part of a record that a decoded state does not show is remembered beside the state.
  */
 
 /** The part of an object that lies under its `d/` key. */
@@ -19,7 +19,7 @@ export interface DesiredRecord<D> {
   desired: D;
 }
 
-/** What the records of a kind need to know of it. */
+/** The parts of a kind's declaration that its records need. */
 export type Codec<D, O> = KindDefinition<string, z.ZodType<D>, z.ZodType<O>>;
 type JsonObject = Record<string, unknown>;
 
@@ -60,13 +60,13 @@ interface Remainder {
 
 const remainders = new WeakMap<object, Remainder>();
 
-/** Makes `to` the successor of the decoded state `from`: its record keeps the fields that nobody here understands. */
+/** Makes `to` the successor of the decoded state `from`: its record keeps the fields unknown to this version. */
 export function succeed(from: object | undefined, to: object): void {
   const remainder = from && remainders.get(from);
   if (remainder) remainders.set(to, remainder);
 }
 
-/** A copy to change; what its records hold beyond it comes along. */
+/** A copy that may be changed; it keeps the fields of its records that this version does not know. */
 export function cloneResource(it: ReadonlyResource): Resource {
   const copy = structuredClone(it) as Resource; // a clone is not frozen
   succeed(it.desired, copy.desired);

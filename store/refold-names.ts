@@ -5,15 +5,15 @@ import type { Store } from './store.ts';
 export interface Refolding {
   /** Names that moved to the key of their present form. */
   moved: number;
-  /** Objects whose name another one has by now; they keep it, and claim it no more. */
+  /** Objects whose name equals that of another object now; they keep the name, but do not claim it any more. */
   clashes: { tenant: string; kind: string; name: string; holders: readonly string[] }[];
 }
 
 const pageSize = 500;
 
 /**
- * Moves the names that an earlier release stored in another form to where they are looked for today. Idempotent, and
- * safe beside replicas that do the same. Of two objects whose names have become one, the one that has the key keeps it.
+ * Moves the names that an earlier release stored in another form to the keys of their present form. Idempotent, and
+ * safe beside replicas that do the same. Of two objects whose names are equal now, the one that holds the key keeps it.
  */
 export async function refoldNames(store: Store): Promise<Refolding> {
   const done: Refolding = { moved: 0, clashes: [] };
@@ -45,7 +45,7 @@ async function refoldTenant(store: Store, tenant: string, done: Refolding): Prom
         continue;
       }
       const holder = await store.get(present);
-      if (holder === undefined) continue; // somebody else was here, too: the next start looks again
+      if (holder === undefined) continue; // another process changed a key meanwhile: the next start looks again
       const released = await store.txn({ if: [unchanged], then: [{ delete: key }] });
       if (released.committed && holder.value !== value)
         done.clashes.push({ tenant, kind, name, holders: [holder.value, value] });

@@ -14,10 +14,10 @@ import { beginUnit } from './unit.ts';
 
 /** What a unit does to one object. */
 export interface UnitChange {
-  /** As it will be. */
+  /** The object after the unit. */
   it: ReadonlyResource;
   action: 'create' | 'change' | 'delete';
-  /** Names of what differs; see `changedFields`. Of an object that goes: none. */
+  /** Names of the fields that differ; see `changedFields`. None for an object that is deleted. */
   fields: string[];
 }
 
@@ -42,23 +42,23 @@ export interface CreateOptions {
 /**
  * One transaction in the making: several objects, all or nothing.
  *
- * Calls on one object compose: each starts from what the earlier ones made of it. They answer with the same object,
- * which shows the state to come; its `desiredRevision` is the one that was read (0 for a new object) until the commit.
+ * Calls on one object compose: each starts from what the earlier ones made of it. They return the same object, which
+ * shows the state to come; its `desiredRevision` is the one that was read (0 for a new object) until the commit.
  */
 export interface Unit {
   /** Guards: the object and its unique names are absent. @throws ZodError if `desired` is not of the kind. */
   create<K extends KindName>(kind: K, id: string, desired: DesiredOf<K>, options?: CreateOptions): Resource<K>;
-  /** Guards: the object is at the revision that was read. Moves unique names. Equal: writes nothing. */
+  /** Guards: the object is at the revision that was read. Moves unique names. Writes nothing if nothing differs. */
   change<K extends KindName>(it: ReadonlyResource<K>, change: (draft: DesiredOf<K>) => void): Resource<K>;
-  /** Replaces the labels; like `change` it guards and elides, but the generation stays. */
+  /** Replaces the labels. Like `change` it guards, and writes nothing if nothing differs; the generation stays. */
   label<K extends KindName>(it: ReadonlyResource<K>, labels: Record<string, string>): Resource<K>;
-  /** Sets `deletionRequestedAt`; an object without finalizers goes at once. Idempotent. */
+  /** Sets `deletionRequestedAt`; an object without finalizers is deleted at once. Idempotent. */
   requestDelete<K extends KindName>(it: ReadonlyResource<K>): void;
   /** Removes a finalizer; the last one of an object whose deletion was requested deletes its records and names. */
   release<K extends KindName>(it: ReadonlyResource<K>, finalizer: string): void;
   /**
-   * Writes the observed record if it differs; guards as {@link Repository.observe}, without a fence: that is one
-   * `guard` of the unit.
+   * Writes the observed record if it differs, with the guards of {@link Repository.observe} but without a fence: add
+   * that by `guard`.
    */
   observe<K extends KindName>(
     it: ReadonlyResource<K>,
@@ -67,24 +67,25 @@ export interface Unit {
   /** Guards that the object is as it was read (a parent that must not start deleting meanwhile). */
   require<K extends KindName>(it: ReadonlyResource<K>): void;
   /**
-   * Guards that nothing comes into the object from this call on. A mirror that is made fresh afterwards shows all that
-   * will be in it at the commit. What comes in (see `populates` of its kind) requires the object in turn.
+   * Guards that no other object enters this one from this call on. A mirror that is made fresh afterwards shows all
+   * that will be in it at the commit. A unit that adds to it (see `populates` of a kind) must `require` it in turn.
    */
   holdPopulation<K extends KindName>(it: ReadonlyResource<K>): Promise<void>;
   guard(guard: Guard): void;
   write(write: Write): void;
   /**
-   * What a commit would do by now. `isEmpty`: it would write nothing; without objects it may still write, as an
-   * observed record or a key that is no object.
+   * What a commit would do now. `isEmpty`: it would write nothing. Without `objects` it may still write an observed
+   * record or a key that is no object.
    */
   changes(): { objects: UnitChange[]; isEmpty: boolean };
 }
 
-/** A unit in the hands of the code that sends it. What only adds to a unit takes a {@link Unit}, which has no commit. */
+/** A unit for the code that commits it. Code that only adds to a unit takes a {@link Unit}, which has no commit. */
 export interface CommittableUnit extends Unit {
   /**
-   * Nothing to write: no transaction, `committed` with the highest revision that was read. `judge` sees what is about to
-   * be sent, in the same turn of the event loop; what it throws keeps it from being sent.
+   * Sends the transaction. If there is nothing to write, it sends none and returns `committed` with the highest
+   * revision that was read. `judge` gets what is about to be sent, in the same turn of the event loop; if it throws,
+   * nothing is sent.
    */
   commit(judge?: (effect: UnitEffect) => void): Promise<TxnResult>;
 }
@@ -98,8 +99,9 @@ export interface Repository {
   idByName(kind: KindName, scope: string, name: string): Promise<string | undefined>;
   begin(): CommittableUnit;
   /**
-   * Reads, changes a draft, parses, compares; equal: no write. Tries again on conflict (5 times) unless `expect` is
-   * given, which is the desired revision that the caller saw. @throws conflict; `undefined` if the object is gone.
+   * Reads the object, changes and parses a draft, and writes it if it differs. Tries again on conflict (5 times) unless
+   * `expect` is given, which is the desired revision that the caller saw. Returns `undefined` if the object is gone.
+   * @throws conflict
    */
   change<K extends KindName>(
     kind: K,
@@ -127,7 +129,7 @@ export function openRepository(store: Store, tenant: string, clock: Clock): Repo
     return desired && readResource(tenant, kind, id, desired, observed);
   }
 
-  /** `undefined`: the object is gone. @throws conflict */
+  /** One attempt of `change`; `undefined` if the object is gone. @throws conflict */
   async function tryChange<K extends KindName>(
     it: Resource<K>,
     change: (draft: DesiredOf<K>, it: Resource<K>) => void,

@@ -5,7 +5,7 @@ import type { DesiredOf, KindName, ObservedOf } from './kinds/kinds.ts';
 export const ConditionStatus = z.enum(['true', 'false', 'unknown']);
 export type ConditionStatus = z.infer<typeof ConditionStatus>;
 
-/** One fact about an object, in the habit of Kubernetes. `message` is stable: no times, no attempt numbers. */
+/** One fact about an object, as in Kubernetes. `message` is stable: no times, no attempt numbers. */
 export const Condition = z.object({
   type: z.string(),
   status: ConditionStatus,
@@ -17,7 +17,7 @@ export const Condition = z.object({
 });
 export type Condition = z.infer<typeof Condition>;
 
-/** What a controller says of a condition; the runtime stamps the generation and the time of change. */
+/** A condition as a controller gives it; the runtime adds the generation and the time of change. */
 export type ConditionInput = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
 export const OwnerRef = z.object({
@@ -50,7 +50,7 @@ export interface Meta<K extends KindName = KindName> {
   generation: number;
   /** Revision of the desired record: REST's `resource_version` and `ETag`. */
   desiredRevision: Revision;
-  /** Revision that created it: the order of creation, which no clock tells as well. Absent until then. */
+  /** Revision that created it: gives the order of creation, which no clock does as well. Absent until then. */
   createdRevision?: Revision;
   /** Revision of the observed record; absent while nothing was observed. */
   observedRevision?: Revision;
@@ -69,7 +69,7 @@ export interface Meta<K extends KindName = KindName> {
 
 export type Observed<O> = O & { observedGeneration: number; conditions: Condition[] };
 
-/** An object as everybody reads it: desired and observed joined, each from its own key. */
+/** An object as it is read: desired and observed state joined, each from its own key. */
 export interface Resource<K extends KindName = KindName> {
   meta: Meta<K>;
   desired: DesiredOf<K>;

@@ -22,10 +22,10 @@ export interface Sealer {
 
 /**
  * Decrypts fields: variables for the environment endpoint and for the agent that runs with them, the keys of the
- * installation, and answers that are repeated. Lint names the files that may have one.
+ * installation, and stored answers of idempotent requests. Lint names the files that may have one.
  */
 export interface Unsealer {
-  /** @throws Error if the key is unknown or the value does not belong there; never answers with an empty value. */
+  /** @throws Error if the key is unknown or the value belongs elsewhere; never returns an empty value instead. */
   unseal(value: SealedValue, place: SealPlace): string;
 }
 
@@ -35,25 +35,25 @@ export interface Resealer {
   needsReseal(value: SealedValue): boolean;
   /**
    * The JSON of a record with every sealed value in it, at any depth, sealed with the primary key for the same place;
-   * `undefined` if all are. @throws Error if one does not open.
+   * `undefined` if all already are. @throws Error if one does not open.
    */
   resealRecord(tenant: string, json: string): string | undefined;
-  /** Makes a new primary key and keeps the older ones. Other processes learn of it by the values that they meet. */
+  /** Makes a new primary key and keeps the older ones. Other processes read the file again when it has changed. */
   addKey(): Promise<void>;
 }
 
-/** Gives the copy of an object secrets of its own, without showing them. */
+/** Seals the secrets of an object for its copy, without showing them. */
 export interface Transplanter {
   /**
-   * What is sealed for a field of the object `from`, sealed for the same field of the object `to`.
+   * Seals a value of the object `from` for the same field of the object `to`.
    *
-   * @throws Error if it belongs to another object, or does not open.
+   * @throws Error if the value belongs to another object, or does not open.
    */
   transplant(value: SealedValue, of: { tenant: string; kind: string; from: string; to: string }): SealedValue;
 }
 
 export interface KeyringOptions {
-  /** The file of the keys; it is made if the store holds nothing sealed yet. */
+  /** The key file; it is made if the store holds nothing sealed yet. */
   path: string;
   store: Store;
 }
@@ -61,7 +61,7 @@ export interface KeyringOptions {
 /**
  * Opens the keys, and proves with a value in the store that they are the right ones.
  *
- * @throws Error if they are not, if the file is gone or of a wrong form, or if others may read it.
+ * @throws Error if they are not, if the file is gone or malformed, or if others may read it.
  */
 export async function openKeyring({
   path,
@@ -221,7 +221,7 @@ function decode(text = ''): Buffer {
   return Buffer.from(text, 'base64url');
 }
 
-/** Bytes of the text that is sealed in a value; nothing is opened for it. */
+/** Bytes of the text that is sealed in a value, computed without opening it. */
 export function plainBytes({ $sealed }: Pick<SealedValue, '$sealed'>): number {
   const characters = $sealed.length - $sealed.lastIndexOf('.') - 1;
   return Math.max(0, Math.floor((characters * 3) / 4) - tagBytes);

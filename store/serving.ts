@@ -4,9 +4,8 @@ import type { ReadonlyResource } from './resource.ts';
 type Deployment = ReadonlyResource<'deployment'>;
 
 /**
- * The deployment that serves, or served last: the newest success of an application, which is what its instances are
- * brought to, and what a failed rollout returns to. Who sees a deployment succeed sees in the same revision that it
- * serves, before any controller has followed.
+ * The deployment that serves, or served last: the newest success of an application. Its instances converge to it, and a
+ * failed rollout returns to it. It changes at the very revision of a success, before any controller has reacted.
  */
 export function servingDeployment(view: TenantView, applicationId: string): Deployment | undefined {
   return successes(view, applicationId)[0];
@@ -20,7 +19,7 @@ export function successes(view: TenantView, applicationId: string): Deployment[]
     .sort((a, b) => b.desired.number - a.desired.number);
 }
 
-/** Instances may be brought to it. */
+/** Whether instances may converge to the deployment. */
 export function isSuccess({ observed, meta }: Deployment): boolean {
   return observed?.phase === 'succeeded' && meta.deletionRequestedAt === undefined;
 }

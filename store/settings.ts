@@ -21,7 +21,7 @@ export interface TenantSettings {
 
 const MiB = 1024 * 1024;
 
-/** What holds where nothing was set. */
+/** The settings that hold where none were set. */
 export const defaultSettings: TenantSettings = {
   project_creation: 'users',
   new_addresses: 'admins',
@@ -64,7 +64,7 @@ export const defaultSettings: TenantSettings = {
   },
 };
 
-/** The settings of a tenant as an object. One that was never written is at revision 0 and holds nothing. */
+/** The settings of a tenant as an object. Settings that were never written are at revision 0 and empty. */
 export function settingsObject(view: TenantView): ReadonlyResource<'settings'> {
   return view.get('settings', settingsId) ?? unwritten(view.tenant);
 }
@@ -75,7 +75,7 @@ export function settingsOf(view: TenantView): TenantSettings {
   return it === undefined ? defaultSettings : effective(it);
 }
 
-/** What an object of settings means: what it does not say is as by default. */
+/** The settings that follow from a settings object: absent fields have their defaults. */
 export function effective({ desired }: ReadonlyResource<'settings'>): TenantSettings {
   const { project_creation, new_addresses, registries, budgets } = desired;
   return {
@@ -95,7 +95,7 @@ export function isAllowedRegistry(registries: readonly string[], host: string): 
   return registries.some((it) => it === host || (it.startsWith('*.') && isBelow(host, it.slice(2))));
 }
 
-/** An address is below no name, whatever its last digits are. */
+/** Whether a host is below a name. An IP address is below none, whatever its last digits are. */
 function isBelow(host: string, name: string): boolean {
   return host.endsWith(`.${name}`) && host.length > name.length + 1 && !/^[0-9.]+(:|$)/.test(host);
 }

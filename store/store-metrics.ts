@@ -2,7 +2,7 @@ import { Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { Store, StoreSize } from './store.ts';
 
-/** What the store takes and how far it may grow, asked for when the metrics are read; NaN if it does not answer. */
+/** Size and room of the store, measured when the metrics are read; NaN if the store does not answer. */
 export function storeMetrics(registry: Registry, store: Pick<Store, 'size'>): void {
   let asked: Promise<StoreSize> | undefined;
   const size = (): Promise<StoreSize> => {

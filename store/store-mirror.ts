@@ -19,15 +19,15 @@ const limits = {
   /** Keys of one page of a list. */
   page: 1000,
   firstRetryMs: 100,
-  /** Of a watch, which costs the store little: while it is away readers are refused. */
+  /** Longest wait before a watch, which costs the store little: without one readers are refused. */
   maxRetryMs: 1000,
-  /** Of lists one after another, which cost the store much. */
+  /** Longest wait between lists one after another, which cost the store much. */
   maxListRetryMs: 30_000,
 } as const;
 
 type Cause = Parameters<MirrorMetrics['interrupted']>[0];
 
-/** The mirror's loop; `Mirror` says what it promises. */
+/** The mirror's loop; see `Mirror` for its contract. */
 export class StoreMirror implements Mirror, AsyncDisposable {
   readonly #options: MirrorOptions;
   readonly #content: MirrorContent;
@@ -43,11 +43,11 @@ export class StoreMirror implements Mirror, AsyncDisposable {
   #applied = revision(0);
   #received = 0;
   #isReady = false;
-  /** The history that the content is of. */
+  /** Incarnation of the history that the content belongs to. */
   #incarnation: string | undefined;
   /** The watch cannot go on from what was applied. */
   #mustList = true;
-  /** Attempts, and lists that were begun, since a watch delivered anything. */
+  /** Attempts, and lists that were begun, since a watch last delivered anything. */
   #attempts = 0;
   #lists = 0;
   #fillings = 0;
@@ -71,7 +71,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
           lag: async () => Math.max(0, (await store.revision()) - this.#applied),
         })
       : noMirrorMetrics;
-    this.#ready.promise.catch(() => undefined); // closed before it was filled, and nobody waits
+    this.#ready.promise.catch(() => undefined); // `close` may reject it before it is filled, with no caller waiting
     this.#check = this.#checkOf(options);
     this.#loop = Promise.all([this.#run(this.#stop.signal), this.#check?.run(this.#stop.signal)]);
   }
@@ -175,7 +175,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     });
   }
 
-  /** In another history the same number means something else. */
+  /** Whether the content is of the store's history: in another one the same revision means something else. */
   get #isOfThisHistory(): boolean {
     return this.#isReady && this.#incarnation === this.#options.store.incarnation;
   }
@@ -247,7 +247,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     this.#barrier.moved(at, this.#waiters.size > 0, true);
   }
 
-  /** Ends by the signal or by throwing. */
+  /** Watches the store and applies its batches. Ends by throwing only. */
   async #follow(signal: AbortSignal): Promise<void> {
     const { store } = this.#options;
     if (!this.#isOfThisHistory) throw rewound(store.incarnation, 'the store was replaced while it was listed');
@@ -295,7 +295,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     for (const change of objects) this.#tellAll(this.#objectListeners, change);
   }
 
-  /** A listener that throws is its owner's defect: the others and the mirror go on. */
+  /** A listener that throws is a defect of its owner: the other listeners and the mirror go on. */
   #tellAll<T>(listeners: ReadonlySet<(change: T) => void>, change: T): void {
     for (const listener of listeners) {
       try {
@@ -316,13 +316,13 @@ export class StoreMirror implements Mirror, AsyncDisposable {
 }
 
 function addTo<T>(listeners: Set<(change: T) => void>, listener: (change: T) => void): () => void {
-  // A function of its own for each subscription, so that one that subscribes twice is called twice.
+  // Each subscription has its own function, so that a listener that is added twice is called twice.
   const own = (change: T): void => listener(change);
   listeners.add(own);
   return () => void listeners.delete(own);
 }
 
-/** The wait after the `n`-th time. */
+/** The wait in milliseconds after the `n`-th time. */
 function backoff(n: number, mostMs: number): number {
   return Math.min(mostMs, limits.firstRetryMs * 2 ** (n - 1));
 }
@@ -333,7 +333,7 @@ function causeOf(error: unknown): Cause {
   return isRewound(error) ? 'rewound' : 'failed';
 }
 
-/** The changes of a batch by revision; they come in its order. */
+/** The changes of a batch, grouped by revision and in its order. */
 function revisionsOf({ events }: Batch): [Change, ...Change[]][] {
   const groups: [Change, ...Change[]][] = [];
   for (const event of events) {

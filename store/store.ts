@@ -14,39 +14,39 @@ import type { Revision } from './revision.ts';
  *    meanwhile it gets `Compacted`.
  * 6. `list({ at })` at or above the compaction point works; below it throws `Compacted`.
  * 7. The expiry of a lease deletes its keys in one revision, and watchers see the deletes.
- * 8. An `Unavailable` transaction may have committed where `mayBeWritten` says so: callers must be safe to replay, which
- *    guards make them. One that is refused as the store is full (`isFull`) wrote nothing.
+ * 8. An `Unavailable` transaction may have committed if it is `mayBeWritten`: callers must be safe to replay, which
+ *    guards make them. A transaction that is refused because the store is full (`isFull`) wrote nothing.
  */
 export interface Store {
-  /** Changes when history was rewound (restored, wiped). Whoever keeps a revision keeps this beside it. */
+  /** Changes when history was rewound (restored, wiped). A caller that keeps a revision keeps this beside it. */
   readonly incarnation: string;
   /** Linearizable read of one key. */
   get(key: string): Promise<Entry | undefined>;
   /** One page of a range in key order. `after` is exclusive; `at` reads the past. Default limit 1000. */
   list(range: KeyRange, options?: ListOptions): Promise<Page>;
   /**
-   * All or nothing, in one revision; deleting absent keys alone changes nothing and yields none. A guard that fails is
-   * an answer, not an error.
+   * All or nothing, in one revision. A transaction that only deletes absent keys changes nothing and yields no
+   * revision. A guard that fails is a result, not an error.
    *
    * @throws Conflict if the lease of a write is gone; TooLarge above the limits; RangeError for a key that is empty,
    * malformed or written twice; Unavailable.
    */
   txn(txn: Txn): Promise<TxnResult>;
-  /** @throws Compacted, Rewound or Unavailable, never silently ends. Never reconnects: recovery is the mirror's. */
+  /** @throws Compacted, Rewound or Unavailable; never ends silently. Never reconnects: the mirror recovers. */
   watch(range: KeyRange, from: Revision, signal: AbortSignal): AsyncIterable<Batch>;
   /** A lease of `ttlMs` milliseconds (≥ 1000) that renews itself until revoked or lost. */
   lease(ttlMs: number): Promise<Lease>;
   /**
-   * Linearizable read of the current revision. Where others write into the same cluster it may be theirs: no watch of
-   * our keys delivers it before one of ours changes.
+   * Linearizable read of the current revision. If other programs write to the same cluster, it may be a revision of
+   * theirs: no watch of our keys delivers it before one of our keys changes.
    */
   revision(): Promise<Revision>;
   /**
-   * Answers with a revision at or above everything that was committed before the call, and which every watch of
-   * `keys.all` delivers. A backend that others write into as well writes a key for it. @throws Unavailable.
+   * Returns a revision at or above everything that was committed before the call, and which every watch of `keys.all`
+   * delivers. A backend with other writers writes a key for it. @throws Unavailable.
    */
   barrier(): Promise<Revision>;
-  /** What the store takes and how far it may grow. @throws Unavailable. */
+  /** The size of the store and its room to grow. @throws Unavailable. */
   size(): Promise<StoreSize>;
   /**
    * Forgets history up to `before`; the present is kept. Lists at `before` and watches above it go on working.
@@ -124,8 +124,8 @@ export interface Batch {
 }
 
 /**
- * No `value`: the key was deleted. `previous` is the value it had, a convenience: a slow reader may miss it where
- * history was compacted meanwhile.
+ * A change of one key. Without `value` the key was deleted. `previous` is the value before, for convenience: a slow
+ * reader may not get it if history was compacted meanwhile.
  */
 export interface Change {
   key: string;
@@ -139,8 +139,8 @@ export type LeaseId = string & { readonly __brand: 'LeaseId' };
 export interface Lease {
   readonly id: LeaseId;
   /**
-   * Aborts at the local monotonic deadline: `last renewal sent + ttl - 15 %`. Never later than the expiry. A revocation
-   * and the end of the store abort it too: nobody renews any more.
+   * Aborts at the local monotonic deadline: `last renewal sent + ttl - 15 %`. Never later than the expiry. It also
+   * aborts when the lease is revoked or the store closes, since renewal ends then.
    */
   readonly lost: AbortSignal;
   /** Deletes the keys of the lease now. */

@@ -11,7 +11,7 @@ export const TenantName = z
 
 const Stored = z.object({
   created_at: z.string(),
-  /** Set once, never unset: nothing is answered for the tenant any more, and the leader deletes all that is in it. */
+  /** Set once, never unset: from then on requests of the tenant are refused, and the leader deletes all of it. */
   deletion_requested_at: z.string().exactOptional(),
 });
 
@@ -22,9 +22,9 @@ export interface Tenant {
 }
 
 /**
- * Makes the tenant, with `also` in the same transaction; `false` if it is there, also while it is being deleted.
+ * Creates the tenant, with `also` in the same transaction; `false` if it exists, also while it is being deleted.
  *
- * @throws ZodError if the name is none
+ * @throws ZodError if the name is not valid
  */
 export async function createTenant(
   store: Store,
@@ -47,8 +47,8 @@ export async function createFirstTenant(store: Store, clock: Clock): Promise<voi
 const attempts = 5;
 
 /**
- * Asks for the deletion of a tenant and everything in it. Idempotent. `last`: no other tenant would be left, and nobody
- * could use the installation; nothing was done. `also` is written by the transaction that asks for it.
+ * Requests the deletion of a tenant and everything in it. Idempotent. `last`: no other tenant would be left and the
+ * installation could not be used, so nothing was done. `also` is written by the same transaction.
  */
 export async function requestTenantDeletion(
   store: Store,
@@ -78,15 +78,15 @@ export async function requestTenantDeletion(
   }
 }
 
-/** Whether the tenant answers: it is there and not being deleted. */
+/** Whether the tenant exists and is not being deleted. */
 export function isOpenTenant(mirror: Pick<Mirror, 'key'>, name: string): boolean {
   const record = mirror.key(keys.tenant(name));
   return record !== undefined && isOpenRecord(record.value);
 }
 
 /**
- * Holds that the tenant is as the mirror shows it, so that nothing comes into one that is being deleted. `undefined` if
- * it does not answer.
+ * The guard that the tenant is as the mirror shows it, so that nothing is created in one that is being deleted.
+ * `undefined` if the tenant is not open.
  */
 export function openTenantGuard(mirror: Pick<Mirror, 'key'>, name: string): Guard | undefined {
   const key = keys.tenant(name);
@@ -116,7 +116,7 @@ export function deletingTenants(mirror: Pick<Mirror, 'keysUnder'>): string[] {
     .map(({ key }) => key.slice(prefix.length));
 }
 
-/** What is not said to be deleted is open, whatever else its record holds. Asked at every request, so without a schema. */
+/** A tenant is open without a deletion request, whatever else its record holds. No schema: it runs at every request. */
 function isOpenRecord(value: string): boolean {
   const record: unknown = JSON.parse(value);
   return typeof record !== 'object' || record === null || !('deletion_requested_at' in record);

@@ -16,13 +16,13 @@ import { revision } from './revision.ts';
 import type { Revision } from './revision.ts';
 import type { Guard, Store, Txn, Write } from './store.ts';
 
-/** What becomes of one object. Everything that a unit does to the object is done to its one plan. */
+/** What a unit does to one object: all calls on the object change its one plan. */
 interface Plan {
   /** As it was read; absent for an object that the unit creates. */
   base?: ReadonlyResource;
-  /** As it will be: the object that all calls of the unit answer with. */
+  /** As it will be: the object that all calls of the unit return. */
   next: Resource;
-  /** Its records and names go. */
+  /** Its records and names are deleted. */
   removed: boolean;
 }
 
@@ -53,7 +53,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Committab
     return known;
   }
 
-  /** The plan of an object that must still be there for the call to mean anything. */
+  /** The plan of an object that is to be changed. @throws Error if this unit deletes the object */
   function livePlanOf<K extends KindName>(it: ReadonlyResource<K>): Plan {
     const plan = planOf(it);
     if (plan.removed) throw new Error(`Cannot change ${it.meta.kind} as this unit deletes it: ${it.meta.id}`);
@@ -200,7 +200,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Committab
   };
 }
 
-/** Commits, or says by a conflict which guard failed. @throws conflict */
+/** Commits the unit. @throws conflict, which names the guard that failed */
 export async function commit(unit: CommittableUnit): Promise<Revision> {
   return committed(await unit.commit());
 }
@@ -239,7 +239,7 @@ function effectOf(plan: Plan): ObjectEffect | undefined {
   return isWritten(plan) ? { it, before, action: 'change' } : undefined;
 }
 
-/** What there is to be changed of an object. */
+/** The parts of an object that a unit can change. */
 function stateOf({ meta: { labels, finalizers }, desired }: ReadonlyResource): object {
   return { ...desired, ...(Object.keys(labels).length > 0 && { labels }), finalizers };
 }
@@ -257,8 +257,8 @@ function removal({ meta: { tenant, kind, id } }: Resource): Write[] {
 }
 
 /**
- * Names follow their objects. One that moves between two of them needs no guard: its old holder is guarded itself.
- * `foreign`: keys of names that others hold.
+ * Names follow their objects. A name that moves between two objects of the unit needs no guard: its old holder is
+ * guarded itself. `foreign`: keys of names that other objects hold.
  */
 function nameChanges(plans: Iterable<Plan>, foreign: ReadonlySet<string>): { guards: Guard[]; writes: Write[] } {
   const freed = new Set<string>();
@@ -285,8 +285,8 @@ function nameChanges(plans: Iterable<Plan>, foreign: ReadonlySet<string>): { gua
 }
 
 /**
- * Keys of names that an object bears and another one holds: two names of an earlier release may be one by now. A name of
- * ASCII alone was always compared as it is today.
+ * Keys of names that an object has and another one holds: two names of an earlier release may be equal now. A name in
+ * ASCII was always compared as it is today.
  */
 async function foreignNames(store: Store, plans: Iterable<Plan>): Promise<ReadonlySet<string>> {
   const foreign = new Set<string>();
@@ -313,7 +313,7 @@ function nameKeys({ meta, desired }: ReadonlyResource, which: (name: string) => 
 }
 
 function derivedOwners<K extends KindName>(kind: K, desired: DesiredOf<K>): OwnerRef[] {
-  return (definitionOf(kind).owners?.(desired) ?? []) as OwnerRef[]; // kinds name kinds: `kinds.ts` closes the circle
+  return (definitionOf(kind).owners?.(desired) ?? []) as OwnerRef[]; // declarations name kinds as plain text
 }
 
 function isSame(a: OwnerRef, b: OwnerRef): boolean {

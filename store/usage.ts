@@ -1,22 +1,22 @@
 import type { KeyMeaning } from './keys.ts';
 import type { KindName } from './kinds/kinds.ts';
 
-/** What a scope takes: bytes in the store, which are in the memory of every replica, and objects that requests made. */
+/** What a scope uses: bytes in the store, also in the memory of every replica, and objects that requests created. */
 export interface Amount {
   bytes: number;
   objects: number;
 }
 
-/** Whose budget an object counts in, beside the tenant's. */
+/** The project or user whose budget an object counts in, beside the tenant's. */
 export interface Holder {
   project?: string;
   user?: string;
 }
 
-/** Counted for each object beside its bytes: what indexes, names and the parsed form of a small record take. */
+/** Bytes counted for each object beside its records: for indexes, names and the parsed form of a small record. */
 export const objectBytes = 1024;
 
-/** Kinds that follow from others or from logins, whose number other bounds hold down. */
+/** Kinds that follow from other objects or from logins: other bounds limit their number. */
 const uncounted: ReadonlySet<KindName> = new Set([
   'session',
   'login_code',
@@ -32,12 +32,12 @@ const ofAccounts: ReadonlySet<KindName> = new Set(['session', 'service_key', 'no
 
 const nothing: Readonly<Amount> = { bytes: 0, objects: 0 };
 
-/** Whether objects of the kind count as such. */
+/** Whether objects of the kind count in the number of objects. */
 export function isCounted(kind: KindName): boolean {
   return !uncounted.has(kind);
 }
 
-/** Whose an object is; it never moves to another project or user. */
+/** The project or user that an object belongs to; it never changes. */
 export function holderOf(kind: KindName, id: string, desired: object): Holder {
   if (kind === 'project') return { project: id };
   if (kind === 'user') return { user: id };
@@ -56,8 +56,8 @@ interface Place extends Amount {
 }
 
 /**
- * What everything in the store takes, by tenant, project and user: kept by the mirror, record by record, so that a
- * question costs nothing. Records of the audit log are not in it, since the mirror does not list them.
+ * The use of the store by tenant, project and user. The mirror updates it record by record, so that a query costs
+ * nothing. Records of the audit log are not in it, since the mirror does not list them.
  */
 export class Usage {
   readonly #sizes = new Map<string, number>();
@@ -65,7 +65,7 @@ export class Usage {
   readonly #places = new Map<string, Place>();
   readonly #sums = new Map<string, Amount>();
 
-  /** Of the whole installation. */
+  /** The use by the whole installation. */
   get total(): Readonly<Amount> {
     return this.#sums.get('') ?? nothing;
   }
@@ -78,7 +78,7 @@ export class Usage {
     return this.#sums.get(`${tenant}/project/${id}`) ?? nothing;
   }
 
-  /** Of the account alone, without its projects. */
+  /** The use by the account alone, without its projects. */
   ofAccount(tenant: string, id: string): Readonly<Amount> {
     return this.#sums.get(`${tenant}/user/${id}`) ?? nothing;
   }
@@ -96,7 +96,7 @@ export class Usage {
     return this.#sizes.get(key) ?? 0;
   }
 
-  /** Takes over a record; without a value it is gone. */
+  /** Takes over a record; without a value the record was deleted. */
   set(key: string, value: string | undefined, meaning: KeyMeaning): void {
     if (meaning.area === 'audit') return;
     const after = value === undefined ? 0 : bytesOf(key, value, meaning.area);
@@ -114,7 +114,7 @@ export class Usage {
     }
   }
 
-  /** Says whose the object is, once its desired record was read. */
+  /** Sets the holder of an object once its desired record was read. */
   place(tenant: string, kind: KindName, id: string, desired: object): void {
     const name = `${tenant}/${kind}/${id}`;
     const place = this.#places.get(name);
@@ -159,13 +159,13 @@ export class Usage {
   }
 }
 
-/** Records of one object share a place; an answer that is kept is a place of its own. */
+/** Records of one object share a place; a stored answer of an idempotent request has a place of its own. */
 function placeName(meaning: KeyMeaning): string | undefined {
   if ('kind' in meaning && 'id' in meaning) return `${meaning.tenant}/${meaning.kind}/${meaning.id}`;
   return meaning.area === 'idempotency' ? `${meaning.tenant}/answer/${meaning.hash}` : undefined;
 }
 
-/** What a key alone tells; the rest is known with the desired record. */
+/** The holder as far as the key shows it; the desired record gives the rest. */
 function holderOfKey(meaning: KeyMeaning, value: string | undefined): Holder {
   if ('kind' in meaning && 'id' in meaning && meaning.kind === 'project') return { project: meaning.id };
   if (meaning.area !== 'idempotency' || value === undefined) return {};
@@ -173,7 +173,7 @@ function holderOfKey(meaning: KeyMeaning, value: string | undefined): Holder {
   return user === undefined ? {} : { user };
 }
 
-/** Whose answer a kept one is; those of earlier releases do not say it. */
+/** The user that a stored answer is for; answers of earlier releases do not name one. */
 function answeredUser(value: string): string | undefined {
   try {
     const record: unknown = JSON.parse(value);

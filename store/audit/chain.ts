@@ -10,8 +10,8 @@ import type { Entry, Page, Store } from '../store.ts';
  *
  * 1. Sequence numbers begin with 1 and have no gap; their order is that of the commits.
  * 2. Each record carries the hash of the one before it, and a hash over that, its number, its revision and its content.
- * 3. The head says the last number and hash, and the anchor: number and hash of the last record that was forgotten. So
- *    the oldest record that is kept continues the anchor, and the newest is the head's.
+ * 3. The head holds the last number and hash, and the anchor: number and hash of the last record that was forgotten. So
+ *    the oldest record that is kept continues the anchor, and the newest one is the head's.
  */
 const Link = z.object({ seq: z.int().min(0), hash: z.string() });
 export type Link = z.infer<typeof Link>;
@@ -38,18 +38,18 @@ export function linkHash({ seq, prev, revision, record }: Omit<ChainedRecord, 'v
   return createHash('sha256').update(canonicalJson({ seq, prev, revision, record })).digest('hex');
 }
 
-/** `undefined` for a text that is no chained record. */
+/** Parses a chained record; `undefined` for any other text. */
 export function parseChained(text: string): ChainedRecord | undefined {
   return parse(ChainedRecord, text);
 }
 
-/** When what it records happened, in milliseconds since 1970; `NaN` of a record that does not say it, or of none. */
+/** Time of the recorded event in milliseconds since 1970; `NaN` if there is no record or it has no time. */
 export function timeOf(chained: ChainedRecord | undefined): number {
   const at = chained?.record['at'];
   return typeof at === 'string' ? Date.parse(at) : Number.NaN;
 }
 
-/** `undefined` for a text that is no head. */
+/** Parses the head of a chain; `undefined` for any other text. */
 export function parseHead(text: string): ChainHead | undefined {
   return parse(ChainHead, text);
 }
@@ -62,7 +62,7 @@ function parse<T>(schema: z.ZodType<T>, text: string): T | undefined {
   }
 }
 
-/** Entries of the numbers `from` to `to`, both included, by their numbers; one that is not there is left out. */
+/** Entries of the numbers `from` to `to`, both included, by number; missing ones are left out. */
 export async function chainedEntries(
   store: Pick<Store, 'list'>,
   tenant: string,
@@ -85,7 +85,7 @@ export async function chainedEntries(
   return found;
 }
 
-/** The newest chained record, whatever the head says. */
+/** The newest chained record, whatever the head names. */
 export async function newestChained(
   store: Pick<Store, 'list'>,
   tenant: string,
@@ -95,7 +95,7 @@ export async function newestChained(
   return { entry: page.entries[0], revision: page.revision };
 }
 
-/** The number that a key of the chain stands for; `NaN` for a key that is none of it. */
+/** The number that a key of the chain stands for; `NaN` for any other key. */
 export function seqOfKey(key: string): number {
   const digits = key.slice(key.lastIndexOf('/') + 1);
   return /^\d{16}$/.test(digits) ? Number.MAX_SAFE_INTEGER - Number(digits) : Number.NaN;

@@ -17,8 +17,8 @@ export const AuditedObject = z.object({
 export type AuditedObject = z.infer<typeof AuditedObject>;
 
 /**
- * `ok`: it was done, and the record was written by the transaction that did it, or before the secret was given out.
- * `refused`: somebody known was not allowed to. `failed`: a login failed.
+ * `ok`: the request was carried out; its transaction wrote the record, or the record was written before the secret was
+ * given out. `refused`: a known user was not allowed to do it. `failed`: a login failed.
  */
 export const AuditResult = z.enum(['ok', 'refused', 'failed']);
 
@@ -39,12 +39,12 @@ export const AuditRecord = z.object({
   source: z.string().optional(),
   request_id: z.string().optional(),
   project_id: z.string().optional(),
-  /** Column of the table of permissions; `operator` for whoever administers the installation. */
+  /** Column of the table of permissions; `operator` for the operator of the installation. */
   role: z.string().optional(),
   objects: z.array(AuditedObject),
   /** Further objects that were changed and are not named. */
   omitted: z.number().optional(),
-  /** Like requests since `since` that this record stands for, beside the one that has a record of its own. */
+  /** Number of similar requests since `since` that this record stands for; the first one has a record of its own. */
   count: z.number().optional(),
   since: z.string().optional(),
 });
@@ -54,7 +54,7 @@ export type AuditRecord = z.infer<typeof AuditRecord>;
 const maxObjects = 20;
 const maxFields = 200;
 
-/** Leaves out of a record what is too much of it, and says so. */
+/** Cuts a record to its bounds: `omitted` counts the objects that were cut, `…` marks fields that were cut. */
 function bounded(record: AuditRecord): AuditRecord {
   let room = maxFields;
   const objects = record.objects.slice(0, maxObjects).map(({ fields, ...it }) => {
@@ -68,8 +68,8 @@ function bounded(record: AuditRecord): AuditRecord {
 }
 
 /**
- * The write that records. It joins the transaction of what it tells of and touches no key that anybody else writes, so
- * that writers do not meet: the leader chains the records later. `unique` is different for every record.
+ * The write of a record, for the transaction that the record describes. It touches no key of another writer, so that
+ * writers do not conflict: the leader chains the records later. `unique` must differ for every record.
  */
 export function auditWrite(record: AuditRecord, unique: string): Write {
   const id = `${String(Date.parse(record.at)).padStart(14, '0')}-${unique}`;

@@ -16,13 +16,13 @@ export type Verification =
     }
   | { ok: false; count: number; broken: { seq: number; reason: string } };
 
-/** Records that are read at once: what is between two turns of the event loop. */
+/** Records that are read at once; the event loop gets a turn after each page. */
 const pageSize = 200;
 
 /**
  * Walks the whole chain from its anchor to its head, at one revision, and stops at the first link that does not hold.
- * `known`: a link that was noted elsewhere before, which must still be part of the chain unless it was forgotten; with
- * it not even somebody who writes the whole chain anew goes unseen. Read-only.
+ * `known`: a link that was noted elsewhere before. It must still be part of the chain unless it was forgotten, so that
+ * even a chain that was rewritten as a whole is detected. Read-only.
  */
 export async function verifyChain(
   store: Pick<Store, 'get' | 'list'>,

@@ -16,7 +16,7 @@ export interface EtcdLogin {
   password: string;
 }
 
-/** How etcd is reached beyond its address: without, in the clear and as nobody. */
+/** Access to etcd beyond its address. Without `tls` the connection is plain text; without `login` it has no user. */
 export interface EtcdAccess {
   tls?: EtcdTls;
   login?: EtcdLogin;
@@ -97,7 +97,7 @@ export class Endpoints {
     for (const client of this.#clients) client.close();
   }
 
-  /** Deadlines of gRPC are times of the wall clock, and compared with it at once. */
+  /** A deadline of gRPC is a wall-clock time; gRPC compares it with the wall clock at once. */
   #attempt(endpoint: number, timeoutMs: number): Attempt {
     return { client: this.#client(endpoint), options: { deadline: Date.now() + timeoutMs } };
   }
@@ -140,12 +140,12 @@ function credentialsOf(tls: EtcdTls): NonNullable<IOptions['credentials']> {
   };
 }
 
-/** The token that etcd gives for it is renewed by the client when etcd does not know it any more. */
+/** The client logs in again when etcd does not know its token any more. */
 function authOf({ user, password }: EtcdLogin): NonNullable<IOptions['auth']> {
   return { username: user, password, callOptions: () => ({ deadline: Date.now() + callMs }) };
 }
 
-/** A member without a leader answers with an error instead of old data, or of nothing for as long as it is cut off. */
+/** Makes a member without a leader answer with an error, instead of old data or no answer while it is cut off. */
 const requireLeader = ((options, nextCall) => {
   const call = nextCall(options);
   const start = call.start.bind(call);
@@ -157,15 +157,15 @@ const requireLeader = ((options, nextCall) => {
 }) as Interceptor; // the typings ask for a class, the library for its methods
 
 /**
- * Neither retries nor breaks circuits: endpoints and retries are decided above. It answers with a promise, since etcd3
- * tells it of a broken stream by a call that throws, out of an event handler: thrown on, that would end the process.
+ * Neither retries nor breaks circuits: the code above decides on endpoints and retries. It returns a promise because
+ * etcd3 reports a broken stream by a call that throws inside an event handler: an error there would end the process.
  */
 const passThrough = {
   execute: async <T>(call: (context: { signal: AbortSignal }) => T | Promise<T>): Promise<T> =>
     call({ signal: new AbortController().signal }),
 } as unknown as Policy; // etcd3 calls nothing but `execute`
 
-/** Errors of etcd itself about the request would be the same at every member. */
+/** Whether another member may succeed: an error of etcd about the request itself is the same at every member. */
 function isMembersFault(error: unknown): boolean {
   return (
     !(error instanceof Error) || !/etcdserver: (?!.*(leader|timed out|stopped|too many requests))/.test(error.message)

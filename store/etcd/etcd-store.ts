@@ -16,7 +16,7 @@ import { watch } from './watch.ts';
 import type { WatchContext } from './watch.ts';
 import { keyAfter, toBounds, toCompare, toEntry, toOperation } from './wire.ts';
 
-/** The store in an etcd cluster. Keys of others in it do no harm; its room, history and backups are shared with them. */
+/** The store in an etcd cluster. Keys of other programs do no harm, but share its room, history and backups. */
 export class EtcdStore implements Store, AsyncDisposable {
   readonly #endpoints: Endpoints;
   readonly #history: History;
@@ -24,7 +24,7 @@ export class EtcdStore implements Store, AsyncDisposable {
   readonly #quotaBytes: number;
   readonly #closed = new AbortController();
 
-  /** `quotaBytes`: at which size the members refuse writes. */
+  /** `quotaBytes`: size of the database at which the members refuse writes. */
   constructor(endpoints: Endpoints, history: History, clock: Clock, quotaBytes: number) {
     this.#quotaBytes = quotaBytes;
     this.#endpoints = endpoints;
@@ -74,7 +74,7 @@ export class EtcdStore implements Store, AsyncDisposable {
     return { entries, revision: at ?? now, ...(more && last !== undefined ? { next: last.key } : {}) };
   }
 
-  /** etcd says how far it has compacted to nobody but a watch that starts below. */
+  /** Finds how far etcd has compacted: etcd reports it only to a watch that starts below that revision. */
   async #compactedBelow(range: KeyRange, at: Revision): Promise<unknown> {
     const probe = new AbortController();
     try {
@@ -144,8 +144,8 @@ export class EtcdStore implements Store, AsyncDisposable {
   }
 
   /**
-   * The member that takes most counts: one that is full makes the cluster refuse writes. What compaction freed inside
-   * its file is written again before the file grows; a file at the quota is full whatever is free in it.
+   * The largest member counts: one full member makes the cluster refuse writes. etcd reuses the space that compaction
+   * freed inside a file before the file grows. A file at the quota is full, whatever is free in it.
    */
   async size(): Promise<StoreSize> {
     return this.#attempt('ask for the size', async () => {
@@ -184,7 +184,7 @@ export class EtcdStore implements Store, AsyncDisposable {
     return { endpoints: this.#endpoints, history: this.#history, clock: this.#clock, closed };
   }
 
-  /** Whatever goes wrong inside comes out as an error of the contract. */
+  /** Turns every error of `call` into an error of the contract; `what` names what was attempted. */
   async #attempt<T>(what: string, call: () => Promise<T>): Promise<T> {
     if (this.#closed.signal.aborted) throw unavailable('the store was closed');
     try {

@@ -1,6 +1,6 @@
 import { conflict, full, outcomeUnknown, StoreError, tooLarge, unavailable } from '../errors.ts';
 
-/** etcd's own words, which are all that its client keeps of an error. */
+/** Texts of etcd's errors: its client keeps nothing else of an error. */
 const says = {
   compacted: 'required revision has been compacted',
   future: 'required revision is a future revision',
@@ -30,7 +30,7 @@ export function saysLeaseGone(error: unknown): boolean {
   return textOf(error).includes(says.leaseGone);
 }
 
-/** Of the alarms of a member: it refuses writes until it is disarmed. */
+/** Whether an alarm of a member means that it refuses writes until the alarm is disarmed. */
 export function saysNoSpace(alarm: string): boolean {
   return alarm.includes('NOSPACE');
 }
@@ -40,7 +40,7 @@ export function isUnsent(error: unknown): boolean {
   return says.unsent.test(textOf(error));
 }
 
-/** What a caller of the store sees of a failed call; `what` says what was attempted. */
+/** The error that a caller of the store gets for a failed call; `what` names what was attempted. */
 export function toStoreError(error: unknown, what: string): StoreError {
   if (error instanceof StoreError) return error;
   if (saysLeaseGone(error)) return conflict(`Cannot ${what} as the lease is gone`);
@@ -49,7 +49,7 @@ export function toStoreError(error: unknown, what: string): StoreError {
   return unavailable(`cannot ${what}: ${textOf(error)}`, error);
 }
 
-/** Like {@link toStoreError}, of a transaction: it may be written unless it was never sent or etcd refused it. */
+/** Like {@link toStoreError}, for a transaction: it may be written unless it was never sent or etcd refused it. */
 export function toCommitError(error: unknown): StoreError {
   const seen = toStoreError(error, 'commit');
   if (seen === error || seen.failure.kind !== 'unavailable' || isUnsent(error)) return seen;

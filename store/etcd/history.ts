@@ -7,7 +7,7 @@ import type { Revision } from '../revision.ts';
 import type { Endpoints } from './endpoints.ts';
 import { toStoreError } from './failure.ts';
 
-/** Read for its value, and by whoever asks for nothing but the header of an answer: a user needs no right beyond ours. */
+/** Read for its value, and by calls that need only the header of an answer: so rights to our keys are enough. */
 export const markKey = Buffer.from(keys.meta('incarnation'));
 
 interface Position {
@@ -21,9 +21,9 @@ interface Mark {
 }
 
 /**
- * Which history etcd is telling. Its incarnation is the cluster's id with a mark that lies in the store. A restored
- * cluster betrays itself by another cluster id, or by a revision or raft term below one that was seen before; who
- * notices the latter replaces the mark, so that everybody learns of it.
+ * Which history etcd serves. Its incarnation is the cluster's id with a mark that lies in the store. A restored cluster
+ * has another cluster id, or a revision or raft term below one that was seen before. A process that notices the latter
+ * replaces the mark, so that the others learn of it.
  */
 export class History {
   readonly #endpoints: Endpoints;
@@ -44,7 +44,7 @@ export class History {
     this.#adopt(header, mark?.value ?? (await this.#write(mark)));
   }
 
-  /** Takes note of the header of an answer. @returns the revision in it. */
+  /** Notes the revision and term in the header of an answer. @returns the revision. */
   observe(header: IResponseHeader): Revision {
     const at = revision(header.revision);
     this.#seen = {
@@ -54,9 +54,13 @@ export class History {
     return at;
   }
 
-  /** Asks the cluster whether a watch can start at `from`. @throws Rewound, and the incarnation has changed, if not. */
+  /**
+   * Asks the cluster whether a watch can start at `from`.
+   *
+   * @throws Rewound if not; if the cluster has another history, the incarnation has changed then.
+   */
   async check(from: Revision): Promise<void> {
-    const before = this.#seen; // of answers that came before the question was sent
+    const before = this.#seen; // from answers that arrived before this request was sent
     const { header, mark } = await this.#read();
     const now = { revision: revision(header.revision), term: Number(header.raft_term) };
     const isKnown = mark !== undefined && incarnationOf(header, mark.value) === this.#incarnation;
@@ -89,7 +93,7 @@ export class History {
     }
   }
 
-  /** Replaces the mark that was read. @returns the one that holds now, ours or that of somebody faster. */
+  /** Replaces the mark that was read. @returns the present mark: ours, or that of a process that was faster. */
   async #write(old: Mark | undefined): Promise<string> {
     const value = randomUUID();
     try {

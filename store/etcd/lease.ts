@@ -17,7 +17,7 @@ export interface LeaseContext {
   closed: AbortSignal;
 }
 
-/** Grants a lease and renews it every third of its time to live. etcd counts in seconds, so it rounds up there. */
+/** Grants a lease and renews it every third of its time to live. etcd gets the time rounded up to whole seconds. */
 export async function grantLease({ endpoints, clock, closed }: LeaseContext, ttlMs: number): Promise<Lease> {
   const sentAt = clock.monotonic();
   const id = await grant(endpoints, ttlMs);

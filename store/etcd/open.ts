@@ -11,11 +11,11 @@ import { History } from './history.ts';
 export interface EtcdOptions extends EtcdAccess {
   hosts: readonly string[];
   clock?: Clock;
-  /** As the members have it (`--quota-backend-bytes`), which they tell nobody. Default: their default, 2 GiB. */
+  /** The members' `--quota-backend-bytes`, which etcd does not report. Default: etcd's default, 2 GiB. */
   quotaBytes?: number;
 }
 
-/** Connects to a cluster. @throws Unavailable if no member answers, or lets us in. */
+/** Connects to a cluster. @throws Unavailable if no member answers or accepts the login. */
 export async function openEtcd({
   hosts,
   clock = systemClock,
@@ -24,7 +24,7 @@ export async function openEtcd({
 }: EtcdOptions): Promise<Store & AsyncDisposable> {
   if (hosts.length === 0) throw new RangeError('A cluster has at least one host: got none');
   const unnamed = hosts.find((host) => isIP(host.replace(/:\d+$/, '').replaceAll(/[[\]]/g, '')) !== 0);
-  // the client asks for the certificate by name, which TLS does not allow for an address
+  // the client sends the host as the server's name, which TLS does not allow for an IP address
   if (access.tls !== undefined && unnamed !== undefined)
     throw new RangeError(`Hosts are named as in their certificates, not by address, over TLS: got ${unnamed}`);
   const endpoints = new Endpoints(hosts, access);

@@ -10,7 +10,7 @@ import { toStoreError } from './failure.ts';
 import type { History } from './history.ts';
 import { toBounds, toChange } from './wire.ts';
 
-/** After this long without a word the server is asked for one; after as long again it counts as gone. */
+/** After this long without a message the server is asked for one; after as long again it counts as gone. */
 const quietMs = 10_000;
 
 /** What a watch uses of the store that it belongs to. */
@@ -23,8 +23,8 @@ export interface WatchContext {
 }
 
 /**
- * One raw stream per watch. The position is that of the last delivered event and of nothing else: the headers of a
- * stream that is catching up carry the revision of the store, which says nothing about what was delivered.
+ * One raw stream per watch. The position follows delivered events and timed progress notifications only: the headers of
+ * a stream that is catching up carry the revision of the store, which does not show what was delivered.
  */
 export async function* watch(
   context: WatchContext,
@@ -64,7 +64,7 @@ async function* follow(
       const response = await next();
       if (response.canceled) throw canceled(response);
       if (response.created) {
-        // A member that lags behind may say less than the cluster, so the cluster is asked again.
+        // A member that lags behind may report a lower revision than the cluster's, so the cluster is asked again.
         if (revision(response.header.revision) < from - 1) await history.check(from);
         continue;
       }
@@ -78,12 +78,12 @@ async function* follow(
   }
 }
 
-/** It carries the revision of the member, not of the watch. */
+/** Watch id of such an answer, which carries the revision of the member and not of the watch. */
 const answerToProgressRequest = '-1';
 
 /**
- * The server starts one revision early: it refuses positions below its compaction point, but at that very point it
- * may have dropped deletions already.
+ * Asks the server to start one revision early: it refuses positions below its compaction point, but at that very point
+ * it may have dropped deletions already.
  */
 function createRequest(range: KeyRange, from: Revision): NonNullable<IWatchRequest['create_request']> {
   const start = String(Math.max(from - 1, 1));
@@ -96,7 +96,7 @@ function canceled(response: IWatchResponse): Error {
   return unavailable(`etcd canceled the watch: ${response.cancel_reason}`);
 }
 
-/** Puts fragments together to whole revisions and knows which of them were delivered. */
+/** Joins fragments into whole revisions and remembers up to which revision they were delivered. */
 class Position {
   #cursor: Revision;
   #incomplete: Change[] = [];
@@ -118,8 +118,8 @@ class Position {
   }
 
   /**
-   * A timed progress notification: everything up to that revision was sent before it. A member that lags behind where
-   * the watch began says a lower one, which must not move the position back.
+   * A timed progress notification: everything up to that revision was sent before it. A member that lags behind the
+   * start of the watch sends a lower revision, which must not move the position back.
    */
   #progress(reached: Revision): Batch | undefined {
     if (reached < this.#cursor || this.#incomplete.length > 0) return undefined;
@@ -128,13 +128,13 @@ class Position {
   }
 }
 
-/** Reads one response at a time, so that a slow consumer is held back by flow control and fills no buffer. */
+/** Reads one response at a time: behind a slow consumer flow control stops the server, and no buffer fills. */
 function reader(
   stream: IDuplexStream<IWatchRequest, IWatchResponse>,
   clock: Clock,
   failed: () => void,
 ): () => Promise<IWatchResponse> {
-  // The typings show its events only; it is a Duplex of Node.
+  // The typings declare only its events, but it is a Duplex of Node.
   const responses = (stream as unknown as Readable)[Symbol.asyncIterator]() as AsyncIterator<IWatchResponse>;
   return async () => {
     const silence = new AbortController();

@@ -41,7 +41,7 @@ export function toOperation(write: Write): IRequestOp {
   return { request_put: write.lease === undefined ? put : { ...put, lease: write.lease } };
 }
 
-/** First key and upper bound of a range, in etcd's words. */
+/** First key and upper bound of a range, as etcd takes them. */
 export function toBounds(range: KeyRange): { key: Buffer; range_end: Buffer } {
   const { start, end } = Range.prefix(range.prefix);
   return { key: start, range_end: end };

@@ -19,7 +19,7 @@ export const Source = z.discriminatedUnion('type', [
 ]);
 export type Source = z.infer<typeof Source>;
 
-/** What requires a new container when it changes: a deployment takes a snapshot of it, a rollback returns to it. */
+/** Settings whose change requires a new container. A deployment takes a snapshot of them, a rollback returns to it. */
 export const RunConfig = z.object({
   env: z.record(z.string(), Sealed).default({}),
   exposed_port: Port.optional(),
@@ -53,7 +53,7 @@ export const application = defineKind({
     watch_paths: z.string().optional(),
     autodeploy: z.boolean().default(false),
     replicas: z.int().min(0).max(100).default(1),
-    /** How many there were before they were scaled to 0: so many a start brings back. */
+    /** Number of replicas before they were scaled to 0, to which a start returns. */
     last_replicas: z.int().min(1).max(100).optional(),
     run: RunState.default('stopped'),
     /** A new value restarts the instances once. */
@@ -133,7 +133,7 @@ export const deployment = defineKind({
     triggered_by: Id.optional(),
     source: Source,
     config: RunConfig,
-    /** Present: no build, this image. */
+    /** If present, this image is used and nothing is built. */
     reuse: BuiltImage.optional(),
     rollback_of: Id.optional(),
     queued_at: z.string(),

@@ -12,8 +12,8 @@ export const ServiceSpec = z.object({
   image_digest: z.string().optional(),
   command: z.array(z.string()).optional(),
   /**
-   * Says that the variables are those of the deployment. It has a form that version 1 refuses: a replica of that version
-   * leaves the record alone rather than start an instance without its variables.
+   * The variables are those of the deployment. Version 1 refuses this value: a replica of that version leaves the
+   * record alone instead of starting an instance without its variables.
    */
   env: z.literal('of_deployment').default('of_deployment'),
   /** Port that the process listens on inside. */
@@ -117,8 +117,8 @@ export const assignment = defineKind({
 });
 
 /**
- * Version 1 repeated the variables of the deployment in each of its instances. A deployment never changes its
- * configuration and stays as long as it has instances, so that nothing is lost.
+ * Version 1 repeated the variables of the deployment in each of its instances. Nothing is lost: a deployment never
+ * changes its configuration and stays as long as it has instances.
  */
 function withoutEnv(old: Record<string, unknown>): Record<string, unknown> {
   const spec = State.parse(old['spec']);

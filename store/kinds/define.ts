@@ -13,24 +13,24 @@ export interface UniqueName {
   name: string;
 }
 
-/** Reads the values of one index; what is observed is absent until it was. */
+/** Reads the values of one index; `observed` is absent until the object was observed. */
 export type IndexOf<D, O> = (desired: D, observed: O | undefined) => string | readonly string[] | undefined;
 
 /**
- * What becomes of an object when its environment is cloned. Sealed values need no word: those of a copied object are
+ * What happens to an object when its environment is cloned. Sealed values need no rule: those of a copied object are
  * sealed anew for its copy, wherever they are.
  */
 export type CloneRule<D> =
   | {
       /**
-       * Fields that hold ids, as paths from the desired state; `*` stands for every element. An id of something that is
-       * copied, too, becomes the id of its copy; others stay.
+       * Fields that hold ids, as paths from the desired state; `*` stands for every element. The id of an object that
+       * is copied, too, becomes the id of its copy; others stay.
        */
       references: readonly string[];
-      /** Takes out of the copy what belongs to its source alone. Pure: made again, a copy is the same. */
+      /** Removes from the copy what belongs to its source alone. Pure: a repeated copy is the same. */
       reset?: (draft: D, copyId: string) => void;
     }
-  /** It is not copied: why. */
+  /** The object is not copied, for this reason. */
   | { never: string };
 
 export interface KindDefinition<K extends string, D extends z.ZodType, O extends z.ZodType> {
@@ -40,22 +40,22 @@ export interface KindDefinition<K extends string, D extends z.ZodType, O extends
   /** Defaults are applied by the schema on every read and write, so that comparing never sees a missing default. */
   desired: D;
   observed: O;
-  /** Names claimed in the same transaction as the object. Compared NFKC and case-folded. */
+  /** Names claimed in the same transaction as the object. They are compared in NFKC and case-folded. */
   unique?: (desired: z.output<D>) => UniqueName[];
   /** Owners that follow from the desired state. A blocking owner takes the object with it. */
   owners?: (desired: z.output<D>) => { kind: string; id: string; blocks: boolean }[];
   /**
-   * What the object lies in: kind → id. Each creation there moves a marker, so that whoever must find a place empty can
-   * guard that it stays so. See `Unit.holdPopulation`.
+   * The objects that this one belongs to: kind → id. Its creation moves a marker of each, so that a caller that needs
+   * one of them empty can guard that it stays empty. See `Unit.holdPopulation`.
    */
   populates?: Readonly<Record<string, (desired: z.output<D>) => string | undefined>>;
   /** In-memory indexes of the mirror: index name → values under which the object is found. */
   indexes?: Readonly<Record<string, IndexOf<z.output<D>, z.output<O>>>>;
-  /** Version n → form of version n + 1. Total and pure. */
+  /** By version n: turns a state of version n into one of version n + 1. Total and pure. */
   upgrade?: Readonly<Record<number, (old: Record<string, unknown>) => Record<string, unknown>>>;
-  /** Every kind of an environment says it: a field `environment_id` without it is a fault that a test finds. */
+  /** Required for every kind with a field `environment_id`; a test checks that. */
   clone?: CloneRule<z.output<D>>;
-  /** It may have bytes beside its records, which go with it: see `keys.bytes`. */
+  /** Objects may have bytes beside their records, which are deleted with them: see `keys.bytes`. */
   bytes?: true;
   /** Finalizers that the object carries from its creation: names of registered controllers, or `agent`. */
   finalizers?: readonly string[];

@@ -3,11 +3,11 @@ import { z } from 'zod';
 /** Field schemas that several kinds share. */
 export const Id = z.uuid();
 export const Timestamp = z.iso.datetime({ offset: true });
-/** An instant as a client writes it, with any offset; what comes of it is in UTC. */
+/** An instant as a client writes it, with any offset; the output is in UTC. */
 export const UtcTime = Timestamp.transform(utc);
 export const Sealed = z.object({ $sealed: z.string(), for: z.string() });
 
-/** Arguments of a build by their names. Earlier releases stored them as they are: those are sealed when they are met. */
+/** Arguments of a build by name. Earlier releases stored them in plain text: those are sealed when they are found. */
 export const BuildArgs = z.record(z.string(), z.union([Sealed, z.string()]));
 export type BuildArgs = z.infer<typeof BuildArgs>;
 

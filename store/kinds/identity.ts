@@ -18,7 +18,7 @@ export const user = defineKind({
     password_hash: z.string().optional(),
     must_reset_password: z.boolean().default(false),
     two_factor_enabled: z.boolean().default(false),
-    /** What an authenticator application shows codes of; asked for only once `two_factor_enabled` says so. */
+    /** Second factor of an authenticator application; a login requires its codes only if `two_factor_enabled`. */
     two_factor: z
       .object({
         secret: Sealed,
@@ -30,14 +30,14 @@ export const user = defineKind({
       })
       .optional(),
     disabled: z.boolean().default(false),
-    /** Projects in which a plain user may have rights, for one who came by an invite to a project; absent: all. */
+    /** Projects in which a plain user who came by an invite to a project may have rights; absent: all. */
     confined_to: z.array(Id).max(100).optional(),
   }),
   observed: z.object({}),
   unique: (d) => [{ scope: 'all', name: d.email }],
 });
 
-/** A login. A token is good only while its session lives. */
+/** A login. A token is valid only while its session exists. */
 export const session = defineKind({
   kind: 'session',
   version: 1,
@@ -52,20 +52,20 @@ export const session = defineKind({
   indexes: { user: (d) => d.user_id },
 });
 
-/** What happened at a place, which is the address of a client (IPv6 by /64), and when. */
+/** The place of an event, which is the address of a client (IPv6 by /64), and its time. */
 const AtPlace = z.object({ source: z.string(), at: Timestamp });
 
 /**
- * The one-time codes for an address, and what is counted of them. There is one for an address of nobody, too, so that
- * strangers cannot tell the two apart by what is kept of their requests. What is asked for and guessed at one place is kept
- * apart from others, so that strangers do not take away the codes of the owner.
+ * The one-time codes for an address, and the counts of their use. An address without an account has one, too, so that
+ * strangers cannot distinguish the two by the records of their requests. Requests and guesses of each place are counted
+ * apart, so that strangers do not take away the codes of the owner.
  */
 export const loginCode = defineKind({
   kind: 'login_code',
   version: 2,
   desired: z.object({
     email: z.string(),
-    /** The ones that are not used up: one for each place that asked. */
+    /** Codes that are not used up: one for each place that asked. */
     codes: z
       .array(
         z.object({
@@ -112,10 +112,10 @@ export const serviceKey = defineKind({
     scopes: z.array(KeyScope).optional(),
     project_id: Id.optional(),
     expires_at: Timestamp.optional(),
-    /** The key that made this one, which is no longer good than that. */
+    /** The key that created this one; this one is valid no longer than it. */
     parent_id: Id.optional(),
   }),
-  /** Written by the interface, at most once in ten minutes. */
+  /** Written by the API, at most once in ten minutes. */
   observed: z.object({ last_used_at: Timestamp.optional() }),
   unique: (d) => [{ scope: 'hash', name: d.hash }],
   owners: (d) => [

@@ -1,4 +1,4 @@
-/** The name of a workload for containers and DNS: a slug of its name at birth, and 6 hex digits that tell it from others. */
+/** The name of a workload for containers and DNS: a slug of its name at creation, and 6 hex digits for uniqueness. */
 export function internalId(name: string, hex: string): string {
   const slug = name
     .normalize('NFKD')

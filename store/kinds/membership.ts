@@ -33,8 +33,8 @@ export function placeOf(projectId: string, userId: string): string {
 export const InviteState = z.enum(['pending', 'accepted', 'cancelled']);
 
 /**
- * An offer to whoever owns an address: a place in a project, or without a project an account of the tenant. Whether a
- * pending one has expired follows from the time.
+ * An offer to the owner of an address: a role in a project or, without a project, an account of the tenant. Whether a
+ * pending invite has expired follows from the time.
  */
 export const invite = defineKind({
   kind: 'invite',
@@ -42,7 +42,7 @@ export const invite = defineKind({
   desired: z.object({
     project_id: Id.optional(),
     email: z.string(),
-    /** In the project; of an invite to the tenant the global role. */
+    /** Role in the project; for an invite to the tenant, the global role. */
     role: z.enum([...MemberRole.options, 'user']),
     invited_by: Id,
     expires_at: Timestamp,
@@ -66,7 +66,7 @@ export const invite = defineKind({
   },
 });
 
-/** Value of the index `email`: the same for all ways to write one address. */
+/** Value of the index `email`: the same for every spelling of one address. */
 export function addressOf(email: string): string {
   return foldName(email);
 }

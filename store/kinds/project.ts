@@ -39,13 +39,13 @@ export const environment = defineKind({
     description: z.string().max(2000).optional(),
     color: Color.optional(),
     git_branch: z.string().max(200).optional(),
-    /** It was begun as a copy of that environment. */
+    /** Present on a clone: the environment that it began as a copy of. */
     clone_of: z
       .object({
         environment_id: Id,
         /** Server of a source → server of its copy; others stay where they are. */
         server_map: z.record(Id, Id).default({}),
-        /** Whether it has all that its source had at one moment. Once true it stays so, and the two have no tie. */
+        /** Whether it has all that its source had at one revision. Stays true; from then on the two are independent. */
         complete: z.boolean().default(false),
       })
       .optional(),

@@ -14,30 +14,30 @@ export const RegistryHost = z
     'Must be a registry such as ghcr.io, registry.example.com:5000 or *.example.com',
   );
 
-/** A bound of one scope; 0: the scope has no such bound of its own, only those of what it lies in. */
+/** A bound of one scope; 0: the scope has no such bound of its own, only those of the scopes around it. */
 const Bound = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
 
-/** What one scope may use. What is absent is as `defaultSettings` says. */
+/** What one scope may use. An absent field has its value of `defaultSettings`. */
 export const Budget = z.object({
   /** Bytes in the store, records of controllers included. */
   stored_bytes: Bound.optional(),
   /** Bytes that requests write in a minute. */
   written_bytes_per_minute: Bound.optional(),
-  /** Objects that requests make. */
+  /** Objects that requests create. */
   objects: Bound.optional(),
   /** Minutes of builds in 24 hours. */
   build_minutes_per_day: Bound.optional(),
 });
 export type Budget = z.infer<typeof Budget>;
 
-/** What a superadmin decided for the tenant; there is at most one, with the id `settingsId`. */
+/** The settings of a tenant, changed by superadmins. There is at most one such object, with the id `settingsId`. */
 export const settings = defineKind({
   kind: 'settings',
   version: 1,
   desired: z.object({
     /** Who may create projects. */
     project_creation: Circle.optional(),
-    /** Who may bring addresses without an account into the tenant by an invite to a project. */
+    /** Who may invite addresses without an account to a project, and so into the tenant. */
     new_addresses: Circle.optional(),
     /** Registries that images may come from. */
     registries: z.array(RegistryHost).max(200).optional(),

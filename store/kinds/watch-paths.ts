@@ -1,8 +1,8 @@
 /**
- * The language of `watch_paths`: patterns separated by newline or comma, each for the whole path of a file from the
- * repository's root, whether or not a slash begins it. `*` stands for any characters within a segment, `**` for any across segments (`**` and a slash at
- * the start of a segment also for nothing), `?` for one character that is no slash; `!` in front excludes. All else
- * stands for itself.
+ * The language of `watch_paths`: patterns separated by newline or comma. Each matches the whole path of a file from the
+ * repository's root, whether or not it begins with a slash. `*` stands for any characters within a segment, `**` for
+ * any across segments (`**` and a slash at the start of a segment also for nothing), `?` for one character that is no
+ * slash; `!` in front excludes. Every other character stands for itself.
  */
 export interface WatchPattern {
   glob: string;
@@ -10,12 +10,12 @@ export interface WatchPattern {
 }
 
 export const watchPathLimits = { patterns: 32, bytes: 256, doubleStars: 2 } as const;
-/** Of a whole text within the limits, where every pattern is excluding and followed by a line break of two characters. */
+/** Length of the longest text within the limits: a line break of two characters follows every pattern. */
 export const maxWatchPathsChars = watchPathLimits.patterns * (watchPathLimits.bytes + 2);
 
 const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
-/** Reads the patterns; `fault` says what is wrong with the first that is none. Space around a pattern does not count. */
+/** Reads the patterns; `fault` describes the first wrong one. Space around a pattern does not count. */
 export function parseWatchPaths(text: string): { patterns: WatchPattern[] } | { fault: string } {
   if (text.length > maxWatchPathsChars) return { fault: `Must have at most ${maxWatchPathsChars} characters` };
   const written = text

@@ -28,7 +28,7 @@ export class CommitQueue {
 
   /**
    * Resolves with what `job` returns, once that is durable. A job that throws a StoreError must have written nothing:
-   * it alone fails. Any other error fails the whole group, as Unavailable: see `toCommitError`.
+   * it alone fails. Any other error fails the whole group: see `toCommitError`.
    */
   run<T>(job: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {

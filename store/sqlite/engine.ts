@@ -11,8 +11,8 @@ import type { Head } from './schema.ts';
 const batch = { revisions: 1000, characters: 4 * 1024 * 1024 };
 
 /**
- * The store as synchronous steps on one connection. Nothing runs between the steps of a transaction, and nobody else
- * writes the file, so the counters kept here are those of the file.
+ * The store as synchronous steps on one connection. Nothing runs between the steps of a transaction, and no other
+ * process writes the file, so the counters kept here are those of the file.
  */
 export class Engine {
   readonly #db: DatabaseSync;
@@ -29,7 +29,7 @@ export class Engine {
     return this.#head;
   }
 
-  /** Runs `work` in one SQLite transaction, durable on return. If it throws, nothing of it happened. */
+  /** Runs `work` in one SQLite transaction, durable on return. If it throws, nothing is written. */
   atomically<T>(work: () => T): T {
     const before = this.#head;
     this.#sql.begin.run();
@@ -70,7 +70,7 @@ export class Engine {
     };
   }
 
-  /** Inside {@link atomically}. @throws Conflict, having written nothing, if a lease of a write is gone. */
+  /** Inside {@link atomically}: applies a transaction. @throws Conflict if a lease is gone; nothing is written then. */
   apply(txn: Txn, isLive: (lease: LeaseId) => boolean): TxnResult {
     const failed = txn.if.filter((guard) => !guardHolds(guard, this.#revisionOf(guard.key)));
     if (failed.length > 0)
@@ -121,8 +121,8 @@ export class Engine {
   }
 
   /**
-   * The changes from `from` on, as far as one read goes: no events if there were none up to the batch's revision.
-   * Call it while `from ≤ head.revision`.
+   * The changes from `from` on, within the bounds of one read. There were no others up to the batch's revision. Call it
+   * while `from ≤ head.revision`.
    *
    * @throws Compacted, or Rewound if `from` lies beyond the next revision.
    */
@@ -167,7 +167,7 @@ export class Engine {
     return Number(this.#sql.freePages.get()?.['freelist_count']) > 0;
   }
 
-  /** Empties the write-ahead log into the file. Waits for nobody: what another reader still needs stays in the log. */
+  /** Empties the write-ahead log into the file. Does not wait for readers: what one still needs stays in the log. */
   checkpoint(): void {
     const { timeout } = this.#sql.busyTimeout.get() ?? {};
     this.#db.exec('PRAGMA busy_timeout = 0');

@@ -8,8 +8,8 @@ const noRoom = 13;
 const noRoomForIndex = 4874;
 
 /**
- * What a caller sees of a transaction that failed. Where the file was busy or full nothing of it happened; after another
- * error of the disk it may be found written when the file is opened again.
+ * The error that a caller gets for a failed transaction. If the file was busy or full, nothing was written. After
+ * another disk error the transaction may be found written when the file is opened again.
  */
 export function toCommitError(error: unknown): StoreError {
   const what = `cannot commit: ${error instanceof Error ? error.message : String(error)}`;

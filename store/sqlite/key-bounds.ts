@@ -3,7 +3,7 @@ import type { KeyRange } from '../store.ts';
 /** `start ≤ key < end` in the order of UTF-8 bytes, which is SQLite's order of text. */
 export interface KeyBounds {
   start: string;
-  /** Bytes sort above every text: no upper bound. */
+  /** A blob sorts above every text: it means no upper bound. */
   end: string | Uint8Array;
 }
 
@@ -16,7 +16,7 @@ export function keyBounds({ prefix }: KeyRange, after?: string): KeyBounds {
   return { start: isBeyond ? next : prefix, end };
 }
 
-/** The least text above everything that starts with `prefix`: its last code point but the highest, plus one. */
+/** The least text above all that start with `prefix`: raises its last code point that is not the highest by one. */
 function successor(prefix: string): string | Uint8Array {
   const points = Array.from(prefix);
   for (let last = points.pop(); last !== undefined; last = points.pop()) {

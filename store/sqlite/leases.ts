@@ -13,15 +13,15 @@ interface Held {
 }
 
 /**
- * The leases of this process, which is the only one on the file. A renewal is a reading of the clock: what loses a
- * lease is an event loop that stood still for longer than the lease allows.
+ * The leases of this process, which is the only one on the file. A renewal only reads the clock: a lease is lost when
+ * the event loop stood still for longer than the lease allows.
  */
 export class Leases {
   readonly #clock: Clock;
   readonly #opening: number;
   readonly #expire: (id: LeaseId) => Promise<void>;
   readonly #held = new Map<LeaseId, Held>();
-  /** Lost, with keys that are not deleted yet. */
+  /** Lost leases whose keys are not deleted yet. */
   readonly #ending = new Set<LeaseId>();
   #granted = 0;
   #closed = false;
@@ -59,7 +59,7 @@ export class Leases {
     };
   }
 
-  /** Stops renewing: from now on every lease counts as lost. Its keys go when the file is opened again. */
+  /** Stops renewing: from now on every lease counts as lost. Its keys are deleted when the file is opened again. */
   close(): void {
     this.#closed = true;
     for (const [id, held] of this.#held) this.#lose(id, held, `the store of lease ${id} was closed`);
@@ -85,7 +85,7 @@ export class Leases {
     held.abort.abort(unavailable(why));
   }
 
-  /** Deletes the keys of a lost lease: where that fails it rejects, and goes on trying until it is done. */
+  /** Deletes the keys of a lost lease. If that fails, it rejects and goes on trying until it is done. */
   async #end(id: LeaseId): Promise<void> {
     try {
       await this.#expire(id);

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { isBusy } from './failure.ts';
 
-/** Held until released or until the process is gone, however it goes. */
+/** Held until it is released or the process ends, however it ends. */
 export interface FileLock {
   release(): void;
 }
@@ -10,7 +10,7 @@ export interface FileLock {
  * Takes the lock of a side file that is a SQLite database for its locking alone: an operating system lock, which no
  * crash leaves behind, and which also excludes a second holder inside this process.
  *
- * @returns nothing if somebody else holds it.
+ * @returns `undefined` if another holder has it.
  */
 export function tryLock(path: string): FileLock | undefined {
   const db = new DatabaseSync(path, { timeout: 0 });

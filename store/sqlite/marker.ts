@@ -1,7 +1,7 @@
 import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
 
-/** What a marker says: the newest revision seen in a file, and who held it then. */
+/** The content of a marker: the newest revision seen in a file, and the process that held the file then. */
 export interface Marked {
   incarnation: string;
   revision: number;
@@ -12,10 +12,10 @@ export interface Marked {
 /** Fits one sector, so a rewrite is never seen half done. */
 const size = 512;
 
-/** What the marker at `path` says; nothing if there is none or it cannot be understood. */
+/** Reads the marker at `path`; `undefined` if there is none or it cannot be parsed. */
 export function readMarker(path: string): Marked | undefined {
   try {
-    // Written by this module alone; anything else ends in the comparison of its fields.
+    // Only this module writes it; with any other content the comparison of its fields fails.
     return JSON.parse(readFileSync(path, 'utf8')) as Marked;
   } catch {
     return undefined;
@@ -23,7 +23,7 @@ export function readMarker(path: string): Marked | undefined {
 }
 
 /**
- * The small file beside a database that remembers how far it had come. A database that is behind its marker, or of
+ * The small file beside a database that holds its newest revision. A database that is behind its marker, or of
  * another incarnation, was restored from a copy. It is rewritten at every commit without a flush of its own: after a
  * power cut it may be behind the database, never ahead.
  */

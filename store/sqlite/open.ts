@@ -20,7 +20,7 @@ export interface SqliteOptions {
 }
 
 /**
- * Opens the embedded store. The folder of the file must exist. Keys that were leased to the process before are gone.
+ * Opens the embedded store. The folder of the file must exist. Keys that were leased to an earlier process are deleted.
  *
  * @throws Unavailable if another process holds the file, naming it.
  */

@@ -23,7 +23,7 @@ const tables = `
   CREATE INDEX kv_lease ON kv (lease) WHERE lease IS NOT NULL;
 `;
 
-/** What the file says about its history. */
+/** The state of the history in the file. */
 export interface Head {
   revision: Revision;
   /** History up to and including this revision is gone. */
@@ -31,7 +31,7 @@ export interface Head {
   incarnation: string;
 }
 
-/** Makes the tables if the file is new; afterwards the connection is durable at every commit. */
+/** Creates the tables if the file is new, and makes the connection durable at every commit. */
 export function prepareSchema(db: DatabaseSync, path: string): Head {
   db.exec('PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
   db.exec(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}; PRAGMA cache_size = ${-32 * 1024}`);

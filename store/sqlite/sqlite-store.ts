@@ -11,7 +11,7 @@ import type { Engine } from './engine.ts';
 import { Leases } from './leases.ts';
 import { Bell, watch } from './watch.ts';
 
-/** A file system with so little left counts as full once it has refused a write. */
+/** A file system with fewer free bytes counts as full once it has refused a write. */
 const leastFree = 16 * 1024 * 1024;
 
 /** Work of one turn of the event loop while compacting. */
@@ -25,13 +25,13 @@ export class SqliteStore implements Store, AsyncDisposable {
   readonly #leases: Leases;
   readonly #release: () => void;
   readonly #free: () => Promise<number>;
-  /** The last write was refused for want of room. */
+  /** The last write was refused because the file system is full. */
   #isRefused = false;
   #compaction: Promise<void> = Promise.resolve();
 
   /**
-   * `opening` numbers the openings of the file, `committed` hears of every commit, `release` closes what was opened,
-   * `free` tells how many bytes the file system has left.
+   * `opening` numbers the openings of the file, `committed` is called after every commit, `release` closes what was
+   * opened, `free` returns the bytes that the file system has left.
    */
   constructor(options: {
     engine: Engine;
@@ -83,7 +83,7 @@ export class SqliteStore implements Store, AsyncDisposable {
     return this.#read(() => this.#engine.head.revision);
   }
 
-  /** The only writer: its watches deliver every revision. */
+  /** This process is the only writer, so that its watches deliver every revision. */
   barrier(): Promise<Revision> {
     return this.revision();
   }

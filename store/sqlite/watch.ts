@@ -44,8 +44,8 @@ export class Bell {
 }
 
 /**
- * Reads the log from a cursor of its own, so a slow consumer holds up nobody and needs no buffer. The event loop gets
- * a turn between two batches.
+ * Reads the log from a cursor of its own, so a slow consumer delays no other and needs no buffer. The event loop gets a
+ * turn between two batches.
  */
 export async function* watch(
   engine: Engine,
