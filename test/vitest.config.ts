@@ -28,7 +28,8 @@ export default defineConfig({
           fileParallelism: !isAlone,
           // What tests on the machine do is wait: for builds, for ten quiet seconds.
           maxConcurrency: onMachine ? 24 : 5,
-          testTimeout: name === 'fresh' ? 90 * 60_000 : onMachine ? 180_000 : 30_000,
+          // Longer than `until` waits by itself, whose failure says what did not happen.
+          testTimeout: name === 'fresh' ? 90 * 60_000 : onMachine ? 180_000 : 45_000,
           hookTimeout: 120_000,
         },
       };

@@ -296,6 +296,10 @@ describe('what is done to a container from outside', () => {
     world.engine.changeByHand(id, { writtenBytes: 2 * limit });
     world.disk = { ...world.disk, freeBytes: world.disk.freeBytes - limit };
     await world.until('replaced', () => world.container(item)?.id !== id, 6_000);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    expect(world.engine.containers).toHaveLength(1);
+    expect(Number(world.container(item)?.mutable.labels[labels.storage])).toBe(limit);
+    expect(world.report(item)?.events?.items).toMatchObject([{ reason: 'StorageExceeded' }]);
   });
 
   test('one that was made without a limit is left alone', async () => {

@@ -133,6 +133,7 @@ it('I-06: a welcome forgets the failures before it, so that many restarts in a r
   const clock = new FakeClock();
   await using plane = await brittle((attempt) => attempt > 3);
   const stop = new AbortController();
+  let begun = 0;
   const server = randomUUID();
   const earlier = `sj_${server.replaceAll('-', '')}_${randomBytes(32).toString('base64url')}`;
   const running = connect(
@@ -141,7 +142,10 @@ it('I-06: a welcome forgets the failures before it, so that many restarts in a r
       identity: await openIdentity(folder, earlier),
       machine: await readMachine('fallback'),
       agentVersion: '1',
-      runtime: () => ({ name: 'mock', version: '1' }),
+      runtime: () => {
+        begun++;
+        return { name: 'mock', version: '1' };
+      },
       backend: new FakeBackend(),
       clock,
       random: () => 1,
@@ -153,7 +157,10 @@ it('I-06: a welcome forgets the failures before it, so that many restarts in a r
     await until(`attempt ${n + 1}`, async () => plane.attempts() === n + 1 && clock.pending > 0, { everyMs: 5 });
     await until(`attempt ${n + 1} failed`, async () => clock.pending === 1, { everyMs: 5 });
     await settle();
-    await clock.advance(waitMs);
+    await clock.advance(waitMs - 1);
+    expect(begun, `retry ${n + 1} waits for ${waitMs} ms`).toBe(n + 1);
+    await clock.advance(1);
+    expect(begun, `retry ${n + 1} waits for ${waitMs} ms and no longer`).toBe(n + 2);
   }
   await until('it goes on', async () => plane.attempts() === 7);
   stop.abort();

@@ -74,12 +74,13 @@ describe('SEC-10 a registry', () => {
   });
 
   test('that sends to its own host for its tokens is allowed', async () => {
-    const { name } = await registry((port) => `http://127.0.0.1:${port}/token`);
+    const { name, asked } = await registry((port) => `http://127.0.0.1:${port}/token`);
     await registryGuard(() => [name]).check(name, signal());
+    expect(asked).toEqual(['/v2/']);
   });
 
   test('that does not answer is left to the engine, which gets nothing either', async () => {
-    await registryGuard(() => ['127.0.0.1:1']).check('127.0.0.1:1', signal());
+    await expect(registryGuard(() => ['127.0.0.1:1']).check('127.0.0.1:1', signal())).resolves.toBeUndefined();
   });
 
   test('is named by a list as the settings of a tenant have it', () => {

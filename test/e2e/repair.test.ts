@@ -55,18 +55,24 @@ describe.each(['sqlite', 'etcd'] as const)('drift on %s', (store) => {
     });
   });
 
-  it.each([
-    ['stopped', (id: string) => docker('stop', '--time', '1', id)],
-    ['killed', (id: string) => docker('kill', id)],
-    ['paused', (id: string) => docker('pause', id)],
-    ['renamed', (id: string) => docker('rename', id, `other-${randomBytes(3).toString('hex')}`)],
+  it.each<[how: string, end: 'goes on' | 'is replaced', change: (id: string) => Promise<unknown>]>([
+    ['stopped', 'goes on', (id: string) => docker('stop', '--time', '1', id)],
+    ['killed', 'goes on', (id: string) => docker('kill', id)],
+    ['paused', 'goes on', (id: string) => docker('pause', id)],
+    ['renamed', 'is replaced', (id: string) => docker('rename', id, `other-${randomBytes(3).toString('hex')}`)],
     [
       'taken off its network',
+      'is replaced',
       async (id: string) => docker('network', 'disconnect', '--force', await networkOf(id), id),
     ],
-    ['given other limits', (id: string) => docker('update', '--memory', '64m', '--memory-swap', '64m', id)],
-  ])('corrects a container that was %s', async (_how, change) => {
-    await change(await instance());
+    [
+      'given other limits',
+      'is replaced',
+      (id: string) => docker('update', '--memory', '64m', '--memory-swap', '64m', id),
+    ],
+  ])('corrects a container that was %s: it %s', async (_how, end, change) => {
+    const before = await instance();
+    await change(before);
     await town.until(
       'one container runs as declared',
       async () => {
@@ -90,6 +96,7 @@ describe.each(['sqlite', 'etcd'] as const)('drift on %s', (store) => {
     );
     await serves();
     await isRunning();
+    expect((await instance()) === before ? 'goes on' : 'is replaced').toBe(end);
   });
 
   it('replaces a container that was made anew by hand with another environment and image', async () => {

@@ -226,22 +226,26 @@ export class GatewayWorld implements AsyncDisposable {
     return openIdentity(join(this.folder, folder), server.token);
   }
 
-  /** Connects an agent until the answer is disposed of. */
+  /** Connects an agent until the answer is disposed of, which counts its attempts to connect. */
   async agent(
     replica: Pick<TestReplica, 'url'>,
     server: { id: string; token?: string },
     backend: Backend,
     options: { folder?: string; machineId?: string; bootId?: string } = {},
-  ): Promise<AsyncDisposable> {
+  ): Promise<AsyncDisposable & { attempts(): number }> {
     const identity = await this.identity(server, options.folder);
     const stop = new AbortController();
+    let attempts = 0;
     const running = connect(
       {
         urls: [`${replica.url}/${tenant}`],
         identity,
         machine: { machineId: options.machineId ?? 'machine', bootId: options.bootId ?? 'boot' },
         agentVersion: '1.2.3',
-        runtime: () => ({ name: 'mock', version: '1' }),
+        runtime: () => {
+          attempts++; // each attempt asks for it once
+          return { name: 'mock', version: '1' };
+        },
         backend,
         clock: systemClock,
         random: () => 0.01, // an agent that was sent away is back soon, and at a time that is known
@@ -250,6 +254,7 @@ export class GatewayWorld implements AsyncDisposable {
       stop.signal,
     );
     const handle = {
+      attempts: () => attempts,
       async [Symbol.asyncDispose]() {
         stop.abort();
         await running;

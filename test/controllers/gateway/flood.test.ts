@@ -40,8 +40,8 @@ async function flooded(at: TestReplica): Promise<void> {
 }
 
 /** Opens a connection with these headers; answers 101, or the status of the refusal. */
-function statusOf(headers: Record<string, string> = {}): Promise<number> {
-  const socket = new WebSocket(`${replica.url.replace('http', 'ws')}${path}`, subprotocol, { headers });
+function statusOf(headers: Record<string, string> = {}, at: TestReplica = replica): Promise<number> {
+  const socket = new WebSocket(`${at.url.replace('http', 'ws')}${path}`, subprotocol, { headers });
   cleanup.defer(() => socket.terminate());
   return new Promise((resolve) => {
     socket.on('open', () => resolve(101));
@@ -53,24 +53,35 @@ function statusOf(headers: Record<string, string> = {}): Promise<number> {
 describe('while others take all places with sockets that say nothing', () => {
   it('an agent that restarts is back within seconds', async () => {
     const server = await joined();
+    const { meta } = await world.assignment(server.id);
     await flooded(replica);
     const backend = new FakeBackend();
-    await world.agent(replica, server, backend);
+    const agent = await world.agent(replica, server, backend);
     await until('it has its set', async () => backend.at !== undefined, { timeoutMs: 10_000 });
+    expect(agent.attempts()).toBe(1);
+    expect(backend.stored).toMatchObject([{ ids: [meta.id] }]);
+    expect(replica.mirror.tenant(tenant).agent(server.id)?.replica).toBe(replica.id);
+    expect(await statusOf()).toBe(503);
   });
 
   it('agents come in after a restart of the control plane, with nobody in yet', async () => {
     const servers = await Promise.all(Array.from({ length: 5 }, joined));
     const started = await world.replica();
     await flooded(started);
-    const backends = await Promise.all(
+    const comers = await Promise.all(
       servers.map(async (server) => {
         const backend = new FakeBackend();
-        await world.agent(started, server, backend);
-        return backend;
+        return { server, backend, agent: await world.agent(started, server, backend) };
       }),
     );
-    await until('all have their sets', async () => backends.every((it) => it.at !== undefined), { timeoutMs: 15_000 });
+    await until('all have their sets', async () => comers.every(({ backend }) => backend.at !== undefined), {
+      timeoutMs: 15_000,
+    });
+    for (const { server, agent } of comers) {
+      expect(started.mirror.tenant(tenant).agent(server.id)?.replica).toBe(started.id);
+      expect(agent.attempts()).toBe(1);
+    }
+    expect(await statusOf({}, started)).toBe(503);
   });
 
   it('a stranger is taken within seconds of their end', async () => {

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { commit } from '../../../store/unit.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { FakeBackend, running } from '../../harness/fake-backend.ts';
 import { until } from '../../harness/until.ts';
@@ -61,11 +60,27 @@ describe('an agent that joins', () => {
     await eventually(replica.mirror, () => view.get('assignment', item.meta.id) === undefined);
     expect(backend.items.size).toBe(0);
 
-    const unit = world.repo.begin();
+    const [begun, slow] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const delta = backend.delta.bind(backend);
+    backend.delta = async (...args) => {
+      begun.resolve();
+      await slow.promise;
+      return delta(...args);
+    };
+    const other = await world.assignment(server.id);
+    await begun.promise;
     const never = await world.assignment(server.id);
-    unit.requestDelete((await world.repo.get('assignment', never.meta.id))!);
-    await commit(unit);
+    await world.delete('assignment', never.meta.id);
+    await replica.mirror.reached(await world.store.revision(), AbortSignal.timeout(5000));
+    const before = backend.stored.length;
+    slow.resolve();
     await eventually(replica.mirror, () => view.get('assignment', never.meta.id) === undefined);
+    expect(backend.stored.slice(before)).toMatchObject([
+      { put: [other.meta.id], drop: [] },
+      { put: [], drop: [never.meta.id] },
+    ]);
+    expect(await world.repo.get('assignment', never.meta.id)).toBeUndefined();
+    expect(view.get('assignment', other.meta.id)?.observed).toMatchObject({ phase: 'running', ready: true });
   });
 
   it('confirms what was to go while it was away, also what it never had', async () => {

@@ -80,6 +80,7 @@ describe('a control plane proves itself to an agent', () => {
 
   it('with a join token that was made before a rotation', async () => {
     const server = await world.server();
+    const named = newestHash();
     await rotate();
     const backend = new FakeBackend();
     await world.agent(replica, server, backend);
@@ -88,6 +89,9 @@ describe('a control plane proves itself to an agent', () => {
       'the new key is known',
       async () => (await world.identity({ id: server.id })).controlKeyHash === newestHash(),
     );
+    expect(newestHash()).not.toBe(named);
+    expect((await world.identity({ id: server.id })).joinToken).toBeUndefined();
+    expect(backend.stored).toHaveLength(1);
   });
 
   it('but not to one that was away for eight rotations, until that gets another token', async () => {

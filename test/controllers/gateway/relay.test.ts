@@ -7,12 +7,14 @@ import { encodeLogChunk } from '../../../agent-protocol/log-stream.ts';
 import type { LogChunk } from '../../../agent-protocol/logs.ts';
 import type { StreamParams } from '../../../agent-protocol/messages.ts';
 import { AgentAway, CallFailed } from '../../../controllers/gateway/agent-errors.ts';
+import { limits } from '../../../controllers/gateway/limits.ts';
 import { relayCall } from '../../../controllers/gateway/relay-client.ts';
 import { keys } from '../../../store/keys.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { FakeBackend } from '../../harness/fake-backend.ts';
 import { GatewayWorld, tenant } from '../../harness/gateway-world.ts';
 import type { TestReplica } from '../../harness/gateway-world.ts';
+import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
 import { until } from '../../harness/until.ts';
 import { within } from '../../harness/within.ts';
 
@@ -271,7 +273,15 @@ describe('the relay', () => {
 describe('a replica that stops', () => {
   it('sends its agents away in order, to come back spread, and frees their servers', async () => {
     const away = other.mirror.tenant(tenant);
+    const { id, token } = await world.server();
+    const second = rawAgent(holder.url, { server: id, key: agentKey(), token });
+    expect(await second.outcome).toBe('welcome');
     await holder[Symbol.asyncDispose]();
+    expect(await second.ended).toEqual({
+      kind: 'goodbye',
+      reason: 'Control plane stops',
+      retryAfterMs: limits.drain.minMs,
+    });
     await eventually(other.mirror, () => away.agent(server.id) === undefined);
     await eventually(other.mirror, () => other.mirror.key(keys.replica(holder.id)) === undefined);
     expect(await world.store.get(keys.agent(tenant, server.id))).toBeUndefined();

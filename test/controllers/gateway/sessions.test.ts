@@ -377,17 +377,21 @@ describe('the live key', () => {
     const server = await world.server();
     const item = await world.assignment(server.id);
     const agent = await agentOf(server);
-    const key = keys.agent(tenant, server.id);
-    await world.store.txn({ if: [], then: [{ delete: key }] });
-    await eventually(replica.mirror, () => {
-      const live = replica.mirror.tenant(tenant).agent(server.id);
-      return live !== undefined && live.epoch > agent.epoch()!;
-    });
+    const live = () => replica.mirror.tenant(tenant).agent(server.id);
+    const before = live();
+    await world.store.txn({ if: [], then: [{ delete: keys.agent(tenant, server.id) }] });
+    const taken = await eventually(replica.mirror, () => (live()?.epoch ?? 0) > agent.epoch()! && live());
+    expect(taken).toEqual({ ...before, epoch: taken.epoch });
     agent.backend.tell(running({ ...item.meta }));
-    await eventually(
-      replica.mirror,
-      () => replica.mirror.tenant(tenant).get('assignment', item.meta.id)?.observed?.ready,
-    );
+    const { observed } = await eventually(replica.mirror, () => {
+      const it = replica.mirror.tenant(tenant).get('assignment', item.meta.id);
+      return it?.observed?.ready === true && it;
+    });
+    expect(observed).toMatchObject({ phase: 'running', stable: true, observedGeneration: 1 });
+    const { acknowledgements } = agent.backend;
+    await until('the report is acknowledged', async () => acknowledgements.some(({ ids }) => ids.length > 0));
+    expect(acknowledgements.at(-1)).toEqual({ ids: [item.meta.id], rejected: [] });
+    expect(live()).toEqual(taken);
   });
 
   it('stays while the store is away: reports wait and are stored when it is back', async () => {
