@@ -14,16 +14,16 @@ import { isForAdmins, isPublic } from './permissions.ts';
 import { refuseUnfinishedClone } from './references.ts';
 import { kindWords, loadSubject, parseId, projectIdOf } from './subject.ts';
 
-/** A request that may go on, and as whom. */
+/** A request that may go on, and the caller that it runs as. */
 export interface Admitted {
   it: ReadonlyResource<SubjectKind> | undefined;
   access: Access;
-  /** With the rights of now: a try may come long after the request did. */
+  /** With the user's present rights: a retry may run long after the request came in. */
   caller: Principal | undefined;
   asked: Asked;
 }
 
-/** @throws ApiError for what does not exist or is not allowed. */
+/** Decides whether a request may run. @throws ApiError if the object does not exist or the caller may not do it. */
 export function admit(
   { clock }: Services,
   call: Call,
@@ -33,7 +33,7 @@ export function admit(
   const { route, params, view } = call;
   const { caller: before } = call;
   const caller = before !== undefined && isStillGood(before, view, clock) ? asOfNow(before, view) : undefined;
-  // who may do it nowhere learns nothing of what there is
+  // a caller who may do this nowhere must not learn which objects exist
   if (caller !== undefined && isForAdmins(route.permission) && !isTenantWide(caller)) throw forbidden();
   const it = endpoint.on === undefined ? undefined : loadSubject(endpoint.on, params, view);
   const asked = { ...askedBy(call), caller };
@@ -72,7 +72,7 @@ function placeOf(
   return { tenant: view, project };
 }
 
-/** Where the right to an object of the tenant is judged. */
+/** The place at which the right to an object that belongs to no project is judged. */
 export function tenantPlace(view: TenantView, it: ReadonlyResource<SubjectKind>): Place {
   if (it.meta.kind !== 'server') return { tenant: view };
   return { tenant: view, server: it as ReadonlyResource<'server'> }; // as its kind says
@@ -82,7 +82,9 @@ function named(body: unknown): unknown {
   return typeof body === 'object' && body !== null && 'project_id' in body ? body.project_id : undefined;
 }
 
-/** @throws ApiError CONFLICT for a version that is not the wanted one, and for verbs on what is being deleted. */
+/**
+ * @throws ApiError CONFLICT if `If-Match` names another version, or if a verb is for an object that is being deleted.
+ */
 export function checkState(
   { headers, view }: Call,
   endpoint: Endpoint,
@@ -102,7 +104,7 @@ export function checkState(
   if (environment) refuseUnfinishedClone(environment);
 }
 
-/** The tags of a header that names versions. */
+/** The entity tags in a header such as `If-Match`, without quotes and `W/`. */
 export function versionsOf(header: string): string[] {
   return header.split(',').map((tag) => tag.trim().replace(/^W\//, '').replaceAll('"', ''));
 }

@@ -1,6 +1,6 @@
 import { visible } from '../store/visible.ts';
 
-/** The codes that a client can meet, and the status that each has. The table is closed. */
+/** Every error code that a client can get, with its HTTP status. The table is closed. */
 export const statusOfCode = {
   BAD_REQUEST: 400,
   UNAUTHORIZED: 401,
@@ -13,7 +13,7 @@ export const statusOfCode = {
 } as const;
 export type ErrorCode = keyof typeof statusOfCode;
 
-/** Which field is wrong and why; `reason` is stable and for programs, `message` for people. */
+/** Which field is wrong and why: `reason` is stable and for programs, `message` is for people. */
 export interface ErrorDetail {
   field: string;
   reason: string;
@@ -21,8 +21,8 @@ export interface ErrorDetail {
 }
 
 /**
- * An answer that is an error: its text is sent, with what a client sent in it made visible. Every other error is a bug,
- * and its text is not.
+ * An error that is sent to the client. Text that the client sent is made visible in it (escaped). The text of any other
+ * error is not sent: such an error is a bug.
  */
 export class ApiError extends Error {
   readonly code: ErrorCode;
@@ -55,7 +55,7 @@ export function badRequest(message: string, details: readonly ErrorDetail[] = []
   return new ApiError('BAD_REQUEST', message, { details });
 }
 
-/** A field of the body or the query that breaks a rule which its schema cannot say. */
+/** For a field of the body or the query that breaks a rule which its schema cannot express. */
 export function badField(field: string, reason: string, message: string): ApiError {
   return new ApiError('BAD_REQUEST', message, { details: [{ field, reason, message }] });
 }
@@ -64,7 +64,7 @@ export function unauthorized(message = 'Authentication is missing or not valid')
   return new ApiError('UNAUTHORIZED', message);
 }
 
-/** Why a login was refused, for a program that can do better: `reason` is stable. */
+/** A refused login. `reason` is stable: a program can react to it. */
 export function refusedLogin(field: string, reason: string, message: string): ApiError {
   return new ApiError('UNAUTHORIZED', message, { details: [{ field, reason, message }] });
 }
@@ -91,12 +91,12 @@ export function tooMany(message: string, retryAfter: number): ApiError {
   return new ApiError('TOO_MANY_REQUESTS', message, { retryAfter });
 }
 
-/** A bug: what went wrong is in the log and not in the answer. */
+/** A bug: the log has the details, the answer has none. */
 export function unexpected(): ApiError {
   return new ApiError('INTERNAL_ERROR', 'Unexpected error');
 }
 
-/** What a 503 says of the request's writes, for a program: the `reason` of its first detail. */
+/** What became of the writes of a request that got 503: the `reason` of the first detail, for programs. */
 export type Outcome503 = 'not_written' | 'outcome_unknown' | 'partly_written';
 
 const outcomes: Record<Outcome503, string> = {
@@ -105,7 +105,7 @@ const outcomes: Record<Outcome503, string> = {
   partly_written: 'a part of what was asked is written: look before it is sent again',
 };
 
-/** `message` says what does not answer; what became of the request is added to it. */
+/** `message` names what does not answer; the outcome of the request is added to it. */
 export function serviceUnavailable(
   message: string,
   { outcome = 'not_written', cause }: { outcome?: Outcome503; cause?: unknown } = {},
@@ -114,7 +114,7 @@ export function serviceUnavailable(
   return new ApiError('SERVICE_UNAVAILABLE', `${message}; ${outcomes[outcome]}`, { details, cause, retryAfter: 1 });
 }
 
-/** A write that has no room; what to do about it is the operator's. */
+/** A write for which the store has no room; only the operator can make room. */
 export function storeFull(cause?: unknown): ApiError {
   const message = 'The store is full: its operator must make room, as docs/operations.md says';
   const details = [
@@ -125,7 +125,7 @@ export function storeFull(cause?: unknown): ApiError {
   return new ApiError('SERVICE_UNAVAILABLE', all, { details, cause, retryAfter: 30 });
 }
 
-/** The 503 of a request that had committed something before it; any other error as it is. */
+/** Marks a 503 as `partly_written` if the request had committed something before; returns any other error unchanged. */
 export function afterCommit(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.code !== 'SERVICE_UNAVAILABLE') return error;
   const said = `; ${outcomes.not_written}`;

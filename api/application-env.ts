@@ -10,12 +10,12 @@ type Context = Pick<RequestContext, 'tenant' | 'sealer' | 'unsealer'>;
 const envPath = 'config.env';
 const buildArgsPath = 'source.build_args';
 
-/** Shown to whoever may know which variables there are, and not what they hold. */
+/** Shown in place of a value to callers who may know the names of the variables, but not the values. */
 const mask = '********';
 
 /**
- * Seals variables for an application. A value that is the same as before keeps its ciphertext, so that writing the same
- * again changes nothing.
+ * Seals variables for an application. An unchanged value keeps its ciphertext, so that writing the same value again
+ * changes nothing.
  */
 export function sealEnv(
   ctx: Context,
@@ -26,7 +26,7 @@ export function sealEnv(
   return sealed(ctx, applicationId, envPath, values, before);
 }
 
-/** The same for arguments of builds; without `values` those of before, all of them sealed. */
+/** Seals build arguments in the same way. Without `values` it returns those of before, with each plain one sealed. */
 export function sealBuildArgs(
   ctx: Context,
   applicationId: string,
@@ -61,7 +61,7 @@ function sealed(
   );
 }
 
-/** @throws Error if a value does not open: never answers with less than everything. */
+/** @throws Error if a value cannot be unsealed; it never returns only a part of the variables. */
 export function unsealEnv(ctx: Context, applicationId: string, env: Env): Record<string, string> {
   return Object.fromEntries(
     Object.entries(env).map(([name, value]) => [

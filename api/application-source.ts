@@ -22,9 +22,9 @@ type Fields = Pick<
 >;
 
 /**
- * The source that flat fields describe, starting from the one there is. @throws ApiError BAD_REQUEST for a field that
- * the type needs and that is missing, that belongs to another type, or that names a registry which the tenant does not
- * allow.
+ * The source that the flat fields describe, on top of the source `before`. @throws ApiError BAD_REQUEST for a field
+ * that the type needs and that is missing, that belongs to another type, or that names a registry which the tenant does
+ * not allow.
  */
 export function sourceFrom(ctx: Context, applicationId: string, fields: Fields, before?: DeepReadonly<Source>): Source {
   const type = fields.source_type ?? before?.type;
@@ -40,7 +40,7 @@ export function sourceFrom(ctx: Context, applicationId: string, fields: Fields, 
   }
 }
 
-/** One that stays may be of a registry that was allowed once: its server judges it at the next deployment. */
+/** An unchanged image may name a registry that is no longer allowed: the server judges it at the next deployment. */
 function imageUrl({ view }: Context, fields: Fields, before: string | undefined): string {
   const image = needed('image_url', fields, before);
   const registry = image === before ? undefined : registryOf(image);
@@ -74,7 +74,7 @@ function needed(field: TextField, fields: Fields, before: string | undefined): s
   throw badField(field, 'required', `${field} is required for this source_type`);
 }
 
-/** A value for another type of source would be lost without a word. */
+/** Refuses values for another type of source, which would otherwise be dropped silently. */
 function refuse(fields: Fields, type: string, names: readonly (keyof Fields)[]): void {
   for (const name of [...names, 'compose_file', 'compose_path'] as const) {
     if (fields[name] !== undefined && fields[name] !== null)

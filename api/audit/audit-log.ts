@@ -11,29 +11,35 @@ import type { Column } from '../permissions.ts';
 import type { ApiDependencies, RequestInfo } from '../context.ts';
 import { CountingWindow } from './counting-window.ts';
 
-/** What a record says of the request that it is of. */
+/** What an audit record contains about its request. */
 export interface Asked {
   tenant: string;
   view: TenantView;
-  /** Name of its row in the table of permissions. */
+  /** Name of its route in the table of permissions. */
   route: string;
   request: RequestInfo;
   caller: Principal | undefined;
-  /** As what the caller was let in; absent if nobody asked for it. */
+  /** The column of the permission table by which the caller was let in; absent if the route asks for no role. */
   role?: Column;
   projectId?: string;
 }
 
-/** Writes the audit log: names of who, what and which fields, never values. Disposing writes down what it counted. */
+/**
+ * Writes the audit log: who did what, and the names of fields, never their values. Disposing writes the pending counts.
+ */
 export interface AuditLog extends AsyncDisposable {
   /**
-   * Adds the record of what the unit does to the unit itself. Only what strangers can make happen, such as a code that is
-   * sent, is counted like what they are refused, once it is `committed`. `undefined`: the unit does nothing.
+   * Adds the audit record of the unit's changes to the unit itself. Returns `undefined` if the unit changes nothing. A
+   * change that a stranger can cause, such as sending a login code, is not recorded in the unit: `committed` counts it,
+   * in the same way as refusals.
    */
   change(asked: Asked, unit: Unit): { committed(): Promise<void> } | undefined;
-  /** Records that secrets of these objects are given out; they must not be before. @throws what the store throws */
+  /**
+   * Records that secrets of these objects are read; await it before sending them. @throws any error of the store;
+   * ApiError
+   */
   read(asked: Asked, objects: readonly AuditedObject[]): Promise<void>;
-  /** Records that it was not allowed, or that a login failed. Never fails the answer, which gives nothing away. */
+  /** Records a refused request or a failed login. Never throws: the answer reveals nothing, so an error of the store is only logged. */
   deny(asked: Asked, result: 'refused' | 'failed', objects: readonly AuditedObject[]): Promise<void>;
 }
 
@@ -101,13 +107,13 @@ export function createAuditLog({ store, mirror, clock, random, log }: Dependenci
   };
 }
 
-/** What a record calls an object by; people by their address, of which somebody said that it is theirs. */
+/** How a record names an object: by its name, a user by the e-mail address. */
 export function mention({ meta: { kind, id }, desired }: ReadonlyResource): AuditedObject {
   const name = 'name' in desired ? desired.name : kind === 'user' && 'email' in desired ? desired.email : undefined;
   return { kind, id, ...(typeof name === 'string' && { name }) };
 }
 
-/** The project of what is changed, where the route itself is of none. */
+/** The project of the changed objects, if the route itself belongs to no project. */
 function projectOf({ projectId }: Asked, changed: readonly ReadonlyResource[]): { projectId?: string } {
   if (projectId !== undefined) return {};
   for (const { meta, desired } of changed) {
@@ -117,7 +123,7 @@ function projectOf({ projectId }: Asked, changed: readonly ReadonlyResource[]): 
   return {};
 }
 
-/** Who has just logged in: the one whose session begins. */
+/** The user who has just logged in: the one whose session is created. */
 function newcomerIn(
   changed: readonly ReadonlyResource[],
   view: TenantView,

@@ -2,29 +2,28 @@ import type { AuditRecord } from '../../store/audit/record.ts';
 import type { Clock } from '../../store/clock.ts';
 
 const windowMs = 15 * 60_000;
-/** Different records of one tenant and window. */
+/** Distinct records of one tenant in one window. */
 const perWindow = 100;
 
 interface Counted {
   record: AuditRecord;
-  /** Like ones after it. */
+  /** Further requests of the same kind. */
   count: number;
 }
 
 interface Window {
   since: string;
   known: Map<string, Counted>;
-  /** Ones beyond those that are told apart. */
+  /** Requests beyond `perWindow` distinct ones. */
   others: number;
   cancel: () => void;
 }
 
 /**
- * Bounds what somebody who is turned away, or is not known, can make the store write. In 15 minutes the first request of
- * a caller (or an address) for an object and a route is recorded at once, and the ones like it in one more record at the
- * end; beyond 100 different ones all others share a single record. So a tenant gets at most 201 such records in 15
- * minutes from each replica, whoever tries how often. Failed logins are throttled besides: 10 of an account and 50 of an
- * address.
+ * Bounds what a refused or unknown caller can make the store write. The first request of a caller (or an address) for
+ * an object and a route is recorded at once. The same requests within 15 minutes are counted in one more record at the
+ * end; all requests beyond 100 distinct ones share a single record. So each replica writes at most 201 such records per
+ * tenant in 15 minutes. Failed logins are throttled besides: 10 per account and 50 per address.
  */
 export class CountingWindow implements AsyncDisposable {
   readonly #clock: Clock;
@@ -32,7 +31,7 @@ export class CountingWindow implements AsyncDisposable {
   readonly #windows = new Map<string, Window>();
   readonly #writing = new Set<Promise<void>>();
 
-  /** `write` does not throw. */
+  /** `write` must not throw. */
   constructor(clock: Clock, write: (record: AuditRecord) => Promise<void>) {
     this.#clock = clock;
     this.#write = write;
@@ -81,7 +80,7 @@ export class CountingWindow implements AsyncDisposable {
   }
 }
 
-/** Records that are counted together. */
+/** Records with the same key are counted together. */
 function keyOf({ route, result, user, key_id, source, objects }: AuditRecord): string {
   const about = objects.map(({ kind, id }) => `${kind}/${id}`);
   return JSON.stringify([route, result, user?.id, key_id, user === undefined ? source : '', ...about]);

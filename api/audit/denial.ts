@@ -10,8 +10,8 @@ import { mention } from './audit-log.ts';
 import type { Asked } from './audit-log.ts';
 
 /**
- * Records a caller who was refused, a login that failed, and a caller who proved with a wrong secret who they are. Who
- * comes without any credential is not recorded.
+ * Records a caller who was refused, a failed login, and a logged-in caller who gave a wrong secret as proof. A request
+ * without any credential is not recorded, except for a failed login.
  */
 export async function recordDenial({ audit }: Services, call: Call, { code, details }: ApiError): Promise<void> {
   const { caller } = call;
@@ -26,20 +26,22 @@ export async function recordDenial({ audit }: Services, call: Call, { code, deta
   } else if (code === 'BAD_REQUEST' && details.some(({ reason }) => reason === 'wrong')) {
     await audit.deny(askedBy(call), 'failed', []);
   } else if (code === 'UNAUTHORIZED' && isPublic(call.route.permission)) {
-    // half of a login that goes on
+    // the first half of a login: the client continues with the second factor
     if (details.some(({ reason }) => reason === 'totp_required')) return;
     const user = await accountOf(call);
     await audit.deny(askedBy(call), 'failed', user === undefined ? [] : [mention(user)]);
   }
 }
 
-/** What the path points at, if it is there. */
+/** The object that the path names, if it exists. */
 function subjectOf({ route: { endpoint }, params, view }: Call): ReadonlyResource<SubjectKind> | undefined {
   const { on } = endpoint;
   return on && view.get(on[0], params.get(on[1])?.toLowerCase() ?? '');
 }
 
-/** Whose login failed. What was typed is recorded only if it is an account: it may have been the password. */
+/**
+ * The account whose login failed. An address that is no account is not recorded: the user may have typed the password.
+ */
 async function accountOf({ body, repo, view }: Call): Promise<ReadonlyResource | undefined> {
   if (typeof body !== 'object' || body === null || !('email' in body) || typeof body.email !== 'string')
     return undefined;
@@ -47,7 +49,7 @@ async function accountOf({ body, repo, view }: Call): Promise<ReadonlyResource |
   return id === undefined ? undefined : view.get('user', id);
 }
 
-/** Who asks for what, as the log names it. */
+/** The request and its caller, as the audit log names them. */
 export function askedBy({ tenant, view, route, request, caller }: Call): Asked {
   return { tenant, view, route: routeName(route.endpoint), request, caller };
 }

@@ -6,17 +6,17 @@ import type { Revision } from '../../store/revision.ts';
 import type { Entry, Store } from '../../store/store.ts';
 import { badField, serviceUnavailable } from '../api-error.ts';
 
-/** What one asks the log for. */
+/** Filters of a query of the audit log. */
 export interface LogFilter {
   projectId?: string | undefined;
-  /** Id or e-mail. */
+  /** Id or e-mail address. */
   user?: string | undefined;
   key?: string | undefined;
   route?: string | undefined;
   result?: AuditRecord['result'] | undefined;
-  /** Of one of the objects. */
+  /** Kind of one of the record's objects. */
   kind?: string | undefined;
-  /** Of one of the objects, or of the project that they belong to. */
+  /** Id of one of the record's objects, or of their project. */
   id?: string | undefined;
   since?: string | undefined;
   until?: string | undefined;
@@ -24,34 +24,35 @@ export interface LogFilter {
 
 /** A record of the log, chained or not yet. */
 export interface LoggedRecord {
-  /** Revision of the transaction that wrote it: each wrote one record. */
+  /** Revision of the transaction that wrote it; a transaction writes at most one record. */
   revision: Revision;
-  /** Its place in the chain. */
+  /** Its place in the chain; absent until it is chained. */
   link?: { seq: number; hash: string };
   record: AuditRecord;
 }
 
 const limits = {
   page: 500,
-  /** Chained records that one request looks at. */
+  /** Most chained records that one request reads. */
   scanned: 2000,
-  /** Pages of records that are not chained yet: they are few unless nobody leads. */
+  /** Most pages of records that wait to be chained; there are few of them while a leader runs. */
   pendingPages: 40,
-  /** Records are in the order of their commits; what they say of the time differs by the clocks of the replicas. */
+  /** Records are in the order of their commits. Their times can differ from it by the skew of the replicas' clocks. */
   clockSkewMs: 3_600_000,
 } as const;
 
-/** Where a page ended: in front of a commit that was not chained, or at a number of the chain. */
+/** Where a page ended: before the commit of a record that was not chained (`p`), or at a number of the chain (`c`). */
 const Cursor = z.union([z.tuple([z.literal('p'), z.int()]), z.tuple([z.literal('c'), z.int()])]);
 type Cursor = z.infer<typeof Cursor>;
 
 type Reading = Pick<Store, 'list'>;
 
 /**
- * One page of a tenant's log, newest first. Records wait to be chained and then move: both are read at one revision, so
- * that none is missed or told twice. A page that looked at many records and found few ends early, with a cursor.
+ * Reads one page of a tenant's log, newest first. A record first waits to be chained and then moves into the chain:
+ * both places are read at one revision, so that no record is missed or returned twice. A page that read many records
+ * and found few matches ends early, with a cursor.
  *
- * @throws ApiError BAD_REQUEST for a cursor that is none; 503 if more records wait than can be looked through
+ * @throws ApiError BAD_REQUEST for an invalid cursor; 503 if too many records wait to be chained
  */
 export async function readLog(
   store: Reading,
@@ -72,7 +73,7 @@ export async function readLog(
   return { records, next };
 }
 
-/** Up to one more than `limit` of the newest that match. */
+/** Returns up to `limit + 1` of the newest matching records. */
 async function readPending(
   store: Reading,
   tenant: string,
@@ -105,7 +106,7 @@ interface ChainReading {
   at: Revision | undefined;
 }
 
-/** Adds what matches to `records` until there are `limit`. */
+/** Adds matching records to `records` until there are `limit`. */
 async function readChain(
   store: Reading,
   tenant: string,
@@ -114,7 +115,7 @@ async function readChain(
 ): Promise<{ next: string | null }> {
   const oldest = filter.since === undefined ? Number.NEGATIVE_INFINITY : Date.parse(filter.since) - limits.clockSkewMs;
   let after = cursor?.[0] === 'c' ? keys.auditChained(tenant, cursor[1]) : undefined;
-  // the end of the page, as soon as one more was found
+  // cursor of the next page, set once the page is full
   let end: string | null = null;
   for (let scanned = 0; ;) {
     const page = await store.list(keys.allAuditChained(tenant), {
@@ -144,7 +145,7 @@ function parseLogged({ key, value, modRevision }: Entry): LoggedRecord {
   if (chained === undefined) return { revision: modRevision, record: unreadable };
   const { seq, hash, revision } = chained;
   const record = AuditRecord.safeParse(chained.record).data ?? unreadable;
-  // the numbers of a chained record are the ones of the commit that wrote it
+  // revision and number come from the chained record, not from the transaction that chained it
   return {
     revision: revision as Revision,
     link: { seq: Number.isNaN(seqOfKey(key)) ? seq : seqOfKey(key), hash },
@@ -152,7 +153,7 @@ function parseLogged({ key, value, modRevision }: Entry): LoggedRecord {
   };
 }
 
-/** Shown for what was put into the log by hand. The verifier tells where. */
+/** Stands for a record that was put into the log by hand. The verifier reports where. */
 const unreadable: AuditRecord = {
   v: 1,
   at: '9999-12-31T23:59:59.999Z',
@@ -199,7 +200,7 @@ function parseCursor(text: string): Cursor {
     const cursor = Cursor.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString('utf8')));
     if (cursor.success) return cursor.data;
   } catch {
-    // as below
+    // handled below
   }
   throw badField('cursor', 'invalid', 'Cursor is not one of this list, or expired');
 }

@@ -9,14 +9,14 @@ import type { Tokens } from './tokens.ts';
 
 interface Dependencies {
   tokens: Tokens;
-  /** Shows everything that was committed before the request: a logout on another replica counts. */
+  /** Shows everything that was committed before the request, so that a logout on another replica counts. */
   view: TenantView;
   clock: Clock;
 }
 
 /**
- * Who sends these headers. The session or key must live and its user must not be disabled, now; `undefined` for a
- * credential that is missing or no longer good.
+ * Returns the caller that these headers authenticate. The session or key must be valid and its user enabled, now.
+ * Returns `undefined` if the credential is missing or no longer valid.
  */
 export async function authenticate(headers: IncomingHttpHeaders, deps: Dependencies): Promise<Principal | undefined> {
   const { authorization } = headers;
@@ -37,7 +37,7 @@ export async function byToken(token: string, deps: Dependencies): Promise<Princi
   return principal({ type: 'session', session }, session.desired.user_id, deps);
 }
 
-/** Who a session or key is, which was named by something that is proven. `undefined` for one that is not good now. */
+/** Returns the principal of a session or key whose id was already proven, `undefined` if it is not valid now. */
 export function byProof(
   { type, id }: { type: Principal['by']['type']; id: string },
   deps: Pick<Dependencies, 'view' | 'clock'>,
@@ -58,7 +58,7 @@ function byServiceKey(text: string, deps: Dependencies): Principal | undefined {
   return principal({ type: 'key', key }, key.desired.user_id, deps);
 }
 
-/** Whether what a principal was authenticated by is still good, by what the mirror shows. */
+/** Whether the session or key of a principal, and its user, are still valid in the mirror. */
 export function isStillGood(it: Principal, view: TenantView, clock: Clock): boolean {
   const proof =
     it.by.type === 'session' ? view.get('session', it.by.session.meta.id) : view.get('service_key', it.by.key.meta.id);
@@ -66,7 +66,7 @@ export function isStillGood(it: Principal, view: TenantView, clock: Clock): bool
   return proof !== undefined && user !== undefined && isLive(proof, view, clock) && isEnabled(user);
 }
 
-/** The principal with the rights that its user has now. */
+/** The principal with the present rights of its user. */
 export function asOfNow(it: Principal, view: TenantView): Principal {
   const user = view.get('user', it.user.meta.id);
   return user === undefined || user === it.user ? it : { ...it, user };
@@ -84,7 +84,9 @@ function principal(
 
 type Proof = ReadonlyResource<'session'> | ReadonlyResource<'service_key'>;
 
-/** A key is good while every key that it comes from is, too: there are no more of them than a user may have keys. */
+/**
+ * A key is valid only while all its ancestors are. The recursion is bounded by the number of keys that a user may have.
+ */
 function isLive(proof: Proof, view: TenantView, clock: Clock): boolean {
   const { expires_at } = proof.desired;
   if (proof.meta.deletionRequestedAt !== undefined) return false;

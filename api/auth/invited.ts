@@ -5,7 +5,10 @@ import type { RequestContext } from '../context.ts';
 import type { Invite } from '../invites.ts';
 import { mayBringIn, openInvitesTo } from '../invites.ts';
 
-/** The open invite by which an address gets an account: one to the tenant, which names a role, before one to a project. */
+/**
+ * The open invite by which an address gets an account. An invite to the tenant, which names a role, precedes one to a
+ * project.
+ */
 export function invitationTo(
   email: string,
   { view, clock }: Pick<RequestContext, 'view' | 'clock'>,
@@ -14,13 +17,15 @@ export function invitationTo(
   return open.find(({ desired }) => desired.project_id === undefined) ?? open[0];
 }
 
-/** Whether an invite makes an account: one to a project does where its sender may bring in addresses. */
+/**
+ * Whether an invite creates an account. An invite to a project does so only if its sender may bring in new addresses.
+ */
 function bringsIn({ desired }: Invite, view: TenantView): boolean {
   const sender = view.get('user', desired.invited_by);
   return desired.project_id === undefined || (sender !== undefined && mayBringIn(sender, view));
 }
 
-/** Adds the account without a password to the unit. An invite to the tenant is thereby accepted. */
+/** Adds the account, without a password, to the unit. An invite to the tenant is accepted by it. */
 export function createInvited(
   { random, clock, view }: Pick<RequestContext, 'random' | 'clock' | 'view'>,
   unit: Unit,
@@ -37,7 +42,7 @@ export function createInvited(
     disabled: false,
     ...(project_id !== undefined && { confined_to: [project_id] }),
   });
-  // whoever has lost the rights to invite meanwhile invites nobody
+  // the commit fails if the inviter has lost the right to invite meanwhile
   const inviter = view.get('user', invited_by);
   if (inviter !== undefined) unit.require(inviter);
   if (project_id === undefined)

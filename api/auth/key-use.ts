@@ -6,11 +6,11 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 const writtenAtMostEveryMs = 10 * 60_000;
 
 /**
- * Notes that a service key was used: at most one write in ten minutes and key, so that a key in a loop does not fill
- * the history of the store. Never fails a request: a note that cannot be written is left to the next use.
+ * Records that a service key was used: at most one write per key in ten minutes, so that a key in a loop does not fill
+ * the history of the store. It never fails a request: a write that fails is left to the next use.
  */
 export function createKeyUse(clock: Clock): (key: ReadonlyResource<'service_key'>, repo: Repository) => void {
-  /** When a write was last tried, so that a store that is away is not asked at each request. */
+  /** When a write was last tried, so that an unavailable store is not asked at every request. */
   const tried = new WeakMap<ReadonlyResource<'service_key'>, number>();
   return (key, repo) => {
     const now = clock.now();

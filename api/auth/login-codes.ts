@@ -9,7 +9,7 @@ import type { RequestContext } from '../context.ts';
 type Context = Pick<RequestContext, 'tenant' | 'view' | 'clock' | 'random' | 'shortSecrets' | 'request'>;
 type CodeRecord = ReadonlyResource<'login_code'>['desired'];
 type Code = CodeRecord['codes'][number];
-/** What happened where and when, oldest first. */
+/** Where and when something happened, oldest first. */
 type Places = CodeRecord['sent'];
 
 export const codeLifeMs = 10 * 60_000;
@@ -17,31 +17,31 @@ const pauseMs = 60_000;
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 const perHour = 5;
-/** Of one known place, and of all the others together: codes that are sent, and wrong guesses. */
+/** Codes sent and wrong guesses in a day: for each known place, and for all unknown places together. */
 const sentPerDay = 20;
 const failuresPerDay = 20;
-/** Of one code, at the place that asked for it and as many again elsewhere. */
+/** Wrong guesses at one code from the place that asked for it, and as many again from other places. */
 const maxFailures = 5;
 const maxCodes = 10;
-/** Places at which the owner was lately. */
+/** Known places that are kept: those where the owner logged in last. */
 const maxKnown = 5;
 const knownForMs = 30 * dayMs;
-/** Addresses with a code, of all tenants' strangers too; the oldest makes room. */
+/** Addresses with a code record, with an account or not; at the limit the oldest one is deleted. */
 const maxRecords = 10_000;
-/** Of the ids of records. */
+/** For the ids of the records. */
 const namespace = 'b2a53c8e-3f0d-4a6b-9b57-0f6f7f1f1f6d';
 
-/** The record of an address is always the same. */
+/** One address always has the same record id. */
 export function codeIdOf(email: string): string {
   return uuidv5(namespace, foldName(email));
 }
 
 /**
- * Adds a new code for an address to the unit, in place of an earlier one that was asked for at the same place. The same is
- * written for every address.
+ * Adds a new code for an address to the unit. It replaces an earlier code that was asked for at the same place. The
+ * same is written for an address with an account and for one without.
  *
- * @throws ApiError TOO_MANY_REQUESTS within a minute of the last one from there, for the sixth of an hour, and for the
- *   twenty-first of a day from there, or from all places at which the owner has not been
+ * @throws ApiError TOO_MANY_REQUESTS within a minute of the last code for this place, for its sixth in an hour, and
+ *   for the twenty-first in a day, counted for this place if the owner was here, else for all unknown places together
  */
 export function makeCode(ctx: Context, unit: Unit, email: string): string {
   const id = codeIdOf(email);
@@ -77,19 +77,19 @@ export function makeCode(ctx: Context, unit: Unit, email: string): string {
   return code;
 }
 
-/** What a code turned out to be. */
+/** The result of comparing a guess. */
 export interface JudgedCode {
   isRight: boolean;
-  /** The code that it was compared with; absent if none was sent lately. */
+  /** The code that the guess was compared with; absent if there is no live one. */
   at: { record: ReadonlyResource<'login_code'>; hash: string } | undefined;
 }
 
 /**
- * Whether that is the code of the address, now: the one that was asked for at this place, else the last one of a place of
- * the owner, else the last one. It stays as it is until {@link useUp} or {@link countFailure}.
+ * Compares a guess with the code of the address: the code that was asked for at this place, else the last one from a
+ * known place of the owner, else the last one. It changes nothing: see {@link useUp} and {@link countFailure}.
  *
- * @throws ApiError TOO_MANY_REQUESTS after twenty wrong guesses within a day at this place, or at all places at which the
- *   owner has not been
+ * @throws ApiError TOO_MANY_REQUESTS after twenty wrong guesses within a day at this place if the owner was here,
+ *   else at all unknown places together
  */
 export function judgeCode(ctx: Context, email: string, given: string): JudgedCode {
   const id = codeIdOf(email);
@@ -105,7 +105,9 @@ export function judgeCode(ctx: Context, email: string, given: string): JudgedCod
   return { isRight: matches, at: record && code && { record, hash: code.hash } };
 }
 
-/** The unit then commits only if nobody else used the code. From now on the owner is known at this place. */
+/**
+ * Removes the code in the unit, which commits only if no other request used it. From now on this place is a known one.
+ */
 export function useUp({ clock, request }: Context, unit: Unit, { at }: JudgedCode): void {
   if (at === undefined) return;
   const { address: source } = request;
@@ -118,7 +120,7 @@ export function useUp({ clock, request }: Context, unit: Unit, { at }: JudgedCod
   });
 }
 
-/** Notes a wrong guess, the fifth of which takes the code away. @throws conflict, after which it is to be judged anew. */
+/** Counts a wrong guess; the fifth removes the code. @throws conflict: then judge the guess again. */
 export async function countFailure(
   { clock, request, repo }: Pick<Context, 'clock' | 'request'> & { repo: Pick<Repository, 'begin'> },
   { at }: JudgedCode,
@@ -139,7 +141,7 @@ export async function countFailure(
   await commit(unit);
 }
 
-/** Where a request comes from, and what is known of the address that it is about. */
+/** Where and when a request comes in, and the known places of the address that it is about. */
 interface Asking {
   source: string;
   now: number;
@@ -162,7 +164,7 @@ function requirePatience(sent: Places, asking: Asking): void {
     throw tooMany('Too many codes were sent to this address today', secondsUntil(firstOfDay, dayMs, now));
 }
 
-/** What counts together with a request: all of one known place, and all of the places that are not known. */
+/** The places that count together with this request: the same known place, or all unknown places. */
 function countedWith(places: Places, { source, now, before }: Asking): Places {
   const known = new Set(within(before?.known, knownForMs, now).map((it) => it.source));
   return places.filter((it) => (known.has(source) ? it.source === source : !known.has(it.source)));
@@ -181,7 +183,7 @@ function liveCodes(record: CodeRecord | undefined, now: number): Code[] {
   return (record?.codes ?? []).filter((it) => Date.parse(it.expires_at) > now);
 }
 
-/** Without the oldest code of a place that is not known, where there are too many. */
+/** Removes the oldest code of an unknown place if there is no room for one more. */
 function withRoom(codes: readonly Code[], record: CodeRecord | undefined): Code[] {
   if (codes.length < maxCodes) return [...codes];
   const known = new Set(record?.known.map((it) => it.source));
@@ -200,12 +202,12 @@ function ownerOf({ tenant }: Context, id: string): string {
 function sixDigits({ random }: Context): string {
   for (;;) {
     const drawn = random.bytes(4).readUInt32BE();
-    // what is above the last whole million would make some codes likelier than others
+    // reject numbers above the last whole million: they would make some codes likelier than others
     if (drawn < 4_294_000_000) return String(drawn % 1_000_000).padStart(6, '0');
   }
 }
 
-/** Seconds until that is so long ago. */
+/** Seconds until the place is `ms` old; at least 1. */
 function secondsUntil({ at }: Places[number], ms: number, now: number): number {
   return Math.max(1, Math.ceil((Date.parse(at) + ms - now) / 1000));
 }

@@ -10,20 +10,21 @@ const maxWaiting = 64;
 
 export interface LoginThrottle {
   /**
-   * Runs one attempt; `undefined` from it is a failed login, an error is none. An attempt that could be one too many
-   * waits until another has ended, so that many at once are not more guesses than one after another.
+   * Runs one attempt. A result of `undefined` is a failed login; an error is not counted. An attempt that might exceed
+   * the limit waits until another one has ended: many attempts at once are no more guesses than one after another.
    *
-   * @throws ApiError TOO_MANY_REQUESTS after too many failures of the account or from the address; what `run` throws.
+   * @throws ApiError TOO_MANY_REQUESTS after too many failures of the account or from the address; any error of
+   *   `run`.
    */
   attempt<T>(account: string, address: string, run: () => Promise<T | undefined>): Promise<T | undefined>;
 }
 
-/** What failures of an account are counted under. */
+/** The key under which failures of an account are counted. */
 export function accountOf(tenant: string, email: string): string {
   return `${tenant} ${foldName(email)}`;
 }
 
-/** Failures of one account or address, oldest first, and how many attempts are under way. */
+/** Failures of one account or address, oldest first, and the number of attempts under way. */
 interface Tally {
   failures: number[];
   pending: number;
@@ -55,7 +56,7 @@ export function createLoginThrottle(clock: Clock): LoginThrottle {
     }
   };
 
-  /** Whether there is room for one more; @throws ApiError if only time makes room. */
+  /** Whether one more attempt may start. @throws ApiError if the limit is reached by failures alone. */
   const hasRoom = ({ failures, pending }: Tally, limit: number): boolean => {
     const [first] = failures;
     if (failures.length >= limit && first !== undefined)

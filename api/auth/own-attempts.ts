@@ -2,8 +2,8 @@ import type { RequestContext } from '../context.ts';
 import { accountOf } from './login-throttle.ts';
 
 /**
- * Runs one attempt of somebody who is logged in to prove the account again. Its failures are counted for the account and
- * the session, apart from those of logins: wrong guesses of strangers do not keep an owner from changing the password.
+ * Runs one attempt of a logged-in user to prove the account again. Its failures are counted for the account and the
+ * session, apart from those of logins: wrong guesses of strangers do not keep the owner from changing the password.
  *
  * @throws as {@link LoginThrottle.attempt}
  */

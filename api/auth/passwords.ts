@@ -6,7 +6,7 @@ import { badField, tooMany } from '../api-error.ts';
 
 const derive = promisify(argon2);
 
-/** argon2id: memory in KiB. A hash with other parameters is made again at the next login. */
+/** argon2id; memory in KiB. A hash with other parameters is replaced at the next login. */
 const parameters = { memory: 19_456, passes: 2, parallelism: 1, tagLength: 32 } as const;
 const saltBytes = 16;
 const hashesAtOnce = 2;
@@ -15,13 +15,15 @@ const hashesWaiting = 32;
 export interface Passwords {
   /** @throws ApiError BAD_REQUEST naming `field` for a password that breaks the rules. */
   check(password: string, field: string): void;
-  /** A PHC string. @throws ApiError TOO_MANY_REQUESTS when too many wait already. */
+  /** Returns a PHC string. @throws ApiError TOO_MANY_REQUESTS when too many hashes wait already. */
   hash(password: string): Promise<string>;
-  /** Takes as long without a hash (no such account) as with one. `stale`: hash again with today's parameters. */
+  /**
+   * Takes as long without a hash (no such account) as with one. `stale`: the hash has other parameters than new ones.
+   */
   verify(password: string, phc: string | undefined): Promise<{ ok: boolean; stale: boolean }>;
 }
 
-/** Hashing in a bounded pool, so that logins cannot take every core. */
+/** Hashes passwords in a bounded pool, so that logins cannot take every core. */
 export function createPasswords(): Passwords {
   const common = new Set(readFileSync(new URL('common-passwords.txt', import.meta.url), 'utf8').split('\n'));
   const pool = new PQueue({ concurrency: hashesAtOnce });
@@ -67,7 +69,7 @@ async function digest(password: string, salt: Buffer, cost: Cost & { tagLength: 
   return derive('argon2id', { message: normalized(password), nonce: salt, ...cost });
 }
 
-/** The same characters typed on different keyboards are the same password. */
+/** The same password may be typed as different code points on different keyboards. */
 function normalized(password: string): string {
   return password.normalize('NFKC');
 }

@@ -25,18 +25,19 @@ interface Dependencies {
   fresh: () => Promise<void>;
 }
 
-/** Whose account, and what the audit log calls it. */
+/** The account, and the route under which the audit log records the change. */
 interface Recovered {
   tenant: string;
   email: string;
   route: string;
-  /** What becomes of the service keys. */
+  /** Whether the service keys of the account stay valid. */
   keys: 'kept' | 'revoked';
 }
 
 /**
- * Gives an account a new password, to be changed before anything else, ends its sessions and revokes its service keys: for
- * somebody who lost everything else, and for an account that somebody else has got into. @throws ApiError NOT_FOUND
+ * Sets a new password, which the user must change before anything else, ends the sessions and revokes the service keys.
+ * It is for a user who lost every credential, and for an account that a stranger has got into. Returns the password.
+ * @throws ApiError NOT_FOUND
  */
 export async function resetPassword(deps: Dependencies, tenant: string, email: string): Promise<string> {
   const password = deps.random.bytes(15).toString('base64url');
@@ -46,7 +47,7 @@ export async function resetPassword(deps: Dependencies, tenant: string, email: s
   return password;
 }
 
-/** Lets an account log in without its second factor, and ends its sessions; `false` if it had none. */
+/** Removes the second factor of an account and ends its sessions; returns `false` if it had none. */
 export async function resetTwoFactor(deps: Dependencies, tenant: string, email: string): Promise<boolean> {
   let wasEnabled = false;
   const account = { tenant, email, route: 'POST /cluster/v1/users/reset-two-factor', keys: 'kept' } as const;
@@ -87,7 +88,7 @@ async function change(
       return answer();
     },
   };
-  // before the change, so that none survives it, and after it, for what was made meanwhile
+  // revoke before the change, so that no key survives it, and again after it, for keys that were made meanwhile
   if (serviceKeys === 'revoked') await revokeKeys(ctx, user.meta.id);
   const unit = repo.begin();
   unit.change(user, edit);

@@ -1,9 +1,9 @@
 import type { RequestContext } from '../context.ts';
 
-/** Keys that one transaction revokes: each takes a guard and three deletions. */
+/** Keys revoked in one transaction: each takes a guard and three deletions. */
 const revokedPerTransaction = 10;
 
-/** Revokes every service key that the user has now, in as many transactions as it takes. */
+/** Revokes every service key of the user, in several transactions if needed. */
 export async function revokeKeys(
   { view, repo, fresh, commit }: Pick<RequestContext, 'view' | 'repo' | 'fresh' | 'commit'>,
   userId: string,

@@ -10,18 +10,18 @@ type User = ReadonlyResource<'user'>;
 
 const issuer = 'Setpoint';
 const periodMs = 30_000;
-/** Steps by which the clock of a telephone may be off. */
+/** Steps of 30 s by which the clock of the user's device may be off. */
 const window = 1;
 const secretBytes = 20;
 const recoveryCodes = 10;
-/** A setup that was begun is good for so long. */
+/** How long a setup can be confirmed after it was begun. */
 export const setupLifeMs = 15 * 60_000;
 
 export type Proof = 'proven' | 'missing' | 'wrong';
 
 /**
- * Whether a code of the authenticator application, or a recovery code, proves the second factor; without one being asked
- * for it is proven. What it uses up is added to the unit, so that of two requests with one code one succeeds.
+ * Judges a code of the authenticator application, or a recovery code. An account without a second factor is `proven`. A
+ * code that is used up is recorded in the unit, so that of two requests with the same code only one succeeds.
  */
 export function proveSecondFactor(ctx: Context, unit: Unit, user: User, given: string | undefined): Proof {
   const { two_factor_enabled, two_factor } = user.desired;
@@ -45,7 +45,7 @@ export function proveSecondFactor(ctx: Context, unit: Unit, user: User, given: s
   return 'proven';
 }
 
-/** Adds a new secret to the unit, which asks for nothing before it is confirmed. It is shown this once. */
+/** Adds a new secret to the unit; it has no effect before it is confirmed. The secret is shown only in this answer. */
 export function beginSecondFactor(ctx: Context, unit: Unit, user: User): { secret: string; uri: string } {
   const secret = new Secret({ buffer: Uint8Array.from(ctx.random.bytes(secretBytes)).buffer });
   const sealed = ctx.sealer.seal(secret.base32, placeOf(ctx, user));
@@ -62,7 +62,7 @@ export function isSettingUp({ desired: { two_factor, two_factor_enabled } }: Use
   return now - Date.parse(two_factor.begun_at) < setupLifeMs;
 }
 
-/** From now on a code is asked for. Answers with the recovery codes; `undefined` if the code is wrong. */
+/** Switches the second factor on in the unit. Returns the recovery codes; `undefined` if the code is wrong. */
 export function confirmSecondFactor(ctx: Context, unit: Unit, user: User, given: string): string[] | undefined {
   const step = stepOf(ctx, user, given.replaceAll(/\s/g, ''));
   if (step === undefined) return undefined;
@@ -73,7 +73,7 @@ export function confirmSecondFactor(ctx: Context, unit: Unit, user: User, given:
   return renewRecoveryCodes(ctx, unit, user);
 }
 
-/** New ones in place of those that are left; shown this once. */
+/** Replaces all recovery codes in the unit. They are shown only in this answer. */
 export function renewRecoveryCodes(ctx: Context, unit: Unit, user: User): string[] {
   const codes = Array.from({ length: recoveryCodes }, () => recoveryCode(ctx.random));
   const hashes = codes.map((code) => ctx.shortSecrets.hash(ownerOf(ctx, user), code.replaceAll('-', '')));
@@ -83,7 +83,7 @@ export function renewRecoveryCodes(ctx: Context, unit: Unit, user: User): string
   return codes;
 }
 
-/** The step that a code is of; `undefined` if it is of none near now. */
+/** The time step of a code; `undefined` if it matches no step near now. */
 function stepOf(ctx: Context, user: User, code: string): number | undefined {
   const { two_factor } = user.desired;
   if (two_factor === undefined || !/^\d{6}$/.test(code)) return undefined;
@@ -93,7 +93,7 @@ function stepOf(ctx: Context, user: User, code: string): number | undefined {
   return delta === null ? undefined : Math.floor(timestamp / periodMs) + delta;
 }
 
-/** 50 random bits in the alphabet of Crockford, which has no look-alikes. */
+/** 50 random bits in Crockford's alphabet, which has no look-alikes. */
 function recoveryCode(random: Random): string {
   const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
   const text = Array.from(random.bytes(10), (byte) => alphabet.charAt(byte % 32)).join('');

@@ -6,12 +6,12 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 type Starting = Pick<RequestContext, 'tenant' | 'view' | 'clock' | 'random' | 'tokens' | 'request'>;
 type Ending = Pick<RequestContext, 'view' | 'repo' | 'fresh' | 'commit'>;
 
-/** Expired sessions that one login clears away. */
+/** Expired sessions that one login deletes. */
 const clearedPerLogin = 5;
-/** Sessions that one transaction ends: each takes a guard and three deletions. */
+/** Sessions ended in one transaction: each takes a guard and three deletions. */
 const endedPerTransaction = 10;
 
-/** Adds a session of the user to the unit; its token is good once the unit is committed. */
+/** Adds a session of the user to the unit; its token is valid once the unit is committed. */
 export async function startSession(
   ctx: Starting,
   unit: Unit,
@@ -35,8 +35,9 @@ export async function startSession(
 }
 
 /**
- * Ends sessions of a user before a change that makes them invalid, all but as many as fit into that change's own
- * transaction, which are added to `unit`. Cut in between, somebody must log in again and nothing else happened.
+ * Ends sessions of a user before a change that makes them invalid. The last ones are added to `unit`, the transaction
+ * of that change; the others are ended in earlier transactions. If the request is cut in between, users must log in
+ * again and nothing else has happened.
  */
 export async function endOtherSessions(
   ctx: Ending,

@@ -9,17 +9,19 @@ const place: SealPlace = { tenant: '*', kind: 'meta', id: 'short-secrets', path:
 const Stored = z.object({ key: Sealed });
 
 /**
- * Hashes of secrets that are too short for a plain hash: whoever reads the store, but not the key file, cannot find them
- * by trying all.
+ * Hashes secrets that are too short for a plain hash. A reader of the store who does not have the key file cannot find
+ * them by trying all.
  */
 export interface ShortSecrets {
-  /** `of` says what the secret belongs to: the hash of another is of no use there. */
+  /** `of` names what the secret belongs to: its hash matches nothing else. */
   hash(of: string, secret: string): string;
-  /** In constant time. */
+  /** Compares in constant time. */
   matches(hash: string, of: string, secret: string): boolean;
 }
 
-/** With the key of the installation, 32 bytes, which the first replica makes. @throws Error if it cannot be opened. */
+/**
+ * Uses the 32-byte key of the installation, which the first replica makes. @throws Error if the key cannot be unsealed.
+ */
 export async function createShortSecrets({
   store,
   sealer,

@@ -9,7 +9,7 @@ import type { SealPlace, Sealer, Unsealer } from '../../store/seal.ts';
 import type { Entry, Guard, Store, TxnResult, Write } from '../../store/store.ts';
 import type { Random } from '../random.ts';
 
-/** Life of a token. A key verifies that much longer than it signs. */
+/** Life of a token. A key verifies for that much longer than it signs. */
 export const tokenLifeMs = 24 * 3_600_000;
 const skewMs = 60_000;
 const attempts = 5;
@@ -21,12 +21,12 @@ const SigningKey = z.object({
   public: z.string(),
   private: Sealed,
 });
-/** Oldest first; the last one signs. */
+/** Oldest first; the last key signs. */
 const Ring = z.object({ v: z.literal(1), keys: z.array(SigningKey).min(1) });
 type Ring = z.infer<typeof Ring>;
 
 export interface SigningKeys {
-  /** Key that signs, with its id. */
+  /** The key that signs, with its id. */
   current: { kid: string; key: KeyObject };
   /** Every key that verifies, by its id. */
   verifying: ReadonlyMap<string, KeyObject>;
@@ -41,7 +41,9 @@ interface Dependencies {
 
 export const signingKeysKey = keys.meta('signing-keys');
 
-/** The stored keys; makes the first one. Of several replicas that start at once, one makes it. */
+/**
+ * Returns the stored keys; makes the first key if there is none. Of several replicas that start at once, one makes it.
+ */
 export async function ensureSigningKeys(deps: Dependencies): Promise<string> {
   for (;;) {
     const stored = await deps.store.get(signingKeysKey);
@@ -51,17 +53,18 @@ export async function ensureSigningKeys(deps: Dependencies): Promise<string> {
 }
 
 export interface RotationOptions {
-  /** Adds a key only if the one that signs is that old; 0: in any case. */
+  /** Adds a key only if the signing key is at least that old; 0: always. */
   olderThanMs?: number;
-  /** Of the transaction, beside its own. */
+  /** Added to the transaction. */
   guards?: readonly Guard[];
-  /** Of the transaction, beside its own. */
+  /** Added to the transaction. */
   writes?: readonly Write[];
 }
 
 /**
- * Adds a key that signs from now on, if it is due, and drops the ones whose last token has expired. Every token stays
- * good for as long as it was made, and nobody needs to restart. @throws conflict if another guard failed.
+ * Adds a key that signs from now on, if it is due, and removes the keys whose last token has expired. Every token stays
+ * valid for its full life, and no replica needs a restart. @throws conflict if a guard of `guards` fails, or other
+ * replicas are faster five times.
  */
 export async function rotateSigningKeys(
   deps: Dependencies,
@@ -80,19 +83,19 @@ export async function rotateSigningKeys(
     if (!isDue && inUse.length === ring.length) return 'kept';
     const result = await write(deps, stored, isDue ? [...inUse, newKey(deps)] : inUse, { guards, writes });
     if (result.committed) return isDue ? 'rotated' : 'dropped';
-    // somebody else was faster, unless it is another guard that fails: that does not pass by trying again
+    // another replica may have been faster; a failed guard of the caller does not pass by trying again
     if (attempt === attempts) committed(result);
   }
 }
 
-/** The keys without what is secret of them, oldest first; the last one signs. */
+/** The ids and ages of the keys, without secrets, oldest first; the last one signs. */
 export async function listSigningKeys(store: Pick<Store, 'get'>): Promise<{ kid: string; created_at: string }[]> {
   const stored = await store.get(signingKeysKey);
   if (stored === undefined) return [];
   return Ring.parse(JSON.parse(stored.value)).keys.map(({ kid, created_at }) => ({ kid, created_at }));
 }
 
-/** Opens what is stored. @throws Error if it cannot be read or unsealed: without its keys the interface must not start. */
+/** Unseals the stored keys. @throws Error if they cannot be read or unsealed: the API must not start without them. */
 export function openSigningKeys(value: string, unsealer: Unsealer): SigningKeys {
   const ring = Ring.parse(JSON.parse(value)).keys;
   const newest = ring.at(-1);
@@ -127,7 +130,7 @@ async function write(
   return store.txn({ if: [...guards, guard], then: [{ put: signingKeysKey, value: JSON.stringify(ring) }, ...writes] });
 }
 
-/** Keys belong to the installation: no tenant can have this name. */
+/** Signing keys belong to the installation: no tenant can be named `*`. */
 function placeOf(kid: string): SealPlace {
   return { tenant: '*', kind: 'signing_key', id: kid, path: 'private' };
 }

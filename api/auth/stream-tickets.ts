@@ -11,14 +11,14 @@ import type { Principal } from './principal.ts';
 import { principalId } from './principal.ts';
 
 export const ticketLifeMs = 30_000;
-/** Tickets of one caller that are not used yet. */
+/** Unused tickets of one caller. */
 const ticketsPerCaller = 100;
-/** Expired ones that one creation clears away. */
+/** Expired tickets that one creation deletes. */
 const clearedPerTicket = 20;
 const prefix = 'wst_';
 
 const Stored = z.object({
-  /** Of the stream, without tenant and query. */
+  /** Path of the stream, without tenant and query. */
   path: z.string(),
   expires_at: z.iso.datetime(),
   by: z.object({ type: z.enum(['session', 'key']), id: z.string() }),
@@ -26,21 +26,22 @@ const Stored = z.object({
 
 type Dependencies = Pick<ApiDependencies, 'store' | 'mirror' | 'clock' | 'random'>;
 
-/** Whether a credential in an address is meant to be a ticket. */
+/** Whether a credential in a URL looks like a ticket. */
 export function isTicketForm(text: string): boolean {
   return text.startsWith(prefix);
 }
 
-/** Tickets of streams: each opens one socket. They change no object, so they are not in the audit log. */
+/** Tickets for streams: each opens one socket. They change no object, so they are not in the audit log. */
 export interface StreamTickets {
   /**
-   * Makes a ticket that opens the stream at `path` once, as the caller, within 30 seconds and on any replica. It lies in
-   * the store as a hash. @throws ApiError TOO_MANY_REQUESTS while 100 of the caller wait; Unavailable.
+   * Makes a ticket that opens the stream at `path` once, as the caller, within 30 seconds and on any replica. The store
+   * holds only its hash. @throws ApiError TOO_MANY_REQUESTS while the caller has 100 unused ones; Unavailable.
    */
   make(tenant: string, caller: Principal, path: string): Promise<string>;
   /**
-   * Who a ticket lets in at `path`: of several requests with one ticket, on whatever replicas, at most one. It is used up
-   * also where it is for another path. `undefined` for one that is not good, or whose session or key is not.
+   * Returns the caller that a ticket lets in at `path`. Of several requests with one ticket, on any replicas, at most
+   * one succeeds. A ticket for another path is used up, too. Returns `undefined` if the ticket, or the session or key
+   * that made it, is not valid.
    */
   redeem(view: TenantView, ticket: string, path: string): Promise<Principal | undefined>;
 }
@@ -110,7 +111,7 @@ function isOver({ value }: KeyRecord, now: number): boolean {
   return !stored.success || Date.parse(stored.data.expires_at) <= now;
 }
 
-/** Begins with the caller, so that theirs can be counted. */
+/** The key begins with the caller, so that the tickets of a caller can be counted. */
 function keyOf(tenant: string, ticket: string): string {
   return keys.ticket(tenant, `${ticket.slice(prefix.length, prefix.length + 16)}${sha256(ticket)}`);
 }
