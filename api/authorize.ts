@@ -11,7 +11,7 @@ import type { Column, Grant, Permission } from './permissions.ts';
 export type ProjectRole = 'owner' | 'admin' | 'member' | 'viewer';
 type Project = ReadonlyResource<'project'>;
 
-/** What was allowed, and as whom. */
+/** The column and the mark of the permission table by which a caller was let in. */
 export interface Access {
   column: Column;
   grant: Exclude<Grant, '-'>;
@@ -21,7 +21,7 @@ export interface Access {
 export interface Place {
   tenant: TenantView;
   project?: Project;
-  /** Of the tenant: only projects that may use it count. */
+  /** A server of the tenant: only the roles in projects that may use it count. */
   server?: ReadonlyResource<'server'>;
 }
 
@@ -30,7 +30,7 @@ const roleRank: Readonly<Record<ProjectRole, number>> = { viewer: 1, member: 2, 
 const roleColumn = { owner: 'owner', admin: 'project_admin', member: 'member', viewer: 'viewer' } as const;
 
 /**
- * The one place that decides. @throws ApiError FORBIDDEN unless the row allows it: what is not allowed is denied.
+ * Decides every right; no other code does. @throws ApiError FORBIDDEN unless the row allows it: the default is to deny.
  */
 export function authorize(principal: Principal, permission: Permission, place: Place): Access {
   if (principal.user.desired.must_reset_password && !permission.isOpenInReset) throw passwordIsToChange();
@@ -55,7 +55,7 @@ function requireScope({ desired: { scopes } }: ReadonlyResource<'service_key'>, 
     throw forbidden(`The scopes of the service key do not cover this: it needs ${scope}`);
 }
 
-/** Whether a key that is narrowed to a project may use a row that is of no project. */
+/** Whether a key that is narrowed to a project may use a route that belongs to no project. */
 function isForNarrowed({ scope, isOfNarrowed }: Permission, grant: Grant): boolean {
   if (grant === 's') return isOfNarrowed;
   return grant !== '+' || scope === 'read';
@@ -69,13 +69,13 @@ function passwordIsToChange(): ApiError {
   });
 }
 
-/** The role of a principal in a project: as its owner or a member, or what admins of the tenant have everywhere. */
+/** The role of a principal in a project: owner, that of the member, or `owner` for admins of the tenant. */
 export function projectRole(principal: Principal, project: Project, view: TenantView): ProjectRole | undefined {
   const narrowed = keyOf(principal)?.desired.project_id;
   return narrowed !== undefined && narrowed !== project.meta.id ? undefined : roleOfUser(principal.user, project, view);
 }
 
-/** The role of a user in a project, whatever the credential. */
+/** The role of a user in a project, with any credential. */
 export function roleOfUser(
   { meta, desired }: ReadonlyResource<'user'>,
   project: Project,
@@ -96,14 +96,14 @@ export function visibleProjects(principal: Principal, view: TenantView): 'all' |
   return new Set(visible.map((project) => project.meta.id));
 }
 
-/** Whether the principal has a role in a project that may use the server: whoever has sees it by name and status. */
+/** Whether the principal has a role in a project that may use the server, and so sees its name and status. */
 export function mayUse(principal: Principal, server: ReadonlyResource<'server'>, view: TenantView): boolean {
   return ownProjects(principal, view).some(
     (it) => grants(server, it.meta.id) && projectRole(principal, it, view) !== undefined,
   );
 }
 
-/** The projects in which the principal may have a role, found without a look at all the others. */
+/** The projects in which the principal may have a role, found by index and not by a scan of all. */
 function ownProjects(principal: Principal, view: TenantView): readonly Project[] {
   const narrowed = keyOf(principal)?.desired.project_id;
   const user = principal.user.meta.id;
@@ -112,22 +112,24 @@ function ownProjects(principal: Principal, view: TenantView): readonly Project[]
   return narrowed === undefined ? [...view.by('project', 'owner', user), ...found] : found;
 }
 
-/** Whether the scopes of a key cover what a route needs; each covers the ones below it, none given covers all. */
+/**
+ * Whether the scopes of a key cover the needed one. Each scope covers the lower ones; a key without scopes covers all.
+ */
 export function scopeCovers(scopes: readonly KeyScope[] | undefined, needed: KeyScope): boolean {
   return scopes === undefined || scopes.some((scope) => scopeRank[scope] >= scopeRank[needed]);
 }
 
-/** Whether the user administers the tenant; a service key of theirs may still be narrowed. */
+/** Whether the user administers the tenant; the service key in use may still be narrowed. */
 export function isTenantAdmin(principal: Principal): boolean {
   return principal.user.desired.role !== 'user';
 }
 
-/** Servers and other things of the tenant are seen whole by its admins, unless their key is narrowed to a project. */
+/** Whether the principal sees the whole of servers and other tenant objects: an admin whose key is not narrowed. */
 export function isTenantWide(principal: Principal): boolean {
   return isTenantAdmin(principal) && !isNarrowed(principal);
 }
 
-/** A key that is narrowed to a project has the rights of its owner there, and no tenant-wide ones. */
+/** A key that is narrowed to a project has the rights of its owner there, and no tenant-wide rights. */
 function isNarrowed(principal: Principal): boolean {
   return keyOf(principal)?.desired.project_id !== undefined;
 }

@@ -13,25 +13,25 @@ export interface Call {
   repo: Repository;
   route: Route;
   params: ReadonlyMap<string, string>;
-  /** Below `/api/v1`, with ids. */
+  /** Below `/api/v1`, with ids in it. */
   path: string;
-  /** Without `?`. */
+  /** The query, without `?`. */
   search: string;
   headers: IncomingHttpHeaders;
   body: unknown;
   request: RequestInfo;
   caller: Principal | undefined;
-  /** Aborts when the client goes away; made when it is asked for, since few need it. */
+  /** Aborts when the client disconnects; it is made on demand, since few handlers need it. */
   signal: () => AbortSignal;
 }
 
 export interface Outcome {
   status: number;
-  /** Absent: the status says so. */
+  /** Absent: the status is the whole answer. */
   body?: string | Buffer;
-  /** Of the body, where it is not JSON. */
+  /** Media type of the body, if that is not JSON. */
   type?: string;
-  /** Take the place of the usual ones. */
+  /** They replace the usual ones. */
   headers?: Headers;
   etag?: string;
 }

@@ -1,23 +1,23 @@
 import { conflicting, tooMany } from './api-error.ts';
 
 /**
- * How many there may be of what users make by themselves. A request counts what was committed before it, so that some
- * requests at the same moment may go a little above.
+ * Bounds on the number of objects that users make. A request counts what was committed before it, so that concurrent
+ * requests may exceed a bound slightly.
  */
 export const caps = {
   projectsPerTenant: 1000,
   projectsPerUser: 200,
   applicationsPerProject: 5000,
-  /** Of one sender, to whatever addresses. */
+  /** By one sender, to any addresses. */
   invitesPerSenderAndDay: 50,
   environmentsPerProject: 100,
-  /** Beside the owner. */
+  /** In addition to the owner. */
   membersPerProject: 500,
   /** Invites that wait to be accepted. */
   openInvitesPerProject: 200,
-  /** Invites of whatever state: what is over is kept for some days. */
+  /** Invites in any state: finished ones are kept for some days. */
   invitesPerProject: 1000,
-  /** Of the whole tenant: nobody's mailbox is flooded by inviting and cancelling. */
+  /** In the whole tenant: inviting and cancelling again cannot flood a mailbox. */
   invitesPerAddressAndDay: 20,
   invitesPerTenant: 1000,
   applicationsPerEnvironment: 1000,
@@ -25,11 +25,11 @@ export const caps = {
   serviceKeysPerUser: 100,
   /** Comparisons of one application with its branch that are under way. */
   comparisonsPerApplication: 10,
-  /** Answers kept for repeated requests of one user or service key. */
+  /** Recorded answers to requests with an `Idempotency-Key`, of one user or service key. */
   answersPerCaller: 2000,
 } as const;
 
-/** `where` names who has that many, `what` says of what, `remedy` what to do. @throws ApiError CONFLICT */
+/** `where` names the owner of the objects, `what` the objects, `remedy` what to do. @throws ApiError CONFLICT */
 export function requireRoom(
   count: number,
   most: number,
@@ -41,7 +41,8 @@ export function requireRoom(
 }
 
 /**
- * As {@link requireRoom}, of what goes away by itself: `freeAt` tells when the oldest does, by the wall clock as `now`.
+ * As {@link requireRoom}, for objects that expire. `freeAt` returns when the oldest expires and `now` is the present,
+ * both in milliseconds of the wall clock.
  *
  * @throws ApiError TOO_MANY_REQUESTS
  */

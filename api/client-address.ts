@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
 /**
- * Finds out which client a request comes from, as {@link createExactAddress} does. IPv6 counts by /64, since one client has
- * that many. @throws TypeError for a range that is none.
+ * Finds the client that a request comes from, as {@link createExactAddress} does. An IPv6 address is cut to its /64,
+ * since one client has that many addresses. @throws TypeError for an invalid range.
  */
 export function createClientAddress(trustedProxies: readonly string[]): (request: IncomingMessage) => string {
   const exact = createExactAddress(trustedProxies);
@@ -14,8 +14,8 @@ export function createClientAddress(trustedProxies: readonly string[]): (request
 }
 
 /**
- * Finds out which address a request comes from: the peer's, or behind trusted proxies the right-most one that is not
- * theirs. @throws TypeError for a range that is none.
+ * Finds the address that a request comes from: the peer's, or behind trusted proxies the right-most address that is not
+ * one of theirs. @throws TypeError for an invalid range.
  */
 export function createExactAddress(trustedProxies: readonly string[]): (request: IncomingMessage) => string {
   const isTrusted = createNetworks(trustedProxies);
@@ -39,7 +39,7 @@ export function peerOf({ socket }: IncomingMessage): string {
   return plain(socket.remoteAddress ?? '');
 }
 
-/** Whether an address is in one of the ranges. @throws TypeError for a range that is none. */
+/** Whether an address is in one of the ranges. @throws TypeError for an invalid range. */
 export function createNetworks(ranges: readonly string[]): (address: string) => boolean {
   const networks = new BlockList();
   for (const range of ranges) add(networks, range);
@@ -55,7 +55,7 @@ function add(list: BlockList, range: string): void {
   else list.addSubnet(address, Number(bits), type);
 }
 
-/** An IPv4 client of a socket that listens on IPv6 looks like `::ffff:192.0.2.1`. */
+/** Returns `::ffff:192.0.2.1`, an IPv4 client of a socket that listens on IPv6, as `192.0.2.1`. */
 export function plain(address: string): string {
   return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
 }

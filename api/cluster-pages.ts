@@ -33,17 +33,17 @@ export interface ClusterPages {
   sealer: Sealer;
   /** What the first user of a tenant must present. */
   setupToken: SetupToken;
-  /** Whoever presents it is the operator of the machine. */
+  /** The credential of the operator of the machine. */
   token: string;
   /** Adds a key by which the control plane proves itself to agents. */
   rotateControlKeys: () => Promise<unknown>;
 }
 
 const kindNames = Object.keys(kinds) as KindName[]; // the keys of `kinds` are the names
-/** Servers that a tenant waits for and that are told by name. */
+/** Servers that are listed by name, of those that a deletion waits for. */
 const maxNamed = 5;
 const verifyMs = 60_000;
-/** Records of the log in one answer. */
+/** Records in one answer. */
 const pageSize = 100;
 
 const NewTenant = z.strictObject({ name: TenantName });
@@ -51,8 +51,8 @@ const NewTenant = z.strictObject({ name: TenantName });
 const Account = z.strictObject({ tenant: TenantName, email: z.string().min(1).max(254) });
 
 /**
- * What belongs to no tenant, the audit log of what is done to that, and what users cannot do themselves. For the
- * operator beside the server, never for users: others than this machine find nothing there.
+ * The operator's endpoints: what belongs to no tenant, its audit log, and what users cannot do themselves. They are
+ * never for users: a request from another machine gets 404.
  */
 export function createClusterPages(deps: ClusterPages): RequestHandler {
   const { store, mirror, clock, random, token } = deps;
@@ -78,7 +78,7 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
     }));
     response.json({ success: true, data });
   });
-  /** What of a tenant that is being deleted is still there: its servers by name, and how many objects besides. */
+  /** What is left of a tenant that is being deleted: servers by name, and the number of other objects. */
   function leftIn(tenant: string): string[] {
     const view = mirror.tenant(tenant);
     const servers = view.list('server').map((it) => `server ${it.desired.name}`);

@@ -1,40 +1,40 @@
 import { z } from 'zod';
 
-/** Requests per minute and how many of them may come at once; 0 per minute switches a limit off. */
+/** Requests per minute, and how many of them may come at once. 0 per minute switches the limit off. */
 const Limit = z.strictObject({ perMinute: z.int().min(0), burst: z.int().min(1) });
 export type Limit = z.infer<typeof Limit>;
 
-/** Settings of the interface. */
+/** Configuration of the API. */
 export const ApiConfig = z.strictObject({
   /** Sent as `x-service-version`. */
   version: z.string(),
-  /** Address under which users and agents reach this installation, without tenant and without slash at its end. */
+  /** URL under which users and agents reach this installation, without tenant and without a slash at the end. */
   publicUrl: z.url(),
-  /** Names of hosts that are answered, beside addresses and `localhost`; absent, or with `*`: all. */
+  /** Host names that are answered, besides addresses and `localhost`; absent, or with `*`: every name. */
   allowedHosts: z.array(z.string()).optional(),
-  /** Addresses or CIDR ranges whose `X-Forwarded-For` is believed. */
+  /** Addresses or CIDR ranges of proxies whose `X-Forwarded-For` is trusted. */
   trustedProxies: z.array(z.string()).default([]),
-  /** Ports on which the control plane is reached: no application takes them. */
+  /** Ports of the control plane itself: no application may take them. */
   ownPorts: z.array(z.int()).default([]),
-  /** Addresses or CIDR ranges from which the metrics may be read; default: this machine and private networks. */
+  /** Addresses or CIDR ranges that may read the metrics; by default this machine and private networks. */
   metricsFrom: z
     .array(z.string())
     .default(['127.0.0.0/8', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '::1', 'fc00::/7']),
-  /** What the first user of a tenant must present: one token for all tenants, or one of its own for each. */
+  /** What the first user of a tenant must present: one token for all tenants, or a derived one for each. */
   setupToken: z
     .union([z.strictObject({ value: z.string().min(16) }), z.strictObject({ own: z.literal(true) })])
     .optional(),
   rateLimit: Limit.default({ perMinute: 6000, burst: 1000 }),
   heavyRateLimit: Limit.default({ perMinute: 300, burst: 100 }),
-  /** Of one client that asks for one-time codes. */
+  /** For one client that asks for one-time codes. */
   codeRateLimit: Limit.default({ perMinute: 1, burst: 30 }),
-  /** Longest build, which one that has not ended is counted as. */
+  /** Time limit of a build, which one that has not ended is counted as. */
   buildDeadlineMs: z
     .int()
     .min(1)
     .default(30 * 60_000),
   streamsPerUser: z.int().min(0).default(200),
-  /** Connections that may wait for an answer when the server closes; afterwards they are cut. */
+  /** How long requests may finish when the server closes; then their connections are cut. */
   drainMs: z.int().min(0).default(10_000),
 });
 export type ApiConfig = z.infer<typeof ApiConfig>;

@@ -4,7 +4,7 @@ import { stripTypeScriptTypes } from 'node:module';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** A file as the browser gets it. */
+/** A file as it is sent to the browser. */
 export interface ConsoleFile {
   body: Buffer;
   type: string;
@@ -18,7 +18,7 @@ const types: Readonly<Record<string, string>> = {
   '.ts': 'text/javascript; charset=utf-8',
   '.mjs': 'text/javascript; charset=utf-8',
 };
-/** What the console imports from packages. */
+/** Modules that the console imports from packages. */
 const libraries: Readonly<Record<string, string>> = {
   'lib/preact.mjs': 'preact',
   'lib/hooks.mjs': 'preact/hooks',
@@ -26,8 +26,8 @@ const libraries: Readonly<Record<string, string>> = {
 };
 
 /**
- * The files of the console by their path below `/console/`; read once, at the first request. A browser runs them as
- * they are written: types are taken out, nothing is bundled.
+ * The files of the console by their path below `/console/`, read once, at the first request. The browser runs the
+ * sources as they are written: types are stripped, nothing is bundled.
  */
 export function createConsole(): (path: string) => Promise<ConsoleFile | undefined> {
   let files: Promise<ReadonlyMap<string, ConsoleFile>> | undefined;
@@ -58,7 +58,7 @@ function toFile(name: string, body: Buffer): ConsoleFile {
   return { body, type: types[extname(name)] ?? 'application/octet-stream', etag };
 }
 
-/** Lets the page run what is written in it and what this server sends, and reach nothing else. */
+/** A policy by which the page may run its inline scripts and those of this server, and may connect to nothing else. */
 export function consolePolicy(page: ConsoleFile): string {
   const inside = page.body.toString().matchAll(/<script(?: type="importmap")?>([^]*?)<\/script>/g);
   const hashes = [...inside].map(([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`);

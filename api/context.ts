@@ -27,7 +27,7 @@ import type { Random } from './random.ts';
 import type { Quota } from './rate-limit.ts';
 import type { RequestRepository } from './request-repository.ts';
 
-/** What the interface is given by whoever starts it. */
+/** What the program that starts the API gives to it. */
 export interface ApiDependencies {
   store: Store;
   mirror: Mirror;
@@ -43,7 +43,7 @@ export interface ApiDependencies {
   config: ApiConfig;
 }
 
-/** What every request shares. */
+/** What all requests share. */
 export interface Services extends ApiDependencies {
   tokens: Tokens;
   passwords: Passwords;
@@ -51,14 +51,14 @@ export interface Services extends ApiDependencies {
   shortSecrets: ShortSecrets;
   setupToken: SetupToken;
   tickets: StreamTickets;
-  /** Takes a token of a client that asks for codes. */
+  /** Takes a token of a client that asks for one-time codes; `undefined` if the limit is off. */
   codeRate(address: string): Quota | undefined;
   keep: Keep;
   audit: AuditLog;
   budgets: Budgets;
-  /** Lets writers of one object go one after another. */
+  /** Runs writers of one object one after another. */
   inTurn: InTurn;
-  /** Notes that a service key was used. */
+  /** Records that a service key was used. */
   keyUsed(key: ReadonlyResource<'service_key'>, repo: Repository): void;
   /** Resolves when the mirror shows everything that was committed before the call. @throws ApiError 503 after 2 s. */
   fresh(): Promise<void>;
@@ -67,16 +67,18 @@ export interface Services extends ApiDependencies {
 /** Where a request came from. */
 export interface RequestInfo {
   id: string;
-  /** Address of the client, IPv6 by /64; behind trusted proxies the first that is not one of them. */
+  /**
+   * Address of the client, an IPv6 one as its /64; behind trusted proxies the first address that is not one of theirs.
+   */
   address: string;
   userAgent: string;
-  /** The client told a retry of the same request from a second one. */
+  /** The request has an `Idempotency-Key`, so the client itself distinguishes a retry from a new request. */
   isKeyed: boolean;
 }
 
 /**
- * What handlers and streams have of the services. It holds nothing that sends a transaction, so that code which gets only
- * this cannot write past the audit log: that would not compile.
+ * The services that handlers and streams get. None of them sends a transaction: code that has only these cannot write
+ * past the audit log, as that does not compile.
  */
 export interface ReadingServices extends Omit<Services, 'store' | 'repositoryFor'> {
   store: Pick<Store, 'incarnation' | 'get' | 'list'>;
@@ -91,20 +93,20 @@ export interface RequestContext extends ReadingServices {
   /** Parameters of the path, as they were sent. */
   params: ReadonlyMap<string, string>;
   access: Access;
-  /** Aborts when the client goes away. */
+  /** Aborts when the client disconnects. */
   signal: () => AbortSignal;
-  /** Who asks; not to be looked at by a public route. */
+  /** The caller; a public route must not use it. */
   principal: Principal;
-  /** The caller of a public route, if it presented a valid credential. */
+  /** The caller of a public route, if the request has a valid credential. */
   caller: Principal | undefined;
   /**
-   * The only way for a handler to write: the audit record of what the unit does joins its transaction.
+   * Commits the unit and answers with what `answer` makes of its objects. It is the only way for a handler to write:
+   * the audit record of the unit joins its transaction. With an `Idempotency-Key` the answer is recorded in the same
+   * transaction, so that `answer` is called before it, too.
    *
-   * Commits the unit and answers with what `answer` makes of its objects; with an `Idempotency-Key` the answer is
-   * recorded in the same transaction, for which `answer` is called before it too. @throws conflict, after which the whole request is tried again; ApiError CONFLICT
-   * for a name that is taken.
+   * @throws conflict, after which the whole request is tried again; ApiError CONFLICT for a name that is taken
    */
   commit<T>(unit: Unit, answer: () => Reply<T>): Promise<Reply<T>>;
-  /** Notes a wrong guess at a code. It has no audit record of its own: the login that failed has. @throws conflict */
+  /** Counts a wrong guess at a code. It has no audit record of its own: the failed login has one. @throws conflict */
   countFailure(code: JudgedCode): Promise<void>;
 }

@@ -17,18 +17,18 @@ type Context = Pick<RequestContext, 'view' | 'random' | 'clock' | 'principal' | 
 
 interface NewDeployment {
   trigger: DesiredOf<'deployment'>['trigger'];
-  /** Present: no build. */
+  /** Present: nothing is built. */
   reuse?: DeepReadonly<BuiltImage> | undefined;
   rollbackOf?: string;
-  /** Other than what the application says now. */
+  /** Instead of the source of the application. */
   source?: DeepReadonly<Source>;
 }
 
 /**
- * Adds to the unit a deployment of what the application is after the unit's earlier changes, and points the application
- * at it. An application that was scaled to nothing gets the replicas that it had, since it is asked to run.
+ * Adds a deployment of the application, as the unit has changed it so far, and points the application at it. An
+ * application that was scaled to 0 gets its earlier replicas back, since it is asked to run.
  *
- * @throws ApiError CONFLICT if its server is gone, or its port is not to be had.
+ * @throws ApiError FORBIDDEN or CONFLICT if its server or its port cannot be used.
  */
 export function addDeployment(ctx: Context, unit: Unit, it: Application, what: NewDeployment): Resource<'deployment'> {
   const server = ctx.view.get('server', it.desired.server_id);
@@ -67,27 +67,29 @@ function point(unit: Unit, it: Application, id: string) {
   return { number, desired };
 }
 
-/** Makes an application run: one that was scaled to nothing gets the replicas that it had before. */
+/** Sets an application to run; after a scale to 0 it gets its earlier replicas back. */
 export function run(draft: DesiredOf<'application'>): void {
   draft.run = 'running';
   if (draft.replicas === 0) draft.replicas = draft.last_replicas ?? 1;
 }
 
-/** Brings the application up with a deployment of what it says now, or with one of the same that is under way. */
+/** Sets the application to run, by a new deployment of it or by an identical one under way. */
 export function startDeployment(ctx: Context & Pick<RequestContext, 'request'>, unit: Unit, it: Application): Started {
   const same = ctx.request.isKeyed ? undefined : sameUnderWay(it, ctx.view);
   const next = unit.change(it, run);
   return { next, target: same ?? addDeployment(ctx, unit, it, { trigger: 'manual' }) };
 }
 
-/** What a unit makes of an application; `target` where it gets a deployment. */
+/** The application after a unit's changes; `target` is its deployment, if the unit adds or reuses one. */
 export interface Coming {
   next: Application;
   target?: Deployment;
 }
 type Started = Required<Coming>;
 
-/** Runs what served last, with a deployment where the configuration was changed since; deploys where nothing has served. */
+/**
+ * Runs what served last, by a new deployment if the configuration has changed since. Deploys if nothing has served yet.
+ */
 export function startUp(ctx: Context & Pick<RequestContext, 'request'>, unit: Unit, it: Application): Coming {
   const { run: before } = it.desired;
   const serving = servingDeployment(ctx.view, it.meta.id);
@@ -100,7 +102,7 @@ export function startUp(ctx: Context & Pick<RequestContext, 'request'>, unit: Un
   return { next, target: addDeployment(ctx, unit, it, { trigger: 'config', source, reuse: builtBy(serving) }) };
 }
 
-/** Sets the number of replicas: 0 stops the application, more than 0 after that starts it again. */
+/** Sets the number of replicas: 0 stops the application, and more than 0 after that starts it again. */
 export function scale(
   ctx: Context & Pick<RequestContext, 'request'>,
   unit: Unit,
@@ -123,7 +125,7 @@ export function activeOf(it: Application, view: TenantView): Deployment | undefi
   return target !== undefined && isUnfinished(target) && !target.desired.cancel_requested ? target : undefined;
 }
 
-/** The image that a deployment has built or was given. */
+/** The image that a deployment has built or reuses. */
 export function builtBy({ desired, observed }: Deployment): DeepReadonly<BuiltImage> | undefined {
   if (observed?.image === undefined || observed.image_digest === undefined) return desired.reuse;
   const { image, image_digest, commit, commit_message } = observed;
@@ -135,7 +137,7 @@ export function builtBy({ desired, observed }: Deployment): DeepReadonly<BuiltIm
   };
 }
 
-/** A deployment that has not come further than building and is of the same source and configuration. */
+/** The deployment under way, if it is not beyond building and has the same source and configuration. */
 export function sameUnderWay(it: Application, view: TenantView): Deployment | undefined {
   const active = activeOf(it, view);
   if (active === undefined || active.observed?.phase === 'deploying') return undefined;
@@ -146,8 +148,9 @@ export function sameUnderWay(it: Application, view: TenantView): Deployment | un
 }
 
 /**
- * Adds a deployment that brings a changed configuration to an application that runs, without building again; the
- * source stays the one that is under way or serves, until the next deploy. None if there is nothing to bring it to.
+ * Adds a deployment that brings a changed configuration to a running application, without a build. It keeps the source
+ * of the deployment under way, or of the serving one, until the next deploy. Returns `undefined` if there is no such
+ * deployment or the configuration is the same.
  */
 export function addConfigDeployment(
   ctx: Context,
@@ -160,7 +163,7 @@ export function addConfigDeployment(
   return addDeployment(ctx, unit, it, { trigger: 'config', source: base.desired.source, reuse: builtBy(base) });
 }
 
-/** Asks the deployment under way to be cancelled, if there is one. */
+/** Requests the cancellation of the deployment under way, if there is one. */
 export function cancelActive(unit: Unit, it: Application, view: TenantView): void {
   const active = activeOf(it, view);
   if (active !== undefined) unit.change(active, (draft) => void (draft.cancel_requested = true));

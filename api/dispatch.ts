@@ -21,7 +21,7 @@ import { judgeFirst, runEndpoint, takesBody } from './run-endpoint.ts';
 import { toApiError } from './to-api-error.ts';
 import { readUpload } from './upload.ts';
 
-/** What a dispatcher needs beside the services. */
+/** What the dispatcher needs besides the services. */
 export interface Dispatching {
   services: Services & { pageCache: PageCache };
   match(method: string, path: string): Match | undefined;
@@ -30,7 +30,7 @@ export interface Dispatching {
   answered(request: AnsweredRequest): void;
 }
 
-/** What becomes known of a request while it is answered. */
+/** What is known of a request so far, while it is answered. */
 interface Progress {
   tenant?: string;
   match?: Match;
@@ -38,14 +38,14 @@ interface Progress {
   quota?: Quota;
 }
 
-/** Of a body in JSON. What somebody sends who has proven nothing is held in memory, too. */
+/** Most bytes of a JSON body; it is held in memory. An unauthenticated client gets less. */
 const maxBytes = { ofAnybody: 16 * 1024, ofUsers: 1024 * 1024 } as const;
 
 const address = /^\/([^/]+)\/api\/v1(\/.*)?$/;
 
 /**
- * Answers one request of the REST interface, always in the envelope: tenant, route, caller, rate, body, rights, handler,
- * in this order. `headers` are the ones that every answer carries; it adds its own.
+ * Answers one request of the REST API, always in the envelope. The order is: tenant, route, caller, rate, body, rights,
+ * handler. `headers` are those of every answer; it adds its own.
  */
 export function createDispatch(
   deps: Dispatching,
@@ -122,20 +122,20 @@ async function answer(
     caller,
     signal: goneSignal(response),
   };
-  // a file is not taken from whom it is refused to
+  // a file is not read from a caller who may not upload it
   if (route.endpoint.upload !== undefined) await judgeFirst(services, call);
   return runEndpoint(services, { ...call, body: await readBody(request, route) });
 }
 
 /**
- * Whose requests are counted: the user's, whatever the credential, so that many keys buy nothing. What anybody may ask,
- * such as a login, counts by address: a key that comes along proves nothing about it.
+ * The key that a request counts under: the user for any credential, so that many keys give no more requests. A public
+ * route, such as a login, counts by address: a credential that is sent along proves nothing about the request.
  */
 function payerOf({ permission }: Route, caller: Principal | undefined, { address: from }: RequestInfo): string {
   return caller === undefined || isPublic(permission) ? from : `user/${caller.user.meta.id}`;
 }
 
-/** What the endpoint takes: nothing, a form with a file, or JSON. @throws ApiError BAD_REQUEST */
+/** Reads what the endpoint takes: no body, a form with a file, or JSON. @throws ApiError BAD_REQUEST */
 async function readBody(request: IncomingMessage, { endpoint, permission }: Route): Promise<unknown> {
   if (endpoint.list || isDownload(endpoint) || !takesBody(endpoint)) return undefined;
   if (endpoint.upload !== undefined) return readUpload(request, endpoint.upload.maxBytes);
@@ -163,7 +163,7 @@ function split(url: string): { path: string; search: string } {
   }
 }
 
-/** A signal that aborts when the client goes away, for whoever asks. */
+/** A signal that aborts when the client disconnects; it is made at the first call. */
 function goneSignal(response: ServerResponse): () => AbortSignal {
   let gone: AbortController | undefined;
   return () => {
@@ -208,7 +208,7 @@ function sendError(
   return { status: told.status };
 }
 
-/** What to tell whoever sends a service key as if it were a token. */
+/** The hint for a client that sends a service key as a bearer token. */
 function misplacedKey({ authorization }: IncomingHttpHeaders): string | undefined {
   if (authorization === undefined || !/^bearer sp_/i.test(authorization)) return undefined;
   return 'A service key is sent in the header x-service-key, not as a bearer token';

@@ -13,10 +13,10 @@ summary span { opacity: .75; flex-basis: 100%; padding-left: 4.75rem; }
 pre { overflow: auto; background: #8881; padding: .75rem; border-radius: .5rem; font-size: 13px; }
 `;
 
-/** Lets the page have its own style and nothing else. */
+/** Lets the page use its own style and nothing else. */
 export const docsPolicy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; frame-ancestors 'none'`;
 
-/** The document as a page without scripts and without anything from elsewhere. */
+/** The document as a page without scripts and without external resources. */
 export function docsPage({ info, paths = {}, components }: Document): string {
   const operations = Object.entries(paths).flatMap(
     ([path, item]) =>

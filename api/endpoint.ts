@@ -8,7 +8,7 @@ import type { RouteName } from './permissions.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** Kinds that a path can point at. */
+/** Kinds that a path can name. */
 export type SubjectKind =
   | 'project'
   | 'member'
@@ -22,7 +22,7 @@ export type SubjectKind =
   | 'user'
   | 'settings';
 
-/** What a handler answers with: a value, or JSON that is kept. `undefined` is 204. */
+/** The result of a handler: a value, or JSON that is kept. `undefined` is 204. */
 export type Reply<T> = T | Kept<T>;
 
 /** One page of a list, serialised. */
@@ -31,7 +31,7 @@ export interface PageReply<T> {
   readonly meta: ListMeta;
 }
 
-/** What a handler gets beside the context; `it` is the object that the path points at. */
+/** What a handler gets besides the context; `it` is the object that the path names. */
 export interface Input<K extends SubjectKind, Q, B> {
   it: ReadonlyResource<K>;
   query: Q;
@@ -50,15 +50,15 @@ export interface Settle<R> {
 }
 
 interface Common<K extends SubjectKind> {
-  /** Below `/<tenant>/api/v1`, as its row in the table of permissions says it. */
+  /** Below `/<tenant>/api/v1`, as in the table of permissions. */
   path: PathOf<RouteName>;
   summary: string;
   /**
-   * Kind and path parameter of the object that is loaded and judged before the handler runs; of the settings, of which
-   * there is one, no parameter.
+   * Kind and path parameter of the object that is loaded and judged before the handler runs. The settings are one
+   * object per tenant and have no parameter.
    */
   on?: readonly [kind: K, param: string];
-  /** Where the project is named whose roles decide, if the path does not point at an object. */
+  /** Where the request names the project whose roles decide, if the path names no object. */
   projectFrom?: 'body.project_id' | 'query.projectId';
 }
 
@@ -71,19 +71,19 @@ export interface EndpointSpec<
   method: Method;
   query?: Q;
   body?: B;
-  /** The body is a form with one file of at most so many bytes; its schema is `UploadBody`. */
+  /** The body is a form with one file of at most `maxBytes`; its schema is `UploadBody`. */
   upload?: { maxBytes: number };
-  /** Fields of the object that a PUT may carry and that change nothing. */
+  /** Fields of the object that a PUT may carry without effect. */
   readOnly?: readonly string[];
-  /** No schema: 204. */
+  /** Absent: 204. */
   response?: R;
   /** Default 200. */
   status?: 200 | 201;
   /** Counts against the smaller of the two rate limits. */
   heavy?: true;
-  /** Its answer holds secrets unless it is masked: it is not given before the audit log has it. */
+  /** The answer contains secrets unless it is masked: it is sent only after the audit log has recorded it. */
   givesSecrets?: true;
-  /** May take long: other writers of the object do not wait for it. */
+  /** The handler may take long: other writers of the object do not wait for it. */
   waitsForAgent?: true;
   settle?: Settle<Output<R>>;
   handle(ctx: RequestContext, input: Input<K, Output<Q>, Output<B>>): Promise<Reply<Output<R>>>;
@@ -92,16 +92,18 @@ export interface EndpointSpec<
 export interface ListSpec<K extends SubjectKind, Q extends z.ZodType, R extends z.ZodType> extends Common<K> {
   query: Q;
   item: R;
-  /** What is listed is the caller's own, also for admins. */
+  /** The list has only the caller's own objects, for admins too. */
   ownOnly?: true;
-  /** What is listed depends on the session that asks, too. */
+  /** The list also depends on the session of the caller. */
   perSession?: true;
-  /** What is listed depends on the time, too: an answer is not kept. */
+  /** The list also depends on the time, so that an answer is not kept. */
   ofNow?: true;
   handle(ctx: RequestContext, input: Input<K, z.output<Q>, undefined>): Promise<PageReply<z.output<R>>>;
 }
 
-/** An endpoint as a value. The table of all of them mounts the server, writes the OpenAPI document and types clients. */
+/**
+ * An endpoint as a value. The table of endpoints mounts the server, writes the OpenAPI document and types the clients.
+ */
 export type Endpoint<
   K extends SubjectKind = SubjectKind,
   Q extends z.ZodType | undefined = z.ZodType | undefined,
@@ -116,23 +118,23 @@ export type ListEndpoint<
   R extends z.ZodType = z.ZodType,
 > = ListSpec<K, Q, R> & { list: true; method: 'GET'; upload?: never };
 
-/** Bytes that are answered as they are, and not in the envelope. */
+/** Bytes that are sent as they are, without the envelope. */
 export interface Download {
   bytes: Buffer;
   type: string;
-  /** For whoever saves it. */
+  /** Name under which the client may save it. */
   fileName: string;
-  /** Tells these bytes from others. */
+  /** Identifies these bytes. */
   etag: string;
 }
 
 export interface DownloadSpec<K extends SubjectKind> extends Common<K> {
-  /** Types that the bytes can be of. */
+  /** Media types that the bytes can have. */
   types: readonly string[];
   handle(ctx: RequestContext, input: Pick<Input<K, undefined, undefined>, 'it'>): Promise<Download>;
 }
 
-/** What other endpoints have and one that answers with bytes has not. */
+/** Fields of other endpoints that an endpoint answering with bytes does not have. */
 type Unused = 'query' | 'body' | 'upload' | 'readOnly' | 'response' | 'status' | 'heavy' | 'settle';
 
 /** An endpoint that answers with bytes. */

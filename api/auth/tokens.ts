@@ -13,7 +13,7 @@ const type = 'JWT';
 const maxRemembered = 10_000;
 const reloadAtMostEveryMs = 1000;
 
-/** What a token says; rights are not in it. */
+/** The contents of a token. It has no rights in it. */
 export interface Claims {
   tenant: string;
   userId: string;
@@ -24,14 +24,16 @@ export interface Claims {
 
 export interface Tokens {
   sign(claims: Claims): Promise<string>;
-  /** `undefined` for a token that is not ours, not for this tenant, or expired. Whether its session lives is not asked. */
+  /**
+   * Returns `undefined` for a token that is not ours, not for this tenant, or expired. It does not check the session.
+   */
   verify(token: string, tenant: string): Promise<Claims | undefined>;
   close(): void;
 }
 
 /**
- * Tokens are JWTs signed with Ed25519: no other algorithm and no key from outside the own list is accepted. A verified
- * one is remembered by its hash until its session goes, since verifying costs more than everything else of a read.
+ * Tokens are JWTs signed with Ed25519. No other algorithm and no key from outside the stored list is accepted. A
+ * verified token is remembered by its hash until its session ends, since verifying costs more than the rest of a read.
  */
 export async function createTokens(deps: {
   store: Pick<Store, 'get' | 'txn'>;
@@ -77,7 +79,7 @@ export async function createTokens(deps: {
     }),
   ];
 
-  /** Another replica may have signed with a key that this one's mirror does not show yet. */
+  /** Another replica may have signed with a key that the mirror does not show yet. */
   const keyOf = async (kid: string | undefined) => {
     const known = kid === undefined ? undefined : ring.verifying.get(kid);
     if (known !== undefined || kid === undefined || clock.monotonic() - reloadedAt < reloadAtMostEveryMs) return known;
@@ -147,10 +149,10 @@ export async function createTokens(deps: {
   };
 }
 
-/** A key that is not in the own list. */
+/** The key of a token is not in the stored list. */
 class UnknownKey extends Error {}
 
-/** What jose throws for a token that is wrong, as opposed to what the store throws while a key is looked up. */
+/** Whether jose rejects the token, as opposed to the store failing while a key is looked up. */
 function isTokenFault(error: unknown): boolean {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.startsWith('ERR_J');
 }

@@ -20,7 +20,7 @@ import { boundsOf, scopeName, storedBy } from './scope.ts';
 import type { Scope } from './scope.ts';
 import { createShortage } from './shortage.ts';
 
-/** What a scope uses, in the units of its bounds. */
+/** Use of a scope, in the units of its bounds. */
 export interface Used {
   stored_bytes: number;
   written_bytes_per_minute: number;
@@ -28,11 +28,12 @@ export interface Used {
   build_minutes_per_day: number;
 }
 
-/** The one place where it is judged whether a transaction of a request fits into the budgets. */
+/** The one place that judges whether a transaction of a request fits into the budgets. */
 export interface Budgets extends Disposable {
   /**
-   * Commits the unit if there is room for it, judged in the turn of the event loop in which it is sent. @throws ApiError
-   * CONFLICT for what would be stored, TOO_MANY_REQUESTS for what is written too fast; what `CommittableUnit.commit` throws.
+   * Commits the unit if there is room for it. The judgement is made in the turn of the event loop in which the
+   * transaction is sent. @throws ApiError CONFLICT if it would store too much, TOO_MANY_REQUESTS if requests write too
+   * fast; any error of `CommittableUnit.commit`.
    */
   commit(asked: { view: TenantView; caller: Principal | undefined }, unit: CommittableUnit): Promise<Revision>;
   usedBy(view: TenantView, scope: Scope): Used;
@@ -43,17 +44,20 @@ interface Dependencies {
   mirror: Mirror;
   clock: Clock;
   capacity: { readonly now: Capacity };
-  /** Longest build. */
+  /** Time limit of a build. */
   buildDeadlineMs: number;
 }
 
-/** Share of a tenant and of the installation that is kept back: for its admins, and for nobody but logins and deletions. */
+/**
+ * Share of the bounds of a tenant and of the installation that is kept back: from users, for admins; from admins, for
+ * logins and deletions.
+ */
 const keptBack = { users: 0.1, admins: 0.02 } as const;
-/** Share of the store that must be free for a write: history is compacted in minutes. */
+/** Share of the store that must be free for a write of users or admins; compaction frees room within minutes. */
 const freeShare = { users: 0.2, admins: 0.1 } as const;
-/** A change of what is there already may grow by so much though there is no room: who stops or renames gets through. */
+/** A change of an existing object may exceed the bound by this much: a stop or a rename gets through. */
 const slack = { bytes: 1024, share: 0.1 } as const;
-/** After an unknown outcome: by then the mirror shows what was written. */
+/** How long a reservation is held after an unknown outcome; by then the mirror shows the write. */
 const unknownMs = 30_000;
 
 export function createBudgets({ mirror, clock, capacity, buildDeadlineMs }: Dependencies): Budgets {
@@ -141,7 +145,7 @@ export function createBudgets({ mirror, clock, capacity, buildDeadlineMs }: Depe
     [Symbol.dispose]: () => builds[Symbol.dispose](),
   };
 
-  /** Holds what a transaction adds until the mirror shows it; the function that is returned says what became of it. */
+  /** Reserves what a transaction adds until the mirror shows it. Call the returned function with the outcome. */
   function reserve(view: TenantView, { shares, clones }: Cost) {
     let isOver = (): boolean => false;
     const adds = new Map<string, Amount>(shares.map(({ scope, adds: own }) => [scopeName(view.tenant, scope), own]));
@@ -155,7 +159,7 @@ export function createBudgets({ mirror, clock, capacity, buildDeadlineMs }: Depe
   }
 }
 
-/** How much of a scope's bounds is not for this caller. */
+/** The share of a scope's bounds that this caller cannot use. */
 function keptOf({ of }: Scope, caller: Principal): number {
   if (of === 'project' || of === 'user') return 0;
   return isTenantAdmin(caller) ? keptBack.admins : keptBack.users;

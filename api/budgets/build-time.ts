@@ -8,18 +8,18 @@ import type { Scope } from './scope.ts';
 
 type Deployment = ReadonlyResource<'deployment'>;
 
-/** Time of builds in the last 24 hours, as the mirror showed it. */
+/** Build time in the last 24 hours, as the mirror showed it. */
 export interface BuildTime extends Disposable {
-  /** By the name of the scope; builds under way count up to now. */
+  /** Milliseconds, by the name of the scope; builds under way count up to now. */
   usedMs(name: string): number;
-  /** @throws ApiError TOO_MANY_REQUESTS if the deployment builds and there is no time left for it */
+  /** @throws ApiError TOO_MANY_REQUESTS if the deployment needs a build and there is no time left for it */
   judge(view: TenantView, it: Deployment, boundsOf: (scope: Scope) => Bounds): void;
 }
 
 const hourMs = 3_600_000;
 const hoursOfDay = 24;
 
-/** An object as it is, or as it changed. */
+/** An object as it is, or a change of it. */
 type Seen = Pick<ObjectChange, 'tenant' | 'kind' | 'id' | 'before' | 'after' | 'initial'>;
 
 interface UnderWay {
@@ -28,16 +28,16 @@ interface UnderWay {
 }
 
 /**
- * Counts by the hour in which a build ended, for project, owner and tenant. What a deployment or project took stays
- * counted when it is deleted; after a restart only what is still there is counted. `deadlineMs`: what a build that has
- * not ended is counted as before another one is let in.
+ * Counts each build in the hour in which it ended, for project, owner and tenant. The build time of a deleted
+ * deployment or project stays counted; after a restart only what still exists is counted. `deadlineMs`: what a build
+ * under way counts as when another one is judged.
  */
 export function createBuildTime(
   mirror: Pick<Mirror, 'subscribe' | 'tenant' | 'tenants'>,
   clock: Clock,
   deadlineMs: number,
 ): BuildTime {
-  /** Per scope: milliseconds by the hour since the epoch. */
+  /** Milliseconds by the hour since the epoch, per scope. */
   const ended = new Map<string, Map<number, number>>();
   const underWay = new Map<string, UnderWay>();
 
@@ -125,7 +125,7 @@ export function createBuildTime(
   };
 }
 
-/** Whether the deployment makes an image of its own. */
+/** Whether the deployment builds its own image. */
 function builds({ desired }: Deployment): boolean {
   return desired.source.type === 'git' && desired.reuse === undefined;
 }

@@ -1,15 +1,15 @@
 import type { Clock } from '../../store/clock.ts';
 
-/** How fast somebody writes. In memory: each replica counts by itself. */
+/** The rate at which a scope writes. It is in memory: each replica counts for itself. */
 export interface ByteRate {
   /**
-   * Milliseconds until `key` may write again under that bound, of which the share `keptBack` (0 to 1) stays free; 0: at
-   * once. One write may go above the bound, and what it is above must drain first.
+   * Milliseconds until `key` may write again under the bound `perMinute`, of which the share `keptBack` (0 to 1) stays
+   * free; 0: now. A write may exceed the bound, and the excess must drain first.
    */
   waitMs(key: string, perMinute: number, keptBack: number): number;
-  /** Counts what was written. */
+  /** Counts written bytes. */
   add(key: string, perMinute: number, bytes: number): void;
-  /** Bytes written that have not drained yet: of a steady writer those of about the last minute. */
+  /** Written bytes that have not drained yet: for a steady writer, those of about the last minute. */
   level(key: string): number;
 }
 
@@ -21,7 +21,7 @@ interface Level {
 
 const maxLevels = 50_000;
 
-/** Levels that drain by their bound each minute. A bound of 0 is none: then nothing is counted. */
+/** Levels that drain by their bound each minute. A bound of 0 means no bound: then nothing is counted. */
 export function createByteRate(clock: Clock): ByteRate {
   const levels = new Map<string, Level>();
 
@@ -32,7 +32,7 @@ export function createByteRate(clock: Clock): ByteRate {
     return known === undefined ? 0 : drained(known, clock.monotonic());
   };
 
-  /** An empty level is as good as none; if none is empty, the oldest must go. */
+  /** An empty level is dropped, as it equals none; if no level is empty, the oldest is dropped. */
   const makeRoom = (now: number): void => {
     for (const [key, level] of levels) if (drained(level, now) === 0) levels.delete(key);
     const [oldest] = levels.keys();
@@ -50,7 +50,7 @@ export function createByteRate(clock: Clock): ByteRate {
       if (perMinute === 0) return;
       const now = clock.monotonic();
       if (!levels.has(key) && levels.size >= maxLevels) makeRoom(now);
-      // what is never refused, such as a deletion, keeps nobody waiting for more than two minutes
+      // writes that are never refused, such as deletions, make no caller wait for more than two minutes
       const level = Math.min(levelOf(key) + bytes, 2 * perMinute);
       levels.set(key, { bytes: level, perMs: perMinute / 60_000, at: now });
     },

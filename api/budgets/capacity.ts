@@ -3,21 +3,24 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../store/clock.ts';
 import type { Store, StoreSize } from '../../store/store.ts';
 
-/** What the installation can take, by the memory of this replica and the room of the store. */
+/** What the installation can take: it depends on the memory of this replica and the room of the store. */
 export interface Capacity {
   /** Bytes that all tenants together may store. */
   storedBytes: number;
   /** Bytes that all requests together may write in a minute. */
   writtenBytesPerMinute: number;
-  /** Share of the store that is free, of 0 to 1: history included. */
+  /** Free share of the store, 0 to 1, history included. */
   freeShare: number;
 }
 
-/** Share of the heap for the mirror: filling it again holds everything twice for a moment. */
+/** Share of the heap for the mirror: while it is filled again, it holds everything twice for a moment. */
 const shareOfHeap = 0.3;
-/** Share of the store for what is there now; the rest is for history and for what a file of a store never gives back. */
+/** Share of the store for live data. The rest is for history, and for room in the store's file that is never freed. */
 const shareOfStore = 0.35;
-/** Share of the store that a minute of writes may take: history is looked at each minute, and a fifth of the store is kept of it. */
+/**
+ * Share of the store that one minute of writes may take: compaction runs once a minute and keeps up to a fifth of the
+ * store as history.
+ */
 const shareOfMinute = 0.08;
 const lookEveryMs = 5_000;
 
@@ -31,11 +34,11 @@ export function capacityOf(heapBytes: number, { bytes, room }: StoreSize): Capac
   };
 }
 
-/** What the installation can take: looks at the store when it is asked, every few seconds at most. */
+/** The capacity of the installation. It reads the size of the store when asked, at most every few seconds. */
 export interface CapacityWatch {
-  /** As it was seen last; a look that is due begins. */
+  /** The last known value; starts a new reading if one is due. */
   readonly now: Capacity;
-  /** Resolves when it was looked at once more. */
+  /** Resolves when the size was read once more. */
   look(): Promise<void>;
 }
 

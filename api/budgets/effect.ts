@@ -17,25 +17,25 @@ export interface Share {
   adds: Amount;
 }
 
-/** What a transaction costs. */
+/** The cost of a transaction. */
 export interface Cost {
-  /** From the narrowest scope; tenant and installation are always there. */
+  /** From the narrowest scope up; tenant and installation are always included. */
   shares: Share[];
-  /** Bytes that are written, whatever was there before. */
+  /** Written bytes, whatever was stored before. */
   written: number;
-  /** Environments whose content is yet to be copied: until then it counts as promised. */
+  /** Environments whose content is still to be copied: until then the content counts as reserved. */
   clones: ReadonlyResource<'environment'>[];
 }
 
-/** Kinds that a login, an account or an operator writes, for which room is kept. */
+/** Kinds that a login, an account or an operator writes; room is kept for them. */
 const alwaysAllowed: ReadonlySet<string> = new Set(['session', 'login_code', 'user', 'settings']);
 
-/** Whether a transaction may go on without room: it only takes away, or lets somebody in. */
+/** Whether a transaction may commit without room: it only deletes, or it writes kinds for which room is kept. */
 export function isAlwaysAllowed({ objects }: UnitEffect): boolean {
   return objects.every(({ it, action }) => action === 'delete' || alwaysAllowed.has(it.meta.kind));
 }
 
-/** What a transaction adds to whom. `caller` is who asks, whose answers are kept. */
+/** The cost of a transaction, by scope. `caller` is the user whose recorded answers count in the user's own budget. */
 export function costOf(
   view: TenantView,
   usage: Usage,
@@ -48,7 +48,7 @@ export function costOf(
     const [key, meaning] = keyOf(write);
     if (meaning === undefined) continue;
     const bytes = 'put' in write ? bytesOf(key, write.value, meaning.area) : 0;
-    // what an object takes in memory is not written
+    // the share of an object for its indexes in memory is not written
     written += meaning.area === 'desired' && bytes > 0 ? bytes - objectBytes : bytes;
     if (meaning.area === 'audit') continue;
     sums.add(sums.holderOf(meaning, caller), { bytes: bytes - usage.sizeOf(key), objects: 0 });
@@ -81,7 +81,7 @@ function keyOf(write: Write): [string, KeyMeaning | undefined] {
   return [key, parseKey(key)];
 }
 
-/** What a transaction adds, by scope. */
+/** Sums what a transaction adds, by scope. */
 class Sums {
   readonly #view: TenantView;
   readonly #objects: readonly ObjectEffect[];
@@ -114,7 +114,7 @@ class Sums {
     ];
   }
 
-  /** Whose a key is: by the object of the transaction or of the view that it belongs to. */
+  /** The holder of a key: that of the object it belongs to, in the transaction or in the view. */
   holderOf(meaning: KeyMeaning, caller: string | undefined): Holder {
     if (meaning.area === 'idempotency') return caller === undefined ? {} : { user: caller };
     if (!('kind' in meaning && 'id' in meaning) || !isKindName(meaning.kind)) return {};

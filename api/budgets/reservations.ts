@@ -1,10 +1,10 @@
 import type { Amount } from '../../store/usage.ts';
 
-/** What transactions under way will take, until the mirror shows that they did. */
+/** What transactions under way will store, held until the mirror shows it. */
 export interface Reservations {
-  /** What is promised to a scope, by its name. */
+  /** The reserved amount of a scope, by its name. */
   of(name: string): Amount;
-  /** Holds the amounts until `isOver`, which is asked from time to time. */
+  /** Holds the amounts until `isOver` returns true; it is called from time to time. */
   add(adds: ReadonlyMap<string, Amount>, isOver: () => boolean): void;
 }
 
@@ -13,7 +13,7 @@ interface Reservation {
   isOver(): boolean;
 }
 
-/** Reservations of one replica. Their number is that of its requests and clones under way. */
+/** The reservations of one replica; as many as it has requests and clones under way. */
 export function createReservations(): Reservations {
   let all: Reservation[] = [];
   return {

@@ -4,23 +4,23 @@ import type { Bounds } from '../../store/settings.ts';
 import type { Amount, Usage } from '../../store/usage.ts';
 import type { Capacity } from './capacity.ts';
 
-/** What has a budget: a project, an account with its projects, a tenant, and all of them together. */
+/** What has a budget: a project, a user with the user's projects, a tenant, and the whole installation. */
 export type Scope =
   | { of: 'project'; id: string }
   | { of: 'user'; id: string }
   | { of: 'tenant' }
   | { of: 'installation' };
 
-/** Shares of the installation that a scope can have at most, whatever its settings say: the others go on. */
+/** Most that a scope may have of the installation, whatever its settings allow: the other scopes must go on. */
 const shares = { project: 0.25, user: 0.25, tenant: 0.5, installation: 1 } as const;
 
-/** Name of a scope among all scopes of the installation. */
+/** Unique name of a scope within the installation. */
 export function scopeName(tenant: string, scope: Scope): string {
   if (scope.of === 'installation') return 'installation';
   return 'id' in scope ? `${tenant}/${scope.of}/${scope.id}` : tenant;
 }
 
-/** The bounds that hold for a scope; 0: there is none. */
+/** The bounds in force for a scope; 0: no bound. */
 export function boundsOf(view: TenantView, scope: Scope, capacity: Capacity): Bounds {
   const share = shares[scope.of];
   const stored = Math.floor(capacity.storedBytes * share);
@@ -60,7 +60,7 @@ function least(a: number, b: number): number {
   return a === 0 || b === 0 ? a + b : Math.min(a, b);
 }
 
-/** A store without an end bounds nothing. */
+/** A store of unlimited size gives no bound. */
 function finite(bytes: number): number {
   return Number.isFinite(bytes) ? bytes : 0;
 }

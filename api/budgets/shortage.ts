@@ -9,7 +9,7 @@ import { isTenantWide } from '../authorize.ts';
 import { scopeName } from './scope.ts';
 import type { Scope } from './scope.ts';
 
-/** Says that there is no room: in what, what takes most of it, and what to do. */
+/** Builds the error for missing room: which scope lacks what, what takes most of it, and what to do. */
 export interface Shortage {
   ofBytes(view: TenantView, caller: Principal, scope: Scope, of: { bytes: number; most: number }): ApiError;
   ofObjects(view: TenantView, caller: Principal, scope: Scope, of: { objects: number; most: number }): ApiError;
@@ -24,10 +24,10 @@ const words = {
   installation: 'The installation',
 };
 
-/** How long what takes most is not looked for again: who is refused asks often. */
+/** How long the largest object of a scope is remembered: a refused client asks often. */
 const keptMs = 10_000;
 const maxKept = 1000;
-/** History is looked at every five minutes; asking sooner is of use too, since several may wait. */
+/** History is compacted once a minute: a retry after that may find room. */
 const roomSeconds = 60;
 
 export function createShortage(usage: Usage, clock: Clock): Shortage {
@@ -77,7 +77,7 @@ function raise({ of }: Scope, bound: keyof Bounds): string {
   return `, or ask a superadmin to raise budgets.${of}.${bound} in the settings`;
 }
 
-/** Names only what the caller may see: in a project its largest application, elsewhere the largest project. */
+/** Names the largest object that the caller may see: in a project an application, elsewhere a project. */
 function largest(usage: Usage, view: TenantView, caller: Principal, scope: Scope): string {
   const { tenant } = view;
   if (scope.of === 'project') {
