@@ -42,7 +42,7 @@ function isEndpoint(value: unknown): value is AnyEndpoint {
   return typeof value === 'object' && value !== null && 'handle' in value && 'method' in value;
 }
 
-/** Every endpoint by its name, which is its operation in the document, and by the area that it is shown in. */
+/** Every endpoint by area and name; the name is its operation id in the OpenAPI document. */
 export const endpointsByArea: Readonly<Record<string, Readonly<Record<string, AnyEndpoint>>>> = Object.fromEntries(
   Object.entries(areas).map(([area, exported]) => [area, named(exported)]),
 );
@@ -50,7 +50,7 @@ export const endpointsByArea: Readonly<Record<string, Readonly<Record<string, An
 function named(exported: object): Record<string, AnyEndpoint> {
   const found: Record<string, AnyEndpoint> = {};
   for (const [name, value] of Object.entries<unknown>(exported as Record<string, unknown>))
-    // names of what a module exports
+    // the exports of a module, by name
     if (isEndpoint(value)) found[name] = value;
   return found;
 }

@@ -6,9 +6,9 @@ import { serviceUnavailable } from './api-error.ts';
 const patienceMs = 2000;
 
 /**
- * Makes reads of the mirror linearizable: waits until it shows what was committed before the call. One read of the
- * store's revision serves every caller that came before that read began; it is the read alone that the next one waits
- * for, not the mirror.
+ * Makes reads of the mirror linearizable: waits until the mirror shows what was committed before the call. One read of
+ * the store's revision serves every caller that came before that read began. The next read waits only for the read
+ * before it, not for the mirror.
  */
 export function createFreshness(
   store: Pick<Store, 'revision'>,
@@ -43,7 +43,7 @@ export function createFreshness(
 
   return () => {
     if (reading === undefined) return start();
-    // a read that is under way may have begun before this caller's own write: wait for the one after it
+    // a read under way may have begun before this caller's own write: wait for the next one
     next ??= reading.then(start);
     return next;
   };

@@ -4,18 +4,21 @@ import { ApiError } from './api-error.ts';
 
 type Server = ReadonlyResource<'server'>;
 
-/** Whether the server may be used by the project. */
+/** Whether the project may use the server. */
 export function grants({ desired }: Server, projectId: string): boolean {
   return desired.allowed_projects === undefined || desired.allowed_projects.includes(projectId);
 }
 
-/** Whether the server may be used by any of the projects. */
+/** Whether any of the projects may use the server. */
 export function grantsAny({ desired }: Server, projects: ReadonlySet<string>): boolean {
   if (desired.allowed_projects === undefined) return projects.size > 0;
   return desired.allowed_projects.some((id) => projects.has(id));
 }
 
-/** @throws ApiError FORBIDDEN for a server that is not for the project, whoever asks: its admins say for which it is. */
+/**
+ * @throws ApiError FORBIDDEN unless the project may use the server. This holds for every caller: only the server's
+ *   settings decide.
+ */
 export function requireGrant(server: Server, projectId: string, field: string): void {
   if (grants(server, projectId)) return;
   const message =
@@ -23,7 +26,7 @@ export function requireGrant(server: Server, projectId: string, field: string): 
   throw new ApiError('FORBIDDEN', message, { details: [{ field, reason: 'not_granted', message }] });
 }
 
-/** The same by the id of a server, of which one that is gone is judged elsewhere. */
+/** The same by the id of a server. An unknown id passes: other code refuses it. */
 export function requireGrantOf(view: TenantView, serverId: string, projectId: string, field: string): void {
   const server = view.get('server', serverId);
   if (server !== undefined) requireGrant(server, projectId, field);

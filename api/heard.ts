@@ -6,14 +6,14 @@ import { isTenantWide, visibleProjects } from './authorize.ts';
 
 type Notification = ReadonlyResource<'notification'>;
 
-/** Notifications of the caller about what the caller may see now, oldest first. */
+/** The caller's notifications about objects that the caller may see now, oldest first. */
 export function heardBy(principal: Principal, view: TenantView): Notification[] {
   return view.by('notification', 'user', principal.user.meta.id).filter(mayHear(principal, view));
 }
 
 /**
- * Whether a notification of the caller is about what the caller may see: who has left a project hears no more of it, and
- * a key that is narrowed to a project hears of nothing else.
+ * Whether a notification of the caller is about an object that the caller may see. A user who has left a project gets
+ * no more of it, and a key that is narrowed to a project gets nothing else.
  */
 export function mayHear(principal: Principal, view: TenantView): (it: Notification) => boolean {
   const visible = visibleProjects(principal, view);

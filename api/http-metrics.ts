@@ -2,7 +2,7 @@ import { Counter, Histogram } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { Logger } from 'pino';
 
-/** One answered request. `route` is a row's name, so that its values are few. */
+/** One answered request. `route` is the name of a row of permissions, so that it has few values. */
 export interface AnsweredRequest {
   id: string;
   method: string;
@@ -13,7 +13,7 @@ export interface AnsweredRequest {
   caller: string | undefined;
 }
 
-/** Counts and logs answered requests; reads are logged at debug, what changes something at info. */
+/** Counts and logs answered requests: reads at level debug, others at info. */
 export function createRequestLog(registry: Registry, log: Logger): (answered: AnsweredRequest) => void {
   const seconds = new Histogram({
     name: 'setpoint_http_request_seconds',

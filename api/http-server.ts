@@ -16,23 +16,25 @@ const limits = {
 } as const;
 const maxRequestsPerSocket = 1000;
 const closeIdleEveryMs = 100;
-/** Of one connection, once it got its last answer. */
+/** Bytes that one connection may still send after its last answer. */
 const maxPassedBytes = 4 * 1024 * 1024;
-/** A request to the interface of a tenant whose credential reaches to the end of what was read. */
+/** A request to the API of a tenant with a credential that reaches to the end of what was read. */
 const tooLongCredential = /^[A-Z]+ \/[^/?\s]+\/(?:api\/v1|ws)[/?\s][^]*\r\n(?:authorization|x-service-key):[^\r\n]*$/i;
 
-/** Requests that are being answered. */
+/** Number of requests that are being answered. */
 const underWay = new WeakMap<Server, number>();
 const requestsOf = (server: Server): number => underWay.get(server) ?? 0;
 
-/** A server whose clients can neither stall nor flood it. `headers` go with answers to what is not even HTTP. */
+/**
+ * A server whose clients can neither stall nor flood it. `headers` go with answers to requests that are not valid HTTP.
+ */
 export function createHttpServer(
   listener: RequestListener,
   headers: () => Headers & { 'x-request-id': string },
 ): Server {
   const server = createServer(
-    // whoever asks for another protocol than a WebSocket gets HTTP
-    // without a host a request is answered by the listener, in the envelope
+    // a request to upgrade to any protocol but WebSocket is answered as plain HTTP; one without a host gets its answer
+    // from the listener, in the envelope
     {
       ...limits,
       requireHostHeader: false,
@@ -47,7 +49,7 @@ export function createHttpServer(
   });
   const answered = new WeakSet<Duplex>();
   server.on('clientError', (error: ParseError, socket: Socket) => {
-    // what is still under way of a request that has its answer passes by: a reset would take the answer along
+    // drop the rest of a request that already has its answer: a reset would destroy that answer
     if (answered.has(socket) && isTooLong(error) && socket.bytesRead < maxPassedBytes) return;
     if (!socket.writable) {
       socket.destroy();
@@ -60,10 +62,10 @@ export function createHttpServer(
   return server;
 }
 
-/** What the parser of HTTP says. */
+/** An error of the HTTP parser. */
 interface ParseError extends Error {
   code?: string;
-  /** What came last. */
+  /** The last bytes that were received. */
   rawPacket?: Buffer;
 }
 
@@ -71,7 +73,7 @@ function isTooLong({ code }: ParseError): boolean {
   return code === 'HPE_HEADER_OVERFLOW';
 }
 
-/** A credential for which all the headers have no room is a wrong one, as every other that is none of ours. */
+/** A credential longer than the header limit gets 401, like any other invalid one. */
 function faultOf(error: ParseError): ApiError {
   const head = error.rawPacket?.toString('latin1', 0, limits.maxHeaderSize) ?? '';
   if (isTooLong(error) && tooLongCredential.test(head)) return unauthorized();
@@ -79,8 +81,8 @@ function faultOf(error: ParseError): ApiError {
 }
 
 /**
- * No new connections; each of the others is closed when it is idle, or when time is up. What was upgraded is not waited
- * for: it belongs to whoever took it.
+ * Accepts no new connections. Closes each other connection when it is idle, at the latest after `patienceMs`. It does
+ * not wait for upgraded connections: the code that took them closes them.
  */
 export async function drain(server: Server, patienceMs: number, clock: Clock): Promise<void> {
   if (!server.listening) return;

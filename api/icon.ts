@@ -9,7 +9,7 @@ const maxPixels = 2048;
 export const IconType = z.enum(['image/png', 'image/jpeg', 'image/webp', 'image/gif']);
 type IconType = z.infer<typeof IconType>;
 
-/** An icon as it is stored: `data` in base64, `hash` the SHA-256 of the bytes, hex. */
+/** An icon as it is stored: `data` in base64, `hash` is the SHA-256 of the bytes in hex. */
 const StoredIcon = z.object({ v: z.literal(1), type: IconType, hash: z.string(), data: z.base64() });
 
 export interface Icon {
@@ -18,7 +18,7 @@ export interface Icon {
   bytes: Buffer;
 }
 
-/** Name of the type in `image-size`, and whether the bytes are one image of that format from the first to the last. */
+/** The type's name in `image-size`, and whether the bytes are exactly one image of that format. */
 const formats: Readonly<Record<IconType, { name: string; isWhole: (bytes: Buffer) => boolean }>> = {
   'image/png': { name: 'png', isWhole: isWholePng },
   'image/jpeg': { name: 'jpg', isWhole: isWholeJpeg },
@@ -27,8 +27,8 @@ const formats: Readonly<Record<IconType, { name: string; isWhole: (bytes: Buffer
 };
 
 /**
- * What the bytes are, whatever they are called: a whole image and nothing before or after it. The pixels are not
- * decoded. @throws ApiError BAD_REQUEST that says what an icon must be.
+ * Finds the format from the bytes, not from a name: they must be exactly one whole image. The pixels are not decoded.
+ * @throws ApiError BAD_REQUEST with what an icon must be.
  */
 export function readIcon(bytes: Buffer): Icon {
   const type = IconType.options.find((one) => formats[one].isWhole(bytes));
@@ -46,7 +46,7 @@ export function encodeIcon({ type, hash, bytes }: Icon): string {
   return JSON.stringify({ v: 1, type, hash, data: bytes.toString('base64') } satisfies z.infer<typeof StoredIcon>);
 }
 
-/** @throws SyntaxError or ZodError for what is no stored icon. */
+/** @throws SyntaxError or ZodError if the text is not a stored icon. */
 export function decodeIcon(text: string): Icon {
   const { type, hash, data } = StoredIcon.parse(JSON.parse(text));
   return { type, hash, bytes: Buffer.from(data, 'base64') };
@@ -62,7 +62,7 @@ function sizeOf(bytes: Buffer): { width: number; height: number; type?: string }
 
 const pngStart = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
-/** Chunks from IHDR to an IEND that is the end. */
+/** Walks the chunks from IHDR to IEND, which must be the end. */
 function isWholePng(bytes: Buffer): boolean {
   if (!bytes.subarray(0, 8).equals(pngStart) || bytes.toString('latin1', 12, 16) !== 'IHDR') return false;
   for (let at = 8; at + 12 <= bytes.length;) {
@@ -73,7 +73,7 @@ function isWholePng(bytes: Buffer): boolean {
   return false;
 }
 
-/** Segments, the pixels behind each start of a scan, and the first marker of the end at the end. */
+/** Walks the segments, and the pixels after each start of scan, to the first end marker, which must be the end. */
 function isWholeJpeg(bytes: Buffer): boolean {
   if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xffd8) return false;
   let hasPixels = false;
@@ -82,7 +82,7 @@ function isWholeJpeg(bytes: Buffer): boolean {
     const marker = bytes[at + 1];
     if (marker === 0xd9) return hasPixels && at + 2 === bytes.length;
     if (marker === 0xff) {
-      at += 1; // a filler
+      at += 1; // a fill byte
       continue;
     }
     if (at + 4 > bytes.length) return false;
@@ -94,7 +94,7 @@ function isWholeJpeg(bytes: Buffer): boolean {
   return false;
 }
 
-/** Among pixels 0xff is followed by 0, or by the number of a restart; by anything else it begins a segment. */
+/** Within pixels, 0xff is followed by 0 or by the number of a restart marker; any other byte starts a segment. */
 function afterPixels(bytes: Buffer, from: number): number {
   let at = bytes.indexOf(0xff, from);
   for (; at !== -1; at = bytes.indexOf(0xff, at + 1)) {
@@ -104,13 +104,13 @@ function afterPixels(bytes: Buffer, from: number): number {
   return bytes.length;
 }
 
-/** One RIFF of just that length. */
+/** One RIFF container whose length is that of the bytes. */
 function isWholeWebp(bytes: Buffer): boolean {
   if (bytes.length < 20 || bytes.toString('latin1', 0, 4) !== 'RIFF') return false;
   return bytes.toString('latin1', 8, 12) === 'WEBP' && bytes.readUInt32LE(4) + 8 === bytes.length;
 }
 
-/** Blocks up to a trailer that is the end. */
+/** Walks the blocks to the trailer, which must be the end. */
 function isWholeGif(bytes: Buffer): boolean {
   if (bytes.length < 14 || !/^GIF8[79]a$/.test(bytes.toString('latin1', 0, 6))) return false;
   let at = 13 + colours(bytes[10]);
@@ -124,12 +124,12 @@ function isWholeGif(bytes: Buffer): boolean {
   return false;
 }
 
-/** Bytes of the table of colours that the packed field announces. */
+/** Size in bytes of the colour table that the packed field announces. */
 function colours(packed = 0): number {
   return (packed & 0x80) === 0 ? 0 : 3 * 2 ** ((packed & 7) + 1);
 }
 
-/** Sub-blocks end with an empty one. */
+/** Skips sub-blocks; an empty one ends them. */
 function afterBlocks(bytes: Buffer, from: number): number {
   let at = from;
   for (let size = bytes[at]; size !== undefined && size > 0; size = bytes[at]) at += 1 + size;

@@ -12,19 +12,19 @@ import type { ShortSecrets } from './auth/short-secrets.ts';
 import type { ApiDependencies } from './context.ts';
 
 const lifeMs = 24 * 3_600_000;
-/** How often records that have expired are deleted. */
+/** How often expired records are deleted. */
 export const forgetExpiredEveryMs = 3_600_000;
 
 const Recorded = z.object({
   v: z.literal(1),
   expires_at: z.iso.datetime(),
-  /** Keyed hash of the body that was answered: it may hold a password, which a plain hash would let be guessed at. */
+  /** Keyed hash of the request's body: the body may hold a password, which a plain hash would let an attacker guess. */
   request: z.string(),
-  /** Sealed, since it may hold a key that is shown once. */
+  /** Sealed, since the answer may contain a key that is shown only once. */
   answer: Sealed,
-  /** Whose answer it is: it counts in their budget. */
+  /** The user in whose budget the record counts. */
   user: z.string().optional(),
-  /** The answer's own object was written by the transaction that wrote this record. */
+  /** The transaction that wrote this record also wrote the object of the answer. */
   wrote: z.boolean(),
 });
 
@@ -35,23 +35,27 @@ type Dependencies = Pick<ApiDependencies, 'store' | 'mirror' | 'sealer' | 'unsea
 /** A request that may be sent again: the same key and body get the first answer again. */
 export interface IdempotentRequest {
   tenant: string;
-  /** Id of who asks. */
+  /** Id of the calling user. */
   user: string;
-  /** Names the record: the caller, so that theirs can be counted, then tenant, caller, route and key. */
+  /**
+   * Names the record. It begins with a hash of the caller, so that the caller's records can be counted; then follows a
+   * hash of tenant, caller, path and key.
+   */
   hash: string;
   /** Keyed hash of the body. */
   request: string;
-  /** Holds that no other request has answered meanwhile. */
+  /** Fails if another request with this key was answered meanwhile. */
   guard: Guard;
 }
 
-/** What was found for a key: the first answer, or leave to make one. */
+/** The first answer to a key, or what a new request needs to record its answer. */
 export type Recalled = { answer: string } | { begin: IdempotentRequest };
 
 /**
  * Looks up the answer to an earlier request with this key.
  *
- * @throws ApiError BAD_REQUEST for a key that is none, CONFLICT if the key was used with another body.
+ * @throws ApiError BAD_REQUEST for an invalid key, CONFLICT if the key was used with another body, TOO_MANY_REQUESTS
+ *   if too many answers are kept for the caller.
  */
 export async function recallAnswer(
   deps: Dependencies,
@@ -92,13 +96,13 @@ export async function recallAnswer(
   return { answer: atRevision(answer, recorded.wrote, String(entry.modRevision)) };
 }
 
-/** When the oldest of these records is deleted at the latest. */
+/** When the oldest of these records is deleted at the latest, in milliseconds of the wall clock. */
 function forgottenAt(kept: readonly { value: string; revision: number }[]): number {
   const oldest = kept.reduce((least, one) => (one.revision < least.revision ? one : least));
   return Date.parse(Recorded.parse(JSON.parse(oldest.value)).expires_at) + forgetExpiredEveryMs;
 }
 
-/** Records the answer in the unit's own transaction. `wrote`: see the record. */
+/** Records the answer in the unit's own transaction. `wrote`: the unit writes the object of the answer. */
 export function recordAnswer(
   deps: Pick<Dependencies, 'sealer' | 'clock'>,
   unit: Unit,
@@ -118,7 +122,7 @@ export function recordAnswer(
   unit.write({ put: guard.key, value: JSON.stringify(recorded) });
 }
 
-/** Deletes records that have expired; the mirror is what it looks at. Every replica may do it. */
+/** Deletes the expired records that the mirror shows. Every replica may do it. */
 export async function forgetExpiredAnswers(deps: Pick<ApiDependencies, 'store' | 'mirror' | 'clock'>): Promise<void> {
   const now = deps.clock.now().getTime();
   for (const tenant of deps.mirror.tenants()) {
@@ -130,7 +134,9 @@ export async function forgetExpiredAnswers(deps: Pick<ApiDependencies, 'store' |
   }
 }
 
-/** An answer is recorded before its transaction has a revision; it is that of the record. */
+/**
+ * Sets the version in an answer. It was recorded before its transaction had a revision; the record has that revision.
+ */
 function atRevision(answer: string, wrote: boolean, revision: string): string {
   const value: unknown = JSON.parse(answer, (name, inner: unknown) =>
     name === 'resource_version' && inner === '0' ? revision : inner,

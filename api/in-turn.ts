@@ -2,12 +2,12 @@ import { tooMany } from './api-error.ts';
 
 const maxWaiting = 200;
 
-/** Runs what has the same key one after another; `waited` tells whether something else ran before. */
+/** Runs calls with the same key one after another; `waited` is true if another call was before this one. */
 export type InTurn = <T>(key: string, run: (waited: boolean) => Promise<T>) => Promise<T>;
 
 /**
- * Writers of one object in this process take turns: they would else make each other start again. Correctness rests on
- * the guards of their transactions alone. @throws ApiError TOO_MANY_REQUESTS when 200 wait for one object
+ * Runs writers of one object in this process one after another: otherwise they would make each other retry. Only the
+ * guards of their transactions make them correct. @throws ApiError TOO_MANY_REQUESTS when 200 wait for one object
  */
 export function createInTurn(): InTurn {
   const queues = new Map<string, { last: Promise<unknown>; waiting: number }>();
@@ -18,7 +18,7 @@ export function createInTurn(): InTurn {
     queue.waiting += 1;
     queues.set(key, queue);
     const turn = queue.last.then(() => run(waited));
-    // whoever comes next goes on however this one ends
+    // the next call runs whether this one succeeds or fails
     queue.last = turn.catch(() => undefined);
     try {
       return await turn;

@@ -2,12 +2,15 @@ import { uuidv5 } from '../store/uuid.ts';
 
 const maxReplicas = 100;
 
-/** The instance that builds a deployment. */
+/** The id of the instance that builds a deployment. */
 export function buildInstanceOf(deploymentId: string): string {
   return uuidv5(deploymentId, 'build');
 }
 
-/** Every instance that can have run a deployment: they are known without being there any more. */
+/**
+ * Every instance id that a deployment can have had. The ids are derived, so they are known after the instances are
+ * gone.
+ */
 export function serviceInstancesOf(deploymentId: string): string[] {
   return Array.from({ length: maxReplicas }, (_, slot) => uuidv5(deploymentId, `slot/${slot}`));
 }

@@ -15,15 +15,15 @@ const dayMs = 24 * 3_600_000;
 export const inviteLifeMs = 7 * dayMs;
 
 /**
- * Whether it can still be accepted: it is pending, its time is not over (`now` is the wall clock), and who invited may
- * still invite.
+ * Whether an invite can still be accepted: it is pending, it has not expired (`now` is the wall clock), and the inviter
+ * may still invite.
  */
 export function isOpen(it: Invite, view: TenantView, now: Date): boolean {
   const { state, expires_at } = it.desired;
   return state === 'pending' && Date.parse(expires_at) > now.getTime() && inviterStands(it, view);
 }
 
-/** What somebody offered who has lost the rights to is offered no more. */
+/** Whether the inviter still has the right to give what the invite offers. */
 function inviterStands({ desired }: Invite, view: TenantView): boolean {
   const inviter = view.get('user', desired.invited_by);
   if (inviter === undefined || inviter.desired.disabled) return false;
@@ -34,12 +34,12 @@ function inviterStands({ desired }: Invite, view: TenantView): boolean {
   return role === 'owner' || (role === 'admin' && desired.role !== 'admin');
 }
 
-/** Whether a user may bring addresses without an account into the tenant, as the settings say. */
+/** Whether the settings let a user bring addresses without an account into the tenant. */
 export function mayBringIn({ desired }: ReadonlyResource<'user'>, view: TenantView): boolean {
   return desired.role !== 'user' || settingsOf(view).new_addresses === 'users';
 }
 
-/** Refuses mails of one sender beyond so many in a day, to whatever addresses. @throws ApiError TOO_MANY_REQUESTS */
+/** Bounds the invites of one sender in a day, over all addresses. @throws ApiError TOO_MANY_REQUESTS */
 export function requireModesty(sender: string, view: TenantView, now: Date): void {
   const most = caps.invitesPerSenderAndDay;
   const made = view.by('invite', 'sender', sender).map(({ meta }) => Date.parse(meta.createdAt));
@@ -48,19 +48,19 @@ export function requireModesty(sender: string, view: TenantView, now: Date): voi
     throw tooMany(`At most ${most} invites a day are sent for one user`, Math.ceil((ends - now.getTime()) / 1000));
 }
 
-/** Open invites to whoever owns that address, to projects and to the tenant, oldest first. */
+/** Open invites to the owner of an address, to projects and to the tenant, oldest first. */
 export function openInvitesTo(email: string, view: TenantView, now: Date): readonly Invite[] {
   return view.by('invite', 'email', addressOf(email)).filter((it) => isOpen(it, view, now));
 }
 
-/** The invite that holds the place of an address in a project, or without one in the tenant, open or not. */
+/** The pending invite of an address to a project, or to the tenant without `projectId`; it may have expired. */
 export function pendingInvite(projectId: string | undefined, email: string, view: TenantView): Invite | undefined {
   return view
     .by('invite', 'email', addressOf(email))
     .find(({ desired }) => desired.project_id === projectId && desired.state === 'pending');
 }
 
-/** Ends a pending invite; its record still tells for a while that there was one. */
+/** Cancels a pending invite; its record is kept for a while. */
 export function cancel(unit: Unit, it: Invite, now: Date): void {
   unit.change(it, (draft) => {
     draft.state = 'cancelled';
@@ -68,7 +68,7 @@ export function cancel(unit: Unit, it: Invite, now: Date): void {
   });
 }
 
-/** Refuses one more mail to an address that gets many. @throws ApiError TOO_MANY_REQUESTS */
+/** Bounds the invites to one address in a day. @throws ApiError TOO_MANY_REQUESTS */
 export function requirePatience(email: string, view: TenantView, now: Date): void {
   const most = caps.invitesPerAddressAndDay;
   const made = view.by('invite', 'email', addressOf(email)).map(({ meta }) => Date.parse(meta.createdAt));
@@ -80,7 +80,7 @@ export function requirePatience(email: string, view: TenantView, now: Date): voi
     );
 }
 
-/** The invite that a mailed token or an id names. */
+/** The invite with a mailed token, or with an id. */
 export function invitedBy(token: string, view: TenantView): Invite | undefined {
   const hash = createHash('sha256').update(token).digest('hex');
   return view.by('invite', 'token', hash)[0] ?? view.get('invite', token.toLowerCase());

@@ -5,9 +5,9 @@ import { readBytes } from './read-bytes.ts';
 const maxDepth = 32;
 
 /**
- * The body of a request as JSON; `undefined` if there is none.
+ * Reads the body of a request as JSON; `undefined` if there is none.
  *
- * @throws ApiError BAD_REQUEST for what is not JSON in UTF-8, too long, too deep, or names `__proto__`.
+ * @throws ApiError BAD_REQUEST if it is not JSON in UTF-8, is too long or too deep, or has a key `__proto__`.
  */
 export async function readJsonBody(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   const bytes = await readBytes(request, maxBytes);

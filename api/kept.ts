@@ -1,7 +1,7 @@
 declare const of: unique symbol;
 const mark = Symbol('kept');
 
-/** JSON that is made once per object and sent many times. `T` is what it says. */
+/** JSON that is serialised once per object and sent many times. `T` is the type of its value. */
 export interface Kept<T> {
   readonly json: string;
   /** Value of the `ETag` header, for objects that have a version. */
@@ -11,12 +11,12 @@ export interface Kept<T> {
 }
 
 /**
- * Keeps serialised JSON per immutable object for as long as the object itself is kept. `variant` tells apart the forms
- * that one object has (masked, or depending on another object).
+ * Keeps the serialised JSON of an immutable object for as long as the object exists. `variant` names one form of
+ * several that an object has, for example a masked one, or one that depends on another object.
  */
 export type Keep = <T>(it: object, variant: string, build: () => T) => Kept<T>;
 
-/** An empty keeper: one per process. */
+/** An empty cache; a process needs one. */
 export function createKeep(): Keep {
   const kept = new WeakMap<object, Map<string, Kept<unknown>>>();
   return <T>(it: object, variant: string, build: () => T): Kept<T> => {
@@ -24,12 +24,12 @@ export function createKeep(): Keep {
     if (variants === undefined) kept.set(it, (variants = new Map<string, Kept<unknown>>()));
     let found = variants.get(variant);
     if (found === undefined) variants.set(variant, (found = serialise(build())));
-    // what is kept under a variant of an object was built as T: a variant names one form
+    // one variant of an object is always built by the same T
     return found as Kept<T>;
   };
 }
 
-/** Serialises a value that is not worth keeping, or not the same for everybody. */
+/** Serialises a value that is not worth keeping, or that depends on the caller. */
 export function serialise<T>(value: T): Kept<T> {
   const json = JSON.stringify(value);
   const version = versionOf(value);

@@ -2,9 +2,9 @@ import { isIP } from 'node:net';
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Whether a request is for one of these names, whatever the port. A name that somebody else made point here is none: a page
- * of theirs would otherwise reach this installation through a user's browser. Addresses and `localhost` are always known,
- * since no such page can have one as its own. `*` among the names, or none given, lets every one in.
+ * Whether a request is for one of these host names, on any port. An attacker can make a name of their own point here: a
+ * page under that name would otherwise reach this installation through a user's browser. Addresses and `localhost` are
+ * always known, since no such page can have them as its own name. `*` among the names, or no list, allows every name.
  */
 export function isKnownHost(names: readonly string[] | undefined, request: IncomingMessage): boolean {
   if (names === undefined || names.includes('*')) return true;
@@ -15,7 +15,7 @@ export function isKnownHost(names: readonly string[] | undefined, request: Incom
   return isIP(name) !== 0 || name === 'localhost' || names.some((it) => it.toLowerCase() === name);
 }
 
-/** Without port and brackets, in lower case and without a dot at its end; `undefined` for what is no host. */
+/** Without port and brackets, in lower case and without a trailing dot; `undefined` if it is not a host. */
 function hostName(host: string): string | undefined {
   const [, bracketed, plain] = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:/@[\]]+))(?::\d{1,5})?$/.exec(host) ?? [];
   return (bracketed ?? plain)?.toLowerCase().replace(/\.$/, '');

@@ -7,7 +7,7 @@ export interface LabelRequirement {
   value: string;
 }
 
-/** @throws ApiError BAD_REQUEST for what is no selector. */
+/** @throws ApiError BAD_REQUEST for an invalid selector. */
 export function parseLabelSelector(selector: string): LabelRequirement[] {
   return selector.split(',').map((part) => {
     const found = /^\s*(!?)\s*([A-Za-z0-9][\w./-]*)\s*(?:(!=|==?)\s*([\w./-]*))?\s*$/.exec(part);

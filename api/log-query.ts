@@ -8,7 +8,7 @@ import { Reference } from './resources/object-fields.ts';
 const streams = ['stdout', 'stderr', 'build', 'system'] as const;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 
-/** One of these, or several with commas between. */
+/** One of the values, or several separated by commas. */
 const listOf = <const T extends readonly [string, ...string[]]>(values: T) =>
   z
     .string()
@@ -35,14 +35,16 @@ export const Logs = z
   .meta({ id: 'Logs' });
 export type Logs = z.infer<typeof Logs>;
 
-/** Which lines of which workload: `instances` and `streams` narrow what the query may ask for. */
+/** The workload whose lines are read; `instances` and `streams` restrict what the query may ask for. */
 export interface LogScope {
   workload: string;
   instances?: readonly string[];
   streams?: readonly (typeof streams)[number][];
 }
 
-/** What the agent is asked. `undefined`: nothing can match. @throws ApiError BAD_REQUEST for a time or cursor that is none */
+/**
+ * The query for the agent; `undefined` if no line can match. @throws ApiError BAD_REQUEST for an invalid time or cursor
+ */
 export function logQueryOf(query: LogsQuery, scope: LogScope, clock: Clock): LogQuery | undefined {
   const instances = narrowed(scope.instances, query.instance_id === undefined ? undefined : [query.instance_id]);
   const wanted = narrowed(scope.streams, query.stream);
@@ -73,7 +75,7 @@ function timeOf(field: string, text: string | undefined, clock: Clock): string |
   if (text === undefined) return undefined;
   const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   if (amount !== undefined && unit !== undefined && Object.hasOwn(unitMs, unit)) {
-    const age = Number(amount) * unitMs[unit as keyof typeof unitMs]; // just checked
+    const age = Number(amount) * unitMs[unit as keyof typeof unitMs]; // the pattern allows only these units
     return new Date(clock.now().getTime() - age).toISOString();
   }
   const time = z.iso.datetime({ offset: true }).safeParse(text);

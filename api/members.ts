@@ -11,12 +11,12 @@ export type Member = ReadonlyResource<'member'>;
 type Project = ReadonlyResource<'project'>;
 type User = ReadonlyResource<'user'>;
 
-/** Everybody with a place in the project: its owner, then its members in the order in which they came. */
+/** All members of the project: its owner first, then the others in the order in which they joined. */
 export function membersOf(project: Project, view: TenantView): readonly Member[] {
   return [ownerOf(project), ...view.by('member', 'project', project.meta.id)];
 }
 
-/** The place of somebody in a project, by its own id or the user's. */
+/** The membership of a user in a project, by its own id or the user's. */
 export function memberOf(project: Project, id: string, view: TenantView): Member | undefined {
   if (id === project.desired.owner_id) return ownerOf(project);
   return view.by('member', 'place', placeOf(project.meta.id, id))[0] ?? view.get('member', id);
@@ -26,7 +26,7 @@ export function isOwner(project: Project, { desired }: Member): boolean {
   return project.desired.owner_id === desired.user_id;
 }
 
-/** The owner is named by the project and has no record of a member; this is what it would look like. */
+/** The owner is named by the project and has no member record; this builds the record that it would be. */
 function ownerOf({ meta, desired }: Project): Member {
   const { generation: _, finalizers: __, owners: ___, labels: ____, ...shared } = meta;
   return {
@@ -36,7 +36,7 @@ function ownerOf({ meta, desired }: Project): Member {
 }
 
 /**
- * Nobody grants, changes or takes a role at or above their own; admins of the tenant and the owner stand above the
+ * No caller gives, changes or takes a role at or above their own. Admins of the tenant and the owner are above the
  * admins of a project. @throws ApiError FORBIDDEN
  */
 export function requireAbove(column: Column, role: MemberRole): void {
@@ -53,7 +53,7 @@ export function requireSeat(project: Project, view: TenantView): void {
   });
 }
 
-/** A user who can be given a role. @throws ApiError NOT_FOUND, CONFLICT for one who is disabled. */
+/** A user who can be given a role. @throws ApiError NOT_FOUND; CONFLICT for a disabled user. */
 export function activeUser(id: string, field: string, view: TenantView): User {
   const user = view.get('user', id);
   if (user === undefined) throw notFound('User', field);
@@ -68,7 +68,7 @@ export function requireWide({ desired }: User, projectId: string): void {
   throw forbidden('The account came by an invite to another project, and is for that one: ask an admin to widen it');
 }
 
-/** Guards that the role of a user in a project is at the commit what it was when it was judged. */
+/** Guards that the role of a user in a project does not change before the commit. */
 export function guardRole(unit: Unit, user: User, project: Project, view: TenantView): void {
   unit.require(user);
   unit.require(project);

@@ -11,7 +11,7 @@ const ErrorBody = z
   .object({
     success: z.literal(false),
     error: z.object({
-      code: z.enum(Object.keys(statusOfCode) as [string, ...string[]]), // an object has its keys
+      code: z.enum(Object.keys(statusOfCode) as [string, ...string[]]), // the list is not empty
       message: z.string(),
       details: z.array(z.object({ field: z.string(), reason: z.string(), message: z.string() })).optional(),
       request_id: z.string(),
@@ -53,7 +53,7 @@ sent back. \`null\` clears an optional field. \`If-Match\` with a version that i
 const json = 'application/json';
 const text = { type: 'string' } as const;
 
-/** Headers of answers: every one has the first two. */
+/** Headers of answers; all answers have the first two. */
 const headers = {
   'x-service-version': { description: 'Release of the server', schema: text },
   'x-request-id': { description: 'Id of the request, as its log lines have it', schema: text },
@@ -93,7 +93,7 @@ const errors: Readonly<Record<ErrorCode, string>> = {
 
 type PathItem = Record<string, unknown>;
 
-/** The OpenAPI document of the endpoints, made from the schemas that validate. */
+/** The OpenAPI document of the endpoints, made from the schemas that validate requests. */
 export function openApiDocument(
   endpointsByArea: Readonly<Record<string, Readonly<Record<string, AnyEndpoint>>>>,
   { version, publicUrl }: { version: string; publicUrl: string },
@@ -124,7 +124,8 @@ export function openApiDocument(
         headers,
         parameters,
         responses: Object.fromEntries(
-          Object.entries(errors).map(([code, what]) => [code, errorResponse(code as ErrorCode, what)]), // its keys
+          // the keys are codes
+          Object.entries(errors).map(([code, what]) => [code, errorResponse(code as ErrorCode, what)]),
         ),
       },
       paths,
@@ -148,8 +149,8 @@ function referredHeaders(more: readonly (keyof typeof headers)[]): Record<string
 }
 
 /**
- * Leaves out what says nothing to a reader: JSON Schema's own bounds of safe integers, and fields that are another way to
- * write one (`hidden` of a schema).
+ * Removes what is of no use to a reader: the bounds of safe integers that JSON Schema adds, and fields that are another
+ * spelling of a field (listed in `hidden` of a schema).
  */
 function tidy(schema: Record<string, unknown>): void {
   if (schema['maximum'] === Number.MAX_SAFE_INTEGER) delete schema['maximum'];
@@ -188,7 +189,7 @@ function securityOf(permission: Permission): Record<string, string[]>[] {
   return permission.scope === 'session' ? [{ token: [] }] : [{ token: [] }, { serviceKey: [] }];
 }
 
-/** The token of an invite is no id. */
+/** The token of an invite is not an id. */
 function idOf(param: string): z.ZodType {
   return param === 'token' ? z.string() : z.guid();
 }
@@ -199,7 +200,7 @@ function headersOf(endpoint: AnyEndpoint, isOpen: boolean): (keyof typeof parame
   return endpoint.method !== 'GET' && endpoint.on !== undefined ? ['If-Match'] : [];
 }
 
-/** What a body may carry: of a PUT also what an answer has beside, which changes nothing. */
+/** The schema of a body. That of a PUT also allows the read-only fields of the answer, which have no effect. */
 function bodyOf(endpoint: AnyEndpoint): z.ZodType | undefined {
   if (endpoint.list || isDownload(endpoint)) return undefined;
   const { body, readOnly = [], response } = endpoint;
@@ -246,8 +247,9 @@ function success(endpoint: AnyEndpoint): PathItem {
   return { [endpoint.status ?? 200]: { description: 'Done', headers: all, content: { [json]: { schema } } } };
 }
 
-/** What can go wrong, by its status. A read changes nothing, and so conflicts with nothing. */
+/** The possible errors, by status. A read changes nothing and therefore has no conflict. */
 function failures(endpoint: AnyEndpoint): PathItem {
-  const codes = (Object.keys(errors) as ErrorCode[]).filter((code) => code !== 'CONFLICT' || endpoint.method !== 'GET'); // its keys
+  // the keys are codes
+  const codes = (Object.keys(errors) as ErrorCode[]).filter((code) => code !== 'CONFLICT' || endpoint.method !== 'GET');
   return Object.fromEntries(codes.map((code) => [statusOfCode[code], { $ref: `#/components/responses/${code}` }]));
 }

@@ -3,8 +3,8 @@ import { createExactAddress, createNetworks, peerOf, plain } from './client-addr
 import type { ApiConfig } from './config.ts';
 
 /**
- * Whether a request for the metrics comes from where they may be read. One that a proxy passed on counts as the proxy's
- * client; by a proxy that is not trusted, as anybody's.
+ * Whether a request may read the metrics, by its address. A request that a trusted proxy passed on counts as the
+ * client's; one that another proxy passed on is refused.
  */
 export function createMetricsAccess({
   metricsFrom,
@@ -20,7 +20,7 @@ export function createMetricsAccess({
 
 const isLoopback = createNetworks(['127.0.0.0/8', '::1']);
 
-/** Whether a request was made on this machine, and not passed on by a proxy on it. */
+/** Whether a request was made on this machine and not passed on by a proxy. */
 export function isOfThisMachine(request: IncomingMessage): boolean {
   const peer = peerOf(request);
   return !isForwarded(request) && (isLoopback(peer) || peer === plain(request.socket.localAddress ?? ''));

@@ -2,13 +2,13 @@ import type { Revision } from '../store/revision.ts';
 
 const maxBytes = 16 * 1024 * 1024;
 
-/** Whole answers of lists, good for one revision of the mirror. */
+/** Whole answers of lists, each valid for one revision of the mirror. */
 export interface PageCache {
   get(key: string, revision: Revision): Buffer | undefined;
   set(key: string, revision: Revision, body: Buffer): void;
 }
 
-/** Keeps at most 16 MiB; everything goes when the revision moves. */
+/** Keeps at most 16 MiB; it is emptied when the revision changes. */
 export function createPageCache(): PageCache {
   const bodies = new Map<string, Buffer>();
   let at: Revision | undefined;

@@ -6,29 +6,29 @@ import { badField } from './api-error.ts';
 import { Reference } from './resources/object-fields.ts';
 import { matchesLabels, parseLabelSelector } from './label-selector.ts';
 
-/** Beside `data` in the answer of a list. */
+/** Sent besides `data` in the answer of a list. */
 export interface ListMeta {
   next_cursor: string | null;
   limit: number;
-  /** Items that match, on all pages; `null` where they are not counted. */
+  /** Matching items on all pages; `null` if they are not counted. */
   total: number | null;
-  /** Of notifications: how many one has not read, whatever the query. */
+  /** Notifications only: the number of unread ones, whatever the query. */
   unread?: number;
 }
 
-/** Which page of a list: in the query of every list. */
+/** Which page of a list; part of the query of every list. */
 export const pageBounds = {
   limit: z.coerce.number().int().min(1).max(500).default(100),
   cursor: z.string().max(1000).optional().meta({ description: '`next_cursor` of the page before' }),
 };
 
-/** Query of every list of objects; what a list knows beside these is in its `Listing`. */
+/** Query of every list of objects; the parameters of one list are in its `Listing`. */
 const base = z.object({
   ...pageBounds,
   q: z.string().max(200).optional().meta({ description: 'Part of a name or another text of the item, in any case' }),
 });
 
-/** The parsed query of a list; a filter that the list does not know is absent. */
+/** The parsed query of a list; a filter that the list does not support is absent. */
 export interface PageQuery extends z.infer<typeof base> {
   sort?: string | undefined;
   status?: readonly string[] | undefined;
@@ -41,28 +41,28 @@ export interface PageQuery extends z.infer<typeof base> {
 type SortValue = string | number;
 type Placed = 'projectId' | 'environmentId' | 'serverId';
 
-/** How objects of a kind are searched, filtered and sorted. Only what is not secret may be sorted by. */
+/** How objects of a kind are searched, filtered and sorted. A secret must not be sorted by. */
 export interface Listing<K extends KindName> {
-  /** Texts that `q` looks in. */
+  /** Texts that `q` is searched in. */
   texts(it: ReadonlyResource<K>, view: TenantView): readonly (string | undefined)[];
   status?: { values: readonly string[]; of(it: ReadonlyResource<K>, view: TenantView): string };
-  /** Its items show labels. */
+  /** The items can be filtered by labels. */
   labels?: true;
-  /** Filters by what an item is in or on: whether it matches the id. */
+  /** Filters by the object that an item belongs to: whether the item belongs to the one with this id. */
   filters?: Readonly<Partial<Record<Placed, (id: string, view: TenantView) => (it: ReadonlyResource<K>) => boolean>>>;
-  /** Beside `created_at` and `updated_at`. */
+  /** In addition to `created_at` and `updated_at`. */
   sorts?: Readonly<Record<string, (it: ReadonlyResource<K>, view: TenantView) => SortValue>>;
-  /** `-created_at` unless told. */
+  /** Default: `-created_at`. */
   defaultSort?: string;
 }
 
 const commonSorts: Readonly<Record<string, (it: ReadonlyResource) => SortValue>> = {
-  // of what was created in one millisecond, the revision tells the order
+  // objects that were created in the same millisecond are ordered by revision
   created_at: ({ meta }) => `${meta.createdAt} ${String(meta.createdRevision ?? 0).padStart(16, '0')}`,
   updated_at: (it) => it.meta.updatedAt,
 };
 
-/** The schema of a list's query: every filter and order that the list knows, and nothing else. */
+/** The schema of a list's query: every filter and order that the list supports, and no others. */
 export function pageQuery<K extends KindName>(
   listing: Pick<Listing<K>, 'status' | 'labels' | 'filters' | 'sorts' | 'defaultSort'>,
 ): z.ZodObject<{ [F in keyof Required<PageQuery>]: z.ZodType<PageQuery[F]> }> {
@@ -84,7 +84,7 @@ export function pageQuery<K extends KindName>(
     }),
     ...Object.fromEntries(placed),
   };
-  // which of the optional fields it has depends on the listing; those it lacks are refused, so that they are absent
+  // the listing decides which optional fields there are; the schema refuses the others, so that they are absent
   return z.strictObject(shape) as unknown as ReturnType<typeof pageQuery>;
 }
 
@@ -106,11 +106,11 @@ const newestFirst = '-created_at';
 const Cursor = z.tuple([z.string(), z.union([z.string(), z.number()]), z.string()]);
 
 /**
- * One page of `candidates`, newest first unless `sort` says otherwise; equal times of creation are ordered by revision,
- * other equal values by id. A cursor names
- * the last item of the page before it, so that a page neither repeats nor skips what stayed in its place.
+ * Returns one page of `candidates`, newest first unless `sort` asks otherwise. Equal times of creation are ordered by
+ * revision, other equal values by id. A cursor names the last item of the page before, so that a page neither repeats
+ * nor skips an item whose place has not changed.
  *
- * @throws ApiError BAD_REQUEST for a cursor that is not one of this list and order.
+ * @throws ApiError BAD_REQUEST for a cursor of another list or order.
  */
 export function pageOf<K extends KindName>(
   candidates: readonly ReadonlyResource<K>[],
@@ -163,7 +163,7 @@ function filtered<K extends KindName>(
   return tests.length === 0 ? candidates : candidates.filter((it) => tests.every((test) => test(it)));
 }
 
-/** The schema of the query lets known fields through alone. */
+/** @throws TypeError for an unknown field, which the schema of the query has already refused. */
 function sorterOf<K extends KindName>(
   field: string,
   listing: Listing<K>,
@@ -173,7 +173,7 @@ function sorterOf<K extends KindName>(
   if (own !== undefined) return (it) => own(it, view);
   const common = commonSorts[field];
   if (common === undefined) throw new TypeError(`No such order: ${field}`);
-  return (it) => common(it as ReadonlyResource); // they look at the meta alone
+  return (it) => common(it as ReadonlyResource); // they read the meta only
 }
 
 function order(a: SortValue, b: SortValue): number {

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { parseWritten } from '../store/faults.ts';
 import { ApiError } from './api-error.ts';
 
-/** Parses what a client sent. @throws ApiError BAD_REQUEST naming every field that is wrong. */
+/** Parses input of a client. @throws ApiError BAD_REQUEST with every wrong field. */
 export function parseInput<S extends z.ZodType>(schema: S, value: unknown, what: 'body' | 'query'): z.output<S> {
   const parsed = parseWritten(schema, value, `The ${what}`);
   if ('data' in parsed) return parsed.data;

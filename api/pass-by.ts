@@ -5,8 +5,8 @@ const mostBytes = 8 * 1024 * 1024;
 const mostMs = 5000;
 
 /**
- * Reads what is left of a request's body and drops it: a connection that is closed before that is reset, and the reset
- * can take an answer along that its client has not read yet. Resolves at the end of the body, after 8 MiB, or after 5 s.
+ * Reads the rest of a request's body and drops it. Closing the connection before its end would reset it, and the reset
+ * can destroy an answer that the client has not read yet. Resolves at the end of the body, after 8 MiB, or after 5 s.
  */
 export function passBy(request: IncomingMessage, clock: Pick<Clock, 'timer'>): Promise<void> {
   return new Promise((resolve) => {

@@ -1,40 +1,43 @@
 import type { KeyScope } from '../store/kinds/identity.ts';
 
 /**
- * What a column of a row allows. `+` everything, `-` nothing (403), `f` filtered to what is visible, `m` allowed with
- * masked fields, `s` one's own only, `P` everybody, `r` allowed within the rule that nobody grants or touches a role at
- * or above their own.
+ * What a column of a row allows: `+` everything, `-` nothing (403), `f` only visible objects, `m` masked fields, `s`
+ * the caller's own objects, `P` every client, `r` everything except giving or changing a role at or above the caller's
+ * own.
  */
 export type Grant = '+' | '-' | 'f' | 'm' | 's' | 'P' | 'r';
 
-/** The columns of a row, in its order; `other` is a user of the tenant who has no role in the project. */
+/** The columns of a row, in order; `other` is a user of the tenant without a role in the project. */
 export const columns = ['superadmin', 'admin', 'owner', 'project_admin', 'member', 'viewer', 'other'] as const;
 export type Column = (typeof columns)[number];
 
 export interface Permission {
   grants: Readonly<Record<Column, Grant>>;
-  /** Least scope that a service key needs; `session`: no service key is let in, whatever its scopes. */
+  /** Lowest scope that a service key needs; `session`: no service key is let in, whatever its scopes. */
   scope: KeyScope | 'session';
-  /** A service key without scope `write` gets the masked answer. */
+  /** A service key without scope `write` gets a masked answer. */
   isMasked: boolean;
-  /** It concerns the account, and a key that is narrowed to a project may all the same: its answer is of that project. */
+  /**
+   * The route is about the account, but a key that is narrowed to a project may use it: the answer is limited to that
+   * project.
+   */
   isOfNarrowed: boolean;
-  /** Somebody who must choose a new password may. */
+  /** A user who must choose a new password may use it. */
   isOpenInReset: boolean;
 }
 
-/** Rows whose reader is a service key with scope `deploy`: they change what runs and nothing else. */
+/** Routes for a service key with scope `deploy`: they change what runs and nothing else. */
 const deploy = 'deploy';
-/** Rows that change accounts, keys, servers, members or whole projects. */
+/** Routes that change accounts, keys, servers, members or whole projects. */
 const admin = 'admin';
-/** Rows that change what an account proves itself by: a stolen key does not become the account. */
+/** Routes that change the credentials of an account: a stolen key must not be enough to take over the account. */
 const session = 'session';
 
 type Mark = 'masked' | 'narrowed' | 'reset';
 type Row = readonly [grants: string, scope?: Permission['scope'], marks?: readonly Mark[]];
 
 /**
- * Who may do what: every route of the interface, served or not yet. A mounted route without a row stops the start.
+ * Every route of the API, served or not yet, and who may use it. A mounted route without a row stops the start.
  * Columns: superadmin, admin; project owner, admin, member, viewer; other user of the tenant.
  */
 const rows = {
@@ -265,7 +268,7 @@ function permission(name: string, [grants, scope, given = []]: Row): Permission 
   });
   const reads = name.startsWith('GET ') || name.startsWith('WS ');
   return {
-    // fromEntries cannot know that every column is there; the loop above has just seen to it
+    // the map above covers every column, which fromEntries cannot express
     grants: Object.fromEntries(cells) as Record<Column, Grant>,
     scope: scope ?? (reads ? 'read' : 'write'),
     isMasked: given.includes('masked'),
@@ -278,19 +281,19 @@ export const permissions: ReadonlyMap<string, Permission> = new Map(
   Object.entries<Row>(rows).map(([name, row]) => [name, permission(name, row)]),
 );
 
-/** The row of a route. @throws Error for a route without one: such a route must not be mounted. */
+/** The row of a route. @throws Error for a route without a row: it must not be mounted. */
 export function permissionOf(method: string, path: string): Permission {
   const found = permissions.get(`${method} ${path}`);
   if (found === undefined) throw new Error(`Cannot mount route as it has no permission: ${method} ${path}`);
   return found;
 }
 
-/** Rows that need no credential allow everybody. */
+/** Whether a route needs no credential. */
 export function isPublic(permission: Permission): boolean {
   return permission.grants.other === 'P';
 }
 
-/** Rows that nobody but admins of the tenant may do, in whatever project. */
+/** Whether only admins of the tenant may use a route, in every project. */
 export function isForAdmins({ grants }: Permission): boolean {
   return columns.every((column) => column === 'superadmin' || column === 'admin' || grants[column] === '-');
 }

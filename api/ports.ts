@@ -9,7 +9,7 @@ import { badField, conflicting } from './api-error.ts';
 import type { RequestContext } from './context.ts';
 import { referred } from './references.ts';
 
-/** An application as it is, or as it is to become. */
+/** An application as it is, or as it will become. */
 interface Wanting {
   /** Absent: it is about to be created. */
   id?: string;
@@ -19,11 +19,11 @@ interface Wanting {
 }
 
 /**
- * Whether an application may take a port of its server. Does nothing where ports are not open on the server. What is
- * asked here is asked again by the agent, which alone knows what else listens there.
+ * Checks that an application may take a port of its server. It does nothing if the server opens no ports. The agent
+ * checks again, as it alone knows what else listens there.
  *
  * @throws ApiError CONFLICT if the server does not give the port to applications of the project, or if another
- * application that is to run has it.
+ *   application that is set to run has it.
  */
 export function requirePort({ view, config }: Pick<RequestContext, 'view' | 'config'>, it: Wanting): void {
   const { port, projectId } = it;
@@ -40,7 +40,7 @@ export function requirePort({ view, config }: Pick<RequestContext, 'view' | 'con
   throw refused('port_taken', `Port ${port} of the server belongs to ${who}: choose another, or stop that one first`);
 }
 
-/** The same for an application as it is to become. @throws as `requirePort` */
+/** The same for an application as it will become. @throws as `requirePort` */
 export function requirePortOf(
   ctx: Pick<RequestContext, 'view' | 'config'>,
   { meta, desired }: Pick<ReadonlyResource<'application'>, 'meta' | 'desired'>,
@@ -53,12 +53,12 @@ function refused(reason: string, message: string) {
   return conflicting(message, [{ field: 'exposed_port', reason, message }]);
 }
 
-/** A port belongs to the application that asks to run with it, until it is stopped or asks for another. */
+/** A port belongs to the application that is set to run with it, until it is stopped or takes another port. */
 function isOwner({ desired, meta }: ReadonlyResource<'application'>, port: number): boolean {
   return desired.run === 'running' && desired.config.exposed_port === port && meta.deletionRequestedAt === undefined;
 }
 
-/** It serves with the port already. */
+/** Whether the application already serves with the port. */
 function isHeld({ id, port }: Wanting, view: TenantView): boolean {
   const it = id === undefined ? undefined : view.get('application', id);
   const serving = it?.observed?.current_deployment_id;
@@ -67,8 +67,8 @@ function isHeld({ id, port }: Wanting, view: TenantView): boolean {
 }
 
 /**
- * What a server is to allow, from what it allows and what was sent of it: `null` for the usual ports, `undefined` where
- * nothing changes. @throws ApiError BAD_REQUEST, NOT_FOUND
+ * The direct ports of a server after a change: `null` resets them, `undefined` means no change. @throws ApiError
+ * BAD_REQUEST, NOT_FOUND
  */
 export function changedPorts(
   server: Parameters<typeof directPortsOf>[0],

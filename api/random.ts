@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 
-/** Randomness as an argument. Both are unguessable. */
+/** A source of random values, passed as an argument. Both methods return unguessable values. */
 export interface Random {
   id(): string;
   bytes(count: number): Buffer;

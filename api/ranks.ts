@@ -5,7 +5,7 @@ import type { RequestContext } from './context.ts';
 const rank: Readonly<Record<GlobalRole, number>> = { user: 1, admin: 2, superadmin: 3 };
 
 /**
- * Nobody but a superadmin gives a role at or above their own, or touches whoever has one.
+ * Only a superadmin gives a role at or above their own, or changes a user who has such a role.
  *
  * @throws ApiError FORBIDDEN
  */

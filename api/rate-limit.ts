@@ -1,13 +1,13 @@
 import type { Clock } from '../store/clock.ts';
 import type { Limit } from './config.ts';
 
-/** What a client is told about its limit, in the form of the `RateLimit-*` headers. */
+/** What a client is told about its limit, in the `RateLimit-*` headers. */
 export interface Quota {
   limit: number;
   remaining: number;
   /** Seconds until the bucket is full. */
   reset: number;
-  /** Seconds until there is a token again; present if there was none. */
+  /** Seconds until the next token; present if the request got none. */
   retryAfter?: number;
 }
 
@@ -18,9 +18,7 @@ interface Bucket {
 
 const maxBuckets = 50_000;
 
-/**
- * A token bucket per key, in memory. Takes a token and tells what is left; `undefined` if the limit is switched off.
- */
+/** A token bucket per key, in memory. Takes a token and returns what is left; `undefined` if the limit is off. */
 export function createRateLimit(limit: Limit, clock: Clock): (key: string) => Quota | undefined {
   const buckets = new Map<string, Bucket>();
   const perMs = limit.perMinute / 60_000;
@@ -38,7 +36,7 @@ export function createRateLimit(limit: Limit, clock: Clock): (key: string) => Qu
     return bucket;
   };
 
-  /** A bucket that is full again is as good as none; if every bucket is in use, the oldest must go. */
+  /** A full bucket is dropped, as it equals none; if no bucket is full, the oldest is dropped. */
   const forgetFull = (now: number): void => {
     for (const [key, bucket] of buckets) {
       if (bucket.tokens + (now - bucket.at) * perMs >= limit.burst) buckets.delete(key);

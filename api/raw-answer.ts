@@ -4,7 +4,9 @@ import type { ApiError } from './api-error.ts';
 import { errorBody } from './respond.ts';
 import type { Headers } from './respond.ts';
 
-/** Answers on a bare socket, in the envelope, and ends the connection: to a request for a WebSocket, or to what is no request. */
+/**
+ * Answers on a bare socket, in the envelope, and ends the connection. It is for refused upgrades and for invalid HTTP.
+ */
 export function answerRaw(socket: Duplex, error: ApiError, requestId: string, headers: Headers): void {
   const body = errorBody(error, requestId);
   const lines = Object.entries({

@@ -2,9 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import { badRequest } from './api-error.ts';
 
 /**
- * The bytes of a request's body. Leaves one that is too long unread and whole: it still gets its answer.
+ * Reads the bytes of a request's body. A body that is too long is left unread on the open connection, so that the
+ * client still gets its answer.
  *
- * @throws ApiError BAD_REQUEST for one that is too long or cut off.
+ * @throws ApiError BAD_REQUEST if the body is too long or cut off.
  */
 export function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {

@@ -5,7 +5,7 @@ import type { Logs, LogScope, LogsQuery } from './log-query.ts';
 
 const timeoutMs = 15_000;
 
-/** Lines from the log store of the server that made them. @throws CallError if its agent is away */
+/** Reads lines from the log store of the server that made them. @throws CallError if its agent is not connected */
 export async function readLogs(
   ctx: RequestContext,
   serverId: string,

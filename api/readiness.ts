@@ -5,7 +5,7 @@ import { serviceUnavailable, storeFull } from './api-error.ts';
 import type { ApiError } from './api-error.ts';
 import { toApiError } from './to-api-error.ts';
 
-/** How long an answer about the room of the store holds. */
+/** How long the last look at the store's room is used. */
 const roomMs = 2000;
 
 interface Dependencies {
@@ -13,13 +13,13 @@ interface Dependencies {
   mirror: Pick<Mirror, 'isReady'>;
   clock: Clock;
   fresh: () => Promise<void>;
-  /** The server is closing: it answers what comes, and wants no more. */
+  /** The server is closing: it answers the requests that still come, and wants no new ones. */
   isDraining: () => boolean;
 }
 
 /**
- * Tells whether requests are well sent to this replica: it is current now, and a write would have room. Answers with the
- * reason if not, after 2 s at most. The room is looked up beside the answer, for the next one.
+ * Judges whether a load balancer should send requests to this replica: its mirror is current and a write has room.
+ * Returns the reason if not, after at most 2 s. The room is read in the background, for the next call.
  */
 export function createReadiness({ store, mirror, clock, fresh, isDraining }: Dependencies) {
   let isFull = false;
@@ -32,7 +32,7 @@ export function createReadiness({ store, mirror, clock, fresh, isDraining }: Dep
     try {
       isFull = (await store.size()).room === 0;
     } catch {
-      // a store that does not answer is found out by reading
+      // an unavailable store is detected by `fresh`
     } finally {
       own.isOver = true;
     }

@@ -10,9 +10,9 @@ import { kindWords } from './subject.ts';
 type Referable = KindName & keyof typeof kindWords;
 
 /**
- * The object that a field of a body points at. It must be staying; the caller guards that it still is at the commit.
+ * The object that a field of a body names. It must not be deleting; the caller guards that this holds at the commit.
  *
- * @throws ApiError NOT_FOUND, CONFLICT if it is being deleted.
+ * @throws ApiError NOT_FOUND; CONFLICT if it is being deleted.
  */
 export function referred<K extends Referable>(
   view: TenantView,
@@ -30,8 +30,8 @@ export function referred<K extends Referable>(
 }
 
 /**
- * A server that a workload of the project shall run on, or by default. @throws as `referred`; ApiError FORBIDDEN unless
- * the server is for the project: whoever has a role in the project sees the servers that are.
+ * The server on which a workload of the project will run, or its default server. @throws as `referred`; ApiError
+ * FORBIDDEN unless the project may use the server. A user with a role in the project sees the servers that it may use.
  */
 export function usableServer(
   view: TenantView,
@@ -44,7 +44,10 @@ export function usableServer(
   return server;
 }
 
-/** An environment of that project, which can be written into. @throws as `referred`; ApiError CONFLICT for a clone that is not complete. */
+/**
+ * An environment of that project that accepts new content. @throws as `referred`; ApiError CONFLICT for an incomplete
+ * clone.
+ */
 export function referredEnvironment(
   view: TenantView,
   id: string,
@@ -59,7 +62,7 @@ export function referredEnvironment(
   throw new ApiError('NOT_FOUND', message, { details: [{ field: 'environment_id', reason: 'not_found', message }] });
 }
 
-/** What is in a clone belongs to its making until it is complete. @throws ApiError CONFLICT */
+/** Only the controller changes the content of a clone until it is complete. @throws ApiError CONFLICT */
 export function refuseUnfinishedClone(environment: ReadonlyResource<'environment'>): void {
   if (!isUnfinishedClone(environment)) return;
   const message = 'The environment is still being cloned: wait until its condition Ready is true, or delete it';
@@ -67,8 +70,8 @@ export function refuseUnfinishedClone(environment: ReadonlyResource<'environment
 }
 
 /**
- * The server of a new workload: the one that is named, or the default of the project. @throws as `usableServer`; ApiError
- * BAD_REQUEST if there is none, or if it is not the one server of a project that has one.
+ * The server of a new workload: the named one, or the default of the project. @throws as `usableServer`; ApiError
+ * BAD_REQUEST if there is none, or if the project is in single-server mode and has another one.
  */
 export function serverFor(
   view: TenantView,

@@ -1,14 +1,17 @@
 import type { CommittableUnit, Repository, Unit } from '../store/repo.ts';
 
 /**
- * The repository as handlers have it: it reads, and the units that it begins have no commit. What is done to
- * them is sent by `RequestContext.commit` alone, which puts the audit record into the same transaction.
+ * The repository of a handler: it reads, and its units have no commit. Only `RequestContext.commit` sends a unit, and
+ * puts the audit record into the same transaction.
  */
 export interface RequestRepository extends Pick<Repository, 'tenant' | 'get' | 'idByName'> {
   begin(): Unit;
 }
 
-/** A repository for a handler, and for its commit the way back from a unit of that repository to one that can be sent. */
+/**
+ * The repository for a handler, and the function by which `RequestContext.commit` gets the committable form of its
+ * units.
+ */
 export function createRequestRepository({ tenant, get, idByName, begin }: Repository): {
   repo: RequestRepository;
   committable(unit: Unit): CommittableUnit;

@@ -15,7 +15,7 @@ export const securityHeaders: Readonly<Headers> = {
 
 const jsonType = 'application/json; charset=utf-8';
 
-/** Sends a body as it is; its type and length are added to `headers`. */
+/** Sends a body as it is; adds its type and length to `headers`. */
 export function sendBody(
   response: ServerResponse,
   status: number,
@@ -29,7 +29,7 @@ export function sendBody(
   response.end(body);
 }
 
-/** Sends a body whole, at once, and closes the connection when the request has `passed`. */
+/** Sends a whole body at once; closes the connection when `passed` resolves. */
 export function sendBeforeEnd(
   response: ServerResponse,
   status: number,

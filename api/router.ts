@@ -2,11 +2,11 @@ import type { AnyEndpoint, Method } from './endpoint.ts';
 import type { Permission } from './permissions.ts';
 import { permissionOf } from './permissions.ts';
 
-/** An endpoint with its row of the table of permissions. */
+/** An endpoint with its row of permissions. */
 export interface Route {
   endpoint: AnyEndpoint;
   permission: Permission;
-  /** Names of the parameters of its path, in their order. */
+  /** Names of the path parameters, in order. */
   params: readonly string[];
 }
 
@@ -25,7 +25,7 @@ const emptyNode = (): Node => ({ fixed: new Map(), any: undefined, routes: new M
 
 /**
  * Matches method and path (below `/api/v1`) in as many steps as the path has segments; a fixed segment wins over a
- * parameter. @throws Error at the start for an endpoint without a row of permissions, or one that is there twice.
+ * parameter. @throws Error at the start for an endpoint without a row of permissions, or for a duplicate.
  */
 export function createRouter(endpoints: readonly AnyEndpoint[]): (method: string, path: string) => Match | undefined {
   const root = emptyNode();
@@ -62,7 +62,7 @@ function find(
   values: string[],
 ): Route | undefined {
   const segment = segments[at];
-  // a method that no endpoint has is in no map
+  // an unknown method is in no map
   if (segment === undefined) return node.routes.get(method as Method);
   const fixed = node.fixed.get(segment);
   const found = fixed && find(fixed, segments, at + 1, method, values);

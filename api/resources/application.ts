@@ -63,7 +63,7 @@ export const Application = z
   .meta({ id: 'Application' });
 export type Application = z.infer<typeof Application>;
 
-/** Fields of the source, flat as they are sent. Which of them are needed depends on `source_type`. */
+/** Fields of the source, flat as they are sent. `source_type` decides which of them are needed. */
 const sourceFields = {
   repository_url: RepositoryUrl.nullish(),
   branch: GitRef.nullish(),

@@ -68,7 +68,7 @@ export function toDeployment(it: ReadonlyResource<'deployment'>, isCurrent: bool
   };
 }
 
-/** What was observed of the image; fields that were not are absent. */
+/** What was observed of the image; unknown fields are absent. */
 function builtOf({ observed }: ReadonlyResource<'deployment'>): Partial<BuiltImage> {
   return defined({
     image: observed?.image,
@@ -93,7 +93,7 @@ export function keptDeployment(keep: Keep, it: ReadonlyResource<'deployment'>, v
 }
 
 export const deploymentSettle = {
-  /** The application has followed, too: a read of either after the wait shows the outcome. */
+  /** Waits for the application, too, so that a read of either afterwards shows the outcome. */
   isSettled(view: TenantView, id: string): boolean {
     const it = view.get('deployment', id);
     if (it === undefined) return true;

@@ -41,7 +41,7 @@ export const EnvironmentCreate = z.strictObject({
 
 export const EnvironmentUpdate = EnvironmentCreate.partial();
 
-/** What is not sent is as it is in the source. */
+/** A field that is not sent is copied from the source. */
 export const EnvironmentClone = z.strictObject({
   name: shape.name,
   type: EnvironmentCreate.shape.type,

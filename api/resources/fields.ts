@@ -1,15 +1,18 @@
 import { z } from 'zod';
 import { maxWatchPathsChars, parseWatchPaths } from '../../store/kinds/watch-paths.ts';
 
-/** Grammars of fields that reach a program, a file system or an address; each is checked again where it is used. */
+/** Formats of fields that reach a program, a file system or an address. Each is checked again where it is used. */
 
-// control characters, and the ones that turn or hide text
+// control characters, and characters that reorder or hide text
 const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 /** A line of text without control characters. */
 export const Line = z.string().refine((text) => !hidden.test(text), 'Must not contain control characters');
 
-/** Text of several lines, without control characters beside line breaks and tabs, and without what turns or hides text. */
+/**
+ * Text of several lines: line breaks and tabs are its only control characters, and it has no characters that reorder or
+ * hide text.
+ */
 export const FreeText = z
   .string()
   .refine((text) => !hidden.test(text.replaceAll(/[\n\r\t]/g, '')), 'Must not contain control characters');
@@ -26,8 +29,8 @@ function isGitRef(ref: string): boolean {
 }
 
 /**
- * `https://`, `http://`, `ssh://` or `user@host:path`. It is stored and shown as it is, so what may be a credential is
- * refused: a password, and over http a user too, which is how tokens are given there, and a query.
+ * `https://`, `http://`, `ssh://`, `file://` or `user@host:path`. The URL is stored and shown as it is, so that a
+ * possible credential is refused: a password, a query, and over http a user, too, since tokens are sent as one.
  */
 export const RepositoryUrl = z
   .string()
@@ -35,7 +38,7 @@ export const RepositoryUrl = z
   .max(512)
   .refine(isRepositoryUrl, 'Must be an https, http, ssh or file address of a git repository, without credentials');
 
-/** Which of the protocols a server really fetches by is its agent's setting. */
+/** The agent's own settings decide which of these protocols its server fetches by. */
 function isRepositoryUrl(text: string): boolean {
   if (/[\p{C}\s\\]/u.test(text)) return false;
   if (/^[A-Za-z0-9_][\w.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[^-/:][^:]*$/.test(text)) return true;
@@ -47,8 +50,8 @@ function isRepositoryUrl(text: string): boolean {
 }
 
 /**
- * An image reference: optional registry, path, tag, digest. An id, and a name that built images bear, may be of another
- * project.
+ * An image reference: optional registry, path, tag, digest. An image id, and a name as built images have it, are
+ * refused: they may be of another project.
  */
 export const ImageUrl = z
   .string()
@@ -67,7 +70,7 @@ export const ImageUrl = z
     'Must not begin with setpoint/, which names built images: deploy them from their source',
   );
 
-/** The registry that an image reference names, `HOST` or `HOST:PORT` in lower case; `undefined`: it names none. */
+/** The registry of an image reference, `HOST` or `HOST:PORT` in lower case; `undefined` if it names none. */
 export function registryOf(image: string): string | undefined {
   const first = image.slice(0, Math.max(0, image.indexOf('/'))).toLowerCase();
   return /[.:]/.test(first) || first === 'localhost' ? first : undefined;
@@ -83,7 +86,7 @@ export const RelativePath = z
     'Must be a relative path without .. and backslash',
   );
 
-/** Which files of a repository matter, in the language of {@link parseWatchPaths}. */
+/** The files of a repository whose change triggers a deployment, in the syntax of {@link parseWatchPaths}. */
 export const WatchPaths = z
   .string()
   .max(maxWatchPathsChars)
@@ -102,7 +105,7 @@ export const HttpPath = z
   .max(1024)
   .regex(/^\/[\x21-\x7e]*$/, 'Must begin with / and have no spaces');
 
-/** Bytes with a suffix, at least 6m. */
+/** Bytes with a unit, at least 6m. */
 export const MemoryLimit = z
   .string()
   .regex(/^\d{1,12}(\.\d{1,6})?[bkmg]$/, 'Must be a size such as 512m or 1.5g')
@@ -120,7 +123,7 @@ export const CpuLimit = z
   .refine((text) => Number(text) >= 0.01 && Number(text) <= 256, 'Must be 0.01 to 256')
   .meta({ override: { type: 'string', pattern: '^\\d{1,3}(\\.\\d{1,6})?$' } });
 
-/** What a container is started with instead of its image's command. */
+/** The command that a container runs instead of the one of its image. */
 export const StartCommand = z
   .string()
   .min(1)
@@ -130,7 +133,7 @@ export const StartCommand = z
 
 const maxValueBytes = 32 * 1024;
 
-/** Variables of the environment: at most 500, values of at most 32 KiB that any process can be given. */
+/** Variables of the environment: at most 500, with values of at most 32 KiB that every process accepts. */
 export const EnvValues = z
   .record(
     z

@@ -24,7 +24,7 @@ export type Invite = z.infer<typeof Invite>;
 
 export const InviteCreate = z.strictObject({ email: Email, role: GivenRole.default('member') });
 
-/** Never the token nor what is kept of it. */
+/** Contains neither the token nor its hash. */
 export function toInvite(it: Stored, view: TenantView): Invite {
   const { desired } = it;
   const project = desired.project_id === undefined ? undefined : view.get('project', desired.project_id);

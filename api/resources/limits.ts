@@ -17,7 +17,7 @@ const Allowed = z
   })
   .meta({ id: 'Allowed', description: 'null: there is no such bound' });
 
-/** What one scope uses and what it may use. */
+/** The use of one scope and its bounds. */
 export const ScopeLimits = z
   .object({
     scope: z.enum(['installation', 'tenant', 'user', 'project']),

@@ -19,7 +19,7 @@ export const Member = z
   .meta({ id: 'Member' });
 export type Member = z.infer<typeof Member>;
 
-/** A role that can be given; the owner changes by transfer alone. */
+/** A role that can be given; the owner changes only by transfer. */
 export const GivenRole = z.enum(MemberRole.options, 'Must be admin, member or viewer: the owner changes by transfer');
 
 export const MemberCreate = z.strictObject({ user_id: Reference, role: GivenRole.default('member') });

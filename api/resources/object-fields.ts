@@ -3,7 +3,7 @@ import { isObserved } from '../../store/definition.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
-/** A reference in a body or query: any UUID, so that an unknown one is not found rather than malformed. */
+/** A reference in a body or query. It may be any UUID, so that an unknown one gives "not found" and not "malformed". */
 export const Reference = z
   .guid()
   .transform((id) => id.toLowerCase())
@@ -20,7 +20,7 @@ const ConditionFields = z
   })
   .meta({ id: 'Condition' });
 
-/** What every object carries. */
+/** Fields that every object has. */
 export const objectFields = {
   id: z.string(),
   generation: z.int(),
@@ -71,7 +71,7 @@ export const Labels = z
     'Labels of setpoint are reserved',
   );
 
-/** The fields of an answer that a PUT of it may carry without effect: all that are not writable. */
+/** The fields of an answer that a PUT may carry without effect: all that are not writable. */
 export function readOnlyFields(answer: z.ZodObject, body: z.ZodObject): string[] {
   return Object.keys(answer.shape).filter((name) => !Object.hasOwn(body.shape, name));
 }
@@ -83,17 +83,17 @@ export function assign<D extends object, F extends keyof D>(draft: D, field: F, 
   else draft[field] = value;
 }
 
-/** A field that has no value is sent as `null`, so that every answer has every field. */
+/** Sends a field without a value as `null`, so that every answer has every field. */
 export function orNull<T extends object>(fields: T): { [F in keyof T]: Exclude<T[F], undefined> | null } {
-  // entries lose the types of their keys
+  // Object.entries loses the types of the keys
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, value ?? null])) as {
     [F in keyof T]: Exclude<T[F], undefined> | null;
   };
 }
 
-/** Leaves out what was not sent or sent as `null`. */
+/** Leaves out fields that were not sent or are `null`. */
 export function given<T extends object>(fields: T): { [F in keyof T]?: NonNullable<T[F]> } {
-  // entries lose the types of their keys; the values that are left are not null
+  // Object.entries loses the types of the keys; the remaining values are not null
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null)) as {
     [F in keyof T]?: NonNullable<T[F]>;
   };

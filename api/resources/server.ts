@@ -15,7 +15,7 @@ const nullableText = z.string().nullable();
 export const ServerStatus = z.enum(['active', 'provisioning', 'error', 'offline', 'deleting']);
 export const AgentStatusField = z.enum(['connected', 'disconnected', 'unknown']);
 
-/** What users of projects see of a server. */
+/** What users of projects may see of a server. */
 export const ServerSummary = z
   .object({ id: z.string(), name: z.string(), status: ServerStatus, agent_status: AgentStatusField })
   .meta({ id: 'ServerSummary' });
@@ -45,7 +45,7 @@ export const Server = z
   .meta({ id: 'Server' });
 export type Server = z.infer<typeof Server>;
 
-/** An answer that shows, once, how an agent joins as this server. */
+/** An answer with the join token, which is shown only once. */
 export const ServerWithJoin = z
   .object({
     ...Server.shape,
@@ -59,7 +59,7 @@ export type ServerWithJoin = z.infer<typeof ServerWithJoin>;
 const label = '[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 const hostName = new RegExp(`^${label}(\\.${label})*$`);
 
-/** An IPv4 or IPv6 address without a zone, or a host name; what ends in a number is an address or nothing. */
+/** An IPv4 or IPv6 address without a zone, or a host name. A text that ends in a number must be an address. */
 const HostAddress = z.string().min(1).max(253).refine(isHost, 'Must be an IP address or a host name');
 
 function isHost(text: string): boolean {
@@ -70,7 +70,10 @@ function isHost(text: string): boolean {
 const Username = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,31}$/, 'Must be a user name such as root');
 const LogRetentionDays = z.int().min(1).max(365);
 
-/** As the specification names them, and as the object does; the document shows one way each. */
+/**
+ * Both spellings of a field are accepted: that of the specification and that of the object. The OpenAPI document shows
+ * one of them.
+ */
 const fields = z.strictObject({
   name: shape.name,
   ipAddress: HostAddress.nullish(),

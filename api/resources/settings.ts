@@ -16,7 +16,7 @@ const EffectiveBudget = z
   })
   .meta({ id: 'Budget' });
 
-/** The settings of a tenant, defaults filled in. */
+/** The settings of a tenant, with defaults filled in. */
 export const Settings = z
   .object({
     project_creation: Circle.meta({ description: 'Who may create projects' }),
@@ -43,7 +43,7 @@ const BudgetChange = z
   .partial();
 type BudgetChange = z.infer<typeof BudgetChange>;
 
-/** Only what is sent changes, in budgets too; `null` returns to the default. */
+/** Only sent fields change, in budgets too; `null` returns to the default. */
 export const SettingsUpdate = z
   .strictObject({
     project_creation: Circle.nullable(),
@@ -70,7 +70,7 @@ export function toSettings(it: ReadonlyResource<'settings'>): Settings {
   };
 }
 
-/** The budgets after a change of some of their bounds. */
+/** The budgets after some of their bounds were changed. */
 export function changedBudgets(
   before: ReadonlyResource<'settings'>['desired']['budgets'],
   change: SettingsUpdate['budgets'] = {},

@@ -24,7 +24,7 @@ export type User = z.infer<typeof User>;
 
 const LoginUser = User.pick({ id: true, email: true, first_name: true, last_name: true, role: true });
 
-/** What opens a session answers with. */
+/** The answer to a login. */
 export const Login = z.object({ token: z.string(), expires_at: z.string(), user: LoginUser }).meta({ id: 'Login' });
 
 export const PersonName = Line.trim().max(100);
@@ -132,7 +132,7 @@ export function toServiceKey({ meta, desired, observed }: ReadonlyResource<'serv
     prefix: desired.prefix,
     scopes: desired.scopes === undefined ? null : [...desired.scopes],
     project_id: desired.project_id ?? null,
-    // earlier releases stored it as it was sent
+    // earlier releases stored the time as it was sent
     expires_at: desired.expires_at === undefined ? null : utc(desired.expires_at),
     parent_id: desired.parent_id ?? null,
     created_at: meta.createdAt,

@@ -157,7 +157,7 @@ export const listDeployments = defineList({
 
 const syncPatienceMs = 20_000;
 
-/** Of an operation; a control plane of an earlier release does not know the files. */
+/** The result of an operation; one that a leader of an earlier release wrote has no files. */
 const SyncResult = z.object({
   up_to_date: z.boolean(),
   current_commit: z.string().nullable(),

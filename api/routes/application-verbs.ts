@@ -10,7 +10,7 @@ import { Deployment, deploymentSettle, toDeployment } from '../resources/deploym
 import { requireServerRoom } from '../server-room.ts';
 import { applicationStatus, targetOf } from '../status.ts';
 
-/** The application with the status that follows from what was just asked. */
+/** The application with the status that follows from the request. */
 function answerOf({ view }: Pick<RequestContext, 'view'>, { next, target }: Coming): Application {
   return toApplication(
     next,
@@ -118,7 +118,7 @@ export const rollbackApplication = defineEndpoint({
     if (active?.desired.rollback_of === target.meta.id && !ctx.request.isKeyed)
       return ctx.commit(unit, () => toDeployment(active, false));
     unit.change(it, (draft) => {
-      // the snapshot of a deployment is of the same form, and the draft is cloned from what it is given
+      // a snapshot of a deployment has the same form; the clone makes it mutable
       draft.source = structuredClone(target.desired.source) as typeof draft.source;
       draft.config = structuredClone(target.desired.config) as typeof draft.config;
     });

@@ -143,13 +143,13 @@ export const createApplication = defineEndpoint({
   },
 });
 
-/** Registries are no kind yet: naming one would be forgotten without a word. */
+/** Registries do not exist yet: a reference to one would be dropped silently. */
 function refuseRegistry({ registry_id }: Pick<Update, 'registry_id'>): void {
   if (registry_id !== undefined && registry_id !== null)
     throw badField('registry_id', 'not_found', 'Registries are not served yet');
 }
 
-/** Writes what was sent, apart from name and source, into a draft. */
+/** Writes the sent fields, except name and source, into a draft. */
 function applyFields(ctx: RequestContext, draft: Desired, body: Update, id: string): void {
   const { config } = draft;
   draft.app_type = body.app_type ?? draft.app_type;
@@ -230,7 +230,7 @@ const Env = z
   .object({ env: z.record(z.string(), z.string()), masked: z.boolean(), deployment_id: z.string().nullable() })
   .meta({ id: 'Env' });
 
-/** The variables of a body: `{ "env": { … } }`, or the map itself. */
+/** The variables in a body: `{ "env": { … } }`, or the map itself. */
 const EnvBody = z.preprocess(unwrapped, EnvValues);
 const EnvMerge = z.preprocess(
   unwrapped,

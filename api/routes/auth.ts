@@ -14,10 +14,10 @@ import { defineEndpoint } from '../endpoint.ts';
 import { readOnlyFields } from '../resources/object-fields.ts';
 import { Email, Login, PersonName, toLoginUser, toUser, User } from '../resources/user.ts';
 
-/** Any text: whether it is the right password is the only rule for one that exists. */
+/** Any text: a password that exists must only be the right one. */
 const GivenPassword = z.string().max(1024);
 
-/** Of the authenticator application, or a recovery code. */
+/** A code of the authenticator application, or a recovery code. */
 export const Totp = z.string().max(40);
 
 export const setupStatus = defineEndpoint({
@@ -36,10 +36,10 @@ export const setupStatus = defineEndpoint({
   },
 });
 
-/** A login by code that is not older proves the mailbox. */
+/** A login by code that is not older than this proves the mailbox. */
 const freshMs = codeLifeMs;
 
-/** Whoever holds this name is the first user: of several registrations at once, one gets it. */
+/** The unique name that the first user takes: of several registrations at once, only one gets it. */
 const firstUser = { scope: 'setup', name: 'first' } as const;
 
 export const register = defineEndpoint({
@@ -88,7 +88,7 @@ export const register = defineEndpoint({
   },
 });
 
-/** @throws ApiError FORBIDDEN for a wrong one, and for none where one is needed */
+/** @throws ApiError FORBIDDEN for a wrong token, or if a required one is missing */
 function requireSetupToken({ tenant, setupToken }: RequestContext, given: string | undefined): void {
   const expected = setupToken(tenant);
   if (expected === undefined || isSetupToken(expected, given)) return;
@@ -151,7 +151,7 @@ export const logout = defineEndpoint({
       try {
         await ctx.commit(unit, () => undefined);
       } catch (error) {
-        // somebody else ended it meanwhile: that is what was asked for
+        // another request ended the session meanwhile: the result is the requested one
         if (!isConflict(error)) throw error;
       }
     }
@@ -167,7 +167,7 @@ export const getMe = defineEndpoint({
   handle: async (ctx) => ctx.keep(ctx.principal.user, '', () => toUser(ctx.principal.user)),
 });
 
-/** What others decide of an account: it may be sent back as it is. */
+/** Fields of an account that its user cannot change here; they may be sent back unchanged. */
 const decided = User.pick({ email: true, role: true, must_reset_password: true, two_factor_enabled: true });
 const MeUpdate = z.strictObject({ first_name: PersonName, last_name: PersonName, ...decided.shape }).partial();
 
@@ -181,7 +181,7 @@ export const updateMe = defineEndpoint({
   handle: async (ctx, { body }) => {
     const before = toUser(ctx.principal.user);
     for (const field of Object.keys(decided.shape) as (keyof typeof decided.shape)[])
-      // its keys
+      // the keys of `decided`
       if (body[field] !== undefined && body[field] !== before[field])
         throw badField(field, 'read_only', `${field} cannot be changed here: leave it out, or send it as it is`);
     const unit = ctx.repo.begin();
@@ -211,7 +211,7 @@ export const changePassword = defineEndpoint({
   },
 });
 
-/** `new_password` is another way to write `password`. */
+/** `new_password` is another spelling of `password`. */
 const InitialPassword = z
   .strictObject({
     password: GivenPassword,
@@ -238,10 +238,10 @@ export const setInitialPassword = defineEndpoint({
 });
 
 /**
- * An open session alone is not enough for a first password, which outlives it: the mailbox must be proven now. Accounts
- * without a password log in by code alone, so that a young session is such a proof.
+ * A first password outlives the session, so that an open session alone is not enough: the user must prove the mailbox
+ * now. Accounts without a password log in only by code, so that a young session is such a proof.
  *
- * @throws ApiError FORBIDDEN without a code where one is needed; BAD_REQUEST for a wrong one
+ * @throws ApiError FORBIDDEN if a code is needed and missing; BAD_REQUEST for a wrong one
  */
 async function requireFreshCode(ctx: RequestContext, unit: Unit, code: string | undefined): Promise<void> {
   const { user, by } = ctx.principal;

@@ -75,7 +75,7 @@ export const createEnvironment = defineEndpoint({
   },
 });
 
-/** @throws ApiError CONFLICT for a project that has as many environments as it may. */
+/** @throws ApiError CONFLICT if the project has as many environments as it may have. */
 function requireRoomIn({ meta }: ReadonlyResource<'project'>, view: TenantView): void {
   requireRoom(view.by('environment', 'project', meta.id).length, caps.environmentsPerProject, {
     where: 'The project',
@@ -197,7 +197,10 @@ export const cloneEnvironment = defineEndpoint({
   },
 });
 
-/** @throws ApiError for a copy that would have no server, or not the one of its project. */
+/**
+ * @throws ApiError if the server of a copy is deleted, is not for the project, or is not the one of a single-server
+ *   project.
+ */
 function checkServer(
   { view }: Pick<RequestContext, 'view'>,
   project: ReadonlyResource<'project'>,

@@ -184,7 +184,7 @@ export const acceptInvite = defineEndpoint({
     const inviter = view.get('user', it.desired.invited_by);
     const unit = ctx.repo.begin();
     unit.require(user);
-    // who has lost the rights to invite meanwhile invites nobody
+    // the commit fails if the inviter has lost the right to invite meanwhile
     if (inviter !== undefined) guardRole(unit, inviter, project, view);
     const accepted = unit.change(it, (draft) => {
       draft.state = 'accepted';
@@ -202,7 +202,7 @@ export const acceptInvite = defineEndpoint({
   },
 });
 
-/** The invite that the path names. @throws ApiError NOT_FOUND, also for one that is neither open nor used. */
+/** The invite that the path names. @throws ApiError NOT_FOUND, also for one that is neither open nor accepted. */
 function named({ params, view, clock }: RequestContext): Stored {
   const it = invitedBy(params.get('token') ?? '', view);
   if (it === undefined || (it.desired.state !== 'accepted' && !isOpen(it, view, clock.now()))) throw notFound('Invite');

@@ -6,7 +6,7 @@ import { defineEndpoint } from '../endpoint.ts';
 import { Limits } from '../resources/limits.ts';
 import type { Allowed, ScopeLimits } from '../resources/limits.ts';
 
-/** Projects that one answer shows. */
+/** Most projects in one answer. */
 const shown = 100;
 
 export const getLimits = defineEndpoint({

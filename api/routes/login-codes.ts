@@ -27,7 +27,7 @@ export const sendCode = defineEndpoint({
       const unit = ctx.repo.begin();
       const code = makeCode(ctx, unit, email);
       const answer = await ctx.commit(unit, () => ({ sent: true as const, expires_in: codeLifeMs / 1000 }));
-      // after the answer, whose time then says nothing about the address
+      // mail after the answer, so that the time of the answer reveals nothing about the address
       if (who !== undefined) setImmediate(() => mail(ctx, addressOf(who), code));
       return answer;
     });
@@ -46,7 +46,8 @@ export const verifyCode = defineEndpoint({
       const who = await whoIs(ctx, email);
       const unit = ctx.repo.begin();
       let refusal = unauthorized('The code is wrong, used or no longer good');
-      // apart from the passwords and from other places: the store counts what is guessed in all, and spares the owner
+      // counted apart from passwords and from other places, so that the owner is not locked out; the store counts all
+      // guesses
       const account = `${accountOf(ctx.tenant, email)} code from ${ctx.request.address}`;
       const proven = await ctx.throttle.attempt(account, ctx.request.address, async () => {
         const judged = judgeCode(ctx, email, code);
@@ -68,7 +69,7 @@ export const verifyCode = defineEndpoint({
     }),
 });
 
-/** Requests about one address go one after another in this process; what each reads includes what the one before wrote. */
+/** Runs requests about one address one after another in this process, so that each reads what the one before wrote. */
 function inTurn<T>(ctx: RequestContext, email: string, run: () => Promise<T>): Promise<T> {
   return ctx.inTurn(`${ctx.tenant} ${codeIdOf(email)}`, async (waited) => {
     if (waited) await ctx.fresh();
@@ -76,7 +77,7 @@ function inTurn<T>(ctx: RequestContext, email: string, run: () => Promise<T>): P
   });
 }
 
-/** Who may log in by a code: a user, or whoever is invited. */
+/** The person who may log in by a code: a user, or an invited address. */
 type Person = { user: ReadonlyResource<'user'> } | { invite: Invite };
 
 async function whoIs(ctx: RequestContext, email: string): Promise<Person | undefined> {

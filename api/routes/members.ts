@@ -50,7 +50,7 @@ export const listMembers = defineList({
   item: Member,
   handle: async (ctx, { it, query }) => {
     const { view } = ctx;
-    // what is left of a deleted user is nobody
+    // leave out members whose user was deleted
     const members = membersOf(it, view).filter((one) => userOf(one, view) !== undefined);
     const { items, meta } = pageOf(members, query, listing, view);
     return { items: items.map((one) => serialise(toMember(one, it, view))), meta };

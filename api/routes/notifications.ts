@@ -7,7 +7,7 @@ import type { Listing } from '../paging.ts';
 import { Notification, toNotification } from '../resources/notification.ts';
 import { Reference } from '../resources/object-fields.ts';
 
-/** Notifications that one transaction marks: each takes a guard and a write. */
+/** Notifications marked in one transaction: each takes a guard and a write. */
 const markedPerTransaction = 30;
 
 const listing: Listing<'notification'> = {

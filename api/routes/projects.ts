@@ -77,7 +77,10 @@ export const createProject = defineEndpoint({
   },
 });
 
-/** @throws ApiError FORBIDDEN for whom the settings, or an account that is confined, do not let; CONFLICT for one more than a user has */
+/**
+ * @throws ApiError FORBIDDEN if the settings or a confined account do not allow it; CONFLICT if the user has too many
+ *   projects
+ */
 function requireCreator({ principal, view }: RequestContext): void {
   if (isTenantAdmin(principal)) return;
   if (settingsOf(view).project_creation === 'admins')
@@ -115,7 +118,7 @@ export const updateProject = defineEndpoint({
       unit.require(usableServer(ctx.view, body.default_server_id, 'default_server_id', it.meta.id));
     const changed = unit.change(it, (draft) => {
       draft.name = body.name ?? draft.name;
-      // what always has a value is cleared to what it is without one
+      // null resets a field that always has a value to its default
       if (body.single_server_mode !== undefined) draft.single_server_mode = body.single_server_mode ?? false;
       if (body.auto_error_tracking_enabled !== undefined)
         draft.auto_error_tracking_enabled = body.auto_error_tracking_enabled ?? false;

@@ -39,7 +39,7 @@ import { Force } from './environments.ts';
 const joinTokenLifeMs = 24 * 3_600_000;
 const pingTimeoutMs = 5000;
 
-/** The servers that a project runs on: its default one, and those of its workloads. */
+/** The servers of a project: its default server and those of its workloads. */
 function serversOf(projectId: string, view: TenantView): ReadonlySet<string | undefined> {
   const workloads = view.by('application', 'project', projectId).map((it) => it.desired.server_id);
   return new Set([view.get('project', projectId)?.desired.default_server_id, ...workloads]);
@@ -126,7 +126,7 @@ export const renewJoinToken = defineEndpoint({
   },
 });
 
-/** A one-time token: what is stored of it, and what is shown of it once. */
+/** A one-time join token: what the store gets, and what the answer shows once. */
 function newJoin(ctx: RequestContext, serverId: string) {
   const token = makeJoinToken(serverId, ctx.random.bytes(16), ctx.agents.controlKey());
   const expires = new Date(ctx.clock.now().getTime() + joinTokenLifeMs).toISOString();
@@ -146,7 +146,7 @@ type ServerFields = Pick<
   'ip_address' | 'port' | 'username' | 'ssh_key_id' | 'log_retention_days' | 'direct_ports_enabled'
 >;
 
-/** Both ways to write a field come to one. */
+/** Merges both spellings of a field. */
 function fieldsOf(body: Update): ServerFields {
   const { ipAddress, ip_address = ipAddress, sshKeyId, ssh_key_id = sshKeyId } = body;
   const { port, username, log_retention_days, direct_ports_enabled } = body;
@@ -154,8 +154,8 @@ function fieldsOf(body: Update): ServerFields {
 }
 
 /**
- * The projects that may use a server; `null`: all. A project that is gone may stay named, so that an answer can be sent
- * back. @throws ApiError NOT_FOUND for another one that is not there
+ * The projects that may use a server; `null`: all. A deleted project that was named before may stay, so that an answer
+ * can be sent back. @throws ApiError NOT_FOUND for any other unknown project
  */
 function allowedFrom(
   view: TenantView,
@@ -168,7 +168,7 @@ function allowedFrom(
   return [...new Set(sent)];
 }
 
-/** SSH keys are no kind yet, so that there is none; a server may keep the id that it has. @throws ApiError NOT_FOUND */
+/** SSH keys do not exist yet; a server may keep the id that it has. @throws ApiError NOT_FOUND */
 function refuseSshKey({ sshKeyId, ssh_key_id = sshKeyId }: Update, before: string | undefined): void {
   if (ssh_key_id === undefined || ssh_key_id === null || ssh_key_id === before) return;
   throw notFound('SSH key', sshKeyId === undefined ? 'ssh_key_id' : 'sshKeyId');

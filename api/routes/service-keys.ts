@@ -89,7 +89,7 @@ export const createKey = defineEndpoint({
   },
 });
 
-/** A key can make no key that is wider or lives longer than itself. @throws ApiError FORBIDDEN */
+/** A key must not make a key that is wider or lives longer than itself. @throws ApiError FORBIDDEN */
 function requireWithin(
   principal: Principal,
   limits: { scopes: readonly KeyScope[] | undefined; project: string | undefined; expires_at: string | undefined },

@@ -58,7 +58,7 @@ export const endSessions = defineEndpoint({
   },
 });
 
-/** The session that asks; none if a service key does. */
+/** The session of the caller; `undefined` for a service key. */
 function currentOf({ principal: { by } }: RequestContext): string | undefined {
   return by.type === 'session' ? by.session.meta.id : undefined;
 }

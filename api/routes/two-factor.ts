@@ -107,7 +107,7 @@ export const renewRecovery = defineEndpoint({
   },
 });
 
-/** An open session alone is not enough, as it may be left open by somebody else. @throws ApiError */
+/** Asks for the password or a code: the user may have left the session open to others. @throws ApiError */
 async function proveAgain(
   ctx: RequestContext,
   unit: Unit,
