@@ -32,9 +32,9 @@ const NoBody = z.strictObject({});
 const Wait = z.object({ wait: z.coerce.number().min(0).max(300).optional() });
 
 /**
- * Runs the handler: loads what the path points at, decides whether the caller may, parses, handles. A write that
- * somebody else overtook is tried again from the beginning, rights included. What it commits, and who was turned away,
- * is in the audit log.
+ * Loads the object that the path names, checks the right of the caller, parses the input and runs the handler. A write
+ * that lost a race to another one is tried again from the beginning, rights included. The audit log records commits and
+ * refusals.
  */
 export async function runEndpoint(services: Services & { pageCache: PageCache }, call: Call): Promise<Outcome> {
   const progress: Progress = { hasWritten: false };
@@ -46,12 +46,12 @@ export async function runEndpoint(services: Services & { pageCache: PageCache },
   }
 }
 
-/** What a request has done when it fails. */
+/** What a request has done so far, in case it fails. */
 interface Progress {
   hasWritten: boolean;
 }
 
-/** Judges a request whose body is not read yet, by its path alone. @throws ApiError, which is recorded */
+/** Checks the right of the caller by the path alone, before the body is read. @throws ApiError, which is recorded */
 export async function judgeFirst(services: Services, call: Call): Promise<void> {
   try {
     admit(services, call, call.route.endpoint, {});
@@ -77,7 +77,7 @@ async function run(services: Services & { pageCache: PageCache }, call: Call, pr
   };
 }
 
-/** Writers of one object go one after another; what is read in its turn includes what the one before wrote. */
+/** Runs writers of one object one after another; each reads what the one before wrote. */
 function takeTurn<T>(services: Services, call: Call, endpoint: Endpoint, run: () => Promise<T>): Promise<T> {
   const id = endpoint.on === undefined ? undefined : call.params.get(endpoint.on[1]);
   if (id === undefined || endpoint.method === 'GET' || endpoint.waitsForAgent === true)
@@ -139,9 +139,9 @@ async function runOnce(
     await change?.committed();
     return answer();
   });
-  // an endpoint without `on`, `query` or `body` does not look at that part of its input
+  // the cast is safe: an endpoint without `on`, `query` or `body` does not read that part of its input
   const reply = toKept(await endpoint.handle(ctx, { it, query, body } as Input<SubjectKind, unknown, unknown>));
-  // without a record the secrets stay here
+  // secrets are not sent without an audit record
   if (endpoint.givesSecrets === true && access.grant !== 'm' && !audited.change)
     await services.audit.read(asked, it === undefined ? [] : [mention(it)]);
   return reply;
@@ -150,7 +150,7 @@ async function runOnce(
 async function runDownload(services: Services, call: Call, endpoint: DownloadEndpoint): Promise<Outcome> {
   const { it, ...admitted } = admit(services, call, endpoint, {});
   const ctx = contextOf(services, call, admitted, readOnly);
-  // as in `runOnce`
+  // the cast is safe as in `runOnce`
   const { bytes, type, fileName, etag } = await endpoint.handle(ctx, { it } as Input<
     SubjectKind,
     undefined,
@@ -160,7 +160,7 @@ async function runDownload(services: Services, call: Call, endpoint: DownloadEnd
   const headers = {
     'cache-control': 'private, no-cache',
     'content-disposition': `attachment; filename="${fileName}"`,
-    // should a browser show it as a page after all, it may do nothing
+    // a browser that shows the file as a page must not run anything in it
     'content-security-policy': "default-src 'none'; frame-ancestors 'none'; sandbox",
   };
   const known = call.headers['if-none-match'];
@@ -184,21 +184,21 @@ async function runList(
   if (known !== undefined) return { status: 200, body: known };
   const query = parseInput(endpoint.query, search, 'query');
   const ctx = contextOf(services, call, admitted, readOnly);
-  // as in `runOnce`
+  // the cast is safe as in `runOnce`
   const page = await endpoint.handle(ctx, { it, query, body: undefined } as Input<SubjectKind, unknown, undefined>);
   const body = Buffer.from(pageBody(page.items, page.meta));
   if (services.mirror.applied === applied && endpoint.ofNow !== true) services.pageCache.set(cached, applied, body);
   return { status: 200, body };
 }
 
-/** Callers of one name get the same list: admins see everything, wherever they are not narrowed. */
+/** Callers with the same reader name share cached pages: an admin sees everything, unless the key is narrowed. */
 function readerOf(caller: Principal, { ownOnly, perSession }: ListEndpoint): string {
   if (perSession === true && caller.by.type === 'session') return `session/${caller.by.session.meta.id}`;
   const seesAll = ownOnly !== true && isTenantAdmin(caller) && keyOf(caller)?.desired.project_id === undefined;
   return seesAll ? 'admin' : principalId(caller);
 }
 
-/** A deletion takes one only where it says so. */
+/** Whether a request has a body; a DELETE has one only if its endpoint declares it. */
 export function takesBody({ method, body }: Pick<Endpoint, 'method' | 'body'>): boolean {
   return method !== 'GET' && (method !== 'DELETE' || body !== undefined);
 }
@@ -212,16 +212,18 @@ function parseBody(endpoint: Endpoint, body: unknown): unknown {
   );
 }
 
-/** An answer can be changed and sent back: the object's own read-only fields change nothing. */
+/** Drops the read-only fields of the object, so that an answer can be changed and sent back. */
 function withoutReadOnly(body: unknown, readOnly: readonly string[] | undefined): unknown {
   if (readOnly === undefined || typeof body !== 'object' || body === null || Array.isArray(body)) return body;
   return Object.fromEntries(Object.entries(body).filter(([name]) => !readOnly.includes(name)));
 }
 
-/** `RequestContext.commit` behind the handler: it gets what can be sent. */
+/** The implementation of `RequestContext.commit`; it gets the committable form of the unit. */
 type Commit = <T>(unit: CommittableUnit, answer: () => Reply<T>) => Promise<Reply<T>>;
 
-/** Plain fields, no accessors: an object literal with accessors has a hidden class of its own each time it is made. */
+/**
+ * Has plain fields only: an object literal with accessors gets a new hidden class each time it is made, which is slow.
+ */
 function contextOf(
   services: Services,
   call: Call,
@@ -230,7 +232,7 @@ function contextOf(
 ): RequestContext {
   const { tenant, view, request, signal, params } = call;
   const { repo, committable } = createRequestRepository(call.repo);
-  // the rows of public routes let everybody in; their handlers look at `caller`
+  // public routes let a request without caller in; their handlers read `caller`, not `principal`
   const principal = caller as Principal;
   return {
     ...services,
@@ -257,7 +259,7 @@ function toKept(reply: Reply<unknown>): Kept<unknown> | undefined {
   return isKept(reply) ? reply : serialise(reply);
 }
 
-/** Whether the answer shows the object that the path points at in a state that is not stored yet. */
+/** Whether the answer shows the object that the path names in a state that is not stored yet. */
 function changes(it: ReadonlyResource<SubjectKind> | undefined, json: string): boolean {
   const answer: unknown = JSON.parse(json);
   if (it === undefined || typeof answer !== 'object' || answer === null) return false;
@@ -266,8 +268,8 @@ function changes(it: ReadonlyResource<SubjectKind> | undefined, json: string): b
 }
 
 /**
- * Waits until the answer's object is settled or failed, and answers with it as it is then. What was asked for is stored:
- * a replica that cannot follow the store any more answers with what was stored.
+ * Waits until the answer's object is settled or failed, and returns its state at that time. The change itself is stored
+ * already: a replica that can no longer follow the store returns the answer as it was.
  */
 async function settle(
   services: Services,

@@ -1,8 +1,8 @@
 import { badField } from './api-error.ts';
 
 /**
- * The parameters of a query by their names. Several states may come as several parameters. @throws ApiError
- * BAD_REQUEST for another one that comes twice: which of them is meant is not known.
+ * The parameters of a query by name. `status` may be sent several times. @throws ApiError BAD_REQUEST for any other
+ * repeated parameter, as it is ambiguous.
  */
 export function searchOf(text: string): Record<string, string> {
   const found = new Map<string, string>();

@@ -7,19 +7,19 @@ import { badField, conflicting } from './api-error.ts';
 type Desired = DeepReadonly<DesiredOf<'application'>>;
 type Env = Desired['config']['env'];
 
-/** Bounds of what an agent is sent and keeps, in bytes. */
+/** Bounds of the configuration that an agent receives and keeps, in bytes. */
 export const room = {
   /** Names and values of the variables of one application. */
   env: 256 * 1024,
-  /** All that is on one server. Requests at the same moment may go a little above. */
+  /** All variables and instances of one server. Concurrent requests may exceed it slightly. */
   server: 64 * 1024 * 1024,
-  /** What an instance counts for beside the variables, which all instances share: with its successor in a rollout. */
+  /** One replica, with its successor in a rollout. It does not include the variables, which all instances share. */
   instance: 8 * 1024,
 } as const;
 
 const known = new WeakMap<Env, number>();
 
-/** Bytes of names and values, of what is sealed. */
+/** Bytes of names and plain values, computed from the sealed values. */
 function envBytes(env: Env): number {
   const before = known.get(env);
   if (before !== undefined) return before;
@@ -32,7 +32,7 @@ function envBytes(env: Env): number {
 }
 
 /**
- * Whether variables are few enough. More than may be, as earlier releases took them, may become less.
+ * Checks the size of the variables. Earlier releases accepted more: such variables may stay only if they shrink.
  * @throws ApiError BAD_REQUEST
  */
 export function requireEnvRoom(env: Env, before: Env = {}): void {
@@ -45,8 +45,8 @@ export function requireEnvRoom(env: Env, before: Env = {}): void {
 }
 
 /**
- * Whether servers have room for these applications. `before` is what an application was: one that does not grow is
- * always taken. `field` names the server in the request.
+ * Checks that servers have room for these applications. `before` is the earlier state of an application: one that does
+ * not grow always passes. `field` names the server in the request.
  * @throws ApiError CONFLICT
  */
 export function requireServerRoom(
@@ -72,12 +72,12 @@ export function requireServerRoom(
   }
 }
 
-/** One that was scaled to nothing counts with the replicas that its start brings back. */
+/** The bytes of an application; one that is scaled to 0 counts with the replicas that a start brings back. */
 function weightOf({ config, replicas, last_replicas: last = 0 }: Desired): number {
   return envBytes(config.env) + (replicas || last) * room.instance;
 }
 
-/** In KiB or MiB, rounded up, so that what is too much never looks as if it were not. */
+/** In KiB or MiB, rounded up, so that a size above a bound never looks equal to it. */
 function sizeOf(bytes: number): string {
   const mebi = 1024 * 1024;
   return bytes < mebi ? `${Math.ceil(bytes / 1024)} KiB` : `${Math.ceil((bytes / mebi) * 10) / 10} MiB`;

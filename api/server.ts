@@ -39,19 +39,19 @@ import { OpenStreams } from './streams/open-streams.ts';
 import { streams } from './streams/streams.ts';
 import { createSystemPages, sendNoSuchPage } from './system-pages.ts';
 
-/** The interface. Disposing drains it: new connections are refused, what is under way is answered. */
+/** The API. Disposing drains it: it refuses new connections and answers the requests under way. */
 export interface Api extends AsyncDisposable {
-  /** Not listening yet, so that whoever starts it chooses the address and attaches upgrades. */
+  /** Not listening yet: the program that starts it chooses the address and attaches upgrades. */
   readonly server: Server;
-  /** Takes a request for a WebSocket, if it is for a stream of a tenant; `false` if it is for somebody else. */
+  /** Takes an upgrade request for a stream of a tenant; returns `false` for any other. */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
   /** What the first user of a tenant must present. */
   readonly setupToken: SetupToken;
 }
 
 /**
- * Builds the interface; a tenant and the signing keys exist afterwards. `pages` answers what is neither under
- * a tenant nor the interface's own, such as the console. @throws Error if a route has no permission.
+ * Builds the API; afterwards a tenant and the signing keys exist. `pages` answers requests that are for no tenant and
+ * not for the API's own pages, such as those of the console. @throws Error if a route has no permission.
  */
 export async function createApi(deps: ApiDependencies & { pages?: RequestHandler }): Promise<Api> {
   const { store, mirror, clock, config, log } = deps;
@@ -168,7 +168,7 @@ function unknownHost({ headers: { host = '' } }: IncomingMessage): ApiError {
   );
 }
 
-/** Probes come by whatever name. */
+/** Health probes may use any host name. */
 function isLifeSign({ url }: IncomingMessage): boolean {
   return url === '/healthz' || url === '/readyz';
 }
@@ -177,7 +177,7 @@ function isOfTenant(url: string | undefined): boolean {
   return /^\/[^/?]+\/api\/v1(\/|\?|$)/.test(url ?? '');
 }
 
-/** Reads from a request where it comes from; a client's own id is taken over if it is harmless. */
+/** Describes where a request comes from. The client's own request id is used if it is harmless. */
 function createDescription({ config, random }: ApiDependencies): (request: IncomingMessage) => RequestInfo {
   const addressOf = createClientAddress(config.trustedProxies);
   return (request) => {
@@ -191,7 +191,7 @@ function createDescription({ config, random }: ApiDependencies): (request: Incom
   };
 }
 
-/** Forgets expired answers and tickets from time to time; the function that is returned ends it. */
+/** Deletes expired answers and tickets periodically, until the returned function is called. */
 function forgetExpired(deps: ApiDependencies): () => void {
   let cancel = (): void => undefined;
   const again = (): void => {

@@ -2,8 +2,8 @@ import type { Clock } from '../store/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
 
 /**
- * Resolves when `isSettled` holds, looked at after each change of the tenant's objects; also when the time is over or
- * the signal aborts, since whoever waits is answered with what there is then.
+ * Resolves when `isSettled` holds; it is evaluated after each change of the tenant's objects. It also resolves when the
+ * time is over or the signal aborts, since the client then gets the present state.
  */
 export function untilSettled(
   { mirror, clock }: { mirror: Pick<Mirror, 'subscribe'>; clock: Clock },

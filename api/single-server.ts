@@ -8,12 +8,12 @@ import { holdPopulation } from './population.ts';
 
 type Project = ReadonlyResource<'project'>;
 
-/** Objects that an error names; of more it tells the number. */
+/** Most objects that an error names; it gives the number of the others. */
 const maxNamed = 20;
 
 /**
- * In single-server mode all of a project runs on its default server; without one, its first workload decides.
- * @throws ApiError BAD_REQUEST for another one.
+ * In single-server mode all workloads of a project run on its default server; without one, its first workload decides.
+ * @throws ApiError BAD_REQUEST for another server.
  */
 export function requireServerOf({ desired }: Project, id: string, field: string): void {
   const { single_server_mode, default_server_id } = desired;
@@ -22,7 +22,7 @@ export function requireServerOf({ desired }: Project, id: string, field: string)
   throw badField(field, 'single_server', message);
 }
 
-/** As part of the unit that puts a workload on a server: it is the default one from now on, if the mode lacks one. */
+/** Makes the server of a first workload the default one, in the unit of that workload, if the mode lacks one. */
 export function settleServer(unit: Unit, project: Project, serverId: string): void {
   const { single_server_mode, default_server_id } = project.desired;
   if (single_server_mode && default_server_id === undefined)
@@ -31,8 +31,9 @@ export function settleServer(unit: Unit, project: Project, serverId: string): vo
 }
 
 /**
- * Judges a change of the mode or of its server, as part of the unit. In the mode without a server, the one that all
- * workloads run on is the default. @throws ApiError CONFLICT that names what runs elsewhere.
+ * Checks a change of the mode or of the default server, in the unit of that change. In the mode without a default
+ * server, the server on which all workloads run becomes the default. @throws ApiError CONFLICT with the workloads that
+ * run elsewhere.
  */
 export async function requireSingleServer(
   ctx: Pick<RequestContext, 'view' | 'fresh'>,
@@ -70,7 +71,7 @@ function place({ meta: { kind, id }, desired }: ReadonlyResource): string {
   return `${kind}${name} (${id}) is on server ${'server_id' in desired ? desired.server_id : ''}`;
 }
 
-/** @throws ApiError CONFLICT that names the projects whose default server it is: they need another one first. */
+/** @throws ApiError CONFLICT with the projects whose default server it is: they need another one first. */
 export function refuseDefaultServer({ meta }: ReadonlyResource<'server'>, view: TenantView): void {
   const projects = view
     .by('project', 'default_server', meta.id)

@@ -7,7 +7,7 @@ type Application = ReadonlyResource<'application'>;
 type Deployment = ReadonlyResource<'deployment'>;
 type Server = ReadonlyResource<'server'>;
 
-/** Whether a deployment has not come to its end. */
+/** Whether a deployment has not ended yet. */
 export function isUnfinished(deployment: Deployment): boolean {
   switch (deployment.observed?.phase) {
     case 'succeeded':
@@ -28,8 +28,8 @@ export function deploymentStatus(deployment: Deployment): DeploymentPhase {
 }
 
 /**
- * The status of an application as its controller last said it, or as it follows from what was asked since. `target` is
- * the deployment that it shall converge to.
+ * The status of an application: the last one from its controller, or the one that follows from later requests. `target`
+ * is the deployment that it converges to.
  */
 export function applicationStatus(it: Application, target: Deployment | undefined): ApplicationPhase {
   if (it.meta.deletionRequestedAt !== undefined) return 'deleting';
@@ -42,13 +42,13 @@ export function applicationStatus(it: Application, target: Deployment | undefine
   return phase === 'running' && !lacking ? 'running' : 'deploying';
 }
 
-/** The deployment that an application shall converge to. */
+/** The deployment that an application converges to. */
 export function targetOf(it: Application, view: TenantView): Deployment | undefined {
   const { deployment_id } = it.desired;
   return deployment_id === undefined ? undefined : view.get('deployment', deployment_id);
 }
 
-/** Whether an application is gone, or its controller has brought it to what was asked for, or given up. */
+/** Whether an application is gone, or its controller has reached the desired state or given up. */
 export function isApplicationSettled(view: TenantView, id: string): boolean {
   const it = view.get('application', id);
   if (it === undefined) return true;
@@ -75,7 +75,7 @@ export function lifeStatus(it: ReadonlyResource<'project'> | ReadonlyResource<'e
   return it.meta.deletionRequestedAt === undefined ? 'active' : 'deleting';
 }
 
-/** Whether a controller has done all it can for the state that is asked for now. */
+/** Whether the controller has done all it can for the present generation. */
 export function isReconciled(it: ReadonlyResource): boolean {
   const { observed, meta } = it;
   if (observed === undefined || observed.observedGeneration < meta.generation) return false;

@@ -13,7 +13,7 @@ import { Account, AccountUpdate, toAccount } from '../resources/user.ts';
 
 type User = ReadonlyResource<'user'>;
 
-/** Projects that a refusal names. */
+/** Most projects that a refusal names. */
 const named = 10;
 
 const listing: Listing<'user'> = {
@@ -92,22 +92,22 @@ export const deleteUser = defineEndpoint({
   },
 });
 
-/** Whoever acts must still be what they were when the unit commits. */
+/** Guards that the caller's own account does not change before the commit. */
 function guardRank({ principal }: RequestContext, unit: Unit, it: User): void {
   if (principal.user.meta.id !== it.meta.id) unit.require(principal.user);
 }
 
 /**
- * Guards that an enabled superadmin remains if this one goes: two who remove each other at once meet at this guard.
+ * Guards that an enabled superadmin remains if this one goes: if two remove each other at once, one of them fails.
  *
- * @throws ApiError CONFLICT if it is the last one
+ * @throws ApiError CONFLICT for the last one
  */
 function keepSuperadmin({ view, principal }: RequestContext, unit: Unit, it: User): void {
   if (it.desired.role !== 'superadmin' || it.desired.disabled) return;
   const others = view
     .list('user')
     .filter(({ meta, desired }) => meta.id !== it.meta.id && desired.role === 'superadmin' && !desired.disabled);
-  // whoever acts is guarded already: one guard less that may fail
+  // prefer the caller, who is guarded already: one guard less can fail
   const other = others.find(({ meta }) => meta.id === principal.user.meta.id) ?? others[0];
   if (other === undefined)
     throw conflicting('The last superadmin must stay: make somebody else superadmin first', [
@@ -116,7 +116,7 @@ function keepSuperadmin({ view, principal }: RequestContext, unit: Unit, it: Use
   unit.require(other);
 }
 
-/** @throws ApiError CONFLICT that names the projects */
+/** @throws ApiError CONFLICT with the names of the projects */
 function requireNoProjects({ view }: RequestContext, it: User): void {
   const owned = view.by('project', 'owner', it.meta.id);
   if (owned.length === 0) return;
@@ -132,7 +132,7 @@ function requireNoProjects({ view }: RequestContext, it: User): void {
   );
 }
 
-/** Somebody who changes their own account stays logged in here. */
+/** The session to keep: users who change their own account stay logged in here. */
 function ownSession({ principal: { user, by } }: RequestContext, it: User): string | undefined {
   return user.meta.id === it.meta.id && by.type === 'session' ? by.session.meta.id : undefined;
 }

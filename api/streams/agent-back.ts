@@ -4,10 +4,10 @@ import { keys } from '../../store/keys.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import { untilClosed } from './until-closed.ts';
 
-/** An agent that is there and has just refused or ended something is asked again after that time. */
+/** Pause before a connected agent that refused or ended something is asked again. */
 const retryMs = 2000;
 
-/** Waits for a new session of a server's agent, or a while where it has one. Never rejects. */
+/** Waits until a server's agent starts a new session; if it is connected, waits 2 s. Never rejects. */
 export async function agentBack(
   { mirror, clock }: { mirror: Mirror; clock: Clock },
   tenant: string,

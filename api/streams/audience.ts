@@ -13,15 +13,15 @@ import type { Channel } from './channel.ts';
 import { closeCode } from './close-code.ts';
 import type { CloseCode } from './close-code.ts';
 
-/** One open stream, and what its reader's right to it rests on. */
+/** One open stream, and what the right of its reader depends on. */
 export interface Seat {
   tenant: string;
   view: TenantView;
   principal: Principal;
   permission: Permission;
-  /** Ids of what is streamed and of its project. */
+  /** Ids of the streamed object and of its project. */
   about: ReadonlySet<string>;
-  /** Where the right is judged now; `undefined` if what is streamed is gone. */
+  /** The place at which the right is judged now; `undefined` if the streamed object is gone. */
   place(): Place | undefined;
   channel: Channel;
 }
@@ -29,7 +29,7 @@ export interface Seat {
 const checkEveryMs = 60_000;
 const longestTimerMs = 24 * 3_600_000;
 
-/** Kinds on which rights rest, and ones that can be streamed. */
+/** Kinds on which rights depend, and kinds that can be streamed. */
 const decisiveKinds = new Set([
   'session',
   'user',
@@ -42,8 +42,8 @@ const decisiveKinds = new Set([
 ]);
 
 /**
- * Everybody who reads a stream. Their rights are asked again every minute and whenever something that they rest on
- * changes or runs out, so that a stream ends within moments of the right to it.
+ * The readers of all open streams. Their rights are checked every minute, and whenever something that they depend on
+ * changes or expires: a stream ends within moments of the right to it.
  */
 export class Audience implements Disposable {
   readonly #mirror: Pick<Mirror, 'key'>;
@@ -70,12 +70,12 @@ export class Audience implements Disposable {
     return this.#seats.size;
   }
 
-  /** Streams that the user has open, by whatever credential. */
+  /** Open streams of the user, with any credential. */
   countOf(tenant: string, principal: Principal): number {
     return this.#perUser.get(nameOf(tenant, principal)) ?? 0;
   }
 
-  /** Watches over the seat until its channel is closed. */
+  /** Checks the rights of the seat until its channel is closed. */
   add(seat: Seat): void {
     const name = nameOf(seat.tenant, seat.principal);
     this.#seats.add(seat);
@@ -92,7 +92,7 @@ export class Audience implements Disposable {
     this.#checkTenant(seat);
   }
 
-  /** Sends everybody away, to come back to another replica. */
+  /** Closes all streams with `restart`: the clients connect to another replica. */
   closeAll(): void {
     for (const { channel } of this.#seats) channel.close(closeCode.restart, 'restart');
   }
@@ -110,7 +110,7 @@ export class Audience implements Disposable {
     });
   }
 
-  /** The time of a credential runs out without any change. */
+  /** A credential expires without a change in the mirror, so that it needs a timer. */
   #checkWhenOver(seat: Seat): void {
     const { expires_at } = proofOf(seat.principal).desired;
     if (expires_at === undefined) return;
@@ -134,7 +134,7 @@ export class Audience implements Disposable {
     for (const seat of this.#seats) if (seat.tenant === meaning.tenant) this.#checkTenant(seat);
   }
 
-  /** A tenant that is being deleted may have begun to be while the stream was opened. */
+  /** The deletion of the tenant may have begun while the stream was being opened. */
   #checkTenant({ tenant, channel }: Seat): void {
     if (!isOpenTenant(this.#mirror, tenant)) channel.close(closeCode.gone, 'tenant is gone');
   }
@@ -164,21 +164,21 @@ function restsOn({ about, principal: { user, by } }: Seat, { kind, id, before, a
     case 'session':
       return by.type === 'session' && by.session.meta.id === id;
     case 'service_key':
-      // a key that another one made ends with that, and with the one before it
+      // a key that another key made ends with any of its ancestors
       return by.type === 'key' && (by.key.meta.id === id || by.key.desired.parent_id !== undefined);
     default:
       return about.has(id);
   }
 }
 
-/** Neither user nor project of a member ever change. */
+/** The user and the project of a member never change. */
 function userOf(member: ReadonlyResource | undefined): string | undefined {
-  return (member as ReadonlyResource<'member'> | undefined)?.desired.user_id; // of that kind, as the change says
+  return (member as ReadonlyResource<'member'> | undefined)?.desired.user_id; // the change is of a member
 }
 
-/** Whoever had a project and gives it away may lose what only people with a project may see. */
+/** The owner of a project who gives it away may lose what only members of a project see. */
 function ownerOf(project: ReadonlyResource | undefined): string | undefined {
-  return (project as ReadonlyResource<'project'> | undefined)?.desired.owner_id; // as above
+  return (project as ReadonlyResource<'project'> | undefined)?.desired.owner_id; // the change is of a project
 }
 
 function faultOf(seat: Seat, clock: Clock): [CloseCode, string] | undefined {

@@ -16,22 +16,22 @@ import { cursorOf, isOfHistory } from './position.ts';
 import type { Position } from './position.ts';
 import { PreparedFrame } from './prepared-frame.ts';
 
-/** Kinds whose changes are told. */
+/** Kinds whose changes are published. */
 export const watchedKinds = ['project', 'environment', 'server', 'application', 'deployment'] as const;
 export type WatchedKind = (typeof watchedKinds)[number];
 
 const maxTombstones = 10_000;
 
-/** A change as readers see it. Its frames are made once, however many read them. */
+/** A change as readers see it. Its frames are built once for all readers. */
 export interface FeedChange {
   kind: WatchedKind;
   id: string;
   revision: Revision;
-  /** Project whose roles decide who sees it, as it is or last was; absent for servers. */
+  /** The project whose roles decide who sees it, as it is or last was; absent for servers. */
   project: ReadonlyResource<'project'> | undefined;
-  /** Of the change of a server: the server as it is, or was. */
+  /** For a change of a server: the server as it is or last was. */
   server?: ReadonlyResource<'server'>;
-  /** `masked`: for readers who see a server's name and status only. */
+  /** `masked`: for readers who see only name and status of a server. */
   frame(masked: boolean): PreparedFrame;
 }
 
@@ -41,8 +41,8 @@ export interface FeedReader {
 }
 
 /**
- * Tells readers what changes, from the one mirror of the process. What a reader missed is made up for from the present:
- * the last state of everything that changed since, and what was deleted, as far as that is remembered.
+ * Publishes changes to readers, from the one mirror of the process. What a reader missed is rebuilt from the present:
+ * the last state of everything that changed since, and the deletions that are still remembered.
  */
 export class ChangeFeed implements Disposable {
   readonly #store: Pick<Store, 'incarnation'>;
@@ -68,15 +68,15 @@ export class ChangeFeed implements Disposable {
     ];
   }
 
-  /** Until the function that is returned is called. Called synchronously, in the order of revisions. */
+  /** Calls the reader synchronously, in the order of revisions, until the returned function is called. */
   subscribe(reader: FeedReader): () => void {
     this.#readers.add(reader);
     return () => void this.#readers.delete(reader);
   }
 
   /**
-   * What changed after a position, in the order of revisions: of each object its last state. `lost`: something may have
-   * been deleted that is not remembered, or the position is of another history, of which nothing can be told.
+   * The changes after a position, in the order of revisions: the last state of each object. `lost`: a deletion may be
+   * missing, or the position is of another history, for which no changes are known.
    */
   since(tenant: string, position: Position): { changes: readonly FeedChange[]; lost: boolean } {
     if (!isOfHistory(position, this.#store.incarnation)) return { changes: [], lost: true };
@@ -107,14 +107,14 @@ export class ChangeFeed implements Disposable {
     if (!isWatched(kind)) return;
     if (after === undefined) this.#deleted(change);
     else this.#tell(tenant, kind, id, revision);
-    // what is told of these depends on another object
+    // the shown state of these objects depends on another object
     if (kind === 'deployment') this.#tellApplicationOf(change);
     if (kind === 'project') this.#tellEnvironmentsOf(change);
   }
 
-  /** The status of an application follows from its newest deployment; one that succeeds is current instead of another. */
+  /** The status of an application follows from its newest deployment; one that succeeds replaces the current one. */
   #tellApplicationOf({ tenant, id, revision, before, after }: ObjectChange): void {
-    // the change of a deployment holds deployments
+    // a change of a deployment contains deployments
     const [old, now] = [before, after] as (ReadonlyResource<'deployment'> | undefined)[];
     if (now === undefined) return;
     const view = this.#mirror.tenant(tenant);
@@ -125,10 +125,11 @@ export class ChangeFeed implements Disposable {
     if (previous !== undefined) this.#tell(tenant, 'deployment', previous.meta.id, revision);
   }
 
-  /** Which environment is the default one is said by its project. */
+  /** A project names its default environment, so that its change may change two environments. */
   #tellEnvironmentsOf({ tenant, revision, before, after }: ObjectChange): void {
     const [old, now] = [before, after].map(
-      (it) => (it as ReadonlyResource<'project'> | undefined)?.desired.default_environment_id, // the change of a project holds projects
+      // the change is of a project
+      (it) => (it as ReadonlyResource<'project'> | undefined)?.desired.default_environment_id,
     );
     if (old === now || now === undefined) return;
     for (const id of [old, now]) if (id !== undefined) this.#tell(tenant, 'environment', id, revision);
@@ -145,7 +146,7 @@ export class ChangeFeed implements Disposable {
     const frame = new PreparedFrame(
       JSON.stringify({ type: 'change', op: 'delete', kind, id, cursor: this.cursor(revision) }),
     );
-    // of a watched kind, as just checked
+    // the kind was checked above
     const project = before && this.#projectOf(tenant, before as ReadonlyResource<WatchedKind>);
     const server = serverIn(before);
     const change: FeedChange = { kind, id, revision, project, ...(server && { server }), frame: () => frame };
@@ -184,7 +185,7 @@ export class ChangeFeed implements Disposable {
   }
 
   #projectOf(tenant: string, it: ReadonlyResource<WatchedKind>): ReadonlyResource<'project'> | undefined {
-    if (it.meta.kind === 'project') return it as ReadonlyResource<'project'>; // as its kind says
+    if (it.meta.kind === 'project') return it as ReadonlyResource<'project'>; // the kind was just checked
     const id = projectIdOf(it);
     return id === undefined ? undefined : this.#mirror.tenant(tenant).get('project', id);
   }
@@ -219,7 +220,7 @@ export function isWatched(kind: KindName): kind is WatchedKind {
 }
 
 function serverIn(it: ReadonlyResource | undefined): ReadonlyResource<'server'> | undefined {
-  return it?.meta.kind === 'server' ? (it as ReadonlyResource<'server'>) : undefined; // as its kind says
+  return it?.meta.kind === 'server' ? (it as ReadonlyResource<'server'>) : undefined; // the kind was just checked
 }
 
 function lastRevisionOf({ meta }: ReadonlyResource): Revision {

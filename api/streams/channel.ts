@@ -9,17 +9,17 @@ const limits = {
   pingEveryMs: 30_000,
   /** Bytes that may wait for a reader. */
   bufferedBytes: 1024 * 1024,
-  /** A reader that does not take its end is cut off. */
+  /** A reader that does not complete the closing handshake in this time is cut off. */
   closingMs: 2000,
-  /** A reader says nothing here but pongs. */
+  /** A reader has nothing to send but pongs. */
   messagesPerPing: 100,
 } as const;
 
 const ping = new PreparedFrame('{"type":"ping"}');
 
 /**
- * The sending end of one stream. What waits for a slow reader is bounded: `isFull` tells, `drained` waits. A reader that
- * answers no ping within 30 s is gone.
+ * The sending end of one stream. What waits for a slow reader is bounded: `isFull` shows it, `drained` waits for room.
+ * A reader that answers no ping within 30 s is cut off.
  */
 export class Channel {
   readonly #socket: WebSocket;
@@ -34,7 +34,7 @@ export class Channel {
     this.#socket = socket;
     this.#clock = clock;
     socket.on('close', () => this.#end());
-    // ws closes the socket after an error by itself
+    // ws itself closes the socket after an error
     socket.on('error', () => undefined);
     socket.on('pong', () => {
       this.#alive = true;
@@ -46,12 +46,12 @@ export class Channel {
     this.#pingLater();
   }
 
-  /** Aborts when the stream is closed, by whichever side. */
+  /** Aborts when either side closes the stream. */
   get signal(): AbortSignal {
     return this.#ended.signal;
   }
 
-  /** More than may wait is waiting already. */
+  /** Whether more bytes wait for the reader than may. */
   get isFull(): boolean {
     return this.#socket.bufferedAmount > limits.bufferedBytes;
   }
@@ -62,7 +62,7 @@ export class Channel {
     writeFrames(this.#socket, [prepared], this.#sent);
   }
 
-  /** Sends many frames by one write. */
+  /** Sends many frames in one write. */
   sendAll(frames: readonly PreparedFrame[]): void {
     if (this.#ended.signal.aborted || frames.length === 0) return;
     writeFrames(this.#socket, frames, this.#sent);
@@ -70,7 +70,7 @@ export class Channel {
 
   /**
    * Resolves when there is room, or the stream is closed, and never within the same turn of the event loop: a source
-   * that has everything ready would else keep the news of a broken socket from ever arriving.
+   * whose data is all ready would otherwise never let the event of a broken socket in.
    */
   async drained(): Promise<void> {
     await setImmediate();
@@ -78,7 +78,7 @@ export class Channel {
     await new Promise<void>((resolve) => this.#waiters.push(resolve));
   }
 
-  /** Says why, in a frame and in the code. Idempotent. */
+  /** Sends the reason in a last frame and closes with the code. Idempotent. */
   close(code: CloseCode, reason: string): void {
     if (this.#ended.signal.aborted) return;
     this.send({ type: 'end', reason });
@@ -87,7 +87,7 @@ export class Channel {
     this.#end();
   }
 
-  /** Cuts the connection of a reader that does not take what waits for it. */
+  /** Closes the stream of a reader that does not take what waits for it. */
   closeSlow(): void {
     this.close(closeCode.tooSlow, 'too slow');
   }

@@ -1,4 +1,4 @@
-/** Why a stream was closed. */
+/** Close codes of streams. */
 export const closeCode = {
   ended: 1000,
   restart: 1012,

@@ -3,7 +3,7 @@ import { logFrame } from './log-frames.ts';
 import type { LogSource } from './log-frames.ts';
 import { PreparedFrame } from './prepared-frame.ts';
 
-/** Lines that came at once, with their frames: made once per kind of stream, however many read them. */
+/** Lines that arrived together, with their frames: built once per source for all readers. */
 export class SharedLogChunk {
   readonly lines: readonly LogLine[];
   readonly #frames = new Map<string, readonly PreparedFrame[]>();

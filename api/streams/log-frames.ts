@@ -1,13 +1,13 @@
 import type { LogLine } from '../../agent-protocol/logs.ts';
 
-/** Whose lines a stream carries. */
+/** The object whose lines a stream carries. */
 export interface LogSource {
   kind: 'application' | 'deployment';
   id: string;
   name: string;
 }
 
-/** Longest line that is sent whole. */
+/** Longest line that is sent whole, in UTF-16 code units. */
 const maxLineLength = 16 * 1024;
 
 /** The frame of one line. */
@@ -24,12 +24,12 @@ export function logFrame(line: LogLine, source: LogSource): object {
   };
 }
 
-/** What makes text run from right to left where it does not by itself. */
+/** Characters that force right-to-left text. */
 const turning = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * A line may come from anybody: what would move a terminal's cursor, rewrite its title or show a text in another order
- * is taken out; colours stay.
+ * Makes a line safe for a terminal, as any workload may have written it. Removes what would move the cursor, change the
+ * title or reorder text; colours stay.
  */
 export function displayable(message: string): string {
   const short = message.length > maxLineLength ? `${message.slice(0, maxLineLength)}…` : message;

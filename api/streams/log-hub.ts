@@ -7,14 +7,14 @@ import type { Agents } from '../agents.ts';
 import { agentBack } from './agent-back.ts';
 import { SharedLogChunk } from './log-chunk.ts';
 
-/** Who reads a workload's lines as they come. Called synchronously, in order. */
+/** Reads live lines of a workload. Its methods are called synchronously, in order. */
 export interface LogReader {
   take(chunk: SharedLogChunk): void;
-  /** Lines that the server lost before they could be read. */
+  /** Lines that the server dropped before they were read. */
   lost(count: number): void;
-  /** The live lines begin now: what was read before may have ended before their beginning. */
+  /** Live lines begin now; between what was read before and the first live line some may be missing. */
   began(): void;
-  /** As much as this reader can hold waits for it already. */
+  /** As many lines wait for this reader as it may hold. */
   readonly isFull: boolean;
 }
 
@@ -29,22 +29,22 @@ interface Follow {
   readers: Set<LogReader>;
   stop: AbortController;
   hasBegun: boolean;
-  /** Wakes the follow when a reader has room again. */
+  /** Resolves when a reader has room again. */
   room: PromiseWithResolvers<void>;
 }
 
-/** A reader's share of a follow. */
+/** The subscription of one reader. */
 export interface LogSubscription {
-  /** Whether live lines come already: what is read from now on leaves no hole before them. */
+  /** Whether live lines arrive already: then a read of stored lines leaves no gap before them. */
   readonly hasBegun: boolean;
-  /** To be called when a full reader has room again. */
+  /** Call it when a full reader has room again. */
   hasRoom(): void;
   end(): void;
 }
 
 /**
- * Live lines for any number of readers: all who read one workload share one stream of its agent, which is asked again
- * where it ended when it comes back from having been away.
+ * Live lines for any number of readers. All readers of one workload share one stream of its agent. If the agent was
+ * away, the stream continues after the last line.
  */
 export class LogHub {
   readonly #deps: Dependencies;
@@ -88,7 +88,7 @@ export class LogHub {
   async #run(tenant: string, server: string, workload: string, follow: Follow): Promise<void> {
     const { signal } = follow.stop;
     const isOver = (): boolean => signal.aborted;
-    // one stored line tells that the agent has begun to follow
+    // one stored line shows that the agent has begun to follow
     let from: LogFollow = { workload_id: workload, tail: 1 };
     while (!isOver()) {
       try {
@@ -120,7 +120,7 @@ function tell(follow: Follow, chunk: SharedLogChunk, dropped: number): void {
   }
 }
 
-/** The agent is not asked for more while nobody can hold more; one turn of the event loop passes in any case. */
+/** Requests no more lines from the agent while every reader is full. Always yields one turn of the event loop. */
 async function room(follow: Follow): Promise<void> {
   await new Promise((resolve) => void setImmediate(resolve));
   while (!follow.stop.signal.aborted && follow.readers.size > 0 && [...follow.readers].every((one) => one.isFull)) {

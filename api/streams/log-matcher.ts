@@ -1,6 +1,6 @@
 import type { LogFilter, LogLine } from '../../agent-protocol/logs.ts';
 
-/** Whether a live line passes a filter, by the rules that the agent has for stored ones. */
+/** Whether a live line passes a filter, by the rules of the agent for stored lines. */
 export function createLogMatcher(filter: LogFilter): (line: LogLine) => boolean {
   const instances = filter.instance_ids && new Set(filter.instance_ids);
   const streams = filter.streams && new Set(filter.streams);

@@ -10,13 +10,13 @@ import { createLogMatcher } from './log-matcher.ts';
 import type { StreamContext } from './stream.ts';
 
 const limits = {
-  /** Lines that wait for a slow reader; beyond, it reads from the server's disk until it has caught up. */
+  /** Live lines that wait for a slow reader; with more, it reads from the server's disk until it has caught up. */
   pendingLines: 2000,
   pageLines: 5000,
   readTimeoutMs: 15_000,
 } as const;
 
-/** Which lines of which server a tail sends, and as whose. */
+/** Which lines of which server a tail sends, and the object that it shows as their source. */
 export interface TailOptions {
   server: string;
   follow: LogFollow;
@@ -25,11 +25,12 @@ export interface TailOptions {
 }
 
 /**
- * One reader's stream of lines, each once and in order: first what is stored, then live. The two are joined by the
- * numbers of the lines. A reader who falls behind goes back to what is stored, so that nothing is lost but what the
- * server lost; that is told.
+ * One reader's stream of lines, each once and in order: first the stored lines, then the live ones. Line numbers join
+ * the two. A reader that falls behind goes back to the stored lines. Nothing is lost except what the server lost, which
+ * the stream reports.
  *
- * States: filling (reads pages, live lines wait) → live → filling, whenever more waits than may or a hole is possible.
+ * States: filling (reads pages while live lines wait) → live → filling again when too many lines wait or a gap is
+ * possible.
  */
 export class LogTail implements LogReader {
   readonly #ctx: StreamContext;
@@ -38,7 +39,7 @@ export class LogTail implements LogReader {
   #pending: SharedLogChunk[] = [];
   #pendingLines = 0;
   #mustFill = true;
-  /** Number of the last line that was sent or passed over; absent before anything was read. */
+  /** Number of the last line that was sent or skipped; absent before the first read. */
   #seen: number | undefined;
   #wake = Promise.withResolvers<void>();
   #subscription: LogSubscription | undefined;
@@ -94,7 +95,10 @@ export class LogTail implements LogReader {
     }
   }
 
-  /** Sends what is stored and was not sent, once; for the end of a tail. Nothing if the agent is away. */
+  /**
+   * Sends the stored lines that were not sent yet, once, at the end of a tail. Sends nothing if the agent is not
+   * connected.
+   */
   async finish(signal: AbortSignal): Promise<void> {
     try {
       await this.#readStored(signal);
@@ -109,7 +113,7 @@ export class LogTail implements LogReader {
     this.#pendingLines = 0;
   }
 
-  /** Live lines that come meanwhile wait; if they become too many, it begins again from where it is then. */
+  /** Live lines wait meanwhile; if too many wait, filling starts again from the last line that was sent. */
   async #fill(signal: AbortSignal): Promise<void> {
     this.#mustFill = false;
     try {
@@ -145,7 +149,7 @@ export class LogTail implements LogReader {
       const query: LogFollow = { ...this.#options.follow, tail: limits.pageLines, after_seq: after };
       const page: LogPage = await this.#read(query, signal);
       const [first] = page.lines;
-      // the end of a page is no loss, and what was there before the first line of a replay neither
+      // neither the end of a page nor lines before the start of a replay are lost lines
       const isCut = page.truncated && page.next_seq === undefined && after > 0;
       if (isCut) this.lost(Math.max(1, (first?.seq ?? 0) - after - 1));
       this.#seen = Math.max(page.next_seq ?? 0, page.lines.at(-1)?.seq ?? 0, after);

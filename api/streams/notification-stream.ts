@@ -36,7 +36,7 @@ export const notifications = defineStream({
     }
     const unsubscribe = mirror.subscribe((change) => {
       if (change.kind !== 'notification' || change.tenant !== tenant || change.after === undefined) return;
-      const it = change.after as It; // a change of a notification holds notifications
+      const it = change.after as It; // a change of a notification contains notifications
       if (it.desired.user_id === userId && mayHear(asOfNow(ctx.principal, view), view)(it)) send(it);
     });
     await untilClosed(channel.signal);

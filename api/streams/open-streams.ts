@@ -35,11 +35,11 @@ const maxPayload = 64 * 1024;
 interface StreamRoute {
   stream: Stream;
   permission: Permission;
-  /** Path with its parameters as groups. */
+  /** The path, with its parameters as named groups. */
   form: RegExp;
 }
 
-/** What is decided before the upgrade. */
+/** The result of the checks before the upgrade. */
 interface Admission {
   stream: Stream;
   ctx: StreamContext;
@@ -49,7 +49,7 @@ interface Admission {
   place: () => Place | undefined;
 }
 
-/** Opens streams for requests that ask for a WebSocket. Disposing sends every reader away. */
+/** Opens streams for requests that ask for a WebSocket. Disposing closes all of them. */
 export class OpenStreams implements Disposable {
   readonly #services: Services;
   readonly #routes: readonly StreamRoute[];
@@ -62,7 +62,7 @@ export class OpenStreams implements Disposable {
   readonly #audience: Audience;
   readonly #feed: ChangeFeed;
   readonly #hub: LogHub;
-  /** What is sent with the 101 of a request. */
+  /** Headers of the 101 answer to a request. */
   readonly #headers = new WeakMap<IncomingMessage, Headers>();
 
   /** @throws Error for a stream without a row of permissions */
@@ -95,7 +95,7 @@ export class OpenStreams implements Disposable {
     });
   }
 
-  /** Decides before the 101: what is refused gets an answer in the envelope. `headers` go with either. */
+  /** Checks the request before the 101; a refusal is answered in the envelope. `headers` are sent with both. */
   async upgrade(
     request: IncomingMessage,
     socket: Duplex,
@@ -103,7 +103,7 @@ export class OpenStreams implements Disposable {
     info: RequestInfo,
     headers: Headers,
   ): Promise<void> {
-    // the peer may be gone before it is answered
+    // the peer may disconnect before it is answered
     const ignore = (): void => undefined;
     socket.on('error', ignore);
     try {
@@ -153,12 +153,12 @@ export class OpenStreams implements Disposable {
     const access = await this.#authorize({ tenant, view, principal, stream, request: info }, permission, now, it);
     const query = parseInput(stream.query, Object.fromEntries(url.searchParams), 'query');
     const ctx: StreamContext = { ...services, tenant, view, principal, access, feed: this.#feed, hub: this.#hub };
-    // a stream without `on` does not look at `it`
+    // the cast is safe: a stream without `on` does not read `it`
     stream.check?.(ctx, { it: it as ReadonlyResource<SubjectKind>, query });
     return { stream, ctx, permission, it, query, place };
   }
 
-  /** Who is refused is in the audit log. */
+  /** Authorizes the reader; a refusal is in the audit log. */
   async #authorize(
     {
       stream,
@@ -196,7 +196,7 @@ export class OpenStreams implements Disposable {
     return undefined;
   }
 
-  /** A browser says which page opens the socket: pages of others must not, even if they came by a token. */
+  /** Refuses a socket that a page of another origin opens, even with a token; only browsers send an origin. */
   #checkOrigin(request: IncomingMessage): void {
     const { origin, host } = request.headers;
     if (origin === undefined) return;
@@ -216,7 +216,7 @@ export class OpenStreams implements Disposable {
     }
     const about = new Set(it === undefined ? [] : [it.meta.id, projectIdOf(it) ?? it.meta.id]);
     this.#audience.add({ tenant, view, principal, permission, about, place, channel });
-    // as in `#admit`
+    // the cast is safe as in `#admit`
     stream.run(ctx, { it: it as ReadonlyResource<SubjectKind>, query, channel }).then(
       (reason) => channel.close(closeCode.ended, reason),
       (error: unknown) => {

@@ -3,9 +3,9 @@ import { revision } from '../../store/revision.ts';
 import type { Revision } from '../../store/revision.ts';
 import { badField } from '../api-error.ts';
 
-/** Where a reader stands: a revision of one history. A restored store counts another history from a lower number. */
+/** Where a reader stands: a revision of one history. A restored store begins another history with lower revisions. */
 export interface Position {
-  /** Short hash of the store's incarnation; absent in a cursor of an older version, which is of no known history. */
+  /** Short hash of the store's incarnation; absent in a cursor of an older version, whose history is unknown. */
   history: string | undefined;
   revision: Revision;
 }
@@ -26,7 +26,7 @@ export function parseCursor(cursor: string): Position {
   return { history, revision: revision(digits) };
 }
 
-/** Whether what came after that position can be told at all. */
+/** Whether a position is of this history, so that the changes after it are known. */
 export function isOfHistory({ history }: Position, incarnation: string): boolean {
   return history === hashOf(incarnation);
 }
