@@ -20,12 +20,12 @@ export const kindWords: Readonly<Record<SubjectKind, string>> = {
   settings: 'Settings',
 };
 
-/** The parameter that names the project, for kinds whose path goes through it. */
+/** The parameter with the id of the project, for kinds whose path contains it. */
 const parentParams: Partial<Record<SubjectKind, string>> = { environment: 'projectId', member: 'id', invite: 'id' };
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** An id from a path or a body, in its one form. @throws ApiError BAD_REQUEST for what is no UUID. */
+/** An id from a path or a body, in lower case. @throws ApiError BAD_REQUEST if it is not a UUID. */
 export function parseId(field: string, text: string): string {
   const id = text.toLowerCase();
   if (!uuid.test(id)) throw badField(field, 'invalid_uuid', `${field} must be a UUID`);
@@ -33,7 +33,7 @@ export function parseId(field: string, text: string): string {
 }
 
 /**
- * The object that a path points at. An object of another tenant, or below another parent than the path says, is not
+ * Loads the object that a path names. An object of another tenant, or of another project than the path names, is not
  * found. @throws ApiError
  */
 export function loadSubject<K extends SubjectKind>(
@@ -41,7 +41,7 @@ export function loadSubject<K extends SubjectKind>(
   params: ReadonlyMap<string, string>,
   view: TenantView,
 ): ReadonlyResource<K> {
-  if (kind === 'settings') return settingsObject(view) as ReadonlyResource<K>; // K is that kind
+  if (kind === 'settings') return settingsObject(view) as ReadonlyResource<K>; // K is this kind
   const ids = new Map([...params].map(([name, text]) => [name, parseId(name, text)]));
   const id = ids.get(param);
   if (id === undefined) throw new Error(`Route must have the parameter ${param}`);
@@ -61,18 +61,19 @@ function find<K extends SubjectKind>(
   project: ReadonlyResource<'project'> | undefined,
   view: TenantView,
 ): ReadonlyResource<K> | undefined {
-  if (kind === 'member' && project !== undefined) return memberOf(project, id, view) as ReadonlyResource<K> | undefined; // K is that kind
+  // K is this kind
+  if (kind === 'member' && project !== undefined) return memberOf(project, id, view) as ReadonlyResource<K> | undefined;
   return view.get(kind, id);
 }
 
 const kindsOfTenant = ['server', 'service_key', 'session', 'user', 'settings'] as const;
 type KindOfTenant = (typeof kindsOfTenant)[number];
 
-/** Project whose roles decide about an object; `undefined` for objects of the tenant. */
+/** The project whose roles decide about an object; `undefined` for objects of the tenant. */
 export function projectIdOf(it: ReadonlyResource<SubjectKind>): string | undefined {
   const { kind, id } = it.meta;
   if (kind === 'project') return id;
   if (kindsOfTenant.some((one) => one === kind)) return undefined;
-  // the kinds that are left belong to a project
+  // every other kind belongs to a project
   return (it as ReadonlyResource<Exclude<SubjectKind, 'project' | KindOfTenant>>).desired.project_id;
 }

@@ -14,13 +14,16 @@ import type { Headers } from './respond.ts';
 interface Dependencies {
   registry: Registry;
   config: ApiConfig;
-  /** Why this replica is not ready; `undefined`: it is. */
+  /** Why this replica is not ready; `undefined` if it is ready. */
   readiness(): Promise<ApiError | undefined>;
 }
 
 type Page = (response: ServerResponse, headers: Headers, requestId: string) => Promise<void> | void;
 
-/** Pages that belong to no tenant: life signs, metrics, documentation and the console. `undefined`: no such page. */
+/**
+ * Pages that belong to no tenant: health, metrics, documentation and the console. Returns `undefined` for any other
+ * path.
+ */
 export function createSystemPages(deps: Dependencies): (request: IncomingMessage) => Page | undefined {
   let documents: { json: string; html: string } | undefined;
   const documented = (): { json: string; html: string } => {
@@ -42,7 +45,7 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
         return;
       }
       const policy = path === 'index.html' ? { 'content-security-policy': consolePolicy(file) } : {};
-      // asked for again each time, and sent again only where it is another
+      // the browser asks for it again each time
       const all = { ...headers, ...policy, 'cache-control': 'no-cache', etag: file.etag };
       sendBody(response, 200, all, file.body, file.type);
     };

@@ -6,8 +6,9 @@ import type { Random } from './random.ts';
 type Told = Pick<DesiredOf<'notification'>, 'type' | 'title' | 'message'>;
 
 /**
- * Tells a user something about a project, in the transaction that makes it true. What is of a project only its people
- * hear: what is said to somebody who is not or no more one of them is of none.
+ * Adds a notification about a project to the transaction that makes it true. Only members see notifications of a
+ * project: with `isOutside` it names the project but does not belong to it, for a user who is not or no longer a
+ * member.
  */
 export function tellUser(
   unit: Unit,

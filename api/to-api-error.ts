@@ -3,7 +3,7 @@ import type { KindName } from '../store/kinds/kinds.ts';
 import { CallError } from '../agent-protocol/call-error.ts';
 import { afterCommit, ApiError, badRequest, conflicting, serviceUnavailable, storeFull } from './api-error.ts';
 
-/** What a client is told of an error. `undefined`: a bug, of which it is told nothing. */
+/** The error that the client gets. Returns `undefined` for a bug, whose details it must not get. */
 export function toApiError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error;
   if (isConflict(error)) return conflictError(error);
@@ -17,7 +17,7 @@ export function toApiError(error: unknown): ApiError | undefined {
   return undefined;
 }
 
-/** Runs what follows a commit of the same request: a 503 of it says that something is written. */
+/** Runs what follows a commit of the same request: a 503 from it is marked as `partly_written`. */
 export async function afterWriting<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -26,7 +26,7 @@ export async function afterWriting<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Whether reading again and deciding again may help. */
+/** Whether a new attempt, which reads and decides again, may succeed. */
 export function isWorthRetrying(error: unknown): boolean {
   return isConflict(error) && conflictReason(error)?.why !== 'name-taken';
 }
@@ -39,7 +39,7 @@ function conflictError(error: unknown): ApiError {
   return conflicting(message, [{ field: nameFields[kind] ?? 'name', reason: 'taken', message }]);
 }
 
-/** The fields that are unique of kinds which have no name. */
+/** The unique field of kinds that have no name. */
 const nameFields: Partial<Record<KindName, string>> = { user: 'email', member: 'user_id', invite: 'email' };
 
 function takenMessage(kind: KindName, name: string): string {

@@ -5,7 +5,10 @@ import { z } from 'zod';
 import { badRequest } from './api-error.ts';
 import { readBytes } from './read-bytes.ts';
 
-/** The one file of a form. In JSON it is its digest, so that a repeated request can be told from another one. */
+/**
+ * The one file of a form. It serialises to its digest, so that a repeated request can be distinguished from a different
+ * one.
+ */
 export interface Upload {
   bytes: Buffer;
   toJSON(): unknown;
@@ -16,15 +19,15 @@ export const UploadBody = z.object({
   file: z.custom<Upload>().meta({ override: { type: 'string', format: 'binary' } }),
 });
 
-/** Of a form beside its file: boundaries, headers of parts, fields that nobody looks at. */
+/** Bytes of a form besides its file: boundaries, headers of parts, ignored fields. */
 const overheadBytes = 16 * 1024;
 const form = 'multipart/form-data with one file, such as curl -F file=@icon.png sends';
 
 /**
- * The file of a request that is a form. Names and types that the client gives are not looked at; fields beside the file
- * are passed over, at most four.
+ * Reads the file of a request with a form. File names and types from the client are not used. At most four further
+ * fields are allowed, and ignored.
  *
- * @throws ApiError BAD_REQUEST for what is no such form, is cut off, has no file or several, or is too long.
+ * @throws ApiError BAD_REQUEST if the body is not such a form, is cut off or too long, or has no file or several.
  */
 export async function readUpload(request: IncomingMessage, maxBytes: number): Promise<z.infer<typeof UploadBody>> {
   const type = request.headers['content-type'];
@@ -66,7 +69,7 @@ function formParser({ headers }: IncomingMessage, maxBytes: number): busboy.Busb
   try {
     return busboy({
       headers,
-      // a file of just the most is none that is too long
+      // busboy reports the limit at `fileSize` bytes, but a file of exactly `maxBytes` is allowed
       limits: { files: 1, parts: 5, fields: 4, fileSize: maxBytes + 1, fieldNameSize: 100, fieldSize: 1024 },
     });
   } catch {

@@ -2,13 +2,13 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 
-/** How the machine's operator reaches the running control plane for what belongs to no tenant. */
+/** How the operator of this machine reaches the running control plane, for what belongs to no tenant. */
 export const AdminFile = z.object({ url: z.url(), token: z.string() });
 export type AdminFile = z.infer<typeof AdminFile>;
 
 const name = 'admin.json';
 
-/** Written by each start of the server, for root alone. */
+/** Writes the file at each start of the server, readable for its user only. */
 export async function writeAdminFile(dataDir: string, content: AdminFile): Promise<void> {
   const path = join(dataDir, name);
   const partial = `${path}.${process.pid}`;
@@ -16,7 +16,7 @@ export async function writeAdminFile(dataDir: string, content: AdminFile): Promi
   await rename(partial, path);
 }
 
-/** @throws Error that says what must run for the file to be there. */
+/** @throws Error with what must run for the file to exist. */
 export async function readAdminFile(dataDir: string): Promise<AdminFile> {
   const path = join(dataDir, name);
   const text = await readFile(path, 'utf8').catch((error: unknown) => {

@@ -9,7 +9,7 @@ interface Options {
   dockerSocket: string;
   dryRun?: boolean;
   yes?: boolean;
-  /** Ids of servers, or what they begin with; without them all that are found. */
+  /** Ids of servers or their beginnings; without it, all leftovers. */
   only?: string[];
 }
 
@@ -17,8 +17,9 @@ const findMs = 60_000;
 const removeMs = 600_000;
 
 /**
- * `setpoint agent clean`: removes what agents left on this machine that do not run here any more. Shows it first, and
- * asks. @throws Error if what was named is not left by anybody, or if agents of earlier releases make it doubtful.
+ * `setpoint agent clean`: removes what is left on this machine from agents that no longer run here. It shows the
+ * leftovers first and asks for confirmation. @throws Error if a named server left nothing, or if running agents of
+ * earlier releases may own some of it.
  */
 export async function cleanAgent({ dockerSocket, dryRun, yes, only }: Options, signal: AbortSignal): Promise<void> {
   using engine = localRuntime(dockerSocket);
@@ -42,7 +43,7 @@ export async function cleanAgent({ dockerSocket, dryRun, yes, only }: Options, s
   }
 }
 
-/** One row for each server. */
+/** One row per server. */
 export function leftoverTable(all: readonly Leftover[]): string {
   const head = ['server', 'containers', 'networks', 'images', 'ports'];
   const rows = all.map((one) => [
@@ -65,7 +66,7 @@ function oneOf(all: readonly Leftover[], name: string): Leftover {
   return one;
 }
 
-/** Where rules alone are left, they tell the beginning of the id only, without its dashes. */
+/** Packet filter rules have only the beginning of the server's id, without dashes. */
 function isShort(server: string, name: string): boolean {
   return name.replaceAll('-', '').startsWith(server);
 }

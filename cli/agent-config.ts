@@ -2,36 +2,36 @@ import { z } from 'zod';
 
 const List = z.string().transform((text) => text.split(',').filter((it) => it !== ''));
 
-/** Everything that an agent can be told. Each is a flag, and `SETPOINT_…` in the environment. */
+/** The configuration of the agent. Each setting is a flag and a variable `SETPOINT_…` of the environment. */
 export const AgentConfig = z
   .object({
-    /** Base address of the control plane with its tenant, `https://setpoint.example.com/default`; several: its replicas. */
+    /** Base URLs of the control plane with its tenant, `https://setpoint.example.com/default`: one for each replica. */
     server: List.pipe(z.tuple([z.url()], z.url())),
-    /** Whether the control plane may be reached without TLS beyond this machine. */
+    /** Whether the control plane may be reached without TLS from another machine. */
     allowPlainHttp: z.union([z.boolean(), z.stringbool()]).default(false),
-    /** Needed once; afterwards the agent has its own identity. */
+    /** Needed once, to join; afterwards the agent has an identity of its own. */
     token: z.string().optional(),
     data: z.string().default('/var/lib/setpoint/agent'),
     runtime: z.enum(['docker', 'mock']).default('docker'),
     dockerSocket: z.string().default('/var/run/docker.sock'),
-    /** Whether ports are taken from agents whose rules are here, and which do not run here any more. */
+    /** Whether the agent takes ports from agents that left rules on this machine but no longer run here. */
     takeOverPorts: z.union([z.boolean(), z.stringbool()]).default(false),
-    /** Where the engine keeps images and containers: nothing is built or pulled when little space is left there. */
+    /** Where the engine stores images and containers: with little free space there, nothing is built or pulled. */
     dockerRoot: z.string().default('/var/lib/docker'),
     /**
-     * Images of this machine that every project may use though no registry has them: `NAME`, `NAME:TAG`, `PREFIX/*`, or `*`
-     * for all.
+     * Images of this machine that every project may use without a registry: `NAME`, `NAME:TAG`, `PREFIX/*`, or `*` for
+     * all.
      */
     localImages: List.default([]),
-    /** Protocols that sources may be fetched by, beside https and ssh. */
+    /** Protocols by which sources may be fetched, besides https and ssh. */
     gitProtocols: List.pipe(z.array(z.enum(['http', 'file']))).default([]),
-    /** Folders below which repositories may be taken by `file://`. */
+    /** Folders below which `file://` repositories are allowed. */
     gitFileRoots: List.default([]),
-    /** Whether repositories may be fetched from this machine itself. */
+    /** Whether repositories on this machine may be fetched. */
     gitLoopback: z.union([z.boolean(), z.stringbool()]).default(false),
-    /** Private networks that repositories may be fetched from, `10.0.0.0/8`. */
+    /** Private networks from which repositories may be fetched, `10.0.0.0/8`. */
     gitPrivateNetworks: List.pipe(z.array(z.union([z.cidrv4(), z.cidrv6()]))).default([]),
-    /** Configuration of ssh for fetching sources: key, known hosts. */
+    /** Configuration file of ssh for fetching sources: key, known hosts. */
     sshConfig: z.string().optional(),
     logLevel: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
   })
@@ -43,7 +43,7 @@ export const AgentConfig = z
   });
 export type AgentConfig = z.output<typeof AgentConfig>;
 
-/** By TLS, or within this machine. */
+/** Whether the connection uses TLS or stays within this machine. */
 function isPrivate(address: string): boolean {
   const { protocol, hostname } = new URL(address);
   return protocol === 'https:' || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);

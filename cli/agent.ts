@@ -38,11 +38,11 @@ import { createLog } from './log.ts';
 import { parseConfig } from './parse-config.ts';
 import { stopped } from './stop-signal.ts';
 
-/** Of all logs of a server together. */
+/** All logs of a server together. */
 const logBytes = 10 * 1024 ** 3;
 const GiB = 1024 ** 3;
 
-/** Of each container that a build runs in, and of all builds together. */
+/** Limits of each container of a build, and of all builds together (`group`). */
 const builds: BuildLimits = {
   memoryBytes: 2 * GiB,
   cpuShares: 512,
@@ -53,30 +53,32 @@ const builds: BuildLimits = {
     cpus: Math.max(0.5, availableParallelism() * 0.75),
   },
 };
-/** One container takes half of the memory and four fifths of the CPUs, unless its application says otherwise. */
+/**
+ * One container gets at most half of the memory and four fifths of the CPUs, unless its application sets other limits.
+ */
 const containerLimits: ContainerLimits = {
   ...defaultContainerLimits,
   memoryBytes: Math.floor(totalmem() / 2),
   nanoCpus: availableParallelism() * 800_000_000,
 };
 
-/** `setpoint agent`: the agent of this machine until the signal aborts; its containers go on. */
+/** `setpoint agent`: runs the agent of this machine until the signal aborts; its containers continue to run. */
 export async function runAgent(options: unknown, signal: AbortSignal): Promise<void> {
   const config = parseConfig(AgentConfig, options);
   const log = createLog({ level: config.logLevel });
   await using agent = await startLocalAgent(config, log);
   log.info({ server: agent.serverId, runtime: config.runtime }, 'Agent started');
-  flushCompileCache(); // a process that is killed would keep nothing
+  flushCompileCache(); // a process that is killed would save nothing
   await stopped(signal);
   log.info('Agent stops');
 }
 
-/** The engine of this machine. */
+/** The Docker engine of this machine. */
 export function localRuntime(socketPath: string): DockerRuntime {
   return dockerRuntime({ socketPath, clock: systemClock, containers: containerLimits, builds });
 }
 
-/** @throws Error if there is neither an identity nor a join token, or the data directory is used by another agent. */
+/** @throws Error if there is neither an identity nor a join token, or if another agent uses the data directory. */
 export async function startLocalAgent(config: AgentConfig, log: Logger): Promise<Agent> {
   await ensureDataDir(config.data);
   await using starting = new AsyncDisposableStack();
@@ -89,7 +91,7 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
   const images = imageStore({
     runtime,
     disk: diskGuard(disk),
-    // The mock engine asks no registry.
+    // the mock engine has no registry
     registries: config.runtime === 'mock' ? openRegistries : registryGuard(() => record.registries),
     record,
     localImages: config.localImages,

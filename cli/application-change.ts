@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ApplicationManifest } from '../manifests/application.ts';
 import type { ApiObject } from './client.ts';
 
-/** What a declared application would change of the one there is. */
+/** One difference between a declared application and the existing one. */
 export interface Change {
   field: string;
-  /** In words; values of variables are never shown. */
+  /** The change in words; it never contains values of variables. */
   text: string;
-  /** Whether it needs a deployment that the server does not start by itself. */
+  /** Whether it takes effect only by a deployment that the server does not start itself. */
   isSource: boolean;
 }
 
@@ -21,14 +21,14 @@ const sourceFields: readonly string[] = [
   'image_url',
 ];
 
-/** The variables of an application as its reader sees them. */
+/** The variables of an application as the caller sees them. */
 export interface Variables {
   env: Readonly<Record<string, string>>;
-  /** The values are hidden. */
+  /** Whether the values are hidden. */
   masked: boolean;
 }
 
-/** Everything that is declared and is otherwise now; what is not declared stays as it is. Pure. */
+/** All declared fields that differ from the present ones; fields that are not declared stay as they are. Pure. */
 export function changesOf(declared: ApplicationManifest, now: ApiObject, variables: Variables | undefined): Change[] {
   const { project: _p, environment: _e, server: _s, env, build_args, ...fields } = declared.spec;
   const { labels } = declared.metadata;
@@ -63,5 +63,6 @@ function change(field: string, text: string): Change {
 
 function shown(value: unknown): string {
   if (value === undefined || value === null) return 'none';
-  return typeof value === 'object' ? JSON.stringify(value) : `${value as string | number | boolean}`; // what JSON leaves
+  // what JSON can contain
+  return typeof value === 'object' ? JSON.stringify(value) : `${value as string | number | boolean}`;
 }

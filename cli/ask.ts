@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 
-/** @throws Error unless the one at the terminal says yes, or if there is nobody to ask. */
+/** Asks at the terminal. @throws Error unless the user answers yes, or if there is no terminal. */
 export async function confirm(question: string): Promise<void> {
   if (!process.stdin.isTTY) throw new Error(`${question} There is nobody to ask here: repeat it with --yes`);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });

@@ -3,15 +3,15 @@ import { WebSocket } from 'ws';
 import { z } from 'zod';
 import { systemClock, wait } from '../store/clock.ts';
 
-/** Where a client speaks to and as whom. `token` is a session's token or a service key. */
+/** The control plane of a client, and its credential: `token` is a session's token or a service key. */
 export interface Connection {
-  /** Base address without tenant, for example `http://127.0.0.1:7070`. */
+  /** Base URL without tenant, for example `http://127.0.0.1:7070`. */
   server: string;
   tenant: string;
   token?: string;
 }
 
-/** An object of the interface; fields beside these depend on its kind. */
+/** An object of the API; the other fields depend on its kind. */
 export const ApiObject = z.looseObject({
   id: z.string(),
   name: z.string().optional(),
@@ -51,11 +51,11 @@ const Envelope = z.discriminatedUnion('success', [
   }),
 ]);
 
-/** A refusal by the server, in its own words. */
+/** A refusal by the server, with the server's message. */
 export class Refused extends Error {
   readonly status: number;
   readonly code: string;
-  /** Stable words of its details. */
+  /** The stable `reason` of each detail. */
   readonly reasons: readonly string[];
 
   constructor(status: number, code: string, message: string, reasons: readonly string[] = []) {
@@ -67,26 +67,28 @@ export class Refused extends Error {
   }
 }
 
-/** A stream that was open and ended in disorder; it can be opened again. */
+/** A stream that broke after it was open; it can be opened again. */
 export class StreamCut extends Error {}
 
 export interface Client {
   readonly connection: Connection;
   request(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<unknown>;
   object(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiObject>;
-  /** All pages. */
+  /** Returns the objects of all pages. */
   list(path: string, query?: Record<string, string>): Promise<ApiObject[]>;
-  /** JSON frames of a stream until it ends or the signal aborts. @throws Refused, or StreamCut once it was open. */
+  /**
+   * Yields the JSON frames of a stream until it ends or the signal aborts. @throws Refused; StreamCut once it was open.
+   */
   stream(path: string, query: Record<string, string>, signal: AbortSignal): AsyncIterable<Record<string, unknown>>;
 }
 
-/** Longer than a change is waited for, and shorter than the five minutes after which `fetch` gives up by itself. */
+/** Longer than any wait for a change, and shorter than the five minutes after which `fetch` itself gives up. */
 const timeoutMs = 270_000;
 
-/** For room among the requests of an account, in all. */
+/** Longest total wait for a request that got 429. */
 const longestWaitSeconds = 60;
 
-/** The client of a connection; a signal that aborts ends its requests. */
+/** The client of a connection; its requests end when `stop` aborts. */
 export function createClient(connection: Connection, stop?: AbortSignal): Client {
   if (!/^https?:\/\/./.test(connection.server) || !URL.canParse(connection.server))
     throw new Error(`The server must be an address such as http://127.0.0.1:7070: got ${connection.server}`);
@@ -119,7 +121,7 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
     throw refusal(connection, response.status, answer, path === '/api/v1/auth/login', retryAfter);
   }
 
-  /** What is refused since there are too many requests was not done: it is sent again when there is room. */
+  /** Sends again, after a pause, what was refused with 429: such a request has not been executed. */
   async function send(address: string, init: RequestInit & { signal: AbortSignal }): Promise<Response> {
     for (let waitedSeconds = 0; ;) {
       const response = await fetch(address, init);
@@ -156,7 +158,7 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
   };
 }
 
-/** What an answer that is no success says, with what to do about it. */
+/** The error of a refused request, with advice on what to do. */
 function refusal(
   { server, tenant }: Connection,
   status: number,
@@ -193,7 +195,7 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** How many frames may wait for the reader before the socket is paused. */
+/** Frames that may wait for the reader; with more, the socket is paused. */
 const waiting = 1000;
 
 async function* readFrames(

@@ -3,7 +3,7 @@ import { readAdminFile } from './admin-file.ts';
 
 const Fault = z.object({ error: z.object({ message: z.string() }) });
 
-/** Asks the server that runs on this machine for what only its operator may. @throws Error with what it answered */
+/** Calls an endpoint for the operator on the server of this machine. @throws Error with the server's message */
 export async function clusterRequest(dataDir: string, method: string, path: string, body?: unknown): Promise<unknown> {
   const { url, token } = await readAdminFile(dataDir);
   const response = await fetch(`${url}/cluster/v1${path}`, {

@@ -3,16 +3,17 @@ import { kindWords } from './objects.ts';
 
 /** A command and the words that can follow it. */
 interface Place {
-  /** From the program's name on. */
+  /** Words of the command, from the program's name on. */
   path: readonly string[];
   words: readonly string[];
-  /** Its own, with what they say. */
+  /** Subcommands with their descriptions. */
   subcommands: readonly { name: string; text: string }[];
   options: readonly { name: string; text: string }[];
 }
 
 /**
- * The script that lets a shell complete the command, made from the commands themselves. @throws Error for another shell.
+ * The script by which a shell completes the command, built from the commands themselves. @throws Error for another
+ * shell.
  */
 export function completion(program: Command, shell: string): string {
   const places = placesOf(program, [program.name()]);

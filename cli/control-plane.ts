@@ -27,14 +27,14 @@ export interface ControlPlane extends AsyncDisposable {
   readonly store: Store;
   readonly mirror: Mirror;
   readonly controllers: Controllers;
-  /** Address that it listens on. */
+  /** The URL that it listens on. */
   readonly url: string;
 }
 
 /**
- * Starts a replica on the store and the keys of this machine, and listens. Disposing ends it in order.
+ * Starts a replica with the store and the keys of this machine, and listens. Disposing stops it in order.
  *
- * @throws Error if the store is not to be had, the keys do not fit it, or the address is taken.
+ * @throws Error if the store is not available, the keys do not fit it, or the address is taken.
  */
 export async function startControlPlane(config: ServerConfig, log: Logger): Promise<ControlPlane> {
   await using starting = new AsyncDisposableStack();
@@ -114,7 +114,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
   };
 }
 
-/** Where this replica listens, and where it says that it is reached. */
+/** The ports on which this replica listens and is reached. */
 function ownPorts({ listen, publicUrl, internalUrl }: ServerConfig): number[] {
   const named = [publicUrl, internalUrl]
     .map((url) => new URL(url))

@@ -5,11 +5,11 @@ import { z } from 'zod';
 import type { Connection } from './client.ts';
 
 const Kept = z.object({ server: z.url(), tenant: z.string(), token: z.string().optional() });
-/** A login that is kept, under the name by which it is chosen. */
+/** A stored login with its name. */
 const Context = Kept.extend({ name: z.string(), email: z.string().optional() });
 export type Context = z.infer<typeof Context>;
 
-/** All of them; earlier releases kept one alone, which had no name. */
+/** All stored logins; earlier releases stored only one, without a name. */
 const Credentials = z.union([
   z.object({ current: z.string().optional(), contexts: z.array(Context) }),
   Kept.transform((one) => {
@@ -24,24 +24,24 @@ export interface Credentials {
 
 /** `$XDG_CONFIG_HOME/setpoint`, by default `~/.config/setpoint`. */
 export function credentialsPath(configHome = process.env['XDG_CONFIG_HOME']): string {
-  // by its specification a relative path is none
+  // the XDG specification ignores a relative path
   const base = configHome !== undefined && isAbsolute(configHome) ? configHome : join(homedir(), '.config');
   return join(base, 'setpoint', 'credentials.json');
 }
 
-/** What a login is called unless one says otherwise: `HOST/TENANT`. */
+/** The default name of a login: `HOST/TENANT`. */
 export function contextName({ server, tenant }: Pick<Connection, 'server' | 'tenant'>): string {
   return `${new URL(server).host}/${tenant}`;
 }
 
-/** Keeps a login beside the others, and makes it the one that the next command uses. */
+/** Stores a login and makes it the current one, which the next command uses. */
 export async function saveContext(context: Context, path = credentialsPath()): Promise<void> {
   const { contexts } = await readCredentials(path);
   const others = contexts.filter(({ name }) => name !== context.name);
   await write({ current: context.name, contexts: [...others, context] }, path);
 }
 
-/** Makes a kept login the one that the next command uses. @throws Error that lists what there is. */
+/** Makes a stored login the current one. @throws Error with the names of the stored ones. */
 export async function chooseContext(name: string, path = credentialsPath()): Promise<Context> {
   const credentials = await readCredentials(path);
   const found = named(credentials, name);
@@ -49,7 +49,7 @@ export async function chooseContext(name: string, path = credentialsPath()): Pro
   return found;
 }
 
-/** The file is readable by its owner alone and appears whole or not at all. */
+/** Writes the file readable by its owner only, and atomically. */
 async function write(credentials: Credentials, path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const partial = `${path}.${process.pid}`;
@@ -64,7 +64,7 @@ interface Given {
   context?: string;
 }
 
-/** The connection of a kept login, overridden by what is given. @throws Error that says how to log in. */
+/** The connection of a stored login, overridden by what is given. @throws Error with how to log in. */
 export async function loadConnection(given: Given, path = credentialsPath()): Promise<Connection> {
   const credentials = await readCredentials(path);
   const kept = given.context === undefined ? keptFor(credentials, given) : named(credentials, given.context);
@@ -76,7 +76,7 @@ export async function loadConnection(given: Given, path = credentialsPath()): Pr
   return { server, tenant: given.tenant ?? kept?.tenant ?? 'default', ...(token === undefined ? {} : { token }) };
 }
 
-/** The chosen login, or another one that is of the server and tenant that are given. */
+/** The current login, or another one that fits the given server and tenant. */
 function keptFor({ current, contexts }: Credentials, { server, tenant }: Given): Context | undefined {
   const chosen = contexts.find(({ name }) => name === current);
   const fits = (one: Context): boolean =>
@@ -92,7 +92,7 @@ function named({ contexts }: Credentials, name: string): Context {
   throw new Error(`There is no context ${name}: ${there}`);
 }
 
-/** Every login that is kept. @throws Error for a file that cannot be read. */
+/** All stored logins. @throws Error for a file that cannot be read. */
 export async function readCredentials(path = credentialsPath()): Promise<Credentials> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;

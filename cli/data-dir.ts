@@ -2,9 +2,9 @@ import { access, constants, mkdir, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 
 /**
- * Makes the directory in which a program keeps its state, with the ones above it, for its owner alone.
+ * Makes the directory in which a program keeps its state, and its parents, accessible for their owner only.
  *
- * @throws Error that names the directory and why it does not serve.
+ * @throws Error with the directory and why it cannot be used.
  */
 export async function ensureDataDir(path: string): Promise<void> {
   try {
@@ -17,7 +17,10 @@ export async function ensureDataDir(path: string): Promise<void> {
   }
 }
 
-/** One directory at a time: the recursive form of `mkdir` does not end where a file system refuses every new entry. */
+/**
+ * Makes one directory at a time: the recursive form of `mkdir` never returns on a file system that refuses every new
+ * entry.
+ */
 async function ensure(path: string): Promise<void> {
   const found = await stat(path).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return undefined;
@@ -28,7 +31,7 @@ async function ensure(path: string): Promise<void> {
   const above = dirname(path);
   if (above !== path) await ensure(above);
   await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
-    if (codeOf(error) !== 'EEXIST') throw error; // made by somebody else meanwhile
+    if (codeOf(error) !== 'EEXIST') throw error; // another process made it meanwhile
   });
 }
 

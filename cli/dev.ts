@@ -39,9 +39,9 @@ const manifest = new URL('../manifests/examples/hello/application.yaml', import.
 const names = { project: 'demo', environment: 'production', server: 'local', application: 'hello' } as const;
 
 /**
- * Runs the whole of Setpoint on this machine until it is stopped: control plane, embedded store, agent on the local
- * engine, and the example application, deployed from a git repository in the data directory. Everything is kept there:
- * a second run finds it as it was left.
+ * Runs all of Setpoint on this machine until it is stopped: control plane, embedded store, agent on the local engine,
+ * and the example application, deployed from a git repository in the data directory. All state is in that directory, so
+ * that a second run continues from it.
  */
 export async function runDev(options: unknown, signal: AbortSignal): Promise<void> {
   const dev = parseConfig(DevConfig, options);
@@ -52,7 +52,8 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
     listen: dev.listen,
     data: join(data, 'server'),
     logLevel: dev.logLevel,
-    // by addresses and as localhost: nobody else's page reaches it by a name that points here
+    // only addresses and localhost are answered: a foreign page cannot reach it under a name that points to this
+    // machine
     ...(/^(127\.|localhost:|\[::1\])/.test(dev.listen) && { allowedHosts: 'localhost' }),
   });
 
@@ -93,7 +94,7 @@ function say(text: string): void {
   console.log(text);
 }
 
-/** What earlier runs with other data directories left, which the example may find in its way. */
+/** Shows what earlier runs with other data directories left: it may be in the way of the example. */
 async function sayLeftovers(dockerSocket: string, signal: AbortSignal): Promise<void> {
   using engine = localRuntime(dockerSocket);
   const limit = AbortSignal.any([signal, AbortSignal.timeout(30_000)]);
@@ -105,7 +106,9 @@ async function sayLeftovers(dockerSocket: string, signal: AbortSignal): Promise<
   say('`setpoint agent clean` removes it. Its ports are not given to others before, unless by --take-over-ports\n');
 }
 
-/** The first user: registered once, its password kept in the data directory for its owner alone. */
+/**
+ * Logs in as the first user, who is registered once; the password is in the data directory, readable by its owner only.
+ */
 async function logIn(url: string, data: string): Promise<Client> {
   const path = join(data, 'account.json');
   const visitor = createClient({ server: url, tenant: 'default' });
@@ -136,7 +139,7 @@ async function logIn(url: string, data: string): Promise<Client> {
   return createClient(connection);
 }
 
-/** The verbs use this session from now on, unless they are logged in to another installation: that one stays. */
+/** Stores the session for the verbs, unless they are logged in to another installation: then that login stays. */
 async function keepForVerbs(connection: Connection, email: string): Promise<void> {
   const kept = await loadConnection({}).catch(() => undefined);
   if (kept === undefined || kept.server === connection.server)
@@ -189,7 +192,7 @@ async function deployExample(
   }
   const app = await findExample(client);
   const address = `http://127.0.0.1:${String(app['exposed_port'])}/`;
-  // changes nothing, and is answered once nothing is left to do
+  // changes nothing, and is answered when the application has settled
   const current = await client.object('PUT', `/api/v1/applications/${app.id}?wait=60`, {});
   say(`\nApplication "${names.application}" is ${current.status ?? 'unknown'} on server "${String(server.name)}"`);
   const answer = await fetch(address, { signal: AbortSignal.timeout(5_000) }).then(
@@ -199,7 +202,7 @@ async function deployExample(
   say(`$ curl ${address}\n${answer}`);
 }
 
-/** The one in the environment that the manifest means: a clone of it holds others of that name. */
+/** The example in the environment of the manifest: a clone of that environment has an application of the same name. */
 async function findExample(client: Client): Promise<ApiObject> {
   const environment = await findObject(client, 'environments', names.environment, names.project);
   const all = await listObjects(client, 'applications', names.project);

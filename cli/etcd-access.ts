@@ -3,7 +3,7 @@ import { defined } from '../store/defined.ts';
 import type { EtcdAccess } from '../store/etcd/endpoints.ts';
 import type { ServerConfig } from './server-config.ts';
 
-/** Reads the files that the settings name. @throws Error that names a file which cannot be read. */
+/** Reads the files that the configuration names. @throws Error with the file that cannot be read. */
 export async function readEtcdAccess(config: ServerConfig): Promise<EtcdAccess> {
   const { etcdCa, etcdCert, etcdKey, etcdUser, etcdPasswordFile } = config;
   if (etcdCa === undefined) return {};

@@ -1,13 +1,13 @@
 import { pino } from 'pino';
 import type { DestinationStream, Level, Logger } from 'pino';
 
-/** Of values beside the message: what lies deeper is not shown. */
+/** Of nested values; deeper ones are not shown. */
 const maxDepth = 5;
-/** Of lists; what comes after is counted. */
+/** Of list items; the others are counted. */
 const maxItems = 100;
 const hidden = '[redacted]';
 
-/** Fields that hold secrets, wherever they are; compared without case, dashes and underscores. */
+/** Names of fields with secrets, at any depth; they are compared without case, dashes and underscores. */
 const secretFields = new Set([
   'apikey',
   'authorization',
@@ -30,10 +30,13 @@ const secretFields = new Set([
   'xservicekey',
 ]);
 
-/** Of errors only these are shown beside name, message, stack and causes: libraries attach whole requests to them. */
+/**
+ * Fields of an error that are logged besides name, message, stack and causes: libraries attach whole requests to
+ * errors.
+ */
 const errorFields = ['code', 'errno', 'syscall', 'status', 'signal', 'exitCode'] as const;
 
-/** Secrets that are known by their form: service keys, join tokens, session tokens, and what a URL carries before its host. */
+/** Secrets with a known form: service keys, join tokens, session tokens, and credentials in a URL. */
 const forms: readonly [RegExp, string][] = [
   [/\bsp_[0-9A-Za-z]{46}/g, 'sp_***'],
   [/\bsj_[0-9a-f]{32}_[\w-]{43}/g, 'sj_***'],
@@ -42,11 +45,11 @@ const forms: readonly [RegExp, string][] = [
 ];
 
 /**
- * The log of a program: lines of JSON on standard output unless told otherwise.
+ * The log of a program: lines of JSON, on standard output by default.
  *
- * No secret reaches a line by a slip of whoever writes it: fields that hold secrets are hidden by their names at any depth,
- * errors are reduced to what tells what went wrong, bytes to their number, and what looks like one of our secrets is
- * hidden in every text, the message included.
+ * It keeps secrets out of the lines even if the caller passes them by mistake: fields with secrets are hidden by name
+ * at any depth, errors are reduced to what is needed to find the cause, bytes to their number, and texts that look like
+ * one of our secrets are hidden everywhere, the message included.
  */
 export function createLog(
   options: { level: Level | 'silent' | (string & {}) },
@@ -57,9 +60,9 @@ export function createLog(
     {
       level: options.level,
       formatters: { log: (fields) => shownFields(fields, 0) },
-      // the formatter has done it, and the usual serializer would start from the error again
+      // the formatter did this already, and the default serializer would serialise the whole error again
       serializers: { err: (error: unknown) => error },
-      // what a child carries along does not pass the formatter
+      // the formatter does not see the bindings of a child logger
       redact: {
         paths: ['authorization', 'env', 'password', 'secret', 'token'],
         censor: (value) => (canBeSecret(value) ? hidden : value),
@@ -69,7 +72,7 @@ export function createLog(
   );
 }
 
-/** The text without what looks like a secret of ours. */
+/** The text without anything that looks like one of our secrets. */
 export function withoutForms(text: string): string {
   return forms.reduce((left, [form, instead]) => left.replace(form, instead), text);
 }
@@ -84,7 +87,7 @@ function isSecret(name: string, value: unknown): boolean {
   return canBeSecret(value) && secretFields.has(name.toLowerCase().replaceAll(/[-_]/g, ''));
 }
 
-/** A number or a flag is none: how many there are, whether one is set. */
+/** A number or a flag is not a secret: it is a count, or whether something is set. */
 function canBeSecret(value: unknown): boolean {
   return value !== undefined && value !== null && typeof value !== 'number' && typeof value !== 'boolean';
 }

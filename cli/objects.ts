@@ -1,6 +1,6 @@
 import type { ApiObject, Client } from './client.ts';
 
-/** Kinds that the verbs know, by their names in the plural, the singular and short. */
+/** Kinds that the verbs know, by their plural, singular and short names. */
 const kinds = {
   projects: { names: ['project', 'proj'], path: '/api/v1/projects', parent: undefined },
   environments: { names: ['environment', 'env'], path: undefined, parent: 'projects' },
@@ -11,7 +11,7 @@ const kinds = {
 
 export type CliKind = keyof typeof kinds;
 
-/** @throws Error that lists the kinds. */
+/** @throws Error with the list of kinds. */
 export function kindOf(word: string): CliKind {
   for (const [kind, { names }] of Object.entries(kinds)) {
     if (word === kind || (names as readonly string[]).includes(word)) return kind as CliKind; // keys of the table
@@ -19,17 +19,17 @@ export function kindOf(word: string): CliKind {
   throw new Error(`Unknown kind ${word}: one of ${Object.keys(kinds).join(', ')}`);
 }
 
-/** The words by which kinds are named. */
+/** The words that name kinds. */
 export function kindWords(): string[] {
   return Object.keys(kinds);
 }
 
-/** The word of one object; the interface's streams know the kind by it. */
+/** The singular of a kind; the API's streams name the kind by it. */
 export function singular(kind: CliKind): string {
   return kinds[kind].names[0];
 }
 
-/** Every object of a kind that the caller may see, within a project where one is named. */
+/** Every object of a kind that the caller may see; with `project`, only those of that project. */
 export async function listObjects(client: Client, kind: CliKind, project?: string): Promise<ApiObject[]> {
   const projectId = project === undefined ? undefined : (await findObject(client, 'projects', project)).id;
   const query = projectId === undefined ? {} : { projectId };
@@ -45,10 +45,10 @@ export async function listObjects(client: Client, kind: CliKind, project?: strin
   return pages.flat();
 }
 
-/** Name of the object that one belongs to: the project of an environment, the application of a deployment. */
+/** The name of an object's parent: the project of an environment, the application of a deployment. */
 export type ParentName = (it: ApiObject) => string;
 
-/** Looks up the names of the parents of a kind's objects, once; a parent made since goes by its id. */
+/** Reads the names of the parents of a kind's objects, once; a parent that is made later is shown by its id. */
 export async function parentNames(client: Client, kind: CliKind): Promise<ParentName> {
   const { parent } = kinds[kind];
   if (parent === undefined) return () => '';
@@ -61,9 +61,9 @@ export async function parentNames(client: Client, kind: CliKind): Promise<Parent
 }
 
 /**
- * The one object of that id or name. A deployment goes by `APPLICATION/NUMBER`; the newest one by `APPLICATION` alone.
+ * The one object with that id or name. A deployment is named `APPLICATION/NUMBER`, the newest one `APPLICATION`.
  *
- * @throws Error if there is none, or if several bear the name.
+ * @throws Error if there is none, or if several have the name.
  */
 export async function findObject(
   client: Client,
@@ -83,7 +83,7 @@ export async function findObject(
   return first;
 }
 
-/** Ids of objects of one kind, each with its project and, of an application, its environment. */
+/** Ids of objects of one kind, each with its project and, for an application, its environment. */
 async function withPlaces(client: Client, kind: CliKind, found: readonly ApiObject[]): Promise<string> {
   const inProject = found.filter((it) => typeof it['project_id'] === 'string');
   const projectIds = [...new Set(inProject.map((it) => String(it['project_id'])))];
@@ -99,7 +99,7 @@ async function withPlaces(client: Client, kind: CliKind, found: readonly ApiObje
 
 const id = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
 
-/** Whether this names one deployment, by its id or as `APPLICATION/NUMBER`; otherwise it is an application's name. */
+/** Whether the text names one deployment, by its id or as `APPLICATION/NUMBER`; otherwise it names an application. */
 export function isDeploymentName(name: string): boolean {
   return id.test(name) || /\/\d+$/.test(name);
 }
@@ -114,13 +114,12 @@ async function findDeployment(client: Client, nameOrId: string, project?: string
   throw new Error(`${application} has no deployment${number === undefined ? '' : ` ${number}`}`);
 }
 
-/** A few names that could have been meant. */
+/** The names of some existing objects, for the error. */
 function known(all: readonly ApiObject[]): string {
   const names = all.flatMap((it) => it.name ?? []).slice(0, 10);
   return names.length === 0 ? ': there is none' : `: there is ${names.join(', ')}`;
 }
 
-/** Path of one object. */
 export function pathOf(kind: CliKind, it: ApiObject): string {
   if (kind === 'environments') return `/api/v1/projects/${String(it['project_id'])}/environments/${it.id}`;
   return `/api/v1/${kind}/${it.id}`;

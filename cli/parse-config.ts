@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { parseWritten } from '../store/faults.ts';
 
-/** @throws Error that lists every fault, by the flag that is wrong. */
+/** @throws Error with every fault, by the name of its flag. */
 export function parseConfig<S extends z.ZodType>(schema: S, given: unknown): z.output<S> {
   const parsed = parseWritten(schema, given, 'The settings');
   if ('data' in parsed) return parsed.data;

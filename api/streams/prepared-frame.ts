@@ -9,21 +9,21 @@ export class PreparedFrame {
     this.text = text;
   }
 
-  /** Bytes on the wire, without mask, as a server sends them. */
+  /** The bytes on the wire. Frames of a server have no mask. */
   get encoded(): Buffer {
     this.#encoded ??= encode(Buffer.from(this.text));
     return this.#encoded;
   }
 }
 
-/** The sender that ws has in every socket: its public `send` encodes again for each of them. */
+/** The sender inside every ws socket. The public `send` of ws would encode a frame again for each socket. */
 interface Sender {
   sendFrame(frame: Buffer[], sent: (error?: Error) => void): void;
 }
 
 /**
- * Writes frames by one write and without encoding them again, where this version of ws lets us, and one by one as text
- * elsewhere. `sent` is called when the last of them is out.
+ * Writes frames in one write and without encoding them again, if this version of ws allows it; otherwise one by one as
+ * text. `sent` is called when the last frame was written.
  */
 export function writeFrames(socket: WebSocket, frames: readonly PreparedFrame[], sent: (error?: Error) => void): void {
   const sender = senderOf(socket);
@@ -34,7 +34,7 @@ export function writeFrames(socket: WebSocket, frames: readonly PreparedFrame[],
 
 function senderOf(socket: WebSocket): Sender | undefined {
   if (!('_sender' in socket) || typeof socket._sender !== 'object' || socket._sender === null) return undefined;
-  // asked for right here; other packages rely on the same method for the same purpose
+  // checked at run time; other packages use this private method for the same purpose
   return 'sendFrame' in socket._sender && typeof socket._sender.sendFrame === 'function'
     ? (socket._sender as Sender)
     : undefined;

@@ -20,7 +20,7 @@ export interface StreamContext extends ReadingServices {
   hub: LogHub;
 }
 
-/** What a stream gets: the object that its path points at, its query, and the channel that it writes to. */
+/** Input of a stream: the object that its path names, its query, and the channel that it writes to. */
 export interface StreamInput<K extends SubjectKind, Q> {
   it: ReadonlyResource<K>;
   query: Q;
@@ -34,9 +34,9 @@ export interface StreamSpec<K extends SubjectKind, Q extends z.ZodType> {
   summary: string;
   on?: readonly [kind: K, param: string];
   query: Q;
-  /** Refuses before the upgrade what cannot be streamed. @throws ApiError */
+  /** Refuses, before the upgrade, what cannot be streamed. @throws ApiError */
   check?(ctx: Omit<StreamContext, 'access'>, input: Omit<StreamInput<K, z.output<Q>>, 'channel'>): void;
-  /** Runs until the stream ends by itself or the channel's signal aborts. Answers with the reason of its end. */
+  /** Runs until the stream ends itself or the channel's signal aborts. Returns the reason of its end. */
   run(ctx: StreamContext, input: StreamInput<K, z.output<Q>>): Promise<string>;
 }
 

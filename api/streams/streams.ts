@@ -3,5 +3,4 @@ import { applicationLogs, deploymentLogs } from './log-streams.ts';
 import { notifications } from './notification-stream.ts';
 import { watch } from './watch-stream.ts';
 
-/** Every stream. */
 export const streams: readonly Stream[] = [applicationLogs, deploymentLogs, notifications, watch];

@@ -44,7 +44,7 @@ export const watch = defineStream({
     if (start !== undefined) {
       const { changes, lost } = feed.since(ctx.tenant, start);
       if (lost || joinedAfter(start.revision, ctx, query)) channel.send({ type: 'gap', dropped: 1 });
-      // what is made up for is sent at once, so that the live changes follow it without a seam
+      // missed changes are sent at once, so that the live changes follow them without a gap
       for (const change of changes) if (isFor(change)) channel.send(frameFor(change));
     }
     using subscriptions = new DisposableStack();
@@ -59,7 +59,7 @@ export const watch = defineStream({
   },
 });
 
-/** Which changes this reader may see and wants; rights are those of the moment of the change. */
+/** Selects the changes that this reader may see and asked for; rights are checked at the time of the change. */
 function selection({ principal, view }: StreamContext, query: WatchQuery): (change: FeedChange) => boolean {
   const kinds = query.kinds === undefined ? undefined : new Set<WatchedKind>(query.kinds);
   const { projectId } = query;
@@ -73,7 +73,10 @@ function selection({ principal, view }: StreamContext, query: WatchQuery): (chan
   };
 }
 
-/** Whether a project may have become visible since, of whose objects only what changed after `start` is told. */
+/**
+ * Whether a project may have become visible since `start`: `since` returns only those of its objects that changed
+ * later.
+ */
 function joinedAfter(start: Revision, { principal, view }: StreamContext, { projectId }: WatchQuery): boolean {
   return view
     .by('member', 'user', principal.user.meta.id)
@@ -83,13 +86,14 @@ function joinedAfter(start: Revision, { principal, view }: StreamContext, { proj
 }
 
 /**
- * Whether the reader came into a project or out of it: what is in it did not change, yet is to be shown or shown no
- * more, which a reader learns by a look at the lists.
+ * Whether the reader joined or left a project. Its objects did not change, but must be shown or hidden; the reader
+ * finds them by reading the lists again.
  */
 function movesReader({ principal, view, tenant }: StreamContext, query: WatchQuery, change: ObjectChange): boolean {
   if (change.kind !== 'member' || change.part !== 'desired' || change.tenant !== tenant) return false;
   if (change.before !== undefined && change.after !== undefined) return false;
-  const { project_id, user_id } = ((change.after ?? change.before) as ReadonlyResource<'member'>).desired; // of that kind, as just checked
+  // a change of a member contains members
+  const { project_id, user_id } = ((change.after ?? change.before) as ReadonlyResource<'member'>).desired;
   if (user_id !== principal.user.meta.id || (query.projectId ?? project_id) !== project_id) return false;
   return !isTenantWide(asOfNow(principal, view)) && view.get('project', project_id) !== undefined;
 }
