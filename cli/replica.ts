@@ -49,37 +49,37 @@ export interface ReplicaOptions {
   keyring: Sealer & Unsealer & Resealer & Transplanter;
   clock: Clock;
   random: Random;
-  /** Uniform in [0, 1). */
+  /** Returns numbers uniform in [0, 1). */
   uniform: () => number;
   log: Logger;
   registry: Registry;
   replica: Replica;
-  /** Where users and agents reach this installation. */
+  /** URL under which users and agents reach this installation. */
   publicUrl: string;
   trustedProxies: string[];
-  /** As the interface has them. */
+  /** As in `ApiConfig`. */
   allowedHosts?: ApiConfig['allowedHosts'];
   metricsFrom?: ApiConfig['metricsFrom'];
-  /** Ports on which the control plane is reached: no application of any server takes them. */
+  /** Ports of the control plane itself: no application of any server may take them. */
   ownPorts: number[];
-  /** Server and sender of mail; without one mail is only logged. */
+  /** Mail server and sender; without it mail is only logged. */
   mail?: { server: SmtpServer; from: string };
-  /** After which another key signs tokens. Default: 90 days. */
+  /** Age after which the key that signs tokens is replaced. Default: 90 days. */
   signingKeyLifeMs?: number;
   buildDeadlineMs: number;
   auditKeepMs: number;
   rolloutDeadlineMs: number;
-  /** Answers what is neither under a tenant nor the interface's own. */
+  /** Answers requests that are for no tenant and not for the API's own pages. */
   pages?: (mirror: Mirror) => RequestHandler;
-  /** Of the interface, where they are not the usual ones. */
+  /** Limits of the API that differ from the defaults. */
   limits?: Partial<Pick<ApiConfig, 'rateLimit' | 'heavyRateLimit' | 'codeRateLimit' | 'streamsPerUser'>>;
-  /** As the interface has it. */
+  /** As in `ApiConfig`. */
   setupToken?: ApiConfig['setupToken'];
-  /** Freezes what the mirror holds and fails runs that break a law of the status: for development and tests. */
+  /** Freezes the objects of the mirror, and fails a run that breaks a law of the status: for development and tests. */
   strict: boolean;
 }
 
-/** Names that an earlier release compared otherwise are looked for in their present form, before anybody asks. */
+/** Moves names that an earlier release stored in another compared form, before the first request looks them up. */
 async function moveNames(store: Store, log: Logger): Promise<void> {
   const { moved, clashes } = await refoldNames(store);
   if (moved > 0) log.info({ moved }, 'Names were moved to the form in which they are compared now');
@@ -87,13 +87,13 @@ async function moveNames(store: Store, log: Logger): Promise<void> {
     log.warn(clash, 'Two objects have names that count as the same by now: both stay, rename one of them');
 }
 
-/** Records of the audit log that a tenant keeps at most, of about 1 KiB each. */
+/** Most audit records of a tenant, each about 1 KiB. */
 const auditRecordsPerTenant = 100_000;
 
 /** The longest that a mirror which missed a change is wrong. */
 const mirrorCheckMs = 5 * 60_000;
 
-/** A replica of the control plane whose server is not listening yet. */
+/** A replica of the control plane whose server does not listen yet. */
 export interface RunningReplica extends AsyncDisposable {
   readonly mirror: Mirror;
   readonly gateway: Gateway;
@@ -104,8 +104,8 @@ export interface RunningReplica extends AsyncDisposable {
 }
 
 /**
- * Puts a replica together: mirror, gateway, API, controllers, in the order in which they need each other. Disposing ends
- * them in the reverse order: agents and clients are sent away in order, the leadership is handed over.
+ * Builds a replica: mirror, gateway, API and controllers, in the order of their dependencies. Disposing stops them in
+ * the reverse order: agents and clients are disconnected in order, and the leadership is handed over.
  */
 export async function startReplica(options: ReplicaOptions): Promise<RunningReplica> {
   await using starting = new AsyncDisposableStack();
@@ -222,7 +222,7 @@ function openMailer({ mail, clock, random, log, registry }: ReplicaOptions): Mai
   return new Mailer({ delivery, clock, id: () => random.id(), log: mailLog, registry });
 }
 
-/** Repositories are made once per tenant: they hold no state but their place. */
+/** Makes one repository per tenant: a repository has no state but its tenant. */
 function repositories(store: Store, clock: Clock): (tenant: string) => Repository {
   const known = new Map<string, Repository>();
   return (tenant) => {

@@ -5,14 +5,14 @@ import { Refused, StreamCut } from './client.ts';
 type Frame = Record<string, unknown>;
 
 const pauseMs = 1000;
-/** Without one frame in between. */
+/** Attempts without one frame in between. */
 const mostAttempts = 30;
 
 /**
- * Frames of a stream, which is opened again where it was cut: behind the last frame that carried a cursor. `again` are
- * the parts of the query that change then.
+ * Yields the frames of a stream. If the stream breaks, it is opened again after the last frame with a cursor. `again`
+ * are the parts of the query that change then.
  *
- * @throws Refused when it is refused; Error when it cannot be opened again.
+ * @throws Refused when the server refuses it for good; Error when it cannot be opened again.
  */
 export async function* resumed(
   client: Client,
@@ -44,7 +44,7 @@ export async function* resumed(
   }
 }
 
-/** What another attempt does not change: the object is gone, the session is over. */
+/** Whether another attempt cannot succeed: the object is gone, or the session has ended. */
 function isFinal(error: unknown): boolean {
   return error instanceof Refused && error.status < 500 && error.status !== 429;
 }

@@ -15,7 +15,7 @@ const ready: Cell = (it) => {
 const instances: Cell = (it) => `${text(it['ready_replicas'])}/${text(it['replicas'])}`;
 const parent: Cell = (it, nameOf) => nameOf(it);
 
-/** What a list shows of each kind, between its head and its age and id. */
+/** The columns of each kind in a list, before age and id. */
 const columns: Record<CliKind, Record<string, Cell>> = {
   projects: { name: field('name'), status: field('status') },
   environments: { name: field('name'), project: parent, status: field('status') },
@@ -35,7 +35,7 @@ export function headOf(kind: CliKind): string[] {
   return [...Object.keys(columns[kind]), 'age', 'id'];
 }
 
-/** Cells as wide as most that come later: what is yet to come shall stand in the columns of what there is. */
+/** Typical wide cells, so that rows that come later still fit the columns. */
 const usual: Readonly<Record<string, string>> = {
   name: 'an-application',
   project: 'a-project',
@@ -52,7 +52,7 @@ export function usualRow(kind: CliKind): string[] {
   return headOf(kind).map((name) => usual[name] ?? name);
 }
 
-/** The cells of an object; without its age they are equal as long as nothing that is shown of it changes. */
+/** The cells of an object. Without its age, they are equal while nothing that is shown of it changes. */
 export function rowOf(kind: CliKind, it: ApiObject, nameOf: ParentName, now?: Date): string[] {
   const cells = Object.values(columns[kind]).map((cell) => cell(it, nameOf));
   return [...cells.map(oneLine), ...(now === undefined ? [] : [age(it.created_at, now)]), it.id];
@@ -63,5 +63,5 @@ function text(value: unknown): string {
     ? ''
     : typeof value === 'object'
       ? JSON.stringify(value)
-      : `${value as string | number | boolean}`; // what JSON leaves
+      : `${value as string | number | boolean}`; // what JSON can contain
 }

@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Interface } from 'node:readline';
 
-/** Secrets that a user gives one after another: typed without echo at a terminal, else the lines of standard input. */
+/** Reads secrets from the user one after another: without echo at a terminal, else the lines of standard input. */
 export class Secrets implements AsyncDisposable {
   #lines: AsyncIterator<string> | undefined;
   #reader: Interface | undefined;
 
-  /** @throws Error when there is none. */
+  /** @throws Error when there is no further line. */
   async next(what: string): Promise<string> {
     if (process.stdin.isTTY) return typed(what);
     this.#reader ??= createInterface({ input: process.stdin });
@@ -30,7 +30,7 @@ async function typed(what: string): Promise<string> {
   let text = '';
   try {
     for (;;) {
-      const [chunk] = (await once(stdin, 'data')) as [string]; // as the encoding says
+      const [chunk] = (await once(stdin, 'data')) as [string]; // the encoding is set above
       for (const char of chunk) {
         if (char === '\r' || char === '\n') return text;
         if (char === '\u0003' || char === '\u0004') throw new Error('Interrupted');

@@ -14,7 +14,7 @@ const HostPort = z.string().transform((text, ctx) => {
   return { host, port };
 });
 
-/** The value stays out of the message: it may hold a password. */
+/** The value is not in the message, since it may contain a password. */
 const SmtpUrl = z.string().transform((text, ctx) => {
   const server = parseSmtpUrl(text);
   if (server !== undefined) return server;
@@ -47,7 +47,7 @@ const Seconds = z.coerce.number().int().min(1).max(86_400);
 
 type EtcdFlag = 'etcdCa' | 'etcdCert' | 'etcdKey' | 'etcdUser' | 'etcdPasswordFile';
 
-/** Everything that the control plane can be told. Each is a flag, and `SETPOINT_…` in the environment. */
+/** The configuration of the control plane. Each setting is a flag and a variable `SETPOINT_…` of the environment. */
 export const ServerConfig = z
   .object({
     listen: HostPort.default({ host: '127.0.0.1', port: 7070 }),
@@ -57,44 +57,47 @@ export const ServerConfig = z
       .string()
       .regex(/^(sqlite:.+|etcd:\/\/.+)$/, 'must be sqlite:PATH or etcd://HOST:PORT,HOST:PORT')
       .optional(),
-    /** Files in PEM: the authority of etcd's certificates, and the certificate by which this replica proves itself. */
+    /** Files in PEM: the authority of etcd's certificates, and the certificate of this replica with its key. */
     etcdCa: z.string().optional(),
     etcdCert: z.string().optional(),
     etcdKey: z.string().optional(),
     etcdUser: z.string().min(1).optional(),
-    /** A file, since a flag is seen by everybody on the machine. */
+    /** A file, since every user of the machine can see a flag. */
     etcdPasswordFile: z.string().optional(),
-    /** As etcd has it by --quota-backend-bytes; default: etcd's own, 2 GiB. */
+    /** The value of etcd's --quota-backend-bytes; default: etcd's own default, 2 GiB. */
     etcdQuotaBytes: z.coerce.number().int().min(1).optional(),
-    /** Where users and agents reach this installation; default: the address it listens on. */
+    /** URL under which users and agents reach this installation; default: the address that it listens on. */
     publicUrl: z.url().optional(),
-    /** Where the other replicas reach this one; default: the address it listens on. */
+    /** URL under which the other replicas reach this one; default: the address that it listens on. */
     internalUrl: z.url().optional(),
     logLevel: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
-    /** Names of hosts that are answered beside that of the public address; `*`: all. */
+    /** Host names that are answered, besides that of the public URL; `*`: all. */
     allowedHosts: List.optional(),
-    /** Where the metrics may be read from; default: this machine and private networks. */
+    /** Networks from which the metrics may be read; default: this machine and private networks. */
     metricsFrom: Networks.optional(),
     trustedProxies: Networks.default([]),
     smtpUrl: SmtpUrl.optional(),
     /** Sender of mail. */
     mailFrom: z.email().optional(),
-    /** Presented by the first user of a tenant: `auto` where others than this machine reach the server. */
+    /**
+     * What the first user of a tenant must present; `auto`: a generated token, unless the server listens on loopback
+     * only.
+     */
     setupToken: z
       .string()
       .refine((it) => it === 'auto' || it === 'off' || it.length >= 16, 'must be auto, off, or at least 16 characters')
       .default('auto'),
-    /** After which another key signs tokens. */
+    /** Age in days after which the key that signs tokens is replaced. */
     signingKeyDays: z.coerce.number().int().min(1).max(3650).default(90),
     buildDeadlineSeconds: Seconds.default(30 * 60),
     rolloutDeadlineSeconds: Seconds.default(10 * 60),
     /** Requests of one caller in a minute, and how many of them may come at once; 0 switches the limit off. */
     rateLimit: Rate.default({ perMinute: 6000, burst: 1000 }),
-    /** The same of requests that cost much. */
+    /** The same for expensive requests. */
     heavyRateLimit: Rate.default({ perMinute: 300, burst: 100 }),
-    /** Codes to log in that one address may ask for. */
+    /** Login codes that one client address may ask for. */
     codeRateLimit: Rate.default({ perMinute: 1, burst: 30 }),
-    /** Streams that one user may have open; 0: as many as they like. */
+    /** Most open streams of one user; 0: no limit. */
     streamsPerUser: z.coerce.number().int().min(0).max(100_000).default(200),
     auditRetentionDays: z.coerce.number().int().min(1).max(3650).default(90),
   })
@@ -113,7 +116,7 @@ export const ServerConfig = z
     needs('etcdCert', 'etcdCa');
     needs('etcdUser', 'etcdPasswordFile');
     needs('etcdPasswordFile', 'etcdUser');
-    // the password crosses the connection
+    // the password is sent to etcd, so that the connection must be encrypted
     needs('etcdUser', 'etcdCa');
     if (it.etcdCa !== undefined && it.store?.startsWith('etcd://') !== true)
       ctx.addIssue({ code: 'custom', path: ['store'], message: 'must be etcd://HOST:PORT,HOST:PORT with --etcd-ca' });
@@ -135,7 +138,7 @@ export const ServerConfig = z
   });
 export type ServerConfig = z.output<typeof ServerConfig>;
 
-/** Absent where no address of the installation is known: then every name is answered. */
+/** Absent if no public name of the installation is known: then every name is answered. */
 function allowedHostsOf(it: {
   allowedHosts?: string[] | undefined;
   publicUrl?: string | undefined;
@@ -146,7 +149,7 @@ function allowedHostsOf(it: {
   return [...(it.allowedHosts ?? []), ...urls.map((url) => new URL(url).hostname)];
 }
 
-/** As the interface takes it. */
+/** The setup token in the form of `ApiConfig`. */
 function setupTokenOf(setting: string, host: string): { value: string } | { own: true } | undefined {
   if (setting === 'off') return undefined;
   if (setting !== 'auto') return { value: setting };

@@ -9,18 +9,21 @@ import { createKeyVerb, verbs } from './verbs.ts';
 import type { Verb } from './verbs.ts';
 import type * as Login from './verbs/login.ts';
 
-// a variable that is empty is none
+// an empty variable counts as unset
 for (const [name, value] of Object.entries(process.env))
   if (name.startsWith('SETPOINT_') && value === '') Reflect.deleteProperty(process.env, name);
 
-/** A flag that the environment can set as well: `--log-level` is `SETPOINT_LOG_LEVEL`. */
+/** A flag that the environment can set, too: `--log-level` is `SETPOINT_LOG_LEVEL`. */
 function flag(flags: string, text: string): Option {
   const option = new Option(flags, text);
   const name = option.long?.slice(2).replaceAll('-', '_').toUpperCase() ?? '';
   return option.env(`SETPOINT_${name}`);
 }
 
-/** Earlier releases took the join token from the variable that holds a session or service key for the other commands. */
+/**
+ * Earlier releases read the join token from `SETPOINT_TOKEN`, which holds a session's token or service key for the
+ * other commands.
+ */
 function joinTokenOfOld(): string | undefined {
   const token = process.env['SETPOINT_TOKEN'];
   return token?.startsWith('sj_') === true ? token : undefined;
@@ -242,7 +245,7 @@ user
     (await import('./verbs/user.ts')).resetTwoFactor(options.data, options.tenant, email),
   );
 
-// `setpoint get … | head`: whoever reads has enough
+// `setpoint get … | head`: the reader has closed the pipe
 process.stdout.on('error', (error: Error & { code?: string }) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(0);

@@ -1,9 +1,9 @@
 import type { ApiObject } from './client.ts';
 
-/** Appended to the path of a change: it is answered when the object has settled, or after four minutes. */
+/** Added to the path of a change: the answer comes when the object has settled, or after four minutes. */
 export const waiting = 'wait=240';
 
-/** What keeps an object from being as it was asked for, in words; nothing once it is settled. */
+/** Why an object has not reached its desired state, in words; `undefined` once it has settled. */
 export function openEnd({ conditions = [], generation, observed_generation }: ApiObject): string | undefined {
   const of = (type: string) => conditions.find((one) => one.type === type && one.status === 'true');
   const stalled = of('Stalled');

@@ -1,4 +1,4 @@
-/** Aborts at the first interrupt or termination of the process; a second one ends it at once. */
+/** Aborts at the first SIGINT or SIGTERM; a second one ends the process at once. */
 export function stopSignal(): AbortSignal {
   const controller = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) {
@@ -7,7 +7,10 @@ export function stopSignal(): AbortSignal {
   return controller.signal;
 }
 
-/** Resolves when the signal aborts, and keeps the process until then: an agent that waits for its next try holds no socket. */
+/**
+ * Resolves when the signal aborts. It keeps the process alive until then: an agent that waits to reconnect holds no
+ * socket.
+ */
 export async function stopped(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   const held = setInterval(() => undefined, 2 ** 30);

@@ -1,14 +1,14 @@
 import { visible } from '../store/visible.ts';
 
 const gap = '   ';
-/** No column becomes narrower: what is left of it would say nothing. */
+/** Least width of a column that is cut: a narrower one would be useless. */
 const leastWidth = 8;
-/** What is looked up by it, or said in it, stands whole. */
+/** Columns that are never cut: ids are copied, and messages and values must be complete. */
 const whole: ReadonlySet<string> = new Set(['id', 'message', 'key', 'value']);
 
 /**
- * Lines of one table that come one after another: as wide as the rows that were known at first, or wider from then on.
- * On a screen of `columns` the widest ones are cut until a line has room.
+ * Formats the rows of a table one after another. A column is as wide as in the first rows, and widens for a wider cell.
+ * On a screen of `columns` characters, the widest columns are cut until a line fits.
  */
 export class Columns {
   readonly #widths: number[];
@@ -53,12 +53,12 @@ function cut(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, width - 1)}…`;
 }
 
-/** Text of others as one line that leaves the terminal alone: no escapes, no controls, nothing that turns it around. */
+/** Text of other users as one line, without control characters and without characters that reorder text. */
 export function cell(text: string): string {
   return visible(text.replaceAll(/\s+/g, ' '));
 }
 
-/** Rows as aligned columns with a head in capitals. */
+/** Rows as aligned columns, with a head in capitals. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [head.map((it) => it.toUpperCase()), ...rows.map((row) => row.map(cell))];
   const columns = new Columns(all);

@@ -14,11 +14,11 @@ export interface UpgradeTargets {
   };
   /** The client that a request comes from. */
   addressOf: (request: IncomingMessage) => string;
-  /** Answers `false` for what is no stream of a tenant. */
+  /** Returns `false` if the request is not for a stream of a tenant. */
   api: { handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean };
 }
 
-/** Gives each request for a WebSocket to whom it belongs: agents and replicas to the gateway, users to the API. */
+/** Routes each WebSocket request: those of agents and replicas to the gateway, those of users to the API. */
 export function createUpgrades({ mirror, gateway, addressOf, api }: UpgradeTargets): Handle {
   return (request, socket, head) => {
     const [path = ''] = (request.url ?? '').split('?');

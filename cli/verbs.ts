@@ -2,13 +2,13 @@ import { InvalidArgumentError, Option } from 'commander';
 import type { Client } from './client.ts';
 import type * as Ports from './verbs/ports.ts';
 
-/** What the client is asked for: one entry is one subcommand of `setpoint`. */
+/** One subcommand of `setpoint` that calls the API. */
 export interface Verb {
   /** Its name and arguments, as its help shows them. */
   use: string;
   text: string;
   options: readonly Option[];
-  /** Whether `--project` narrows what its names mean. */
+  /** Whether `--project` restricts the names of objects to a project. */
   inProject: boolean;
   run(client: Client, args: readonly string[], options: object, signal: AbortSignal): Promise<void>;
 }
@@ -24,7 +24,7 @@ function verb<A extends readonly (string | undefined)[], O = object>(spec: Spec<
     options: [],
     inProject: true,
     ...spec,
-    // the command line was parsed by `use` and `options`, which is what A and O say
+    // the cast is safe: the command line was parsed by `use` and `options`, which A and O describe
     run: (client, args, options, signal) => spec.run(client, args as unknown as A, options as O, signal),
   };
 }
@@ -40,7 +40,7 @@ const noWait = new Option('--no-wait', 'return as soon as it is accepted');
 const output = new Option('-o, --output <form>', 'how it is printed').choices(['text', 'json', 'yaml']).default('text');
 const yes = new Option('-y, --yes', 'do not ask');
 
-/** Every verb, in the order of the help. Each loads its code when it is run. */
+/** Every verb, in the order of the help. Each loads its code when it runs. */
 export const verbs: readonly Verb[] = [
   verb<[kind: string, name?: string], Scope & { watch?: boolean; output?: string }>({
     use: 'get <kind> [name]',
@@ -251,7 +251,7 @@ function lineCount(text: string): string {
   return text;
 }
 
-/** Below `setpoint keys`, beside the keys of the installation. */
+/** Registered below `setpoint keys`, next to the keys of the installation. */
 export const createKeyVerb = verb<[name: string], Scope & { scope?: string[]; expires?: string }>({
   use: 'create <name>',
   text: 'create a service key of your account, and print it this once; --project narrows it to that project',

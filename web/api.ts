@@ -1,4 +1,4 @@
-/** A refusal by the server, in its own words. */
+/** A refusal by the server, with the server's message. */
 export class Refused extends Error {
   readonly status: number;
   readonly reason: string | undefined;
@@ -10,7 +10,7 @@ export class Refused extends Error {
   }
 }
 
-/** Whom the console speaks for; kept for the life of the browser's tab and sent in a header, never as a cookie. */
+/** The session of the console. It is kept as long as the browser's tab, and sent in a header, never as a cookie. */
 export interface Login {
   tenant: string;
   token: string;
@@ -35,7 +35,7 @@ interface Envelope {
   error?: { message: string; details?: { reason: string; message: string }[] };
 }
 
-/** A read that nobody answered is asked once more: the network may just have changed. */
+/** Reads; a request without any answer is sent once more, since the network may just have changed. */
 async function read(path: string, token: string | undefined): Promise<Response> {
   const ask = (): Promise<Response> =>
     fetch(path, {
@@ -60,7 +60,7 @@ function write(path: string, token: string | undefined, method: string, body: un
   });
 }
 
-/** Sends a request below `/<tenant>/api/v1` and answers with `data`. @throws Refused; Error if nothing answers */
+/** Sends a request below `/<tenant>/api/v1` and returns `data`. @throws Refused; Error if there is no answer */
 export async function call<T>(
   { tenant, token }: Pick<Login, 'tenant'> & { token?: string },
   method: string,
@@ -76,7 +76,7 @@ export async function call<T>(
   throw new Refused(response.status, message, details?.[0]?.reason);
 }
 
-/** All pages of a list, up to `most` items. */
+/** All pages of a list, up to about `most` items. */
 export async function list<T>(login: Login, path: string, most = 1000): Promise<T[]> {
   const items: T[] = [];
   const joint = path.includes('?') ? '&' : '?';
@@ -93,8 +93,8 @@ export async function list<T>(login: Login, path: string, most = 1000): Promise<
 }
 
 /**
- * A stream's socket. A browser lets no page set headers of a socket, so that its address carries a ticket, which is good
- * once and for moments. @throws Refused; Error if nothing answers
+ * Opens the socket of a stream. A page cannot set headers of a socket, so that its URL carries a ticket, which works
+ * once and for 30 seconds. @throws Refused; Error if there is no answer
  */
 export async function openSocket(login: Login, path: string, query: Record<string, string> = {}): Promise<WebSocket> {
   const { tenant } = login;

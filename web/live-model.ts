@@ -5,8 +5,8 @@ import { emptyModel, kinds, withChange } from './model.ts';
 import type { Application, Kind, Model, ObjectOf, Project, Server } from './model.ts';
 
 /**
- * How the picture relates to the truth: it follows it, it is old, nobody is logged in any more, or nothing is shown before
- * the user has chosen another password.
+ * Whether the shown model follows the control plane (`live`), may be old (`lost`), the session has ended (`ended`), or
+ * the user must choose another password before anything is shown (`reset`).
  */
 export type Liveness = 'connecting' | 'live' | 'lost' | 'ended' | 'reset';
 
@@ -20,12 +20,13 @@ interface Frame {
 
 const firstRetryMs = 500;
 const maxRetryMs = 15_000;
-/** Deployments that are kept of each application. */
+/** Deployments of each application that are kept. */
 const keptDeployments = 20;
 
 /**
- * What one may see, kept up to date by `/ws/watch`. The stream is opened first and the lists are read while its changes
- * wait, so that nothing falls between; after a gap or a lost connection both begin anew. `undefined`: not read yet.
+ * The objects that the user may see, kept up to date by `/ws/watch`. The stream is opened first, and its changes wait
+ * while the lists are read, so that none is missed. After a gap or a lost connection both start again. `undefined`: not
+ * read yet.
  */
 export function useLiveModel(login: Login): { model: Model | undefined; liveness: Liveness } {
   const [model, setModel] = useState<Model>();
@@ -77,7 +78,7 @@ class Follower {
   #follow(socket: WebSocket): void {
     this.#socket = socket;
     if (this.#closed) socket.close();
-    /** Changes that came before the lists were read. */
+    /** Changes that arrived before the lists were read. */
     let early: Frame[] | undefined = [];
     socket.addEventListener('message', ({ data }) => {
       const frame = JSON.parse(String(data)) as Frame;
@@ -115,7 +116,7 @@ class Follower {
       return;
     }
     this.#setLiveness('lost');
-    // a refused upgrade shows no status to a page: the next request of the lists tells why
+    // a refused upgrade shows no status to a page: the next request for a list does
     this.#timer = setTimeout(
       () => {
         this.#retryMs = Math.min(maxRetryMs, this.#retryMs * 2);
@@ -152,7 +153,8 @@ class Follower {
   #apply({ op, kind, id, object }: Frame): void {
     if (kind === undefined || id === undefined) return;
     this.#model = withChange(this.#model, kind, id, op === 'put' ? object : undefined);
-    if (kind === 'deployment' && op === 'put') this.#forgetDeployments(object as ObjectOf<'deployment'>); // as its kind says
+    // the kind is deployment
+    if (kind === 'deployment' && op === 'put') this.#forgetDeployments(object as ObjectOf<'deployment'>);
   }
 
   #forgetDeployments({ application_id }: ObjectOf<'deployment'>): void {
@@ -161,7 +163,7 @@ class Follower {
       this.#model = withChange(this.#model, 'deployment', old.id, undefined);
   }
 
-  /** At most once per frame of the screen, however many changes come. */
+  /** Updates the page at most once per frame of the screen, for any number of changes. */
   #show(): void {
     this.#paint ??= requestAnimationFrame(() => {
       this.#paint = undefined;

@@ -12,7 +12,7 @@ export interface Line {
 const keptLines = 2000;
 const retryMs = 2000;
 
-/** The last lines of a stream of logs, as they come; after a lost connection they go on where they ended. */
+/** The last lines of a log stream as they arrive; after a lost connection the stream continues after the last line. */
 export function useLog(login: Login, path: string): readonly Line[] {
   const [lines, setLines] = useState<readonly Line[]>([]);
   useEffect(() => {
@@ -37,7 +37,7 @@ export function useLog(login: Login, path: string): readonly Line[] {
     };
     const connect = (): void => {
       openSocket(login, path, cursor === undefined ? {} : { cursor }).then(follow, (error: unknown) => {
-        // with what is refused for good the page's own requests deal
+        // other requests of the page handle a final refusal
         if (!(error instanceof Refused) || error.status >= 429) again();
       });
     };

@@ -36,7 +36,7 @@ function App(): VNode {
   return html`<${Console} key=${login.token} login=${login} end=${end} renew=${() => change({ ...login })} />`;
 }
 
-/** `renew` begins anew with the same login, after what was refused has become allowed. */
+/** `renew` starts again with the same login, after a request that was refused has become allowed. */
 function Console({ login, end, renew }: { login: Login; end: (reason?: string) => void; renew: () => void }): VNode {
   const { model, liveness } = useLiveModel(login);
   const path = usePath();
@@ -85,13 +85,13 @@ function NoPage(): VNode {
     <p class="notice"><a href="#/">All applications</a></p>`;
 }
 
-/** The link of an invite names its tenant, which whoever is invited need not know. */
+/** The tenant and the token in the link of an invite: an invited user need not know the tenant. */
 function inviteOf(path: string): { tenant: string; token: string } | undefined {
   const [, tenant, token] = /^\/([a-z][a-z0-9-]*)\/invites\/([\w-]+)$/.exec(path) ?? [];
   return tenant === undefined || token === undefined ? undefined : { tenant, token };
 }
 
-/** The part of the address that says which page is shown. */
+/** The part of the URL that names the shown page. */
 function read(): string {
   return location.hash.replace(/^#/, '') || '/';
 }
@@ -106,7 +106,7 @@ function usePath(): string {
   return path;
 }
 
-/** After a turn to another page the keyboard goes on at its beginning, not in the page before. */
+/** Moves the keyboard focus to the start of a new page. */
 function useFocusOnTurn(path: string): Ref<HTMLElement> {
   const element = useRef<HTMLElement>(null);
   const shown = useRef(path);

@@ -1,4 +1,4 @@
-/** Objects as the interface shows them: the fields that the console reads. */
+/** Objects of the API with the fields that the console reads. */
 
 export interface Condition {
   type: string;
@@ -29,7 +29,7 @@ export interface Environment extends Common {
   status: string;
 }
 
-/** Users of projects see of a server its name and status alone. */
+/** Users of projects see only name and status of a server. */
 export interface Server extends Pick<Common, 'id'>, Partial<Omit<Common, 'id'>> {
   name: string;
   status: string;
@@ -87,7 +87,7 @@ export interface Instance {
   started_at: string | null;
 }
 
-/** Everything that one may see, by kind and id. */
+/** Everything that the user may see, by kind and id. */
 export interface Model {
   project: ReadonlyMap<string, Project>;
   environment: ReadonlyMap<string, Environment>;
@@ -111,7 +111,7 @@ export function emptyModel(): Model {
   };
 }
 
-/** The model after one object changed, or went: `undefined`. */
+/** The model after one object was changed, or deleted (`undefined`). */
 export function withChange(model: Model, kind: Kind, id: string, object: ObjectOf<Kind> | undefined): Model {
   const objects = new Map<string, ObjectOf<Kind>>(model[kind]);
   if (object === undefined) objects.delete(id);

@@ -24,14 +24,14 @@ export function Status({ value }: { value: string }): VNode {
   return html`<span class=${`status ${tones[value] ?? ''}`}>${value}</span>`;
 }
 
-/** What the tab is called while a page is shown. */
+/** Sets the title of the tab while a page is shown. */
 export function useTitle(title: string): void {
   useEffect(() => {
     document.title = `${title} · Setpoint`;
   }, [title]);
 }
 
-/** How long ago something was; goes on while nothing else on the page changes. */
+/** The time since an instant; it is updated every 5 s. */
 export function Ago({ at }: { at: string }): VNode {
   const [, setTick] = useState(0);
   useEffect(() => {
@@ -41,7 +41,7 @@ export function Ago({ at }: { at: string }): VNode {
   return html`<time class="quiet" datetime=${at} title=${new Date(at).toLocaleString()}>${ago(at)}</time>`;
 }
 
-/** How long ago, in one unit. */
+/** The time since an instant, in one unit. */
 function ago(timestamp: string): string {
   const seconds = Math.max(0, Math.round((Date.now() - Date.parse(timestamp)) / 1000));
   if (seconds < 60) return `${seconds} s ago`;
@@ -103,7 +103,7 @@ export function Events({ of }: { of: readonly ObjectEvent[] }): VNode {
   </table>`;
 }
 
-/** Follows its end while the reader is there. */
+/** A log; it scrolls with new lines while the user is at its end. */
 export function Log({ lines, label, empty }: { lines: readonly Line[]; label: string; empty: string }): VNode {
   const box = useRef<HTMLPreElement>(null);
   const follows = useRef(true);
@@ -119,7 +119,7 @@ export function Log({ lines, label, empty }: { lines: readonly Line[]; label: st
 ${lines.length === 0 ? html`<span class="quiet">${empty}</span>` : lines.map((line) => html`<div key=${line.key} class=${line.stream}>${plain(line.message)}</div>`)}</pre>`;
 }
 
-/** Colours of a terminal mean nothing here. */
+/** Removes a terminal's colours. */
 function plain(message: string): string {
   return message.replaceAll(/\p{Cc}\[[0-9;]*m/gu, '');
 }

@@ -1,6 +1,6 @@
 import type { ApplicationStatus } from './model.ts';
 
-/** Which verb makes sense in which state; the server has the last word and says why it refuses. */
+/** The states in which each verb is offered; the server decides and gives the reason of a refusal. */
 export const verbs = {
   deploy: { label: 'Deploy', in: ['running', 'stopped', 'deploying', 'failed', 'error'] },
   start: { label: 'Start', in: ['stopped', 'failed'] },
@@ -11,7 +11,7 @@ export const verbs = {
 
 export type Verb = keyof typeof verbs;
 
-/** Why a verb makes no sense now; `undefined`: it does. */
+/** Why a verb is not offered now; `undefined` if it is. */
 export function whyNot(verb: Verb, status: ApplicationStatus): string | undefined {
   const states: readonly ApplicationStatus[] = verbs[verb].in;
   return states.includes(status) ? undefined : `Not while the application is ${status}`;

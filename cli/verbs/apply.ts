@@ -17,13 +17,15 @@ interface Options {
 
 const Variables = z.object({ env: z.record(z.string(), z.string()), masked: z.boolean() });
 
-/** Creates or changes the declared applications and deploys what needs it; applying the same file again does nothing. */
+/**
+ * Creates or changes the declared applications and deploys them if needed; applying the same file again does nothing.
+ */
 export async function apply(client: Client, options: Options & { file: string }, signal: AbortSignal): Promise<void> {
   const content = await contentOf(options.file);
   for (const manifest of parse(options.file, content)) await applyApplication(client, manifest, options, signal);
 }
 
-/** `-` is standard input, whatever that is: a socket cannot be opened by its name. */
+/** Reads a file; `-` is standard input, which may be a socket and then cannot be opened by name. */
 async function contentOf(file: string): Promise<string> {
   try {
     return await (file === '-' ? text(process.stdin) : readFile(file, 'utf8'));
@@ -41,8 +43,8 @@ function parse(file: string, content: string): ApplicationManifest[] {
 }
 
 /**
- * Brings one declared application about and says what that changed. @throws Error when it is refused, which is said of
- * it alone, or when its deployment was waited for and did not succeed.
+ * Creates or changes one declared application and prints what changed. @throws Error when the server refuses the
+ * change, or when its deployment was waited for and did not succeed.
  */
 export async function applyApplication(
   client: Client,
@@ -66,7 +68,7 @@ export async function applyApplication(
 
 interface Plan {
   places: { project: ApiObject; environment: ApiObject; server: ApiObject };
-  /** Absent: it is created. */
+  /** Absent: it is to be created. */
   existing: ApiObject | undefined;
   changes: readonly Change[];
 }
@@ -103,7 +105,7 @@ async function planOf(client: Client, manifest: ApplicationManifest): Promise<Pl
   return { places, existing, changes: changesOf(manifest, existing, variables) };
 }
 
-/** @throws Error that says of a refusal which application is as it was. */
+/** @throws Error with the name of the application that a refusal left unchanged. */
 async function write(client: Client, manifest: ApplicationManifest, plan: Plan): Promise<ApiObject> {
   const { existing } = plan;
   try {
@@ -117,7 +119,7 @@ async function write(client: Client, manifest: ApplicationManifest, plan: Plan):
   }
 }
 
-/** Answers with the deployment that brings the change about, if it needs one. */
+/** Returns the deployment that rolls out the change, if there is one. */
 async function deploymentOf(client: Client, app: ApiObject, plan: Plan): Promise<ApiObject | undefined> {
   const { existing } = plan;
   const isNew = app['current_deployment_id'] === null && app.status === 'stopped';
@@ -139,7 +141,7 @@ function create(client: Client, manifest: ApplicationManifest, { places }: Plan)
   });
 }
 
-/** Changes what was looked at and nothing newer: somebody else's change in between is a conflict. */
+/** Changes the version that was read: another change since then is a conflict. */
 async function change(
   client: Client,
   manifest: ApplicationManifest,

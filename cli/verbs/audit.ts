@@ -35,7 +35,7 @@ interface Options {
   known?: string;
 }
 
-/** Lists the audit log, or verifies it. @throws Error if it is not as it was written. */
+/** Lists the audit log, or verifies it. @throws Error if it was altered. */
 export async function audit(client: Client, action: string, options: Options): Promise<void> {
   if (action === 'list') console.log(auditTable(AuditEntries.parse(await list(client, options))));
   else if (action === 'verify') console.log(verdictOf({ data: await verify(client, options) }));
@@ -76,7 +76,7 @@ export function auditTable(entries: z.infer<typeof AuditEntries>): string {
   );
 }
 
-/** What a verification says, as a line. @throws Error if the log is not as it was written. */
+/** The result of a verification as one line. @throws Error if the log was altered. */
 export function verdictOf(answer: unknown): string {
   const { ok, count, head, broken } = z.object({ data: Verification }).parse(answer).data;
   if (!ok)

@@ -2,7 +2,7 @@ import type { Client } from '../client.ts';
 import { findObject } from '../objects.ts';
 import { waiting } from '../settled.ts';
 
-/** Cancels a deployment that has not come to its end: `APP/NUMBER`, or the newest of `APP`. */
+/** Cancels a deployment that has not ended: `APP/NUMBER`, or the newest of `APP`. */
 export async function cancel(
   client: Client,
   name: string,

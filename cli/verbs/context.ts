@@ -1,7 +1,7 @@
 import { chooseContext, readCredentials } from '../credentials.ts';
 import { table } from '../table.ts';
 
-/** Lists the logins that are kept; the one that commands use is marked. */
+/** Lists the stored logins; the current one is marked. */
 export async function listContexts(): Promise<void> {
   const { current, contexts } = await readCredentials();
   const rows = contexts.map((one) => [
@@ -14,7 +14,7 @@ export async function listContexts(): Promise<void> {
   console.log(table(['current', 'name', 'server', 'tenant', 'account'], rows));
 }
 
-/** Makes a kept login the one that commands use from now on. */
+/** Makes a stored login the current one. */
 export async function useContext(name: string): Promise<void> {
   const { server, tenant } = await chooseContext(name);
   console.log(`Commands go to ${server} (${tenant}) from now on`);

@@ -10,7 +10,7 @@ interface Options {
   expires?: string;
 }
 
-/** Creates a service key and prints it alone, so that a script can take it; it is shown this once. */
+/** Creates a service key and prints only the key, so that a script can read it. It is shown only here. */
 export async function createServiceKey(client: Client, name: string, options: Options): Promise<void> {
   const project = options.project === undefined ? undefined : await findObject(client, 'projects', options.project);
   const created = await client.request('POST', '/api/v1/settings/service-keys', {

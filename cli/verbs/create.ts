@@ -4,7 +4,7 @@ import { findObject, kindOf, singular } from '../objects.ts';
 
 const Join = z.object({ install_command: z.string(), join_token_expires_at: z.string() });
 
-/** Creates a project, an environment of one, or a server, which is told how its agent joins. */
+/** Creates a project, an environment or a server; for a server it prints how its agent joins. */
 export async function create(
   client: Client,
   word: string,
@@ -39,7 +39,9 @@ export async function create(
   console.log(`${singular(kind)} ${name} is created`);
 }
 
-/** Makes a new join token for a server: the one before no longer works, and an agent that joins with it takes over. */
+/**
+ * Makes a new join token for a server. The earlier one is void, and an agent that joins with the new one takes over.
+ */
 export async function join(client: Client, name: string): Promise<void> {
   const server = await findObject(client, 'servers', name);
   tellJoin(await client.request('POST', `/api/v1/servers/${server.id}/join-token`, {}));

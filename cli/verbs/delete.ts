@@ -5,7 +5,7 @@ import type { CliKind } from '../objects.ts';
 import { findObject, kindOf, pathOf, singular } from '../objects.ts';
 import { openEnd, waiting } from '../settled.ts';
 
-/** What goes with an object of a kind. */
+/** What is deleted with an object of a kind. */
 const takes = {
   projects: ' with all that is in it',
   environments: ' with all that is in it',
@@ -13,7 +13,7 @@ const takes = {
   applications: ' with its instances and deployments',
 } as const;
 
-/** Deletes an object after a question, and waits until it is gone. @throws Error while something holds it. */
+/** Deletes an object after a confirmation and waits until it is gone. @throws Error while something still holds it. */
 export async function deleteObject(
   client: Client,
   word: string,

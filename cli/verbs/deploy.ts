@@ -7,12 +7,12 @@ interface Options {
   wait?: boolean;
 }
 
-/** Deploys an application and follows its build until the deployment ended. @throws Error when it did not succeed. */
+/** Deploys an application and prints its build until the deployment ends. @throws Error if it did not succeed. */
 export async function deploy(client: Client, name: string, options: Options, signal: AbortSignal): Promise<void> {
   await bring(client, name, 'deploy', options, signal);
 }
 
-/** Returns to the deployment that served before, and follows that to its end. @throws Error when it did not succeed. */
+/** Returns to the deployment that served before and waits for the end. @throws Error if it did not succeed. */
 export async function rollback(client: Client, name: string, options: Options, signal: AbortSignal): Promise<void> {
   await bring(client, name, 'rollback', options, signal);
 }
@@ -30,7 +30,7 @@ async function bring(
   if (options.wait !== false) await followDeployment(client, deployment, signal);
 }
 
-/** Prints build lines and phases of a deployment until it ends. @throws Error when it did not succeed. */
+/** Prints build lines and phases of a deployment until it ends. @throws Error if it did not succeed. */
 export async function followDeployment(client: Client, deployment: ApiObject, signal: AbortSignal): Promise<void> {
   let last = deployment.status;
   for await (const frame of resumed(client, `/ws/deployments/${deployment.id}/logs`, {}, {}, signal)) {

@@ -22,7 +22,7 @@ const Instances = z.array(
 );
 const Fault = z.object({ code: z.string(), message: z.string() });
 
-/** Tells everything of one object: its fields, its conditions, what it waits for, its instances, its events. */
+/** Prints everything about one object: fields, conditions, what it waits for, instances and events. */
 export async function describe(
   client: Client,
   word: string,
@@ -52,7 +52,7 @@ export async function describe(
   if (hasEvents(kind)) await tellEvents(client, kind, it, now);
 }
 
-/** What belongs to an object beside its fields. */
+/** The instances and events of an object, for kinds that have them. */
 async function partsOf(client: Client, kind: CliKind, it: ApiObject): Promise<Record<string, unknown>> {
   const path = pathOf(kind, it);
   return {
@@ -104,7 +104,7 @@ async function tellEvents(client: Client, kind: CliKind, it: ApiObject, now: Dat
   await printEvents(client, kind, it, now);
 }
 
-/** Prints what happened to an object, newest first. */
+/** Prints the events of an object, newest first. */
 export async function printEvents(client: Client, kind: CliKind, it: ApiObject, now: Date): Promise<void> {
   const events = Events.parse(await client.request('GET', `${pathOf(kind, it)}/events`));
   if (events.length === 0) console.log('none');

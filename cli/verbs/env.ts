@@ -9,8 +9,8 @@ const Variables = z.object({ env: z.record(z.string(), z.string()), masked: z.bo
 const Written = z.object({ deployment_id: z.string().nullish() });
 
 /**
- * Prints the variables of an application, or sets or removes some of them, which rolls a running one out: that is followed
- * to its end. @throws Error when it did not succeed.
+ * Prints variables of an application, or sets or removes some. A running application is rolled out with the change; the
+ * deployment is followed to its end. @throws Error if it did not succeed.
  */
 export async function env(
   client: Client,

@@ -2,7 +2,7 @@ import type { Client } from '../client.ts';
 import { findObject, kindOf, singular } from '../objects.ts';
 import { hasEvents, printEvents } from './describe.ts';
 
-/** Prints what happened to an object, newest first. */
+/** Prints the events of an object, newest first. */
 export async function events(client: Client, word: string, name: string, options: { project?: string }): Promise<void> {
   const kind = kindOf(word);
   if (!hasEvents(kind))

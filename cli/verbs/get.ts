@@ -43,11 +43,11 @@ export async function get(
 
 interface Selection {
   found: ApiObject[];
-  /** Whether a change is shown, too. */
+  /** Whether a change of this object is shown, too. */
   isWanted: (it: ApiObject) => boolean;
 }
 
-/** What a name says: one object, or all deployments of an application. */
+/** The objects that a name selects: one object, or all deployments of an application. */
 async function select(
   client: Client,
   kind: CliKind,
@@ -64,7 +64,7 @@ async function select(
   return { found: [one], isWanted: (it) => it.id === one.id };
 }
 
-/** The stream is opened before the list is read, so that no change falls between them. */
+/** Opens the stream before it reads the list, so that no change is missed between them. */
 async function follow(
   client: Client,
   kind: CliKind,
@@ -92,7 +92,7 @@ async function follow(
   }
 }
 
-/** What the table on the screen says, line after line; nothing is printed twice. */
+/** The rows on the screen, printed one after another. In a table, an unchanged row is not printed again. */
 class Shown {
   readonly #kind: CliKind;
   readonly #parents: ParentName;

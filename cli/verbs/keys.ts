@@ -8,7 +8,7 @@ export async function listKeys(dataDir: string): Promise<void> {
   print(Keys.parse(await clusterRequest(dataDir, 'GET', '/signing-keys')));
 }
 
-/** Signs with a new key from now on; the older ones verify until their last token has expired. */
+/** Signs with a new key from now on. The older keys verify until their last token has expired. */
 export async function rotateKeys(dataDir: string): Promise<void> {
   print(Keys.parse(await clusterRequest(dataDir, 'POST', '/signing-keys/rotate')));
 }

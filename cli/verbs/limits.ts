@@ -8,7 +8,7 @@ const Limits = z.object({
   scopes: z.array(z.object({ scope: z.string(), name: z.string().nullable(), used: Numbers, allowed: Numbers })),
 });
 
-/** Prints what is used of what is allowed: of oneself and the projects that one may see, for admins of the tenant. */
+/** Prints use and bounds of the caller's account and visible projects; for admins also of tenant and installation. */
 export async function limits(client: Client): Promise<void> {
   const { scopes } = Limits.parse(await client.request('GET', '/api/v1/limits'));
   console.log(

@@ -10,14 +10,14 @@ interface Options {
   server: string;
   tenant: string;
   email: string;
-  /** What the login is kept as. */
+  /** Name under which the login is stored. */
   context?: string;
 }
 
 /**
- * Logs in and keeps the token for the next command. Password or mailed code and, where the account has a second factor,
- * its code are asked for at the terminal, or are the lines of standard input; never arguments, which everybody on the
- * machine sees.
+ * Logs in and stores the token for the next commands. The password or mailed code, and the code of a second factor if
+ * the account has one, are read from the terminal or as lines of standard input. They are never arguments, which every
+ * user of the machine can see.
  */
 export async function login(options: Options & { code?: true }): Promise<void> {
   await using secrets = new Secrets();
@@ -33,7 +33,7 @@ export async function login(options: Options & { code?: true }): Promise<void> {
   await enter(client, options, '/api/v1/auth/verify-code', proof, secrets);
 }
 
-/** Registers the first user of a tenant, and logs in as that. */
+/** Registers the first user of a tenant, and logs in as that user. */
 export async function register(
   options: Options & { firstName: string; lastName: string; setupToken?: string },
 ): Promise<void> {

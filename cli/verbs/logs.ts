@@ -8,7 +8,7 @@ const Page = z.object({
   lines: z.array(z.looseObject({ timestamp: z.string(), stream: z.string(), message: z.string() })),
 });
 
-/** Prints the output of an application; with `follow`, goes on until interrupted and resumes where it was cut. */
+/** Prints the output of an application; with `follow`, continues until interrupted and resumes a broken stream. */
 export async function logs(
   client: Client,
   name: string,

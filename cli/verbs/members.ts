@@ -2,7 +2,7 @@ import type { ApiObject, Client } from '../client.ts';
 import { findObject } from '../objects.ts';
 import { age, table } from '../table.ts';
 
-/** Lists who is in a project, invites an address, changes a role, or takes one away. */
+/** Lists the members of a project, invites an address, or changes or removes a role. */
 export async function members(
   client: Client,
   action: string,

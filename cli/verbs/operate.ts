@@ -23,7 +23,7 @@ export async function scale(client: Client, name: string, replicas: string, opti
   await bring(client, app, 'scale', options, { replicas: Number(replicas) });
 }
 
-/** Lets an application run; follows the deployment that this needs where it never ran. */
+/** Starts an application; follows its deployment if one is needed. */
 export async function start(client: Client, name: string, options: Options, signal: AbortSignal): Promise<void> {
   const app = await findObject(client, 'applications', name, options.project);
   const started = await client.object('POST', `/api/v1/applications/${app.id}/start`, {});
@@ -34,11 +34,11 @@ export async function start(client: Client, name: string, options: Options, sign
     if (options.wait === false) return;
     await followDeployment(client, deployment, signal);
   }
-  // asked for again, it changes nothing and is answered once it is so
+  // repeating the request changes nothing, and its answer comes when the application has settled
   await bring(client, app, 'start', options);
 }
 
-/** Asks for a change and says what came of it. @throws Error when the application is not as it was asked to be. */
+/** Requests a change and prints the result. @throws Error if the application did not reach the requested state. */
 async function bring(client: Client, app: ApiObject, what: string, options: Options, body = {}): Promise<void> {
   const query = options.wait === false ? '' : `?${waiting}`;
   const after = await client.object('POST', `/api/v1/applications/${app.id}/${what}${query}`, body);

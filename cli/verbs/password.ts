@@ -6,8 +6,8 @@ import { Secrets } from '../secrets.ts';
 const Me = z.object({ email: z.string(), has_password: z.boolean() });
 
 /**
- * Changes the password of the account, or gives it a first one. A first one needs a mailed code where the login is not
- * new; it is asked for only then.
+ * Changes the password of the account, or sets a first one. For a first one the server asks for a mailed code if the
+ * login is not recent.
  */
 export async function changePassword(client: Client): Promise<void> {
   await using secrets = new Secrets();

@@ -22,7 +22,7 @@ interface Options {
   bind?: { port: number; project: string }[];
 }
 
-/** Changes which ports of a server its applications may take, where something is to change; shows them. */
+/** Changes the ports of a server that its applications may take, if an option asks for it, and prints them. */
 export async function ports(client: Client, name: string, options: Options): Promise<void> {
   const server = await findObject(client, 'servers', name);
   const { reserved, bindings } = Ports.parse(server).direct_ports;

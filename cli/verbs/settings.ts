@@ -1,7 +1,10 @@
 import type { Client } from '../client.ts';
 import { table } from '../table.ts';
 
-/** Prints the settings of the tenant, or sets some of them first: `registries=ghcr.io,quay.io budgets.project.objects=500`. */
+/**
+ * Prints the settings of the tenant; with `set`, changes some first: `registries=ghcr.io,quay.io
+ * budgets.project.objects=500`.
+ */
 export async function settings(client: Client, action: string, changes: readonly string[]): Promise<void> {
   if (action === 'get' && changes.length === 0) print(await client.request('GET', path));
   else if (action === 'set' && changes.length > 0) print(await client.request('PUT', path, bodyOf(changes)));
@@ -14,7 +17,7 @@ const path = '/api/v1/settings';
 /** Settings that are lists; their values are separated by commas. */
 const lists = new Set(['registries']);
 
-/** The body of a change. An empty value returns to the default. @throws Error for what is no `NAME=VALUE` */
+/** The body of a change. An empty value resets to the default. @throws Error if a text is not `NAME=VALUE` */
 export function bodyOf(changes: readonly string[]): Record<string, unknown> {
   const body: Record<string, unknown> = {};
   for (const change of changes) {

@@ -15,7 +15,7 @@ const Tenant = z.object({
 const Tenants = z.object({ data: z.array(Tenant) });
 const AuditPage = z.object({ data: AuditEntries });
 
-/** Makes a tenant; its first user registers at its address. */
+/** Makes a tenant; its first user registers at its URL. */
 export async function createTenant(dataDir: string, name: string): Promise<void> {
   const { url } = await readAdminFile(dataDir);
   const { setup_token } = Created.parse(await request(dataDir, 'POST', { name })).data;
@@ -33,7 +33,7 @@ export async function listTenants(dataDir: string): Promise<void> {
   );
 }
 
-/** Deletes a tenant and everything in it, once its name was typed or given again as `confirmed`. */
+/** Deletes a tenant and everything in it, after its name was typed or given as `confirmed`. */
 export async function deleteTenant(dataDir: string, name: string, confirmed: string | undefined): Promise<void> {
   const typed = confirmed ?? (await ask(`Everything in the tenant ${name} will be deleted. Type its name: `));
   if (typed !== name) throw new Error(`The name was not confirmed: ${typed === '' ? 'nothing' : typed} is not ${name}`);
@@ -41,7 +41,7 @@ export async function deleteTenant(dataDir: string, name: string, confirmed: str
   console.log(`Tenant ${name} is being deleted: setpoint tenant list shows it until it is gone`);
 }
 
-/** Prints the log of the installation. @throws Error if it is not as it was written. */
+/** Prints the audit log of the installation. @throws Error if it was altered. */
 export async function auditTenants(dataDir: string): Promise<void> {
   const { data } = AuditPage.parse(await clusterRequest(dataDir, 'GET', '/audit'));
   console.log(auditTable(data));

@@ -4,7 +4,7 @@ import { clusterRequest } from '../cluster-request.ts';
 const NewPassword = z.object({ data: z.object({ password: z.string() }) });
 const TwoFactor = z.object({ data: z.object({ was_enabled: z.boolean() }) });
 
-/** Prints a new password on standard output, and nothing else there. */
+/** Prints the new password on standard output, and nothing else there. */
 export async function resetPassword(dataDir: string, tenant: string, email: string): Promise<void> {
   const answer = await clusterRequest(dataDir, 'POST', '/users/reset-password', { tenant, email });
   const { password } = NewPassword.parse(answer).data;

@@ -69,7 +69,7 @@ interface Details {
 
 const retryMs = 2000;
 
-/** What the watch does not carry is read again whenever the application or one of its deployments changes. */
+/** Reads what the watch does not contain, again whenever the application or one of its deployments changes. */
 function useDetails(login: Login, it: Application, model: Model): Details {
   const [details, setDetails] = useState<Details>({ deployments: [], instances: [], events: [] });
   const own = [...model.deployment.values()].filter((one) => one.application_id === it.id);
@@ -88,7 +88,7 @@ function useDetails(login: Login, it: Application, model: Model): Details {
           setDetails({ deployments: deployments.toSorted((a, b) => b.number - a.number), instances, events });
       },
       () => {
-        // the head of the page says whether the server answers
+        // the header of the page shows whether the server answers
         if (isCurrent) timer = setTimeout(() => setAttempt((count) => count + 1), retryMs);
       },
     );

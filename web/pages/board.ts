@@ -4,7 +4,7 @@ import { byName } from '../model.ts';
 import type { Application, Model, Project } from '../model.ts';
 import { Ago, Status, useTitle } from '../parts.ts';
 
-/** Everything at a glance: what is wanted, what is, and what keeps the two apart. */
+/** The overview: desired state, observed state, and what keeps them apart. */
 export function Board({ model }: { model: Model }): VNode {
   const projects = byName(model.project.values());
   useTitle('Applications');
@@ -62,7 +62,7 @@ function ProjectBoard({ project, model }: { project: Project; model: Model }): V
   </section>`;
 }
 
-/** What keeps an application from being what is wanted, in the words of its controller. */
+/** Why an application has not reached its desired state, in the words of its controller. */
 function waitsFor({ conditions = [], generation, observed_generation }: Application): string {
   const open = conditions.find(
     ({ type, status }) => (type === 'Reconciling' || type === 'Stalled') && status === 'true',

@@ -11,7 +11,7 @@ interface Invite {
   project_name: string | null;
 }
 
-/** What somebody is invited to by the link of a mail, and the way to take it. */
+/** Shows the invite in the link of a mail, and a button to accept it. */
 export function InvitePage({ login, token }: { login: Login; token: string }): VNode {
   const [invite, setInvite] = useState<Invite>();
   const [error, setError] = useState('');

@@ -5,10 +5,10 @@ import type { Login } from '../api.ts';
 import { html } from '../html.ts';
 import { useTitle } from '../parts.ts';
 
-/** A password, or a code that is mailed: the way in for who was invited and has no password yet. */
+/** A password or a mailed code; an invited user without a password logs in by a code. */
 type Way = 'password' | 'code';
 
-/** Asks who is there. `why` says what ended the session before. */
+/** The login form. `why` is the reason why the session before ended. */
 export function LoginPage(props: { done: (login: Login) => void; tenant: string; why?: string }): VNode {
   const [tenant, setTenant] = useState(props.tenant);
   const [error, setError] = useState(props.why ?? '');

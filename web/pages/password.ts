@@ -5,7 +5,7 @@ import type { Login } from '../api.ts';
 import { html } from '../html.ts';
 import { useTitle } from '../parts.ts';
 
-/** Asks for another password in place of the one that the operator made. `done` is called once it is changed. */
+/** Asks for a password in place of the one from the operator. `done` is called once it is changed. */
 export function PasswordPage({ login, done }: { login: Login; done: () => void }): VNode {
   const [error, setError] = useState('');
   const [isBusy, setBusy] = useState(false);
