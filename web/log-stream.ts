@@ -46,10 +46,9 @@ export function useLog(login: Login, path: string): readonly Line[] {
       if (isOver) socket.close();
       socket.addEventListener('message', ({ data }) => {
         const frame = JSON.parse(String(data)) as { type: string; cursor?: string; dropped?: number; reason?: string };
-        if (frame.type === 'log') {
-          cursor = frame.cursor ?? cursor;
-          add(frame as unknown as Line); // a frame of this type has the fields of a line
-        } else if (frame.type === 'gap')
+        cursor = frame.cursor ?? cursor;
+        if (frame.type === 'log') add(frame as unknown as Line); // a frame of this type has the fields of a line
+        else if (frame.type === 'gap')
           add({ timestamp: '', stream: 'stderr', message: `… ${frame.dropped ?? 'some'} lines are missing here` });
         else if (frame.type === 'end') isOver = true;
       });

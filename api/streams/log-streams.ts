@@ -27,14 +27,18 @@ export const applicationLogs = defineStream({
   },
   async run(ctx, { it, query, channel }) {
     const { id } = it.meta;
-    channel.send({ type: 'ready', cursor: query.cursor ?? null });
     const follow = followOf(query, scopeOf(id), ctx.clock);
+    const ready = (cursor: string): void => channel.send({ type: 'ready', cursor });
     if (follow === undefined) {
+      ready(query.cursor ?? '0');
       await untilClosed(channel.signal);
       return 'closed';
     }
+    if (query.cursor !== undefined) ready(query.cursor);
     const source = { kind: 'application', id, name: it.desired.name } as const;
-    await new LogTail(ctx, { server: it.desired.server_id, follow, source, channel }).run(channel.signal);
+    const server = it.desired.server_id;
+    const begins = (after: number): void => ready(String(after));
+    await new LogTail(ctx, { server, follow, source, channel, begins }).run(channel.signal);
     return 'closed';
   },
 });

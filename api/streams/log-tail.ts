@@ -22,6 +22,8 @@ export interface TailOptions {
   follow: LogFollow;
   source: LogSource;
   channel: Channel;
+  /** Called once, before the first line, with the number after which the lines begin, where `follow` does not name it. */
+  begins?: (after: number) => void;
 }
 
 /**
@@ -133,14 +135,15 @@ export class LogTail implements LogReader {
   }
 
   async #readLast(follow: LogFollow, signal: AbortSignal): Promise<void> {
+    const { workload_id } = follow;
+    const query = follow.tail > 0 ? follow : { workload_id, tail: 1 };
+    const { lines } = await this.#read(query, signal);
+    const last = lines.at(-1)?.seq ?? 0;
+    this.#seen = last;
     if (follow.tail > 0) {
-      const { lines } = await this.#read({ ...follow, tail: follow.tail }, signal);
-      this.#seen = lines.at(-1)?.seq ?? 0;
+      this.#options.begins?.(Math.max(0, (lines[0]?.seq ?? 0) - 1));
       await this.#send(new SharedLogChunk(lines));
-    } else {
-      const { lines } = await this.#read({ workload_id: follow.workload_id, tail: 1 }, signal);
-      this.#seen = lines.at(-1)?.seq ?? 0;
-    }
+    } else this.#options.begins?.(last);
   }
 
   async #readAfter(seen: number, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CallError } from '../../agent-protocol/call-error.ts';
 import { keys } from '../../store/keys.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { agentLog } from '../harness/agent-log.ts';
@@ -217,7 +218,7 @@ describe('logs of an application', () => {
   it('are told line by line, the last ones first and then live', async () => {
     log.add('one', 'two', 'three');
     const frames = await open(`/applications/${app}/logs`, owner, '&tail=2&level=info');
-    expect(await frames.next('ready')).toEqual({ type: 'ready', cursor: null });
+    expect(await frames.next('ready')).toEqual({ type: 'ready', cursor: '1' });
     expect(await frames.next('log')).toEqual({
       type: 'log',
       message: 'two',
@@ -263,6 +264,39 @@ describe('logs of an application', () => {
     expect(await frames.next('ready')).toMatchObject({ cursor: '2' });
     expect(await frames.next('log')).toMatchObject({ seq: 3 });
     expect((await refusal(`/default/ws/applications/${app}/logs?cursor=x&token=${owner.token}`)).status).toBe(400);
+  });
+
+  it.each([
+    ['the last ones of a log', '&tail=2', ['one', 'two', 'three'], '1', [2, 3, 4, 5]],
+    ['live ones alone', '&tail=0', ['one', 'two', 'three'], '3', [4, 5]],
+    ['those that pass a filter', '&search=three', ['one', 'two', 'three', 'four'], '2', [3, 5, 6]],
+    ['an empty log', '', [], '0', [1, 2]],
+  ])('say first where they begin, so that who is cut off before a line misses none: %s', async (...row) => {
+    const [, query, stored, cursor, expected] = row;
+    log.add(...stored);
+    const first = await open(`/applications/${app}/logs`, owner, query);
+    expect(await first.next('ready')).toEqual({ type: 'ready', cursor });
+    await first[Symbol.asyncDispose]();
+    log.add('three, late', 'three, later');
+    const again = await open(`/applications/${app}/logs`, owner, `${query}&cursor=${cursor}`);
+    const numbers: unknown[] = [];
+    while (numbers.length < expected.length) numbers.push((await again.next('log'))['seq']);
+    expect(numbers).toEqual(expected);
+    expect(again.all.some(({ type }) => type === 'gap')).toBe(false);
+  });
+
+  it('say where they begin once the agent has answered', async () => {
+    log.add('one', 'two');
+    const { answer } = world.agents;
+    world.agents.answer = () => {
+      throw new CallError('away', 'The agent is away');
+    };
+    const frames = await open(`/applications/${app}/logs`, owner, '&tail=0');
+    await expect.poll(() => log.open).toBe(1);
+    expect(frames.all).toEqual([]);
+    world.agents.answer = answer;
+    await agentIsThere();
+    expect(await frames.next('ready')).toEqual({ type: 'ready', cursor: '2' });
   });
 
   it('carry colours and nothing else that moves a terminal', async () => {
