@@ -4,7 +4,10 @@ import { unlessAborted } from './unless-aborted.ts';
 
 const lookupMs = 10_000;
 
-/** Addresses of a host; an address is its own. @throws Error of the resolver, TimeoutError, or the signal's reason. */
+/**
+ * Returns the IP addresses of a host; for an IP address, the address itself. Waits at most 10 s.
+ * @throws Error of the resolver, TimeoutError, or the signal's reason
+ */
 export async function addressesOf(host: string, signal: AbortSignal): Promise<string[]> {
   if (isIP(host) !== 0) return [host];
   const found = await unlessAborted(

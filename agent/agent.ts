@@ -37,11 +37,13 @@ import { StorageWatch } from './storage-watch.ts';
 import type { ReadHead } from './tasks/read-head.ts';
 
 export interface AgentOptions {
-  /** Base addresses of the control plane's replicas with the tenant. Without any, the agent keeps to the set on its disk. */
+  /**
+   * Base URLs of the control plane's replicas, with the tenant. Without any, the agent only reconciles its set on disk.
+   */
   controlPlane?: readonly [string, ...string[]];
-  /** Opens a connection to it in place of TCP or TLS. */
+  /** Opens the connection to the control plane in place of TCP or TLS. */
   dial?: () => Duplex;
-  /** Needed once: afterwards the identity in the data directory serves. */
+  /** Needed once: afterwards the agent uses the identity in the data directory. */
   joinToken?: string;
   dataDir: string;
   runtime: ContainerRuntime;
@@ -50,9 +52,9 @@ export interface AgentOptions {
   images: ImageStore;
   build: RunBuild;
   gitHead: ReadHead;
-  /** Space where images and logs lie. */
+  /** Space on the disk that holds images and logs. */
   disk: () => Promise<DiskSpace>;
-  /** All logs together. */
+  /** Most bytes of all logs together. */
   logBytes: number;
   version: string;
   clock: Clock;
@@ -61,25 +63,25 @@ export interface AgentOptions {
   log: Logger;
 }
 
-/** A running agent. Disposal is an orderly goodbye: containers run on, and so do the ports that lead to them. */
+/** A running agent. Disposal sends a goodbye and stops the agent: containers and their ports stay as they are. */
 export interface Agent extends AsyncDisposable {
   readonly serverId: string;
   readonly backend: Backend;
-  /** Resolves when everything desired was looked at since the start and the ports follow, or after 10 s. */
+  /** Resolves when every desired assignment was inspected since the start and the ports follow, or after 10 s. */
   settled(): Promise<void>;
 }
 
-/** More at once make each of them slower. */
+/** More starts or builds at once would make each of them slower. */
 const parallelStarts = 4;
 const parallelBuilds = 2;
 const segmentBytes = 8 * 1024 * 1024;
-/** Until the control plane says how long. */
+/** Used until the control plane sends the retention of the server. */
 const retentionDays = 7;
-/** An engine or an instance that does not answer must not keep the agent from its control plane for ever. */
+/** The agent connects after this time, also if the engine or an instance does not answer. */
 const settleMs = 10_000;
 
 /**
- * Starts an agent on what its data directory holds; needs neither a control plane nor an engine that answers to do so.
+ * Starts an agent from its data directory. Neither the control plane nor the engine needs to answer for that.
  * @throws Error if there is no identity, or a file of the data directory cannot be read or written
  */
 export async function startAgent(options: AgentOptions): Promise<Agent> {
@@ -87,7 +89,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const identity = await openIdentity(dataDir, options.joinToken);
   const server = identity.serverId;
-  // A signature that is never sent: whoever has the files but not the identity reads nothing.
+  // The key of the files comes from a signature that is never sent: without the identity the files cannot be read.
   const secret = Buffer.from(identity.sign(Buffer.from('setpoint agent at rest')), 'base64url');
   const file = (name: string): [string, Buffer] => [join(dataDir, name), deriveKey(secret, name)];
 
@@ -208,13 +210,13 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     await meter.start();
     fleet.sync();
     const watching = watch({ observer, ledger, fleet, publication, log }, stop.signal);
-    const late = wait(clock, settleMs, stop.signal).catch(() => undefined); // aborted: nobody waits any more
+    const late = wait(clock, settleMs, stop.signal).catch(() => undefined); // rejects only when the agent stops
     const settled = Promise.race([watching, late]);
-    // Whoever asks why a server does nothing must be told, also while its engine is away.
+    // The agent connects also while its engine does not answer, so that users see why the server does nothing.
     const connected = Promise.race([settled, engine.failed]).then(() => keepConnected());
     stack.defer(async () => {
       stop.abort(new Error('The agent is stopping'));
-      // The observer ends the first look; the connection says goodbye.
+      // The end of the observer ends `watching`; the connection sends a goodbye.
       await Promise.allSettled([observer[Symbol.asyncDispose](), watching, connected]);
     });
 
@@ -252,7 +254,10 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   }
 }
 
-/** Looks at the engine as soon as it answers, writes down what is ours, then lets ports follow what is ready. */
+/**
+ * Observes the engine as soon as it answers and records the agent's containers in the ledger. Then lets the ports
+ * follow the ready instances.
+ */
 async function watch(
   it: { observer: Observer; ledger: Ledger; fleet: Fleet; publication: Publication; log: Logger },
   signal: AbortSignal,

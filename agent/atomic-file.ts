@@ -2,7 +2,7 @@ import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
- * Replaces a file as a whole, readable by its owner only. After a crash at any instant the path holds either the old
+ * Replaces a file as a whole, readable by its owner only. After a crash at any instant the path has either the old
  * content or the new one.
  */
 export async function writeAtomically(path: string, content: Uint8Array | string): Promise<void> {

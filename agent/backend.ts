@@ -3,18 +3,18 @@ import type { ServerSettings } from '../agent-protocol/server-settings.ts';
 import type { CallParams, EngineState, Load, Position, StreamParams } from '../agent-protocol/messages.ts';
 
 /**
- * What the connection needs of the rest of the agent. The agent reconciles without any connection; a connection only
- * brings new desired sets, takes reports away and serves calls and streams.
+ * What the connection needs from the rest of the agent. The agent reconciles without any connection; a connection only
+ * brings new desired sets, sends reports, and serves calls and streams.
  */
 export interface Backend {
-  /** A session begins. Whether its control plane proved itself: of one that did not, few removals are followed. */
+  /** A session begins. `isProven`: the control plane proved itself; otherwise the agent follows few of its removals. */
   trusts(isProven: boolean): void;
-  /** Where the desired set on disk stands; `undefined`: there is none. */
+  /** Position of the desired set on disk; `undefined`: there is no set. */
   position(): Position | undefined;
   /**
-   * Replaces the set; items of `keep` that it does not hold stay as they are. Resolves when it is on disk (fsync) and the
-   * workers were woken; rejects, and changes nothing, if an item refers to a configuration that is neither given nor on
-   * disk.
+   * Replaces the set; known items that `keep` lists and `items` lacks stay as they are. Resolves when the set is on
+   * disk (fsync) and the workers were woken. Rejects, and changes nothing, if an item refers to a configuration that is
+   * neither given nor on disk.
    */
   snapshot(
     position: Position,
@@ -23,9 +23,9 @@ export interface Backend {
     configurations: readonly WireConfiguration[],
   ): Promise<void>;
   /**
-   * Changes the set. `from` was checked by the caller to be the current revision. An id in `drop` for which
-   * {@link report} answers `undefined` after this resolved is told to the control plane as gone: while a container of
-   * it may exist, there must be a report.
+   * Changes the set. The caller has checked that the delta continues the current revision. If {@link report} returns
+   * `undefined` for an id in `drop` after this resolved, the caller reports the id as gone: while a container of it may
+   * exist, there must be a report.
    */
   delta(
     to: number,
@@ -33,27 +33,27 @@ export interface Backend {
     drop: readonly string[],
     configurations: readonly WireConfiguration[],
   ): Promise<void>;
-  /** The latest report of every known assignment, and of the gone ones not yet acknowledged. */
+  /** The latest report of every known assignment, and of gone assignments until they are acknowledged. */
   reports(): WireReport[];
-  /** Called with the id of each assignment whose report changed. */
+  /** Calls the listener with the id of each assignment whose report changed. Returns a function that removes it. */
   onReport(listener: (id: string) => void): () => void;
   report(id: string): WireReport | undefined;
   /**
-   * The control plane stored these reports: gone ones need not be repeated, events that they carried may be dropped.
-   * `rejected` ones were not stored and are sent again by the caller.
+   * The control plane stored these reports: gone assignments need not be reported again, and the events in the reports
+   * may be dropped. Reports in `rejected` were not stored; the caller sends them again.
    */
   acknowledged(reports: readonly WireReport[], rejected: ReadonlySet<string>): void;
   load(): Load;
   engine(): EngineState;
-  /** @throws CallError with a code and a message for the user. */
+  /** @throws CallError with a code and a message for the user */
   call(params: CallParams, signal: AbortSignal): Promise<unknown>;
   /**
-   * Bytes of the stream (for logs: `encodeLogChunk` of `agent-protocol/log-stream.ts`); pulling is the back-pressure.
-   * Ends when the source ended or the signal aborts.
+   * Yields the bytes of the stream (for logs: `encodeLogChunk` of `agent-protocol/log-stream.ts`). It produces only
+   * what the reader pulls. Ends when the source ends or the signal aborts.
    */
   stream(params: StreamParams, signal: AbortSignal): AsyncIterable<Uint8Array>;
-  /** Settings that came with the welcome. */
+  /** Applies the settings of the welcome, and later changes of them. */
   configure(settings: ServerSettings): void;
-  /** Images that are to stay although nothing runs on them, by workload; `whole`: others are forgotten. */
+  /** Digests of images to keep although no container uses them, by workload. `whole`: all others are forgotten. */
   keepImages(images: Readonly<Record<string, readonly string[]>>, whole: boolean): void;
 }

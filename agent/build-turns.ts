@@ -4,23 +4,24 @@ interface Waiting {
 }
 
 /**
- * Turns of builds: a few at a time, and one of each project, so that no project keeps another from having one. Of the
- * projects that wait, the one that began its last build the longest ago is next; within a project the first that came.
+ * Limits parallel builds: a few at a time, and one of each project, so that one project cannot delay all others. The
+ * next turn goes to the waiting project whose last build began longest ago; within a project, to the build that came
+ * first.
  */
 export class BuildTurns {
   readonly #most: number;
   readonly #running = new Set<string>();
   readonly #waiting: Waiting[] = [];
-  /** Projects with a build that waits or runs, in the order in which they began one. */
+  /** For projects with a waiting or running build: the number of the last build that they began. */
   readonly #began = new Map<string, number>();
   #count = 0;
 
-  /** @param most how many builds run at a time */
+  /** @param most number of builds that may run at a time */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** Does the work in a turn of that project. @throws the signal's reason when it aborts before the turn has come */
+  /** Does the work once the project has its turn. @throws the signal's reason if it aborts before the turn */
   async take<T>(project: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     await this.#turn(project, signal);
     try {
@@ -37,10 +38,10 @@ export class BuildTurns {
     const waiting = { project, begin: turn.resolve };
     const leave = (): void => {
       const at = this.#waiting.indexOf(waiting);
-      if (at === -1) return; // its turn has come, and the work ends by the signal
+      if (at === -1) return; // its turn has come: the signal ends the work
       this.#waiting.splice(at, 1);
       this.#forget(project);
-      turn.reject(signal.reason as Error); // our signals abort with errors only
+      turn.reject(signal.reason as Error); // all callers abort with errors
     };
     this.#waiting.push(waiting);
     signal.addEventListener('abort', leave, { once: true });

@@ -35,15 +35,15 @@ export interface BuildDeps {
   clock: Clock;
   log: Logger;
   reported: (report: WireReport) => void;
-  /** A build ended, one way or another. */
+  /** Called when a build ended, with any result. */
   built: () => void;
 }
 
 const retryResultMs = 5_000;
 
 /**
- * Runs the attempts of one build assignment, each to one result, which is on disk before it is told. An attempt that
- * the end of the agent interrupted runs again: a build touches nothing but its image.
+ * Runs the attempts of one build assignment, each to one result, which is on disk before it is reported. An attempt
+ * that the end of the agent interrupted runs again: a build changes nothing but its image.
  */
 export class BuildWorker {
   readonly id: string;
@@ -62,12 +62,12 @@ export class BuildWorker {
     return this.#report;
   }
 
-  /** A result was told; no line of it will follow. */
+  /** The attempt's result was reported, and no line of it will follow. */
   get ended(): boolean {
     return this.#attempt === undefined && this.#report !== undefined && this.#report.phase !== 'pending';
   }
 
-  /** Always true: a build needs no look at the runtime. */
+  /** Always true: a build does not need to inspect the runtime. */
   readonly settled = true;
 
   start(): void {
@@ -137,7 +137,7 @@ export class BuildWorker {
     const { turns, results, clock, log } = this.#deps;
     const project = `${desired.tenant} ${desired.project_id}`;
     const report = await turns.take(project, () => this.#attemptOnce(desired, signal), signal);
-    // A result that is not on disk must not be told: the attempt would run again after the next start.
+    // A result that is not on disk must not be reported: after a restart of the agent the attempt would run again.
     for (;;) {
       signal.throwIfAborted();
       try {

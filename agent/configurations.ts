@@ -8,8 +8,8 @@ import { deriveKey, Journal } from './journal.ts';
 type Env = WireConfiguration['env'];
 
 /**
- * The configurations that the items of the desired set refer to, on disk: one encrypted file each, readable by its owner
- * only. A file that is damaged, or was written with another key, holds none.
+ * The configurations that the items of the desired set refer to, on disk: one encrypted file each, readable by its
+ * owner only. A file that is damaged or was written with another key is ignored.
  */
 export class Configurations {
   readonly #folder: string;
@@ -59,7 +59,7 @@ export class Configurations {
       if (kept.has(file)) continue;
       const removed = await rm(join(this.#folder, file), { force: true }).then(
         () => true,
-        () => false, // a disk that takes no writes: nothing refers to the file
+        () => false, // the disk cannot be written; the file does no harm, as no item refers to it
       );
       if (removed) this.#files.delete(file);
     }
@@ -77,7 +77,7 @@ export class Configurations {
   }
 }
 
-/** Ids come over the wire: none of them is a path. */
+/** Name of the file of a configuration. Ids come over the wire, so they are hashed and cannot form a path. */
 function fileOf(id: string): string {
   return createHash('sha256').update(id).digest('hex');
 }

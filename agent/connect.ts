@@ -17,8 +17,8 @@ import type { Machine } from './machine.ts';
 
 export interface ConnectOptions {
   /**
-   * Of the control plane's replicas with the tenant's segment, `http:` or `https:`: `https://example.org/acme`. At least
-   * one; each attempt takes the next.
+   * Base URLs of the control plane's replicas with the tenant's segment, `http:` or `https:`, such as
+   * `https://example.org/acme`. Each attempt takes the next one.
    */
   urls: readonly [string, ...string[]];
   /** Opens the connection in place of TCP or TLS to the address. */
@@ -26,7 +26,7 @@ export interface ConnectOptions {
   identity: Identity;
   machine: Machine;
   agentVersion: string;
-  /** Of the container engine, as far as it is known at each attempt. */
+  /** Name and version of the container engine, as known at each attempt. */
   runtime: () => { name: string; version: string };
   backend: Backend;
   clock: Clock;
@@ -38,23 +38,22 @@ export interface ConnectOptions {
 const limits = {
   handshakeMs: 10_000,
   backoffFirstMs: 1000,
-  /** A control plane that is back must have its agents back, and all settled, within a minute. */
+  /** When a control plane returns, all agents must have connected and settled within a minute. */
   backoffMaxMs: 20_000,
-  /** Refused for a reason that does not pass by itself. */
+  /** Least wait after a refusal whose cause does not pass by itself. */
   refusedMs: 30_000,
-  /** Refused as nobody: the control plane may be restored or the server registered again, but not soon. */
+  /** Longest wait after such a refusal: the control plane may be restored, or the server registered again. */
   slowMs: 5 * 60_000,
-  /** Refused for good: looked at once in a while, in case that was a mistake. */
+  /** Longest wait after a final refusal, which may have been a mistake. */
   retiredMs: 60 * 60_000,
 } as const;
 
 /**
- * Keeps the agent connected to its control plane until the signal aborts, then says goodbye. Losing the control plane
- * stops nothing here: workloads run on by the set on disk.
+ * Keeps the agent connected to its control plane until the signal aborts, then sends a goodbye. The loss of the control
+ * plane stops no workload: the agent reconciles the set on its disk.
  *
- * Attempts are spread by full jitter over [0, min(20 s, 1 s · 2ⁿ)], n counting the failures since the last welcome: the
- * control plane's own admission spreads those who come at once. A control plane that sends the agent away says when to
- * come back.
+ * Attempts are spread by full jitter over [0, min(20 s, 1 s · 2ⁿ)], where n counts the failures since the last welcome.
+ * Agents that come at once are spread by the control plane's own admission. A goodbye or refusal has its own delay.
  */
 export async function connect(options: ConnectOptions, signal: AbortSignal): Promise<void> {
   const { clock, log, random } = options;
@@ -70,7 +69,7 @@ export async function connect(options: ConnectOptions, signal: AbortSignal): Pro
     const waitMs = delay(end, failures, random);
     tell(log, end, waitMs);
     // oxlint-disable-next-line no-await-in-loop -- as above
-    await wait(clock, waitMs, signal).catch(() => undefined); // aborted: the loop ends
+    await wait(clock, waitMs, signal).catch(() => undefined); // rejects when aborted: the loop ends
   }
 }
 
@@ -140,7 +139,7 @@ function tellTrust(log: Logger, { controlKeyHash: known }: Identity, verdict: Ve
     log.info({ controlKey: verdict.keyHash }, 'The control plane has a new key');
 }
 
-/** What the operator of this machine can do about a refusal. */
+/** What the operator of this machine can do, by the code of the refusal. */
 const advice = {
   unauthorized: 'Make a new join token with `setpoint join SERVER`, and start the agent once with it',
   unknown: 'Create the server, and start the agent with its join token and an empty data directory',

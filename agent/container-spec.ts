@@ -3,8 +3,8 @@ import type { ContainerSpec } from './runtime/runtime.ts';
 import { labels } from './runtime/runtime.ts';
 
 /**
- * The container that a service item asks for. It gets its restart policy only once it proved healthy.
- * @throws Error if the configuration of the item is not here
+ * Returns the container that a service item asks for. It has no restart policy: it gets that only once it is healthy.
+ * @throws Error if the agent does not have the configuration of the item
  */
 export function containerSpec(
   item: ServiceItem,

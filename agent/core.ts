@@ -32,7 +32,7 @@ export interface CoreDeps {
   log: Logger;
 }
 
-/** The agent, as its connection sees it. */
+/** The agent as its connection sees it. */
 export class Core implements Backend {
   readonly #deps: CoreDeps;
   #isProven = false;
@@ -57,10 +57,10 @@ export class Core implements Backend {
   ): Promise<void> {
     const { desired, fleet, housekeeping, publication } = this.#deps;
     const first = !desired.confirmed;
-    // A control plane names what is to go: what it leaves out goes on the word of one that proved itself.
+    // Only a control plane that proved itself can remove items by leaving them out of a snapshot.
     const kept = this.#isProven ? keep : [...desired.all()].map(({ id }) => id);
     const changed = await desired.snapshot(position, items, kept, configurations);
-    // The first one since the start also tells what nobody wants any more.
+    // Only after the first set since the start is it known which containers are no longer desired: sync all.
     if (first) fleet.sync();
     else fleet.sync(changed);
     publication.told();
@@ -80,7 +80,7 @@ export class Core implements Backend {
     if (dropped.length > 0) housekeeping.soon();
   }
 
-  /** What of it is removed. */
+  /** Returns the ids of `drop` that the agent follows. */
   #followed(drop: readonly string[]): readonly string[] {
     const { desired, removals, log } = this.#deps;
     const known = drop.filter((id) => desired.has(id));
@@ -108,7 +108,7 @@ export class Core implements Backend {
   acknowledged(reports: readonly WireReport[], rejected: ReadonlySet<string>): void {
     const { fleet, log } = this.#deps;
     fleet.acknowledged(reports.filter(({ id }) => !rejected.has(id))).catch((error: unknown) => {
-      // It stays unsettled: it is told again after the next connection.
+      // The removals stay unsettled: they are reported again after the next connection.
       log.error({ err: error }, 'Acknowledged reports could not be recorded');
     });
   }
@@ -165,7 +165,7 @@ export class Core implements Backend {
   }
 }
 
-/** What is wrong with the question, or with what was asked about, is for the asker to read. */
+/** Turns errors of the request or of its subject into a CallError, whose message is for the user. */
 async function translated<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

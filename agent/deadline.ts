@@ -1,6 +1,6 @@
 import type { Clock } from '../agent-protocol/clock.ts';
 
-/** A signal that aborts with `signal`, or after `ms` milliseconds with an error that says what took so long. */
+/** Makes a signal that aborts with `signal`, or after `ms` milliseconds with an error that names `what`. */
 export function deadline(
   clock: Clock,
   ms: number,

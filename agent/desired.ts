@@ -6,11 +6,13 @@ import { Position } from '../agent-protocol/messages.ts';
 import { Configurations } from './configurations.ts';
 import { Journal } from './journal.ts';
 
-/** An assignment that was desired once. Kept so that its containers go away and an outdated copy of it is refused. */
+/**
+ * An assignment that is no longer desired. It is kept to remove its containers and to refuse an outdated copy of it.
+ */
 const Tombstone = z.object({
   generation: z.int(),
   grace_seconds: z.int(),
-  /** The control plane knows that nothing of it is left. */
+  /** The control plane has acknowledged that nothing of it is left. */
   acknowledged: z.boolean(),
 });
 export type Tombstone = z.infer<typeof Tombstone>;
@@ -41,19 +43,19 @@ interface State {
 }
 
 /**
- * The desired set, as the control plane last told it, on disk. Every change resolves after it is durable and before it
- * is visible; a crash leaves the state before or after a change. An unreadable file means that there is no set, which
- * is not an empty one: nothing may be concluded from it.
+ * The last desired set from the control plane, on disk. A change becomes visible once it is durable; a crash leaves the
+ * state before or after a change. An unreadable file means that there is no set, which differs from an empty set:
+ * nothing may be removed because of it.
  *
- * Configurations lie beside the set, in a folder of their own: they are written before the set that refers to them, and
- * removed when no item refers to them any more. Without its configuration an item has no `env`: no container can be made
- * for it, and all else goes on.
+ * Configurations are in a folder of their own. They are written before the set that refers to them, and removed when no
+ * item refers to them any more. An item whose configuration is missing has no `env`: the agent can make no container
+ * for it, and everything else goes on.
  */
 export class DesiredSet {
   readonly #journal: Journal;
   readonly #configurations: Configurations;
   #state: State | undefined;
-  /** Items with their configurations: the same object as long as the item is the same. */
+  /** Items completed with their configurations. Calls return the same object while the item is the same. */
   readonly #complete = new WeakMap<WireAssignment, WireAssignment>();
   #confirmed = false;
   #rewriteAt: number;
@@ -78,23 +80,23 @@ export class DesiredSet {
     return this.#state?.position;
   }
 
-  /** The control plane has told, since this process started, what is desired: what is not in the set may be removed. */
+  /** True once the control plane has sent a set since this process started: what is not in it may be removed. */
   get confirmed(): boolean {
     return this.#confirmed;
   }
 
-  /** The item, with the `env` of its configuration where that is here. */
+  /** Returns the item, with the `env` of its configuration if the agent has that. */
   get(id: string): WireAssignment | undefined {
     const item = this.#state?.items.get(id);
     return item && this.#completed(item);
   }
 
-  /** It is desired. */
+  /** True if the assignment is desired. */
   has(id: string): boolean {
     return this.#state?.items.has(id) ?? false;
   }
 
-  /** All that is desired, as it was sent. */
+  /** All desired items as they were sent. */
   all(): IterableIterator<WireAssignment> {
     return (this.#state?.items ?? new Map<string, WireAssignment>()).values();
   }
@@ -103,17 +105,17 @@ export class DesiredSet {
     return this.#state?.tombstones.get(id);
   }
 
-  /** Assignments that are no longer desired and of whose end the control plane does not know. */
+  /** Ids that are no longer desired and whose removal the control plane has not acknowledged. */
   unsettled(): string[] {
     return [...(this.#state?.tombstones ?? [])].filter(([, it]) => !it.acknowledged).map(([id]) => id);
   }
 
   /**
-   * Replaces the set; of what it does not hold, `keep` stays as it is. Items of a lower generation than the known ones
-   * are left out of consideration, unless the position is of another history (another incarnation, a lower revision):
-   * generations of before mean nothing there, so what is kept and what is gone count as generation 0. Resolves with the
-   * ids that changed.
-   * @throws Error, and nothing changes, if the configuration of an item is neither given nor here
+   * Replaces the set; known items that `keep` lists and `items` lacks stay as they are. An item of a lower generation
+   * than the known one is ignored, unless the position is of another history (another incarnation, or a lower
+   * revision). Earlier generations mean nothing in another history, so that known items and tombstones then count as
+   * generation 0. Resolves with the ids that changed.
+   * @throws Error, and nothing changes, if the configuration of an item is neither given nor on disk
    */
   snapshot(
     position: Position,
@@ -149,8 +151,8 @@ export class DesiredSet {
 
   /**
    * Changes the set. Resolves with the ids that changed.
-   * @throws Error if there is no set yet, and as {@link snapshot}; OutdatedItem, and nothing changes, for an item of a
-   * lower generation than the known one
+   * @throws Error if there is no set yet, or as {@link snapshot} does; OutdatedItem, and nothing changes, if an item
+   * has a lower generation than the known one
    */
   delta(
     to: number,
@@ -168,12 +170,12 @@ export class DesiredSet {
       const waiting = this.#waiting();
       await this.#configurations.add(configurations);
       await this.#append(next, record);
-      // The item that a configuration came for may be the first one of the next part.
+      // A configuration may come with one delta and the first item that refers to it with the next.
       return this.#become(next, waiting, configurations);
     });
   }
 
-  /** The control plane knows that nothing is left of these; they need not be told again. */
+  /** The control plane acknowledged that nothing is left of these: they need not be reported again. */
   settle(ids: readonly string[]): Promise<void> {
     return this.#change(async () => {
       const before = this.#state;
@@ -215,7 +217,7 @@ export class DesiredSet {
     return changed;
   }
 
-  /** Items whose configuration is not here: it may come with any change. */
+  /** Ids of items whose configuration is missing: it may come with any change. */
   #waiting(): string[] {
     return [...this.all()].filter((item) => needsConfiguration(this.#completed(item))).map(({ id }) => id);
   }
@@ -297,7 +299,7 @@ function applyDelta(state: State, record: z.infer<typeof Delta>): State {
     bury(tombstones, item);
   }
   for (const item of record.put) {
-    // A journal of an earlier release holds what it ignored.
+    // Earlier releases wrote outdated items into the journal and then ignored them.
     if (item.generation < floorOf({ items, tombstones }, item.id)) continue;
     items.set(item.id, item);
     tombstones.delete(item.id);
@@ -305,12 +307,12 @@ function applyDelta(state: State, record: z.infer<typeof Delta>): State {
   return { position: { ...state.position, revision: record.to }, items, tombstones: bounded(tombstones) };
 }
 
-/** The lowest generation that an item of this id may have. */
+/** Returns the lowest generation that an item with this id may have. */
 function floorOf({ items, tombstones }: Pick<State, 'items' | 'tombstones'>, id: string): number {
   return items.get(id)?.generation ?? tombstones.get(id)?.generation ?? 0;
 }
 
-/** The state, with every generation that another history gave forgotten. */
+/** Returns the state with all generations set to 0, for a set of another history. */
 function withoutGenerations(state: State): State {
   const none = { generation: 0 };
   return {
@@ -345,7 +347,7 @@ function bury(tombstones: Map<string, Tombstone>, item: WireAssignment): void {
   tombstones.set(item.id, { generation: item.generation, grace_seconds: grace, acknowledged: false });
 }
 
-/** Forgets the oldest of those that everybody knows to be gone. */
+/** Removes the oldest acknowledged tombstones beyond `keptTombstones`. */
 function bounded(tombstones: Map<string, Tombstone>): Map<string, Tombstone> {
   let surplus = tombstones.size - keptTombstones;
   if (surplus <= 0) return tombstones;

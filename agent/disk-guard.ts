@@ -7,9 +7,9 @@ export interface DiskSpace {
   totalBytes: number;
 }
 
-/** Keeps what is not yet on the disk from filling it, so that what runs goes on running. */
+/** Refuses new work that would fill the disk, so that running containers go on. */
 export interface DiskGuard {
-  /** @throws RuntimeFailure `no_space`; `what` completes "Cannot …" */
+  /** `what` completes "Cannot …". @throws RuntimeFailure `no_space` if too little space is free */
   check(what: string): Promise<void>;
 }
 
@@ -17,7 +17,7 @@ const leastBytes = 512 * 1024 * 1024;
 const mostBytes = 5 * 1024 * 1024 * 1024;
 const share = 0.05;
 
-/** How much has to stay free: 5 % of the disk, at least 512 MiB and at most 5 GiB. */
+/** Bytes that must stay free: 5 % of the disk, at least 512 MiB and at most 5 GiB. */
 export function floorBytes(totalBytes: number): number {
   return Math.min(mostBytes, Math.max(leastBytes, totalBytes * share));
 }
@@ -36,7 +36,9 @@ export function diskGuard(measure: () => Promise<DiskSpace>): DiskGuard {
 
 const watchMs = 2_000;
 
-/** Aborts with a failure `no_space` once too little is left; `what` completes "Cannot …". Disposing ends the watch. */
+/**
+ * Aborts with RuntimeFailure `no_space` once too little is free; `what` completes "Cannot …". Disposal ends the watch.
+ */
 export function watchDisk(disk: DiskGuard, clock: Clock, what: string): { signal: AbortSignal } & Disposable {
   const full = new AbortController();
   const over = new AbortController();
@@ -45,7 +47,7 @@ export function watchDisk(disk: DiskGuard, clock: Clock, what: string): { signal
     try {
       await disk.check(what);
     } catch (error) {
-      // A disk that cannot be measured now is measured again.
+      // If the disk cannot be measured now, the next round measures it again.
       if (error instanceof RuntimeFailure) return full.abort(error);
     }
     if (!over.signal.aborted) cancel = clock.timer(watchMs, () => void look());
@@ -60,7 +62,11 @@ export function watchDisk(disk: DiskGuard, clock: Clock, what: string): { signal
   };
 }
 
-/** Space of the file system that has the least left of those that hold these paths; what does not exist is left out. */
+/**
+ * Returns the space of the file system with the least free space among those of the paths. Ignores paths that do not
+ * exist.
+ * @throws Error if none of them exists
+ */
 export async function diskSpace(paths: readonly string[]): Promise<DiskSpace> {
   const spaces = await Promise.all(paths.map((path) => spaceOf(path)));
   const [least] = spaces.filter((it) => it !== undefined).toSorted((a, b) => a.freeBytes - b.freeBytes);
@@ -73,7 +79,7 @@ async function spaceOf(path: string): Promise<DiskSpace | undefined> {
     const { bavail, blocks, bsize } = await statfs(path);
     return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // what statfs rejects with has a code
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // errors of statfs have a code
     throw error;
   }
 }

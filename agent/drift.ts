@@ -5,24 +5,24 @@ import type { Actual } from './observer.ts';
 import type { ContainerDetail } from './runtime/runtime.ts';
 import { labels } from './runtime/runtime.ts';
 
-/** Why a container cannot stand for its assignment and has to be replaced. */
+/** Why a container does not match its assignment and must be replaced. */
 export type Drift =
-  /** Another spec, restart token or image is desired than it was made for. */
+  /** The container was made for another spec, restart token or image than the desired one. */
   | 'spec'
   | 'restart'
   | 'image'
-  /** Somebody made it, or changed it, from outside. */
+  /** The container was not made by the agent, or was changed from outside. */
   | 'forged'
   | 'name'
   | 'settings'
   | 'network'
-  /** It can only be removed. */
+  /** The container is dead: it can only be removed. */
   | 'dead'
-  /** It wrote more than it may. */
+  /** The container wrote more than its limit. */
   | 'storage'
   | 'unstartable';
 
-/** Why a container cannot stand for the assignment. */
+/** Returns why the container must be replaced; `undefined` if it matches the assignment. */
 export function driftOf(desired: ServiceItem, actual: Actual, memory: Memory): Drift | undefined {
   const { container } = actual;
   const { spec } = desired;
@@ -36,7 +36,7 @@ export function driftOf(desired: ServiceItem, actual: Actual, memory: Memory): D
   return imageDrift(desired, actual, memory) ?? settingsDrift(desired, actual, memory);
 }
 
-/** A tag may move on while its container runs; a pinned image is the one that must run. */
+/** Only a pinned image must be the one that runs: a tag may move on while its container runs. */
 function imageDrift(desired: ServiceItem, { container }: Actual, { image }: Memory): Drift | undefined {
   if (desired.spec.image_digest === undefined || image?.of !== imageKey(desired)) return undefined;
   return image.id === container.imageId ? undefined : 'image';
@@ -46,25 +46,26 @@ function settingsDrift(desired: ServiceItem, { container, detail }: Actual, { ba
   if (detail === undefined) return undefined;
   const known = baseline?.container === container.id ? baseline : undefined;
   if (known !== undefined && known.settings !== settingsOf(detail)) return 'settings';
-  // One that this process made is compared with itself only: how an engine shows a setting is its own affair.
+  // A container that this process made is compared with its own baseline only: engines may present settings
+  // differently.
   if (known?.own !== true && !isMadeAsDesired(desired, detail)) return 'settings';
   return container.state === 'running' && !(desired.spec.network in detail.addresses) ? 'network' : undefined;
 }
 
-/** Remembers a container that lost its network: that shows only while it runs, and a start would not cure it. */
+/** Remembers a container that lost its network: this shows only while it runs, and a start would not repair it. */
 export function condemn(memory: Memory, desired: ServiceItem | undefined, actual: readonly Actual[]): Memory {
   const cutOff = actual.find((it) => desired !== undefined && driftOf(desired, it, memory) === 'network');
   return cutOff === undefined ? memory : { ...memory, unstartable: cutOff.container.id };
 }
 
-/** What an image was resolved for: it need not be resolved again while this stays. */
+/** Key of a resolved image: the image need not be resolved again while the key stays the same. */
 export function imageKey(desired: ServiceItem): string {
   return `${desired.spec_hash} ${desired.spec.image_digest ?? ''}`;
 }
 
 function isMadeAsDesired({ spec }: ServiceItem, detail: ContainerDetail): boolean {
   const env = new Set(detail.env);
-  // One that was made before there were defaults has none, and stays.
+  // A container of a release without defaults has no such label, and stays.
   const [memory = 0, cpus = 0] = (detail.labels[labels.defaults] ?? '').split(' ').map(Number);
   return (
     Object.entries(spec.env ?? {}).every(([key, value]) => env.has(`${key}=${value}`)) &&

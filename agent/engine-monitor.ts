@@ -6,13 +6,13 @@ import { engineTrouble } from './engine-trouble.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 
-/** A restart of the engine takes less: it is not worth a word. */
+/** A silence up to this time is not reported: a restart of the engine takes less. */
 export const hiccupMs = 10_000;
 const versionMs = 3_000;
 
 /**
- * What is known of the container engine, from what the observer met. States: unknown → answering ⇄ silent. It is in
- * trouble when it has been silent for longer than a hiccup, or has never answered.
+ * The state of the container engine, from the results of the observer. States: unknown → answering ⇄ silent. The engine
+ * is in trouble if it has been silent for `hiccupMs`, or fails before it ever answered.
  */
 export class EngineMonitor {
   readonly #runtime: ContainerRuntime;
@@ -50,12 +50,12 @@ export class EngineMonitor {
     return this.#silence !== undefined;
   }
 
-  /** Resolves when the engine first failed to answer: whoever waits for it may go on without. */
+  /** Resolves when the engine first fails to answer: callers that wait for it may then go on without it. */
   get failed(): Promise<void> {
     return this.#failed.promise;
   }
 
-  /** The engine answers, for the first time or again: it may be another version. */
+  /** The engine answers, for the first time or again. Asks for its version, which may have changed. */
   returned(): void {
     this.#silence = undefined;
     this.#everAnswered = true;
@@ -64,7 +64,7 @@ export class EngineMonitor {
     this.#asking = this.#askVersion();
   }
 
-  /** Resolves when the version of an engine that answers was asked for. */
+  /** Resolves when the request for the version has ended, if there is one. */
   async asked(): Promise<void> {
     await this.#asking;
   }
@@ -76,7 +76,10 @@ export class EngineMonitor {
     this.#answered ??= Promise.withResolvers();
   }
 
-  /** Resolves while it answers. @throws RuntimeFailure `runtime_unavailable` if it does not before the signal aborts */
+  /**
+   * Resolves once the engine answers.
+   * @throws RuntimeFailure `runtime_unavailable` if it does not answer before the signal aborts
+   */
   async answers(signal: AbortSignal): Promise<void> {
     const aborted = Promise.withResolvers<never>();
     const abort = (): void => {

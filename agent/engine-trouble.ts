@@ -3,7 +3,7 @@ import { RuntimeFailure } from './runtime/runtime.ts';
 
 type Trouble = NonNullable<EngineState['trouble']>;
 
-/** By the code of the error under it: what it means, and what to do. */
+/** What an error means and what to do, by the code of its innermost cause. */
 const byCode: Readonly<Record<string, Omit<Trouble, 'message'> & { advice: string }>> = {
   ENOENT: {
     reason: 'EngineNotRunning',
@@ -23,12 +23,12 @@ const hangs = {
   advice: 'it takes calls and does not answer them. See journalctl -u docker, and restart it: systemctl restart docker',
 };
 
-/** What is told of an engine that cannot be used: the same words as long as the cause is the same. */
+/** Describes an engine that cannot be used. The text is the same while the cause is the same. */
 export function engineTrouble(error: unknown): Trouble {
   const known = byCode[codeOf(error) ?? ''];
   const base = error instanceof RuntimeFailure ? error.message : 'The container engine does not answer';
   if (known !== undefined) return told(known.reason, base, known.advice);
-  // The agent's own deadlines are no failures of the runtime: they end a call that nobody answered.
+  // An error that is not a RuntimeFailure is the agent's own deadline: the engine did not answer the call.
   if (!(error instanceof RuntimeFailure)) return told(hangs.reason, base, hangs.advice);
   return { reason: 'EngineUnusable', message: base.slice(0, 500) };
 }

@@ -2,7 +2,7 @@ import type { WireEvent, WireEvents } from '../agent-protocol/assignment.ts';
 
 const keptEvents = 16;
 
-/** What happened to one assignment and was not yet taken by the control plane. */
+/** The latest events of one assignment that the control plane has not acknowledged, at most 16. */
 export class EventLog {
   readonly #source: string;
   #items: WireEvent[] = [];
@@ -12,7 +12,7 @@ export class EventLog {
     this.#source = source;
   }
 
-  /** Nothing to tell: `undefined`. */
+  /** The events to send; `undefined` if there are none. */
   get pending(): WireEvents | undefined {
     return this.#items.length === 0 ? undefined : { source: this.#source, items: [...this.#items] };
   }
@@ -22,7 +22,7 @@ export class EventLog {
     this.#items = this.#items.slice(-keptEvents);
   }
 
-  /** The control plane has those up to this number. */
+  /** The control plane stored these events: drops them and all earlier ones. */
   acknowledge(events: WireEvents | undefined): void {
     const last = events?.items.at(-1)?.seq ?? 0;
     if (events?.source === this.#source) this.#items = this.#items.filter(({ seq }) => seq > last);

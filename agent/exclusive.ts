@@ -4,10 +4,10 @@ import { realpath } from 'node:fs/promises';
 import { createServer } from 'node:net';
 
 /**
- * Keeps other agents of this machine out of a data directory: two with one identity would replace each other's session
- * and undo each other's work. Held by an address of the kernel, which goes with the process however it ends.
+ * Keeps other agents of this machine out of a data directory: two agents with one identity would replace each other's
+ * session and undo each other's work. The lock is an abstract socket, which the kernel removes when the process ends.
  *
- * @throws Error if another process holds it.
+ * @throws Error if another process holds the directory
  */
 export async function holdExclusively(folder: string): Promise<AsyncDisposable> {
   const path = await realpath(folder);

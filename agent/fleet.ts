@@ -14,10 +14,10 @@ import type { Overflow } from './storage-watch.ts';
 
 type Worker = ServiceWorker | BuildWorker;
 
-/** One that does not answer its health check must not keep the others waiting for ever. */
+/** An instance that does not answer its health check holds up the others for at most this time. */
 const settleMs = 10_000;
 
-/** One worker per assignment that is desired, or of which something is left. */
+/** One worker for each assignment that is desired or has something left. */
 export class Fleet {
   readonly #services: ServiceDeps;
   readonly #builds: BuildDeps;
@@ -50,7 +50,7 @@ export class Fleet {
     this.#log = deps.log;
   }
 
-  /** The desired set, or the containers, of these assignments changed; without ids: of all. */
+  /** The desired state or the containers of these assignments changed; without ids: of all assignments. */
   sync(ids?: Iterable<string>): void {
     if (this.#closed) return;
     const all = ids ?? [
@@ -72,7 +72,7 @@ export class Fleet {
     this.#checkSettled();
   }
 
-  /** Whatever may be left of these is looked for, and told to be gone, once the engine answers. */
+  /** Once the engine answers, removes what is left of these assignments and reports them as gone. */
   expect(ids: Iterable<string>): void {
     for (const id of ids) {
       if (this.#closed || this.#workers.has(id)) continue;
@@ -82,7 +82,7 @@ export class Fleet {
     }
   }
 
-  /** A container of this assignment wrote more than it may. */
+  /** A container of this assignment wrote more than its limit. */
   overflowed(id: string, overflow: Overflow): void {
     const worker = this.#workers.get(id);
     if (worker instanceof ServiceWorker) worker.overflowed(overflow);
@@ -92,12 +92,12 @@ export class Fleet {
     for (const id of ids) this.#workers.get(id)?.wake();
   }
 
-  /** What all of them depend on has changed. */
+  /** Something that all workers depend on has changed. */
   wakeAll(): void {
     for (const worker of this.#workers.values()) worker.wake();
   }
 
-  /** Resolves when every assignment was looked at since the start, after 10 s, or when the signal aborts. */
+  /** Resolves when every assignment was inspected since the start, after 10 s, or when the signal aborts. */
   async settled(signal: AbortSignal): Promise<void> {
     const late = Promise.withResolvers<void>();
     const cancel = this.#clock.timer(settleMs, late.resolve);
@@ -125,7 +125,7 @@ export class Fleet {
     return () => this.#listeners.delete(listener);
   }
 
-  /** These were stored by the control plane. Resolves when what is settled by that is on disk. */
+  /** The control plane stored these reports. Resolves when acknowledged removals are marked on disk. */
   async acknowledged(reports: readonly WireReport[]): Promise<void> {
     for (const report of reports) this.#workers.get(report.id)?.acknowledged(report);
     const gone = reports.filter((report) => report.gone === true && !this.#desired.has(report.id));
@@ -139,7 +139,7 @@ export class Fleet {
     }
   }
 
-  /** No line of this build will follow. */
+  /** True if no more lines of this build will follow. */
   hasEnded(id: string): boolean {
     const worker = this.#workers.get(id);
     return worker instanceof BuildWorker && worker.ended;
@@ -173,7 +173,7 @@ export class Fleet {
     return worker;
   }
 
-  /** Output of containers that were found running, or that the engine started again. */
+  /** Captures the output of containers that were found running, or that the engine restarted. */
   #follow(id: string): void {
     for (const { container } of this.#observer.of(id)) {
       const workload = container.labels[labels.workload];
@@ -211,7 +211,7 @@ function isService(item: WireAssignment): item is ServiceItem {
   return item.spec.type === 'service';
 }
 
-/** The engine has not answered since the agent started: there may be a container, and nobody can tell. */
+/** The report while the engine has not answered since the agent started: it is unknown whether there is a container. */
 function unknownYet(id: string, desired: DesiredSet): WireReport {
   const generation = desired.get(id)?.generation ?? desired.tombstone(id)?.generation ?? 0;
   return {

@@ -8,16 +8,16 @@ import type { Observer } from './observer.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
 import { labels } from './runtime/runtime.ts';
 
-/** Built images of a workload that stay for a rollback, beside those in use. */
+/** Number of newest built images of a workload that stay for a rollback; older ones stay only if they are needed. */
 export const keptImages = 5;
 const everyMs = 3_600_000;
-/** Several reasons in a row are one. */
+/** Requests that follow each other within this time cause one run. */
 const debounceMs = 5_000;
 const callMs = 120_000;
 
 /**
- * Takes away what nothing needs any more: images that this agent built, networks, old logs. Runs every hour, and some
- * seconds after the start and whenever it was asked for.
+ * Removes what is no longer needed: images that this agent built, networks, old logs. Runs every hour, and 5 s after
+ * the start and after a request.
  */
 export class Housekeeping {
   readonly #deps: Deps;
@@ -32,12 +32,12 @@ export class Housekeeping {
     this.soon();
   }
 
-  /** There may be something to take away. */
+  /** Requests a run: there may be something to remove. */
   soon(): void {
     this.#schedule(debounceMs);
   }
 
-  /** These images stay although nothing runs on them, by workload; `whole`: what was said of others is forgotten. */
+  /** Digests of images to keep although no container uses them, by workload. `whole`: all others are forgotten. */
   keepImages(images: Readonly<Record<string, readonly string[]>>, whole: boolean): void {
     if (whole) this.#returnable.clear();
     for (const [workload, digests] of Object.entries(images))
@@ -45,7 +45,7 @@ export class Housekeeping {
       else this.#returnable.delete(workload);
   }
 
-  /** Runs once; never throws, what fails is tried again next time. */
+  /** Runs once. Never throws: a task that fails is tried again in the next run. */
   async run(): Promise<void> {
     this.#running ??= this.#all().finally(() => {
       this.#running = undefined;
@@ -81,8 +81,8 @@ export class Housekeeping {
 
   async #networks(): Promise<void> {
     const { runtime, server, desired, observer, clock, networks } = this.#deps;
-    // Without a set, and before the engine answered, nobody knows what is needed. A set of an earlier process will do,
-    // since a network is made again when it is needed: this server may have been deleted while its agent restarted.
+    // Without a set, and before the engine answered, it is not known which networks are needed. A set of an earlier
+    // process is enough, as a needed network is made again: this server may be deleted while its agent restarts.
     if (desired.position() === undefined || !observer.reachable) return;
     using limit = deadline(clock, callMs, 'Removing networks', this.#closing.signal);
     const present = await runtime.networks({ [labels.server]: server }, limit.signal);
@@ -93,7 +93,7 @@ export class Housekeeping {
     }
   }
 
-  /** Those of desired services, and those that a container of ours is still in. */
+  /** Networks of desired services, and networks that a container of the agent is still in. */
   #neededNetworks(): Set<string> {
     const { desired, observer } = this.#deps;
     const needed = new Set<string>();
@@ -104,7 +104,7 @@ export class Housekeeping {
     return needed;
   }
 
-  /** Only the control plane can say that a workload is not wanted any more: its lines are numbered on as long as it is. */
+  /** Removes logs of workloads that a set of the control plane lacks: only then will their numbers not be continued. */
   async #logs(): Promise<void> {
     const { desired, logs } = this.#deps;
     if (desired.confirmed) await logs.forget(new Set([...desired.all()].map((item) => item.workload_id)));
@@ -112,7 +112,7 @@ export class Housekeeping {
 
   async #images(): Promise<void> {
     const { runtime, server, clock, observer, desired } = this.#deps;
-    // What may be returned to is known once the control plane has sent a set.
+    // Which images a workload may return to is known once the control plane has sent a set.
     if (!desired.confirmed || !observer.reachable) return;
     using limit = deadline(clock, callMs, 'Removing images', this.#closing.signal);
     const images = await runtime.images({ [labels.server]: server }, limit.signal);

@@ -10,40 +10,41 @@ const Stored = z.object({
   server_id: z.uuid(),
   /** Ed25519, PKCS #8, PEM. */
   private_key: z.string(),
-  /** Until the first welcome: a crash after the control plane took the token must not cost the server. */
+  /** Kept until the first welcome, so that a crash after the control plane accepted the token does no harm. */
   join_token: z.string().optional(),
-  /** Of the last token that was used: the same one again says nothing new. */
+  /** Hash of the last token that was used. If it is given again, its hash of the control plane's key is ignored. */
   used_token_hash: z.string().optional(),
-  /** Of the key of the control plane: from the join token, then from the control plane itself. */
+  /** Hash of the control plane's key: from the join token, then from the welcomes. */
   control_key_hash: z.string().optional(),
 });
 type Stored = z.infer<typeof Stored>;
 
-/** Who this agent is. The private key never leaves the file and this process. */
+/** The agent's identity. The private key never leaves the file and this process. */
 export interface Identity {
   readonly serverId: string;
   /** Ed25519, raw, base64url. */
   readonly publicKey: string;
-  /** Present while the control plane has not welcomed this key. */
+  /** Present until the control plane has welcomed this key. */
   readonly joinToken: string | undefined;
-  /** Of the key that the control plane must prove itself by; `undefined`: none is known yet. See `hashControlKey`. */
+  /** Hash (`hashControlKey`) of the key that the control plane must prove to hold; `undefined`: none is known yet. */
   readonly controlKeyHash: string | undefined;
-  /** Ed25519, base64url. */
+  /** Returns the Ed25519 signature, base64url. */
   sign(bytes: Uint8Array): string;
   /**
-   * The control plane knows the key: forgets the join token. `controlKeyHash`: what the control plane is known by from
-   * now on, if it proved itself.
+   * The control plane has registered the key: forgets the join token. `controlKeyHash`: hash of the key to expect from
+   * now on, if the control plane proved itself.
    */
   joined(controlKeyHash: string | undefined): Promise<void>;
 }
 
 /**
- * The identity in `<folder>/identity.json` (readable by its owner only). Without one, makes a key for the server that the
- * join token names, and stores both before anything is sent. A token for the server that it is already is kept for the
- * next hello: it replaces a key that the control plane forgot. A token that was not used yet also says anew by which key
- * the control plane proves itself.
+ * Opens the identity in `<folder>/identity.json` (readable by its owner only). If there is none, makes a key for the
+ * server that the join token names, and stores both before anything is sent. A token for the server of a known identity
+ * is kept for the next hello: it registers the key again if the control plane has lost it. A token that was not used
+ * yet also replaces the hash of the control plane's key.
  *
- * @throws Error if there is neither an identity nor a token, if the token is for another server, if the file is damaged.
+ * @throws Error if there is neither an identity nor a token, if the token is for another server, or if the file is
+ * damaged
  */
 export async function openIdentity(folder: string, joinToken?: string): Promise<Identity> {
   const path = join(folder, 'identity.json');

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { writeAtomically } from './atomic-file.ts';
 
-/** More than a server has; the oldest go. */
+/** More images than a server has. Beyond it the oldest entries are removed. */
 const mostConfirmed = 5000;
 
 const File = z.object({
@@ -10,7 +10,7 @@ const File = z.object({
   registries: z.array(z.string()).optional(),
 });
 
-/** Whose image it is to be. */
+/** The workload that an image is for. */
 export interface ImageOwner {
   tenant: string;
   project: string;
@@ -18,13 +18,13 @@ export interface ImageOwner {
 }
 
 /**
- * What the agent knows of images, on disk: which digests and ids were confirmed for which project, so that such an
- * image runs on while its registry is away, and which registries the tenant allows. A file that cannot be read holds
- * nothing.
+ * What the agent knows about images, on disk: the registries that the tenant allows, and which digests and ids were
+ * confirmed for which project. A confirmed image can run while its registry is away. A file that cannot be read counts
+ * as empty.
  */
 export class ImageRecord {
   readonly #path: string;
-  /** In the order of their first confirmation. */
+  /** Keys in the order of their first confirmation. */
   readonly #confirmed: Set<string>;
   #registries: readonly string[] | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -40,7 +40,7 @@ export class ImageRecord {
     return new ImageRecord(path, parsed(text) ?? { confirmed: [] });
   }
 
-  /** `undefined`: the control plane never said. */
+  /** `undefined`: the control plane never sent a list. */
   get registries(): readonly string[] | undefined {
     return this.#registries;
   }
@@ -49,7 +49,7 @@ export class ImageRecord {
     return this.#confirmed.has(keyOf(owner, digest));
   }
 
-  /** Resolves when it is on disk. @throws Error if it cannot be written */
+  /** Resolves when the confirmation is on disk. @throws Error if it cannot be written */
   async confirm(owner: ImageOwner, digest: string): Promise<void> {
     const key = keyOf(owner, digest);
     if (this.#confirmed.has(key)) return;
@@ -61,7 +61,10 @@ export class ImageRecord {
     await this.#write();
   }
 
-  /** The registries that the tenant allows from now on. Resolves when it is on disk. @throws Error if it cannot be written */
+  /**
+   * Sets the registries that the tenant allows. Resolves when they are on disk.
+   * @throws Error if they cannot be written
+   */
   async allow(registries: readonly string[]): Promise<void> {
     if (JSON.stringify(registries) === JSON.stringify(this.#registries)) return;
     this.#registries = [...registries];

@@ -5,31 +5,32 @@ import { imageSource, notAllowed, type ImageSource } from './runtime/image-refer
 import type { ContainerRuntime, LocalImage } from './runtime/runtime.ts';
 import { labels, RuntimeFailure } from './runtime/runtime.ts';
 
-/** What is to run or to be built upon, and for whom. */
+/** An image to run or to build upon, and the workload that it is for. */
 export interface WantedImage {
-  /** As the source names it, or the name of what was built. */
+  /** The reference of the source, or the name of a built image. */
   reference: string;
-  /** Image id or repository digest that it must be. */
+  /** Image id or repository digest that the image must have. */
   pinned?: string | undefined;
   owner: ImageOwner;
-  /** Ids of the images that containers of the very assignment were made from: these go on. */
+  /** Ids of the images that containers of this assignment were made from: it may go on using them. */
   inUse?: ReadonlySet<string>;
 }
 
 /**
- * Finds images for services and builds. A project gets what was built for it, what a registry confirmed for it, what its
- * instances run on already, and what the operator of the machine lets everybody use: what else the engine has is of others.
+ * Finds images for services and builds. A project may use images that were built for it, that a registry confirmed for
+ * it, that its instances run on already, and that the operator of the machine allows for all. Other images of the
+ * engine belong to others.
  */
 export interface ImageStore {
   /**
-   * The image that must run: `pinned` where given, else what `reference` stands for now. A tag that is not `latest` is
-   * taken to stay what it is: where it is here and was confirmed, no registry is asked.
+   * Returns the image that must run: `pinned` if given, else the image that `reference` names now. A tag other than
+   * `latest` is assumed not to change: if its image is on the server and confirmed, the registry is not asked.
    * @throws RuntimeFailure `image_not_allowed`, `image_not_found`, `image_pull_failed`, `no_space`
    */
   resolve(wanted: WantedImage, signal: AbortSignal): Promise<LocalImage>;
-  /** Ids of images that were built for the project, newest first. */
+  /** Returns ids of images that were built for the project, newest first. */
   builtFor(owner: ImageOwner, signal: AbortSignal): Promise<string[]>;
-  /** The registries that the tenant allows from now on. @throws Error if they cannot be written down */
+  /** Sets the registries that the tenant allows. @throws Error if they cannot be stored */
   allow(registries: readonly string[]): Promise<void>;
 }
 
@@ -38,11 +39,11 @@ export interface ImageStoreDeps {
   disk: DiskGuard;
   registries: RegistryGuard;
   record: ImageRecord;
-  /** Images of this machine that everybody may use: `NAME`, `NAME:TAG`, `PREFIX/*`, or `*` for all. */
+  /** Images of this machine that all projects may use: `NAME`, `NAME:TAG`, `PREFIX/*`, or `*` for all. */
   localImages: readonly string[];
 }
 
-/** Of a build: more do not make it faster. */
+/** Most images in the cache of a build: more do not make it faster. */
 const maxCacheImages = 20;
 
 export function imageStore({ runtime, disk, registries, record, localImages }: ImageStoreDeps): ImageStore {
@@ -91,7 +92,7 @@ export function imageStore({ runtime, disk, registries, record, localImages }: I
     try {
       return await pull(source, owner, signal);
     } catch (error) {
-      // A registry that is away must not keep from running what it has confirmed.
+      // An image that the registry has confirmed can run while the registry is away.
       if (isKnown && !signal.aborted) return local;
       throw error;
     }
@@ -101,16 +102,16 @@ export function imageStore({ runtime, disk, registries, record, localImages }: I
     await registries.check(source.registry, signal);
     await disk.check(`pull image ${source.reference}`);
     const image = await runtime.pull(source.reference, signal);
-    // A registry can answer with the id of an image that is here already: then the engine takes that one.
+    // A registry can answer with the id of an image that the engine already has: the engine then uses its own.
     if (isBuiltForAnother(image, owner)) throw notAllowed(`Image ${source.reference} was built for another project`);
     await record.confirm(owner, image.digest);
     return image;
   }
 
   /**
-   * Containers of releases before there was a record run on images that no registry confirmed in it. They are to be made
-   * again from them, also when they were removed while no agent looked. No source names an image by its id, so that this
-   * permits nothing else.
+   * Containers of releases without a record run on images that the record does not have as confirmed. The agent must be
+   * able to make them again, also if they were removed while it did not run. No source names an image by its id, so
+   * this permits nothing else.
    */
   async function confirmedByUse(image: LocalImage, pinned: string, owner: ImageOwner): Promise<LocalImage> {
     if (!isBuiltForAnother(image, owner)) await record.confirm(owner, pinned);
@@ -136,7 +137,7 @@ export function imageStore({ runtime, disk, registries, record, localImages }: I
   }
 }
 
-/** By labels that the agent puts on what it builds. Older ones do not name the project, but the workload. */
+/** Judges by the labels that the agent puts on built images. Older images name the workload, not the project. */
 function isBuiltFor(given: Readonly<Record<string, string>>, { tenant, project, workload }: ImageOwner): boolean {
   return (
     given[labels.tenant] === tenant &&

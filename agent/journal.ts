@@ -9,10 +9,10 @@ const headerBytes = magic.length + fileIdBytes;
 const nonceBytes = 12;
 const tagBytes = 16;
 const frameOverhead = 4 + nonceBytes + tagBytes;
-/** No record comes near it; a length above it is damage. */
+/** No record comes near this length; a larger one means damage. */
 const maximalRecord = 256 * 1024 * 1024;
 
-/** Key of one file at rest, from a secret that the machine keeps. A different `purpose` gives an unrelated key. */
+/** Derives the key of one file at rest from a secret of the agent. A different `purpose` gives an unrelated key. */
 export function deriveKey(secret: Uint8Array, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', `setpoint agent ${purpose}`, 32));
 }
@@ -20,9 +20,9 @@ export function deriveKey(secret: Uint8Array, purpose: string): Buffer {
 /**
  * A file of records, encrypted and authenticated (AES-256-GCM), to which single records are appended durably.
  *
- * After a crash it holds every record whose `append` resolved and possibly the last one that did not: an incomplete
- * end is cut off. A file that is damaged elsewhere, or was written with another key, holds no records at all, and must
- * be rewritten before anything is appended.
+ * After a crash it has every record whose `append` resolved, and possibly the last one whose `append` did not: an
+ * incomplete end is cut off. A file that is damaged elsewhere, or was written with another key, has no records at all,
+ * and must be rewritten before anything is appended.
  */
 export class Journal {
   readonly #path: string;
@@ -44,7 +44,7 @@ export class Journal {
   /** `records` is undefined if there is no usable file. */
   static async open(path: string, key: Buffer): Promise<{ journal: Journal; records: Buffer[] | undefined }> {
     const raw = await readFile(path).catch((error: unknown) => {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // what readFile rejects with
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // errors of readFile have a code
       throw new Error(`Cannot read file ${path}`, { cause: error });
     });
     const content = raw === undefined ? undefined : decode(raw, key);
@@ -56,12 +56,12 @@ export class Journal {
     return { journal, records: content?.records };
   }
 
-  /** Size of the file. */
+  /** Size of the file in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Resolves when the record is on disk; on an error the file is as before. Calls take effect in their order. */
+  /** Resolves when the record is on disk. After an error the file is as before. Calls take effect in their order. */
   append(record: Uint8Array): Promise<void> {
     return this.#exclusively(async () => {
       if (this.#file === undefined) throw new Error(`Cannot append to ${this.#path} before it was written as a whole`);
@@ -167,7 +167,7 @@ function decodeFrame(key: Buffer, fileId: Buffer, index: number, frame: Buffer):
   }
 }
 
-/** A file system may have grown the file before the crash and never have written the content: zeros up to the end. */
+/** True if only zeros follow: the file system grew the file before a crash, but did not write the content. */
 function isTorn(raw: Buffer, offset: number): boolean {
   return raw.subarray(offset).every((byte) => byte === 0);
 }

@@ -4,8 +4,8 @@ import type { Exit, ServiceItem } from './memory.ts';
 const mostChars = 1_000;
 
 /**
- * What a service wrote before its last exit. Taken once per series of exits, so that what is told of them does not
- * change with every try.
+ * The last lines that a service wrote before its exit. They are taken once per series of exits, so that the report does
+ * not change with every try.
  */
 export class LastOutput {
   readonly #id: string;
@@ -14,19 +14,19 @@ export class LastOutput {
   readonly #closing = new AbortController();
   #taken: { series: string; text: string | undefined } | undefined;
 
-  /** `known` is called when the text is there. */
+  /** `known` is called when the text has been read. */
   constructor(id: string, capture: Pick<Capture, 'finished' | 'lastLines'>, known: () => void) {
     this.#id = id;
     this.#capture = capture;
     this.#known = known;
   }
 
-  /** Empty while it is not known. */
+  /** Empty until the text has been read. */
   get text(): string {
     return this.#taken?.text ?? '';
   }
 
-  /** Whether all is known that was written before the exit; if not, it is fetched. */
+  /** True if the output before this exit has been read; otherwise starts to read it. */
   isKnown(desired: ServiceItem | undefined, exit: Exit | undefined): boolean {
     if (desired === undefined || exit === undefined) return true;
     const series = `${desired.generation} ${exit.container} ${exit.code}`;

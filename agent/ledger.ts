@@ -19,26 +19,27 @@ type Entry = z.infer<typeof Entry>;
 const rewriteSlackBytes = 64 * 1024;
 
 /**
- * How a container that carries our labels came to be: by this agent; by it or by a creation whose answer it never saw;
- * by somebody who used the name of one of our assignments; by a stranger.
+ * Where a container with the agent's labels comes from. `made`: the agent made it. `intended`: the agent began to make
+ * it and got no answer, or its ledger is lost. `named`: made from outside with a name of this assignment. `foreign`:
+ * all others.
  */
 export type Origin = 'made' | 'intended' | 'named' | 'foreign';
 
-/** The name of the one container of a service assignment. A second creation of it fails at the runtime. */
+/** The name of the container of a service assignment. It is unique, so a second container fails at the runtime. */
 export function containerName(alias: string, assignment: string): string {
   return `sp-${alias}-${assignment.slice(0, 8)}`;
 }
 
 /**
- * Which containers this agent made, on disk. An intent is written before a container is created, so that one whose
- * creation was interrupted is recognised.
+ * The containers that this agent made, on disk. An intent is written before a container is created, so that the agent
+ * recognises a container whose creation was interrupted.
  */
 export class Ledger {
   readonly #journal: Journal;
   readonly #made: Set<string>;
-  /** By container name: the assignment. */
+  /** Assignments by container name. */
   readonly #intents: Map<string, string>;
-  /** The record of what was made is lost (or never existed): names have to be believed. */
+  /** There is no usable record of the containers that were made: the agent then trusts container names. */
   #blank: boolean;
   #rewriteAt: number;
 
@@ -67,13 +68,13 @@ export class Ledger {
     return this.#blank ? 'intended' : 'named';
   }
 
-  /** Before a container is created. */
+  /** Call it before a container is created. */
   async intend(name: string, assignment: string): Promise<void> {
     if (this.#intents.get(name) === assignment) return;
     await this.#write({ type: 'intent', name, assignment });
   }
 
-  /** After it was created or adopted. */
+  /** Call it after a container was created or adopted. */
   async made(id: string, name: string): Promise<void> {
     if (this.#made.has(id) && !this.#intents.has(name)) return;
     await this.#write({ type: 'made', id, name });
@@ -83,7 +84,7 @@ export class Ledger {
     if (this.#made.has(id)) await this.#write({ type: 'gone', id });
   }
 
-  /** Every container that exists now was recorded: from here on a name alone proves nothing. */
+  /** All existing containers of the agent are recorded: from now on the agent does not trust a name alone. */
   async complete(existing: ReadonlySet<string>): Promise<void> {
     for (const id of this.#made) if (!existing.has(id)) this.#made.delete(id);
     this.#blank = false;
@@ -96,7 +97,7 @@ export class Ledger {
 
   async #write(entry: Entry): Promise<void> {
     if (this.#journal.bytes === 0) await this.#rewrite();
-    // What is not on disk is not known: a repeated call writes it again.
+    // The entry is applied only once it is on disk, so that a repeated call writes it again.
     await this.#journal.append(Buffer.from(JSON.stringify(entry)));
     this.#apply(entry);
     if (this.#journal.bytes > this.#rewriteAt) await this.#rewrite();

@@ -7,17 +7,17 @@ import { shortOwner } from './ports/rules.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
 import type { Belongings } from './runtime/docker/belongings.ts';
 
-/** What an agent left that has no place on this machine any more, by the id of its server. */
+/** What an agent that does not run on this machine left on it; `server` is the id of its server. */
 export interface Leftover extends Belongings {
   /** Ports that rules of the kernel lead to its containers. */
   ports: number[];
-  /** There are rules of it, whatever they say. */
+  /** True if it has any rules, also if they lead no ports. */
   rules: boolean;
 }
 
 export interface Found {
   leftovers: Leftover[];
-  /** Agents of earlier releases run here: what is found may be theirs. */
+  /** Agents of earlier releases run on this machine: the leftovers may be theirs. */
   doubtful: boolean;
 }
 
@@ -25,7 +25,7 @@ type Engine = Pick<ContainerRuntime, 'remove' | 'removeNetwork' | 'removeImage'>
   belongings(signal: AbortSignal): Promise<Belongings[]>;
 };
 
-/** Looks for what belongs to servers whose agents do not run on this machine. Changes nothing. */
+/** Finds what belongs to servers whose agents do not run on this machine. Changes nothing. */
 export async function findLeftovers(deps: { engine: Engine; clock: Clock }, signal: AbortSignal): Promise<Found> {
   const [all, present, identities] = await Promise.all([
     deps.engine.belongings(signal),
@@ -35,7 +35,7 @@ export async function findLeftovers(deps: { engine: Engine; clock: Clock }, sign
   const ports = foreignPorts(present, '');
   const rules = ownersOfRules(present);
   const known = new Set(all.map(({ server }) => shortOwner(server)));
-  // Of a server of which nothing else is left, its rules tell the short form only.
+  // A server of which only rules are left is known by its short form only.
   const bare = [...rules].filter((owner) => !known.has(owner));
   const everybody = [...all, ...bare.map((server) => ({ server, containers: [], networks: [], images: [] }))];
   const living = new Set([...identities.living].map(shortOwner));
@@ -50,8 +50,8 @@ export async function findLeftovers(deps: { engine: Engine; clock: Clock }, sign
 }
 
 /**
- * Removes it: the rules first, so that no port leads to what goes. May be repeated after a failure. What somebody else
- * uses, such as an image, stays.
+ * Removes a leftover: the rules first, so that no port leads to a container that is being removed. May be repeated
+ * after a failure. An image that is still in use stays.
  */
 export async function removeLeftover(
   { engine, clock }: { engine: Engine; clock: Clock },

@@ -14,10 +14,10 @@ interface Sample {
 
 const everyMs = 5_000;
 const kibibyte = 1024;
-/** Interfaces whose traffic passes another one as well. */
+/** Interfaces whose traffic also passes another interface. */
 const inner = /^(?:lo|veth|docker|br-|virbr|tun|tap|cni|flannel)/;
 
-/** Measures the machine every few seconds; rates are those of the last interval. */
+/** Measures the machine every 5 s; rates are averages over the last interval. */
 export class LoadMeter {
   readonly #clock: Clock;
   readonly #disk: () => Promise<DiskSpace>;
@@ -45,7 +45,7 @@ export class LoadMeter {
     return this.#load;
   }
 
-  /** Takes the first sample and goes on until disposal. */
+  /** Takes the first sample, and one more every 5 s until disposal. */
   async start(): Promise<void> {
     await this.#measure();
     this.#cancel = this.#clock.timer(everyMs, () => void this.start());
@@ -100,7 +100,7 @@ async function readMemory(): Promise<{ total: number; available: number }> {
   return { total: value('MemTotal'), available: value('MemAvailable') };
 }
 
-/** Bytes through the machine's own interfaces since it started. */
+/** Reads /proc/net/dev: bytes through the machine's own interfaces since it started. */
 export function parseNetwork(text: string): { received: number; sent: number } {
   let received = 0;
   let sent = 0;

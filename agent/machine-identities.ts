@@ -4,20 +4,20 @@ import { connect, createServer } from 'node:net';
 import type { Server } from 'node:net';
 import { join } from 'node:path';
 
-/** Where agents of all network namespaces of a machine are found. */
+/** Folder with the sockets of the machine's agents in all network namespaces. */
 export const identityFolder = '/run/setpoint/agents';
 
-/** Names of sockets of the kernel, as /proc/net/unix shows them; they are of one network namespace, as rules are. */
+/** Prefixes of abstract sockets in /proc/net/unix. Like rules, these sockets belong to one network namespace. */
 const identitySocket = 'setpoint-server-';
 const dataSocket = 'setpoint-agent-';
 const listening = '00010000';
 const answerMs = 1_000;
 
 /**
- * Says to the machine that an agent of this server lives, by sockets that are closed with the process however it ends.
- * Without the right to write the folder, only within the network namespace.
+ * Shows other programs of the machine that an agent of this server runs, by sockets that close when the process ends,
+ * for whatever reason. If the folder cannot be written, this works only within the network namespace.
  *
- * @throws Error if another agent of the machine has the same identity.
+ * @throws Error if another agent of the machine has the same identity
  */
 export async function holdIdentity(server: string, folder: string = identityFolder): Promise<AsyncDisposable> {
   await using starting = new AsyncDisposableStack();
@@ -41,11 +41,11 @@ export async function holdIdentity(server: string, folder: string = identityFold
   return starting.move();
 }
 
-/** The identities of this machine's agents. */
+/** The agents that run on this machine. */
 export interface Identities {
   /** Ids of their servers. */
   living: ReadonlySet<string>;
-  /** Agents of earlier releases run here, which do not say whose they are. */
+  /** True if agents of earlier releases run here, which do not show the id of their server. */
   unknown: boolean;
 }
 
@@ -63,7 +63,7 @@ function afterPrefix(name: string, prefix: string): string[] {
   return name.startsWith(prefix) ? [name.slice(prefix.length)] : [];
 }
 
-/** Names of the kernel's sockets on which somebody listens. */
+/** Returns the names of abstract sockets on which a process listens. */
 async function socketNames(): Promise<string[]> {
   const text = await readFile('/proc/net/unix', 'utf8').catch(() => '');
   return text.split('\n').flatMap((line) => {
@@ -85,7 +85,7 @@ async function listen(path: string): Promise<AsyncDisposable> {
   };
 }
 
-/** Somebody listens there, or it cannot be said that nobody does. */
+/** True if a process listens on the socket, or if that cannot be ruled out. */
 async function answers(path: string): Promise<boolean> {
   const socket = connect(path);
   socket.setTimeout(answerMs, () => socket.destroy());
@@ -99,7 +99,7 @@ async function answers(path: string): Promise<boolean> {
   }
 }
 
-/** Of a read-only file system Node says ENOENT, where it is to make several folders. */
+/** True if the folder cannot be written. On a read-only file system, recursive `mkdir` can fail with ENOENT. */
 function isForbidden(error: unknown): boolean {
   return (
     error instanceof Error && 'code' in error && ['EACCES', 'EPERM', 'EROFS', 'ENOENT'].includes(String(error.code))

@@ -3,68 +3,68 @@ import type { Actual } from './observer.ts';
 import type { ContainerDetail, ImageInfo } from './runtime/runtime.ts';
 import type { Overflow } from './storage-watch.ts';
 
-/** A service item of the desired set; without `env` where its configuration is not here. */
+/** A service item of the desired set. It has no `env` if its configuration is missing. */
 export type ServiceItem = WireAssignment & { spec: WireService };
 
 /** A process of a container, from its start to its exit. */
 export interface Run {
   container: string;
-  /** Tells it from the other processes of the same container. */
+  /** Identifies the process among those of the same container. */
   startedAt: string;
-  /** Monotonic time of its start. */
+  /** Monotonic time of the start, in milliseconds. */
   since: number;
   engineRestarts: number;
 }
 
-/** The end of a process that nobody here asked for. */
+/** The end of a process that the agent did not cause. */
 export interface Exit {
   container: string;
-  /** Of the process that ended. */
+  /** Start of the process that ended. */
   startedAt: string;
   code: number | undefined;
   outOfMemory: boolean;
-  /** How many there had been before, should it turn out to be none. */
+  /** The counts before this exit, restored if the exit turns out to be part of a removal. */
   before: { exits: number; quickExits: number };
 }
 
 export interface Failure {
   code: FailureCode;
   message: string;
-  /** Trying again is of no use before something changed. */
+  /** Another try is useless until something changes. */
   final: boolean;
   tries: number;
-  /** Not to be tried again before. */
+  /** Monotonic time before which there is no further try. */
   until: number;
 }
 
 /**
- * What an agent remembers of one service between two looks at the engine. It may forget everything at any time (it
- * does when it restarts): containers and desired set are enough to go on without a restart of anything healthy.
+ * What an agent remembers about one service between two observations of the engine. It may be lost at any time, as when
+ * the agent restarts: the containers and the desired set are enough to go on without a restart of a healthy container.
  */
 export interface Memory {
-  /** What the image reference of the present spec stands for, and for which spec it was found out. */
+  /** The image that the reference of the spec resolved to; `of`: the key that it was resolved for, see `imageKey`. */
   image: (ImageInfo & { of: string }) | undefined;
   /** Settings of a container that this process made or adopted, as the engine first showed them. */
   baseline: { container: string; settings: string; own: boolean } | undefined;
   /** The container that this process made last. */
   created: string | undefined;
-  /** Restart policy that is set, if known. */
+  /** The restart policy of the container, if known. */
   policy: { container: string; restart: 'no' | 'unless-stopped' } | undefined;
   run: Run | undefined;
   /** The exit that was last counted. */
   exit: Exit | undefined;
-  /** The container that this process is taking away: its exit is our own doing. */
+  /** The container that the agent is stopping: its exit is not counted. */
   stopping: string | undefined;
-  /** Exits without two healthy minutes between them: sets the delay before the next start. */
+  /** Exits without two healthy minutes between them. They determine the delay before the next start. */
   exits: number;
-  /** Exits in a row of runs that never became stable. */
+  /** Exits in a row of runs that did not become stable. */
   quickExits: number;
   restarts: number;
   startNotBefore: number;
   failure: Failure | undefined;
   /** The container that the engine could not start: only a new one can help. */
   unstartable: string | undefined;
-  /** The container that wrote more than it may: only a new one helps. */
+  /** The container that wrote more than its limit: only a new one can help. */
   overflow: Overflow | undefined;
 }
 
@@ -90,25 +90,25 @@ export interface Now {
   wall: Date;
 }
 
-/** Ready for that long is stable; a run that ended sooner ended quickly. */
+/** An instance that is ready for this time is stable. A run that ends sooner is a quick exit. */
 export const stableMs = 10_000;
-/** Healthy for that long: earlier exits are forgiven. */
+/** After a run of this time, earlier exits are forgotten. */
 const forgiveMs = 120_000;
 const firstDelayMs = 1_000;
 const mostDelayMs = 300_000;
-/** So many quick exits in a row are a crash loop. */
+/** This number of quick exits in a row is a crash loop. */
 const crashLoopExits = 3;
 
 export function isCrashLoop(memory: Memory): boolean {
   return memory.quickExits >= crashLoopExits;
 }
 
-/** Doubles with every try, from one second to five minutes. */
+/** Delay before the next try: it doubles with every try, from 1 s to 5 minutes. */
 export function backoffMs(tries: number): number {
   return Math.min(mostDelayMs, firstDelayMs * 2 ** Math.min(tries - 1, 20));
 }
 
-/** Takes in what is seen of the container that stands for the assignment. Pure. */
+/** Updates the memory with the observed container of the assignment. Pure. */
 export function remember(memory: Memory, actual: Actual | undefined, now: Now): Memory {
   if (actual === undefined) return forget(memory);
   const { detail } = actual;
@@ -121,7 +121,7 @@ export function remember(memory: Memory, actual: Actual | undefined, now: Now): 
   return forgive(seeRun(known, detail, now), now);
 }
 
-/** The container is gone. A process that was killed to remove it did not fail. */
+/** The container is gone. Its last exit is not counted: the process was killed for the removal. */
 function forget(memory: Memory): Memory {
   if (memory.baseline === undefined) return memory;
   const { exit } = memory;
@@ -130,7 +130,7 @@ function forget(memory: Memory): Memory {
   return { ...gone, ...exit.before, exit: undefined, startNotBefore: 0 };
 }
 
-/** What belongs to a container goes with it; what its predecessors did stays, so that a removal resets no backoff. */
+/** A new container resets only what belongs to the container: exits stay, so that a removal resets no backoff. */
 function sameContainer(memory: Memory, detail: ContainerDetail): Memory {
   if (memory.baseline?.container === detail.id) return memory;
   return {
@@ -153,7 +153,7 @@ function seeRun(memory: Memory, detail: ContainerDetail, now: Now): Memory {
     engineRestarts: detail.restartCount,
   };
   if (before !== undefined) {
-    // The engine restarted it, or somebody did, and the exit between was not seen.
+    // The container was restarted by the engine or from outside, and the exit in between was not observed.
     const counted = countExit(memory, { ...detail, startedAt: before.startedAt }, '', run.since - before.since, now);
     const restarts = memory.restarts + Math.max(1, detail.restartCount - before.engineRestarts);
     return { ...counted, run, restarts, startNotBefore: memory.startNotBefore };
@@ -195,7 +195,7 @@ function forgive(memory: Memory, now: Now): Memory {
   return age >= stableMs && memory.quickExits > 0 ? { ...memory, quickExits: 0 } : memory;
 }
 
-/** What a container was made with, for comparison with itself. */
+/** The settings of a container as a text, to detect later changes of the same container. */
 export function settingsOf(detail: ContainerDetail): string {
   return JSON.stringify([[...detail.env].toSorted(), detail.command, detail.memoryBytes, detail.nanoCpus]);
 }

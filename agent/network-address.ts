@@ -2,8 +2,8 @@ import { BlockList, isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
 /**
- * Who answers at an address: anybody (`public`), a machine of somebody's own network (`private`), or nothing but this
- * machine and what its cloud offers it (`own`).
+ * What an address reaches: the public internet (`public`), a machine of a private network (`private`), or only this
+ * machine and the services that its cloud offers to it (`own`).
  */
 export type Reach = 'public' | 'private' | 'own';
 
@@ -24,14 +24,14 @@ const privateNetworks = list([
   '192.0.0.0/24',
   '192.168.0.0/16',
   '198.18.0.0/15',
-  // IPv4 in IPv6 as one network translates it for itself, and as nobody does any more.
+  // IPv4 in IPv6: the form for translation within one network, and the outdated IPv4-compatible form.
   '64:ff9b:1::/48',
   '::/96',
   'fc00::/7',
   'fec0::/10',
 ]);
 
-/** @param address IPv4 or IPv6, as a lookup answers it */
+/** @param address IPv4 or IPv6, as a DNS lookup returns it */
 export function reachOf(address: string): Reach {
   const embedded = embeddedIpv4(address);
   if (embedded !== undefined) return reachOf(embedded);
@@ -40,7 +40,7 @@ export function reachOf(address: string): Reach {
   return privateNetworks.check(address, family) || isOfThisMachine(address) ? 'private' : 'public';
 }
 
-/** @returns whether an address is in one of these networks, written `10.0.0.0/8`. */
+/** Returns a function that tests if an address is in one of these networks, each written as `10.0.0.0/8`. */
 export function networks(cidrs: readonly string[]): (address: string) => boolean {
   const listed = list(cidrs);
   return (address) => listed.check(address, familyOf(address));
@@ -59,12 +59,12 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIP(address) === 6 ? 'ipv6' : 'ipv4';
 }
 
-/** A published service of this machine is behind its own address, whatever network that is of. */
+/** True for an address of this machine: its published services answer there, also if the address is a public one. */
 function isOfThisMachine(address: string): boolean {
   return Object.values(networkInterfaces()).some((all) => all?.some((one) => one.address === address));
 }
 
-/** Of `::ffff:a.b.c.d`, of a translated address (64:ff9b::/96) and of 6to4 (2002::/16). */
+/** Returns the IPv4 address within `::ffff:a.b.c.d`, a translated address (64:ff9b::/96) or 6to4 (2002::/16). */
 function embeddedIpv4(address: string): string | undefined {
   if (isIP(address) !== 6) return undefined;
   const groups = groupsOf(address);

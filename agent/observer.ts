@@ -7,33 +7,33 @@ import type { Ledger, Origin } from './ledger.ts';
 import type { Container, ContainerDetail, ContainerRuntime, RuntimeEvent } from './runtime/runtime.ts';
 import { labels } from './runtime/runtime.ts';
 
-/** A container of an assignment, as it was last seen. */
+/** A container of an assignment as it was last observed. */
 export interface Actual {
   container: Container;
-  /** Absent until it was inspected; of the state that `container` says. */
+  /** Absent until the container is inspected; always of the same state as `container`. */
   detail: ContainerDetail | undefined;
   origin: Exclude<Origin, 'foreign'>;
 }
 
 interface Seen extends Actual {
-  /** Order of observations: what was seen later counts. */
+  /** Number of the observation: a later one replaces an earlier one. */
   at: number;
   inspectedAt: number;
-  /** The last reason to inspect it. */
+  /** Number of the last observation that gave a reason to inspect the container. */
   suspectedAt: number;
 }
 
 const relistMs = 10_000;
-/** Every so often all are inspected: a changed limit or network shows in no list. */
+/** All containers are inspected at this interval: a list does not show a changed limit or network. */
 const inspectMs = 30_000;
 const callMs = 30_000;
 const retryMs = { first: 200, most: 5_000 };
 const parallelInspections = 8;
 
 /**
- * What this agent's containers are, from one list for all, taken on every hint of the engine and every 10 s. Containers
- * of others are never shown. While the engine does not answer, the last picture stands and `reachable` is false:
- * nothing may be concluded from it.
+ * Observes this agent's containers by one list of all, on every event of the engine and every 10 s. It never shows
+ * foreign containers. While the engine does not answer, the last observation stays and `reachable` is false: nothing
+ * may be concluded from it.
  */
 export class Observer {
   readonly #runtime: ContainerRuntime;
@@ -67,7 +67,7 @@ export class Observer {
     changed: (assignments: ReadonlySet<string>) => void;
     /** The engine answers, for the first time or again. */
     returned: () => void;
-    /** It does not answer, or not any more; called with every failure. */
+    /** The engine does not answer. Called with every failure. */
     silent: (error: unknown) => void;
   }) {
     this.#runtime = deps.runtime;
@@ -80,12 +80,12 @@ export class Observer {
     this.#silent = deps.silent;
   }
 
-  /** The last list succeeded. */
+  /** True if the last list succeeded. */
   get reachable(): boolean {
     return this.#reachable === true;
   }
 
-  /** Resolves after the first list; afterwards the picture is kept up to date until disposal. */
+  /** Resolves after the first list. From then on the observation is kept up to date until disposal. */
   async start(): Promise<void> {
     const { signal } = this.#closing;
     for (let delay = retryMs.first; !signal.aborted; delay = Math.min(delay * 2, retryMs.most)) {
@@ -113,8 +113,8 @@ export class Observer {
   }
 
   /**
-   * Resolves when a list that began after this call is in. Concurrent calls share one.
-   * @throws RuntimeFailure
+   * Resolves when a list that began after this call has ended. Concurrent calls share one list.
+   * @throws RuntimeFailure if the engine fails; Error if it does not answer within 30 s
    */
   relist(): Promise<void> {
     if (this.#next !== undefined) return this.#next;
@@ -139,7 +139,7 @@ export class Observer {
     if (changed.size > 0) this.#changed(changed);
   }
 
-  /** Something that the agent itself just did. */
+  /** Records a container that the agent itself just made. */
   note(container: Container): void {
     this.#seen.set(container.id, {
       container,
@@ -151,7 +151,7 @@ export class Observer {
     });
   }
 
-  /** The agent itself removed it. */
+  /** Records that the agent itself removed a container. */
   noteRemoved(id: string): void {
     this.#seen.delete(id);
     this.#removed.set(id, ++this.#counter);
@@ -228,7 +228,7 @@ export class Observer {
     if (!same) noteAssignment(container, changed);
   }
 
-  /** Not a part of the list: one container that the engine is busy with must not hide what happens to the others. */
+  /** Inspections are not part of the list: a container that the engine is slow to inspect must not delay the others. */
   #inspectSuspects(): void {
     for (const { container, inspectedAt, suspectedAt } of this.#seen.values())
       if (suspectedAt > inspectedAt && !this.#inspecting.has(container.id))
@@ -239,13 +239,13 @@ export class Observer {
     try {
       await this.#inspections.add(() => this.refresh(id));
     } catch (error) {
-      // The next list asks for it again.
+      // The next list starts another inspection.
       this.#log.debug({ err: error, container: id }, 'Container could not be inspected');
       this.#inspecting.delete(id);
       return;
     }
     this.#inspecting.delete(id);
-    // It may have been suspected again meanwhile.
+    // There may be a new reason to inspect it.
     this.#inspectSuspects();
   }
 
@@ -270,13 +270,13 @@ export class Observer {
     }
   }
 
-  /** Events are hints: each one asks for a list, and so does every gap in them. */
+  /** Events are only hints: each one causes a list, and so does every gap in them. */
   async #listen(signal: AbortSignal): Promise<void> {
     for (let delay = retryMs.first; ; delay = Math.min(delay * 2, retryMs.most)) {
       try {
         const events = this.#runtime.events(this.#server, signal)[Symbol.asyncIterator]();
         let next = events.next();
-        // What happened before the events began to flow is in this list.
+        // This list shows what happened before the first event could arrive.
         this.relist().catch(() => undefined);
         for (let it = await next; it.done !== true; it = await next) {
           next = events.next();
@@ -293,7 +293,7 @@ export class Observer {
 
   #hint(event: RuntimeEvent): void {
     const seen = this.#seen.get(event.containerId);
-    if (seen === undefined && event.labels[labels.server] !== this.#server) return; // a network's, of somebody else's container
+    if (seen === undefined && event.labels[labels.server] !== this.#server) return; // a foreign container
     if (seen !== undefined) seen.suspectedAt = ++this.#counter;
     this.relist().catch(() => undefined);
   }

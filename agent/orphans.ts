@@ -1,23 +1,24 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Variable that names, in each program that runs for long, the agent that it belongs to. */
+/** Environment variable of long-running child programs; its value names the agent that started them. */
 export const ownerVariable = 'SETPOINT_OWNER';
 
 const rounds = 50;
 const roundMs = 100;
 
 /**
- * Ends the programs that an agent which was killed left running, with all that they started: they bear its name in their
- * environment, so nothing has to be written down that a crash could lose. Processes of containers are not looked at,
- * whatever they bear. Resolves when they are gone. @throws Error if they are not within 5 s
+ * Ends the programs that a killed agent left running, with all that they started. They have the agent's name in their
+ * environment, so that no file is needed that a crash could lose. Processes in containers are ignored, whatever their
+ * environment has. Resolves when the programs are gone.
+ * @throws Error if they are not gone within 5 s
  */
 export async function endOrphans(owner: string, signal: AbortSignal): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     const left = await orphansOf(owner);
     if (left.length === 0) return;
     for (const pid of left) kill(pid);
-    await delay(roundMs, undefined, { signal }); // by a timer that keeps the process alive: nothing else does yet
+    await delay(roundMs, undefined, { signal }); // this timer keeps the process alive: nothing else does yet
   }
   throw new Error('Programs of an earlier agent do not end: processes that bear its name in their environment');
 }
@@ -34,7 +35,7 @@ async function orphansOf(owner: string): Promise<number[]> {
           ? [Number(id)]
           : [];
       } catch {
-        return []; // it ended meanwhile, or is somebody else's
+        return []; // it ended meanwhile, or belongs to another user
       }
     }),
   );

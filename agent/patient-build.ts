@@ -5,12 +5,12 @@ import { watchDisk } from './disk-guard.ts';
 import type { EngineMonitor } from './engine-monitor.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 
-/** An engine that answers, and yet loses every build, is not waited for without end. */
+/** A build fails after the engine, although it answers again, has lost it this number of times. */
 const mostLosses = 3;
 
 /**
- * A build that begins when the engine answers and there is room for it, ends when the disk fills up under it, and begins
- * again when the engine went away under it. The deadline of the build is the end of the patience.
+ * Wraps a build so that it begins once the engine answers and enough disk is free, ends when the disk fills up, and
+ * begins again when the engine stopped answering meanwhile. The deadline of the build bounds all of that.
  */
 export function patientBuild(
   build: RunBuild,
@@ -28,7 +28,7 @@ export function patientBuild(
       } catch (error) {
         if (!signal.aborted) watch.signal.throwIfAborted();
         if (signal.aborted || !isLoss(error)) throw error;
-        await relist().catch(() => undefined); // whether it answers is what it is asked for
+        await relist().catch(() => undefined); // the list only shows whether the engine answers
         if (!engine.isSilent && ++losses === mostLosses) throw error;
         line('The container engine went away: the build begins again');
       }

@@ -5,19 +5,19 @@ import type { Memory, Now, ServiceItem } from './memory.ts';
 import { isCrashLoop } from './memory.ts';
 import type { Actual } from './observer.ts';
 
-/** Everything from which the next step of one service follows. */
+/** Everything that determines the next step of one service. */
 export interface World {
-  /** Absent: not (or no longer) in the desired set. */
+  /** `undefined`: not, or no longer, in the desired set. */
   desired: ServiceItem | undefined;
-  /** It was desired, and the control plane took it back. */
+  /** Present if the assignment was desired and the control plane removed it. */
   tombstone: Tombstone | undefined;
-  /** What is not in the desired set is known not to be wanted, rather than merely unknown. */
+  /** The desired set is complete: what is not in it is not desired, rather than only unknown. */
   complete: boolean;
   actual: readonly Actual[];
   memory: Memory;
-  /** Its network exists, as far as is known. */
+  /** Its network exists, as far as the agent knows. */
   networkReady: boolean;
-  /** Passes its health check. */
+  /** The service is ready, see `Readiness`. */
   ready: boolean;
   /** Containers that no published port leads to any more. */
   withdrawn: ReadonlySet<string>;
@@ -32,21 +32,21 @@ export type Action =
   | { do: 'unpause'; id: string }
   | { do: 'inspect'; id: string }
   | { do: 'setRestart'; id: string; restart: 'no' | 'unless-stopped' }
-  /** Published ports stop leading to it. */
+  /** Makes published ports stop leading to the container. */
   | { do: 'withdraw'; id: string }
   | { do: 'stop'; id: string; graceSeconds: number }
   | { do: 'remove'; id: string }
-  /** Nothing before that monotonic time. */
+  /** Does nothing before that monotonic time. */
   | { do: 'wait'; until: number };
 
 const defaultGraceSeconds = 10;
 
 /**
- * The next step towards what is desired; `undefined` when there is none. Pure.
+ * Returns the next step towards the desired state; `undefined` when there is none. Pure.
  *
- * Never creates a container while another one of the assignment exists; a stopped service gets none; what is not
- * desired is touched only if it was taken back or the desired set is known to be complete. A container that has to be
- * replaced runs on until the configuration, the image and the network of its successor are here.
+ * Never creates a container while another one of the assignment exists, and none for a stopped service. An assignment
+ * that is not desired is touched only if it has a tombstone or the desired set is complete. A container that must be
+ * replaced runs on until the configuration, the image and the network of its successor are on the server.
  */
 export function plan(world: World): Action | undefined {
   const { desired, actual } = world;
@@ -61,7 +61,7 @@ export function plan(world: World): Action | undefined {
   const keep = keeper(world);
   const surplus = actual.filter((it) => it !== keep);
   if (keep === undefined) {
-    // Its configuration is not here: no successor could be made.
+    // The configuration is missing: no successor can be made.
     if (desired.spec.env === undefined) return undefined;
     const create: Action = { do: 'create', name: containerName(desired.spec.alias, desired.id) };
     return held(world) ?? prepare(world) ?? retireFirst(world, surplus, grace) ?? create;
@@ -69,7 +69,7 @@ export function plan(world: World): Action | undefined {
   return retireFirst(world, surplus, grace) ?? advance(world, desired, keep);
 }
 
-/** The container that stands for the assignment: of those as desired, the one that bears its name. */
+/** Returns the container to keep for the assignment: the one without drift. */
 export function keeper(world: Pick<World, 'desired' | 'actual' | 'memory'>): Actual | undefined {
   const { desired } = world;
   if (desired === undefined || desired.run === 'stopped') return undefined;
@@ -87,7 +87,9 @@ function prepare({ desired, memory, networkReady }: World): Action | undefined {
   return networkReady ? undefined : { do: 'ensureNetwork' };
 }
 
-/** Takes one container after the other away, each out of the ports first so that no request meets a closed one. */
+/**
+ * Removes the first of the containers, after ports have stopped leading to it, so that no request meets a closed one.
+ */
 function retireFirst(world: World, containers: readonly Actual[], graceSeconds: number): Action | undefined {
   const [actual] = containers;
   if (actual === undefined) return undefined;
@@ -96,14 +98,14 @@ function retireFirst(world: World, containers: readonly Actual[], graceSeconds: 
   if (waiting !== undefined) return waiting;
   if (state === 'created' || state === 'exited' || state === 'dead') return { do: 'remove', id };
   if (!world.withdrawn.has(id)) return { do: 'withdraw', id };
-  // A service that is to stay down must not be brought back by the engine, should the agent die in between.
+  // The engine must not restart a service that is to stay down, if the agent ends before the next step.
   const holding = holdEngine(world.memory, id);
   if (holding !== undefined) return holding;
   if (state === 'paused') return { do: 'unpause', id };
   return { do: 'stop', id, graceSeconds };
 }
 
-/** Brings the container that stands for the assignment into operation, or back into it. */
+/** Returns the next step that makes the kept container run. */
 function advance(world: World, desired: ServiceItem, keep: Actual): Action | undefined {
   const waiting = held(world);
   if (waiting !== undefined) return waiting;
@@ -118,7 +120,7 @@ function advance(world: World, desired: ServiceItem, keep: Actual): Action | und
     case 'running':
       return wantsImage ? { do: 'resolveImage' } : keepRunning(world, desired, id);
     case 'restarting':
-      // The engine retries without end and ever faster than we would.
+      // The engine would retry without end, and faster than the agent.
       if (memory.quickExits < 2) return undefined;
       return holdEngine(memory, id) ?? { do: 'stop', id, graceSeconds: 0 };
     default:
@@ -127,13 +129,13 @@ function advance(world: World, desired: ServiceItem, keep: Actual): Action | und
   }
 }
 
-/** Once it proved healthy, the engine brings it back by itself: also while the agent is away, and after a reboot. */
+/** Once a service is ready, the engine itself restarts it: also while the agent does not run, and after a reboot. */
 function keepRunning({ memory, ready }: World, desired: ServiceItem, id: string): Action | undefined {
   const restart = desired.spec.restart_policy === 'always' && !isCrashLoop(memory) ? 'unless-stopped' : 'no';
   return ready && !hasPolicy(memory, id, restart) ? { do: 'setRestart', id, restart } : undefined;
 }
 
-/** From here on it is restarted at our pace. */
+/** Turns off restarts by the engine: from then on the agent restarts the container, with its own backoff. */
 function holdEngine(memory: Memory, id: string): Action | undefined {
   return hasPolicy(memory, id, 'no') ? undefined : { do: 'setRestart', id, restart: 'no' };
 }
@@ -146,7 +148,7 @@ function startAfterBackoff({ startNotBefore }: Memory, now: Now, id: string): Ac
   return startNotBefore > now.monotonic ? { do: 'wait', until: startNotBefore } : { do: 'start', id };
 }
 
-/** It exited and its policy lets it be. */
+/** True if the service exited and its restart policy does not start it again. */
 export function isFinished(desired: ServiceItem, memory: Memory): boolean {
   if (memory.exit === undefined || memory.run !== undefined) return false;
   switch (desired.spec.restart_policy) {

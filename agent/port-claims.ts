@@ -4,16 +4,16 @@ import { PortPolicy, refusedPort } from '../agent-protocol/port-policy.ts';
 import { writeAtomically } from './atomic-file.ts';
 import type { Offer, PortProblem } from './publication.ts';
 
-/** Which workload has which port, in the order in which they came. */
+/** One port of the server and the workload that has it. Claims are in the order in which they were made. */
 const Claim = z.object({
   port: z.int(),
   workload: z.string(),
-  /** The machine gave the port to this agent for it. A claim that is not held yet ends when it cannot be. */
+  /** The agent has got the port from the machine. A claim that is not held yet ends if the port cannot be held. */
   held: z.boolean(),
 });
 type Claim = z.infer<typeof Claim>;
 
-/** An instance that did not get its port, and does not get it any more. */
+/** An instance that did not get its port and will not get it later. */
 const Refusal = z.object({ assignment: z.string(), port: z.int(), message: z.string() });
 type Refusal = z.infer<typeof Refusal>;
 
@@ -25,20 +25,20 @@ const State = z.object({
 });
 type State = z.infer<typeof State>;
 
-/** As releases before the file had a version wrote it. */
+/** The format of earlier releases, without a version. */
 const Earlier = z.array(z.tuple([z.int(), z.string()]));
 
 type Offers = ReadonlyMap<string, Offer>;
 
 /**
- * Which workload has which port of the server, on disk. The first workload that asks for a port has it until it asks no
- * more. An instance whose port belongs to somebody else is refused for good: nothing waits for a port to become free,
- * as whatever gives it up, be it for a restart, would lose it. A new instance may ask again.
+ * Which workload has which port of the server, on disk. The first workload that asks for a port has it until it stops
+ * asking. An instance whose port belongs to another workload is refused for good. No instance waits for a port to
+ * become free: a workload that releases its port, even for a restart, would then lose it. A new instance may ask again.
  */
 export class PortClaims {
   readonly #path: string;
   #state: State;
-  /** The state is not on disk as it is in memory. */
+  /** The state in memory differs from the state on disk. */
   #unwritten = false;
 
   private constructor(path: string, state: State) {
@@ -46,13 +46,13 @@ export class PortClaims {
     this.#state = state;
   }
 
-  /** A file that is missing or damaged is one without claims. */
+  /** A missing or damaged file counts as a file without claims. */
   static async open(path: string): Promise<PortClaims> {
     const text = await readFile(path, 'utf8').catch(() => '[]');
     return new PortClaims(path, parse(text));
   }
 
-  /** Replaces what the control plane allows; takes effect at the next `settle`. */
+  /** Replaces the policy of the control plane. It takes effect at the next `settle`. Returns true if it changed. */
   allow(policy: PortPolicy): boolean {
     if (JSON.stringify(this.#state.policy) === JSON.stringify(policy)) return false;
     this.#state = { ...this.#state, policy };
@@ -60,7 +60,7 @@ export class PortClaims {
     return true;
   }
 
-  /** Gives ports that nobody asks for any more to the first who asks. Resolves when that is on disk. */
+  /** Gives each port without a workload to the first offer that asks for it. Resolves when the claims are on disk. */
   async settle(offers: Offers): Promise<void> {
     const refused = this.#state.refused.filter((one) => offers.get(one.assignment)?.port === one.port);
     const lost = new Set(refused.map(({ assignment }) => assignment));
@@ -78,7 +78,7 @@ export class PortClaims {
     await this.#become({ ...this.#state, claims, refused });
   }
 
-  /** What came of trying to have the ports. Resolves when that is on disk. */
+  /** Records the result of the attempt to hold the ports. Resolves when it is on disk. */
   async tried(problems: ReadonlyMap<number, PortProblem>, offers: Offers): Promise<void> {
     const refused = [...this.#state.refused];
     const claims = this.#state.claims.flatMap((claim) => {
@@ -101,7 +101,7 @@ export class PortClaims {
     return this.#state.claims.some((one) => one.port === port && one.workload === workload);
   }
 
-  /** Why this instance does not get its port, and what to do. */
+  /** Returns why this instance does not get its port and what to do; `undefined` if it gets the port. */
   refusal(assignment: string, offer: Offer): PortProblem | undefined {
     const message =
       this.#state.refused.find((one) => one.assignment === assignment)?.message ??
@@ -118,12 +118,12 @@ export class PortClaims {
     return policy === undefined ? undefined : refusedPort(policy, { port, project, held });
   }
 
-  /** Nothing changes in memory that is not on disk. */
+  /** Changes the state on disk, then in memory. */
   async #become(next: State): Promise<void> {
     if (!this.#unwritten && JSON.stringify(next) === JSON.stringify(this.#state)) return;
     const { policy } = this.#state;
     await writeAtomically(this.#path, JSON.stringify(next));
-    // The control plane may have spoken meanwhile.
+    // The control plane may have changed the policy meanwhile.
     this.#unwritten = this.#state.policy !== policy;
     this.#state = { ...next, ...(this.#state.policy !== undefined && { policy: this.#state.policy }) };
   }

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import type { Clock } from '../agent-protocol/clock.ts';
 
-/** Where a workload is asked whether it is well. */
+/** The address of a health check. */
 export interface ProbeTarget {
   address: string;
   port: number;
@@ -9,17 +9,17 @@ export interface ProbeTarget {
   path: string;
 }
 
-/** `reason` is stable: it has no times and counters. */
+/** `reason` is the same for the same cause: it has no times and counters. */
 export type ProbeResult = { ok: true } | { ok: false; reason: string };
 
-/** Asks a workload by HTTP. Never throws but the signal's reason. */
+/** Checks the health of a workload by HTTP. Throws only the signal's reason. */
 export interface Prober {
   probe(target: ProbeTarget, signal: AbortSignal): Promise<ProbeResult>;
 }
 
 const deadlineMs = 5_000;
 
-/** GET over a fresh connection; 2xx and 3xx count as well, a redirect is not followed, the body is not read. */
+/** GET over a new connection, for at most 5 s. 2xx and 3xx mean healthy. Follows no redirect, reads no body. */
 export function httpProber(clock: Clock): Prober {
   return {
     probe: ({ address, port, path }, signal) =>
@@ -38,7 +38,7 @@ export function httpProber(clock: Clock): Prober {
           outgoing.destroy();
           settle();
         };
-        const abort = (): void => end(() => reject(signal.reason as Error)); // our signals abort with errors only
+        const abort = (): void => end(() => reject(signal.reason as Error)); // all callers abort with errors
         const cancel = clock.timer(deadlineMs, () =>
           end(() => resolve({ ok: false, reason: `GET ${path} did not answer within ${deadlineMs / 1000} s` })),
         );

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import type { Readable } from 'node:stream';
 
-/** What every program gets, and all that it gets beside its own variables. */
+/** The whole environment of every program, except for its own variables. */
 const environment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   LANG: 'C.UTF-8',
@@ -9,24 +9,24 @@ const environment = {
 } as const;
 
 export interface ProcessOptions {
-  /** Never a shell's: each is one argument. */
+  /** Each entry is one argument; no shell is involved. */
   args: readonly string[];
   cwd?: string;
   env?: Readonly<Record<string, string>>;
-  /** Written to its standard input, which is empty without it. */
+  /** Written to the standard input, which is otherwise empty. */
   input?: string;
-  /** Of each of both outputs; more ends the program with {@link OutputLimitError}. */
+  /** Most bytes of stdout, and of stderr; more ends the program with {@link OutputLimitError}. */
   maxOutputBytes: number;
 }
 
 export interface ProcessResult {
-  /** `undefined` when a signal ended it. */
+  /** Exit code; `undefined` if a signal ended the program. */
   code: number | undefined;
   stdout: string;
   stderr: string;
 }
 
-/** The program wrote more than it was allowed to. */
+/** The program wrote more than `maxOutputBytes`. */
 export class OutputLimitError extends Error {
   constructor(program: string, maxOutputBytes: number) {
     super(`${program} wrote more than ${maxOutputBytes} bytes`);
@@ -35,9 +35,9 @@ export class OutputLimitError extends Error {
 }
 
 /**
- * Runs a program to its end in a process group of its own; the group does not outlive the call, whether it ends by
- * itself, by the signal or by its output. Throws the signal's reason, OutputLimitError, or an error with the code
- * `ENOENT` when the program is not there. A failing exit is a result.
+ * Runs a program to its end in a process group of its own. No process of the group outlives the call, whether the
+ * program ends by itself, by the signal or by its output. A failing exit is a result.
+ * @throws the signal's reason, OutputLimitError, or an error with the code `ENOENT` if the program does not exist
  */
 export async function run(program: string, options: ProcessOptions, signal: AbortSignal): Promise<ProcessResult> {
   signal.throwIfAborted();
@@ -54,7 +54,7 @@ export async function run(program: string, options: ProcessOptions, signal: Abor
   signal.addEventListener('abort', kill, { once: true });
   limit.signal.addEventListener('abort', kill, { once: true });
   child.once('exit', kill);
-  child.stdin.on('error', () => undefined); // it may end without having read its input
+  child.stdin.on('error', () => undefined); // the program may end before it has read its input
   child.stdin.end(options.input ?? '');
   try {
     const [stdout, stderr, code] = await Promise.all([

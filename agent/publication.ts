@@ -3,7 +3,7 @@ import type { Clock } from '../agent-protocol/clock.ts';
 import type { PortPolicy } from '../agent-protocol/port-policy.ts';
 import { PortClaims } from './port-claims.ts';
 
-/** Where a ready instance answers. */
+/** Address and port of a ready instance. */
 export interface PortBackend {
   address: string;
   port: number;
@@ -11,7 +11,7 @@ export interface PortBackend {
 
 /** Why a port does not lead to its instances. */
 export interface PortProblem {
-  /** `port_taken`: the port is somebody else's. `runtime_unavailable`: a later try may do better. */
+  /** `port_taken`: the instance may not have the port. `runtime_unavailable`: a later try may succeed. */
   code: 'port_taken' | 'runtime_unavailable';
   message: string;
 }
@@ -19,36 +19,38 @@ export interface PortProblem {
 /** Makes ports of the server lead to instances. */
 export interface PortPublisher {
   /**
-   * All published ports, each with the instances that it leads to; one without any is held and refuses. Atomic per
-   * call. Resolves with the ports that do not lead there, each with the reason; throws when nothing could be changed.
+   * Publishes exactly these ports, each with the instances that it leads to. A port without an instance is held and
+   * refuses connections. Atomic per call. Resolves with the ports that do not lead to their instances, each with the
+   * reason.
+   * @throws Error if nothing could be changed
    */
   apply(
     ports: ReadonlyMap<number, readonly PortBackend[]>,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, PortProblem>>;
-  /** Of the last application: ports that lead to their instances, but not from everywhere, with what is missing. */
+  /** After the last `apply`: ports that lead to their instances, but not for all sources, each with what is missing. */
   readonly notices: ReadonlyMap<number, string>;
 }
 
-/** What one assignment brings to its port. */
+/** The port that an assignment asks for, and the backend that it offers. */
 export interface Offer {
   workload: string;
   project: string;
   /** Port of the server. */
   port: number;
-  /** Where the instance answers, while it is ready. */
+  /** Where the instance answers; `undefined` while it is not ready. */
   backend: PortBackend | undefined;
 }
 
 const retryMs = 5_000;
-/** Somebody may have changed what the publisher set up. */
+/** Interval of repetition: the rules of the publisher may have been changed from outside. */
 const resyncMs = 30_000;
 
 /**
- * Which published port leads to which ready instances; which workload has it is said by {@link PortClaims}. Nothing
- * changes before `release`, nor, if the desired set was lost, before `told`: until every instance was looked at, and it
- * is known who wants a port, the ports lead where the former process had them lead.
- * What was published stays so until its port is known to lead elsewhere.
+ * Decides which ready instances each published port leads to; {@link PortClaims} decides which workload has the port.
+ * Nothing changes before `release`, nor, if the desired set was lost, before `told`: until every instance was inspected
+ * and it is known which assignments ask for a port, the ports lead where the former process led them.
+ * A published instance counts as published until its port is known to lead elsewhere.
  */
 export class Publication {
   readonly #publisher: PortPublisher;
@@ -60,7 +62,7 @@ export class Publication {
   readonly #problems = new Map<string, PortProblem>();
   /** By assignment: the backend that its port leads to, as JSON. */
   #published = new Map<string, string>();
-  /** Something may work out at another try. */
+  /** Another try may solve a problem. */
   #unfinished = false;
   #closing = new AbortController();
   #looked = false;
@@ -75,7 +77,7 @@ export class Publication {
     this.#log = deps.log;
     this.#changed = deps.changed;
     this.#claims = claims;
-    // Claims without a desired set: the set was lost, and says nothing of who wants no port any more.
+    // Claims without a desired set: the set was lost, and it is not known which workloads still want a port.
     this.#told = deps.isSetKnown || claims.ports.length === 0;
   }
 
@@ -83,29 +85,29 @@ export class Publication {
     return new Publication(deps, await PortClaims.open(deps.path));
   }
 
-  /** Which ports the control plane lets applications take. Kept on disk. */
+  /** Sets the ports that applications may take. Kept on disk. */
   allow(policy: PortPolicy): void {
     if (this.#claims.allow(policy)) void this.#apply();
   }
 
-  /** The assignment asks for a port, and has nothing to offer yet unless it said so before. */
+  /** The assignment asks for a port. An earlier offer of it stays; otherwise it offers no backend yet. */
   claim(assignment: string, wanted: Omit<Offer, 'backend'>): void {
     if (!this.#offers.has(assignment)) this.offer(assignment, { ...wanted, backend: undefined });
   }
 
-  /** What an assignment has to offer now; repeating it is free. */
+  /** Sets the offer of an assignment. An unchanged offer costs nothing. */
   offer(assignment: string, offer: Offer): void {
     if (JSON.stringify(this.#offers.get(assignment)) === JSON.stringify(offer)) return;
     this.#offers.set(assignment, offer);
     void this.#apply();
   }
 
-  /** The assignment asks for no port (any more). */
+  /** The assignment asks for no port, or no longer. */
   retract(assignment: string): void {
     if (this.#offers.delete(assignment)) void this.#apply();
   }
 
-  /** Resolves when no port leads to the instance any more; says whether one did. */
+  /** Resolves when no port leads to the instance any more, with whether it had offered a backend. */
   async withdraw(assignment: string): Promise<boolean> {
     const offer = this.#offers.get(assignment);
     if (offer?.backend === undefined) return false;
@@ -114,23 +116,23 @@ export class Publication {
     return true;
   }
 
-  /** Its port leads to the instance. */
+  /** True if its port leads to the instance. */
   isPublished(assignment: string): boolean {
     return this.#published.has(assignment);
   }
 
-  /** Why its port does not lead to it. */
+  /** Returns why its port does not lead to the instance; `undefined` if there is no problem. */
   problem(assignment: string): PortProblem | undefined {
     return this.#problems.get(assignment);
   }
 
-  /** What its port does less than it should, although it leads to it. */
+  /** Returns what is missing although the port leads to the instance, such as a source that it does not answer. */
   notice(assignment: string): string | undefined {
     const offer = this.#offers.get(assignment);
     return offer === undefined || !this.isPublished(assignment) ? undefined : this.#publisher.notices.get(offer.port);
   }
 
-  /** Every instance was looked at: from here on the ports follow. Resolves when they do. */
+  /** Every instance was inspected: from now on the ports follow the offers. Resolves when they do. */
   async release(): Promise<void> {
     if (this.#looked) return;
     this.#looked = true;
@@ -150,7 +152,7 @@ export class Publication {
     await this.#applying;
   }
 
-  /** Resolves when an application that began after the call is done. */
+  /** Resolves when an `apply` that began after the call has ended. */
   async #apply(): Promise<void> {
     this.#stale = true;
     if (!this.#looked || !this.#told) return;
@@ -165,7 +167,7 @@ export class Publication {
       this.#stale = false;
       this.#cancelRetry();
       const before = this.#snapshot();
-      // One view of the offers for all: what comes meanwhile makes another turn.
+      // All steps use the same copy of the offers: a change meanwhile causes another round.
       const offers = new Map(this.#offers);
       try {
         await this.#applyOnce(offers);
@@ -174,7 +176,7 @@ export class Publication {
         this.#log.error({ err: error }, 'Ports cannot be published');
         this.#conclude(offers, () => notNow);
       }
-      // Also without a port: what is forbidden stays so when somebody empties the rules.
+      // Repeat also without a port: the rules that block instances must be restored if they were removed from outside.
       if (!this.#closing.signal.aborted)
         this.#cancelRetry = this.#clock.timer(this.#unfinished ? retryMs : resyncMs, () => {
           void this.#apply();
@@ -201,7 +203,9 @@ export class Publication {
     return this.#claims.has(offer) && this.#claims.refusal(assignment, offer) === undefined;
   }
 
-  /** Says of every offer what came of it. `problemOf`: of one whose workload has the port. */
+  /**
+   * Records for every offer whether it is published or has a problem. `problemOf`: for offers that were not refused.
+   */
   #conclude(offers: ReadonlyMap<string, Offer>, problemOf: (offer: Offer) => PortProblem | undefined): void {
     const before = this.#published;
     this.#published = new Map();
@@ -235,10 +239,10 @@ interface Deps {
   publisher: PortPublisher;
   /** File of the claims. */
   path: string;
-  /** There is a desired set on disk. */
+  /** True if there is a desired set on disk. */
   isSetKnown: boolean;
   clock: Clock;
   log: Logger;
-  /** Called with the assignments for which a port, or a problem with it, came or went. */
+  /** Called with the assignments whose published backend or problem changed. */
   changed: (assignments: readonly string[]) => void;
 }

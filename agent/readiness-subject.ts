@@ -2,7 +2,7 @@ import type { Actual } from './observer.ts';
 import type { World } from './plan.ts';
 import type { Subject } from './readiness.ts';
 
-/** The process whose readiness is the service's; `undefined`: none runs that is wanted. Pure. */
+/** Returns the process whose readiness counts for the service; `undefined` if no desired process runs. Pure. */
 export function readinessSubject(world: World): Subject | undefined {
   const { desired, memory, actual } = world;
   const running: Actual | undefined = actual.find((it) => it.container.id === memory.run?.container);

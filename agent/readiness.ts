@@ -2,13 +2,13 @@ import type { Clock } from '../agent-protocol/clock.ts';
 import { stableMs } from './memory.ts';
 import type { Prober } from './probe.ts';
 
-/** What is checked: one process of one container. */
+/** The process of a container that is checked. */
 export interface Subject {
   /** Changes with every new process. */
   key: string;
   /** Monotonic time at which the process started. */
   since: number;
-  /** Absent: running for a while is all that can be asked for. */
+  /** `undefined`: there is no health check, and the process is ready once it has run for 10 s. */
   health: { address: string; port: number; path: string } | undefined;
 }
 
@@ -16,22 +16,25 @@ export interface Health {
   ready: boolean;
   /** Ready for 10 s without a restart. */
   stable: boolean;
-  /** Why it is not ready, after it had a fair chance. */
+  /** Why it is not ready: after 30 s, or if it was ready before. */
   problem: string | undefined;
 }
 
-/** Fast at first, and never much longer than a quarter of the time that it took already: a quick start is seen quickly. */
+/**
+ * First delay between probes. It grows by a quarter each time, up to `startingMs`, so that the agent notices a quick
+ * start quickly.
+ */
 const firstMs = 20;
 const growth = 1.25;
 const startingMs = 1_000;
 const runningMs = 10_000;
 const failuresUntilUnready = 3;
-/** A process that answers nothing for that long is told to be unhealthy. */
+/** A process that does not pass its check within this time is reported as unhealthy. */
 const patienceMs = 30_000;
 
 const unready: Health = { ready: false, stable: false, problem: undefined };
 
-/** Follows whether one service instance is ready. Calls `changed` when that changes. */
+/** Checks whether one service instance is ready. Calls `changed` when that changes. */
 export class Readiness {
   readonly #clock: Clock;
   readonly #prober: Prober;
@@ -47,7 +50,7 @@ export class Readiness {
     clock: Clock;
     prober: Prober;
     changed: () => void;
-    /** A ready process did not answer: there may be more to see than that. */
+    /** Called when a ready process did not answer: its container may have changed. */
     suspected: () => void;
   }) {
     this.#clock = deps.clock;
@@ -60,17 +63,17 @@ export class Readiness {
     return this.#health;
   }
 
-  /** Its health is seen by asking the process itself. */
+  /** True if the process has a health check. */
   get isProbed(): boolean {
     return this.#subject?.health !== undefined;
   }
 
-  /** There is nothing to look at, or it was looked at. */
+  /** True if there is nothing to probe, or the first probe has ended. */
   get settled(): boolean {
     return this.#subject?.health === undefined || this.#looked;
   }
 
-  /** From now on about this process; `undefined`: there is none. Does nothing if it is the same one. */
+  /** Checks this process from now on; `undefined`: no process. Does nothing if it is the same one. */
   observe(subject: Subject | undefined): void {
     if (sameSubject(this.#subject, subject)) return;
     this.#watch?.abort();
@@ -114,7 +117,7 @@ export class Readiness {
       this.#looked = true;
       if (problem === undefined) {
         failures = 0;
-        // One that answers at our first look may have done so for as long as it runs: an agent's restart costs nothing.
+        // A process that passes the first probe counts as ready since its start: a restart of the agent resets nothing.
         readySince ??= failedBefore ? now : subject.since;
         this.#ready(readySince);
       } else {
@@ -147,7 +150,7 @@ export class Readiness {
     this.#set({ ready: false, stable: false, problem: told ? problem : undefined });
   }
 
-  /** `undefined` if it answered well, else what was wrong. */
+  /** Returns `undefined` if the process is healthy, else the reason. */
   async #ask(target: NonNullable<Subject['health']>, signal: AbortSignal): Promise<string | undefined> {
     try {
       const answer = await this.#prober.probe(target, signal);

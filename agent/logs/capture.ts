@@ -7,7 +7,7 @@ import type { LogStore } from './log-store.ts';
 import type { Entry } from './record.ts';
 import { comparedLines, overlapMs, Resume } from './resume.ts';
 
-/** Whose output it is. */
+/** The workload and the instance (assignment) that wrote the output. */
 export interface Writer {
   workload: string;
   instance: string;
@@ -18,18 +18,18 @@ interface Reading {
   stop: AbortController;
 }
 
-/** Without a new line of the record for so long, what was held back is compared. */
+/** If no new line of the record comes for this time, the held lines are compared. */
 const idleMs = 1_000;
-/** An engine that confirms no attachment must not keep a service down. */
+/** A service starts after this time, also if the engine has not confirmed the attachment. */
 const attachMs = 3_000;
-/** For output that is under way after its process ended. */
+/** Wait for output that is still in transit after its process ended. */
 const endMs = 1_000;
 const shownLines = 5;
 const shownLength = 300;
 
 /**
- * Brings the output of containers into the log store: from before their start, so that nothing is missed, or, for those
- * that were found running, from where the store ends.
+ * Writes the output of containers to the log store. It reads from before the start of a container, so that nothing is
+ * missed; for a container that was found running, from the last stored line.
  */
 export class Capture {
   readonly #runtime: ContainerRuntime;
@@ -46,16 +46,16 @@ export class Capture {
     this.#log = deps.log;
   }
 
-  /** Resolves when nothing that the container writes is missed any more. */
+  /** Resolves when all further output of the container is captured, or after 3 s. */
   async attach(container: string, writer: Writer, signal: AbortSignal): Promise<void> {
-    // What its former process wrote comes first.
+    // The output of the container's former process is stored first.
     await this.finished(container, signal);
     this.#readings.get(container)?.stop.abort(new Error('The container starts again'));
     const attached = Promise.withResolvers<void>();
     const cancel = this.#clock.timer(attachMs, attached.resolve);
     const abort = (): void => {
       attached.resolve();
-      // It will not be started now: the next start must not wait for the output of this one.
+      // The container will not be started now, and its next start must not wait for the output of this one.
       this.#readings.get(container)?.stop.abort(signal.reason);
     };
     signal.addEventListener('abort', abort, { once: true });
@@ -67,7 +67,7 @@ export class Capture {
     signal.removeEventListener('abort', abort);
   }
 
-  /** A container that runs: goes on where the store ends. Does nothing if it is being read already. */
+  /** Captures a running container from the last stored line on. Does nothing if it is already being read. */
   follow(container: string, writer: Writer): void {
     if (this.#readings.has(container)) return;
     this.#read(
@@ -78,7 +78,7 @@ export class Capture {
     );
   }
 
-  /** Resolves when the output of an ended container is in the store, or after a moment. */
+  /** Resolves when the output of an ended container is in the store, when the signal aborts, or after 1 s. */
   async finished(container: string, signal: AbortSignal): Promise<void> {
     const reading = this.#readings.get(container);
     if (reading === undefined) return;
@@ -89,12 +89,12 @@ export class Capture {
     cancel();
   }
 
-  /** The last few lines that an instance wrote, shortened. */
+  /** The last 5 lines that an instance wrote, each cut to 300 characters. */
   lastLines(instance: string): readonly string[] {
     return this.#lastLines.get(instance) ?? [];
   }
 
-  /** Nothing of that instance will be asked for any more. */
+  /** Drops the last lines of an instance that is gone. */
   forget(instance: string): void {
     this.#lastLines.delete(instance);
   }

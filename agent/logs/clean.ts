@@ -1,25 +1,25 @@
 const lineFeed = 0x0a;
-/** Longest line that is kept as one; a longer one becomes several. */
+/** Longest stored line, in bytes; a longer line is cut into several. */
 export const maxLineBytes = 16 * 1024;
 
 /** Sequences that move cursors and set colours: CSI, OSC (to BEL or ST), and two-character ones. */
 // oxlint-disable-next-line no-control-regex -- control characters are what this is about
 const escapes = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[ -/]*[0-~])?/g;
-/** C0 but tab and line feed, DEL and C1. */
+/** C0 except tab and line feed, DEL and C1. */
 // oxlint-disable-next-line no-control-regex -- as above
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
 // oxlint-disable-next-line no-control-regex -- as above
 const everyControl = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
-/** Text without what a terminal would obey; tabs and line feeds stay. */
+/** Removes escape sequences and control characters from a text; tabs and line feeds stay. */
 export function clean(text: string): string {
   if (!controls.test(text)) return text;
   return text.replace(escapes, '').replace(everyControl, '');
 }
 
 /**
- * Bytes of one stream to clean lines. Characters and lines may be cut anywhere between two pushes; invalid UTF-8 is
- * replaced; holds at most {@link maxLineBytes}.
+ * Splits the bytes of one stream into clean lines. A push may end within a character or a line. Invalid UTF-8 is
+ * replaced. Holds at most {@link maxLineBytes} between pushes.
  */
 export class LineSplitter {
   #rest: Buffer[] = [];
@@ -38,7 +38,7 @@ export class LineSplitter {
     return lines;
   }
 
-  /** The line that no line feed ended. */
+  /** Returns the last line if no line feed ended it. */
   end(): string[] {
     if (this.#restBytes === 0) return [];
     const rest = Buffer.concat(this.#rest);
@@ -84,7 +84,7 @@ function cut(line: string): string[] {
   return parts;
 }
 
-/** The start of the character that `at` lies in; not more than three bytes before it. */
+/** Returns the start of the UTF-8 character that contains the byte `at`: at most three bytes before it. */
 function characterStart(bytes: Buffer, at: number): number {
   let start = at;
   while (start > at - 4 && start < bytes.length && ((bytes[start] ?? 0) & 0xc0) === 0x80) start -= 1;

@@ -7,7 +7,7 @@ const jsonLevel = /"(?:level|severity|lvl|log\.level)"\s*:\s*(?:"([A-Za-z]+)"|(\
 const word = /\b(?:(fatal|panic|crit(?:ical)?|emerg|alert|error|err)|(warn(?:ing)?)|(debug|trace|verbose))\b/i;
 const capital = /\b(?:FATAL|PANIC|CRIT|CRITICAL|EMERG|ALERT|ERROR|ERR|WARN|WARNING|DEBUG|TRACE|INFO|NOTICE)\b/;
 
-/** A guess from the beginning of a line; what says nothing is `info`, on stderr too: many write everything there. */
+/** Guesses the level from the beginning of a line. Else it is `info`, also on stderr: many programs log only there. */
 export function guessLevel(message: string): Level {
   const head = message.length > lookedAt ? message.slice(0, lookedAt) : message;
   if (head.charCodeAt(0) === 0x7b) {
@@ -19,7 +19,7 @@ export function guessLevel(message: string): Level {
   return found === '' ? fromField(head) : fromWord(found);
 }
 
-/** `level=warn`, as logfmt has it. */
+/** Reads a field such as `level=warn` of logfmt. */
 function fromField(head: string): Level {
   const field = /\b(?:level|lvl|severity)=("?)([A-Za-z]+)\1/.exec(head);
   return field?.[2] === undefined ? 'info' : fromWord(field[2]);
@@ -32,7 +32,7 @@ function fromWord(text: string): Level {
   return match?.[3] === undefined ? 'info' : 'debug';
 }
 
-/** The numbers of pino and bunyan. */
+/** Reads the numeric levels of pino and bunyan. */
 function fromNumber(level: number): Level {
   if (level >= 50) return 'error';
   if (level >= 40) return 'warn';

@@ -11,7 +11,7 @@ import { WorkloadLog } from './workload-log.ts';
 
 export interface LogStoreOptions {
   folder: string;
-  /** All segments together; the largest workload gives way first. */
+  /** Most bytes of all segments together. Beyond it the oldest segments of the largest workload are removed. */
   maxBytes: number;
   segmentBytes: number;
   retentionDays: number;
@@ -19,21 +19,21 @@ export interface LogStoreOptions {
   log: Logger;
 }
 
-/** What the logs of this server take. */
+/** Disk usage of the logs of this server. */
 export interface LogStorage {
   total_bytes: number;
   retention_days: number;
-  /** RFC 3339; absent if there is no line. */
+  /** Time of the oldest line, RFC 3339; absent if there is no line. */
   oldest_at?: string;
   workloads: { id: string; bytes: number; lines: number }[];
 }
 
 const dayMs = 86_400_000;
-/** A folder that nothing was written to for so long is removed, and with it the memory of its last number. */
+/** A folder without a write for this time is removed, and with it the number of its last line. */
 const forgottenDays = 400;
 const workloadId = /^[0-9A-Za-z-]{1,64}$/;
 
-/** The logs of all workloads of this server. They live as long as their retention, not as long as their containers. */
+/** The logs of all workloads of this server. Retention removes lines, not the removal of their containers. */
 export class LogStore {
   readonly #options: LogStoreOptions;
   readonly #logs: Map<string, WorkloadLog>;
@@ -62,7 +62,7 @@ export class LogStore {
     return store;
   }
 
-  /** Lines of one workload, in order. Resolves when more may be appended without being dropped. */
+  /** Appends lines of one workload in order. Resolves when more lines can be appended without being dropped. */
   async append(workload: string, entries: readonly Entry[], signal: AbortSignal): Promise<void> {
     if (entries.length === 0) return;
     const log = this.#logs.get(workload) ?? (await this.#of(workload));
@@ -70,7 +70,7 @@ export class LogStore {
     await log.drained(signal);
   }
 
-  /** Everything that was appended is on disk. */
+  /** Resolves when everything that was appended is on disk or was dropped. */
   async flushed(workload: string): Promise<void> {
     await this.#logs.get(workload)?.flushed();
   }
@@ -86,12 +86,12 @@ export class LogStore {
     yield* followLines(await this.#of(follow.workload_id), follow, ended, signal);
   }
 
-  /** Readers of that workload ask again whether it ended. */
+  /** Wakes the readers of that workload, so that they check again whether it ended. */
   nudge(workload: string): void {
     this.#logs.get(workload)?.nudge();
   }
 
-  /** The last output lines of one instance, oldest first. */
+  /** Returns the last lines of stdout and stderr of one instance, oldest first. */
   async lastOutput(workload: string, instance: string, count: number): Promise<StoredLine[]> {
     const log = this.#logs.get(workload);
     if (log === undefined) return [];
@@ -138,7 +138,7 @@ export class LogStore {
     return done;
   }
 
-  /** Removes what is kept of workloads that are not `wanted` and of which retention left no line. */
+  /** Removes the logs of workloads that are not in `wanted` and have no line left. */
   async forget(wanted: ReadonlySet<string>): Promise<void> {
     const done = this.#pruning.then(async () => {
       for (const [id, log] of this.#logs) if (log.bytes === 0 && !wanted.has(id)) await this.#forget(id, log);
@@ -192,7 +192,7 @@ export class LogStore {
   }
 
   async #open(workload: string): Promise<WorkloadLog> {
-    // It becomes the name of a folder.
+    // The id becomes the name of a folder.
     if (!workloadId.test(workload)) throw new CallError('malformed', `Invalid workload id: ${workload.slice(0, 64)}`);
     if (this.#closed) throw new Error('The log store is closed');
     const { folder, segmentBytes, clock, log } = this.#options;

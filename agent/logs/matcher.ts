@@ -1,10 +1,10 @@
 import type { LogFilter } from '../../agent-protocol/logs.ts';
 import type { StoredLine } from './record.ts';
 
-/** Which stored lines a filter lets through, and which times it excludes. */
+/** Decides which stored lines a filter selects. */
 export interface Matcher {
   matches(line: StoredLine): boolean;
-  /** Milliseconds, inclusive. */
+  /** First and last time, in milliseconds since 1970, inclusive. */
   since: number;
   until: number;
 }
@@ -29,7 +29,7 @@ export function matcher(filter: LogFilter): Matcher {
   };
 }
 
-/** @throws RangeError */
+/** @throws RangeError if the text is not a time */
 function time(text: string): number {
   const ms = Date.parse(text);
   if (Number.isNaN(ms)) throw new RangeError(`Cannot read time ${JSON.stringify(text)}: it must be RFC 3339`);

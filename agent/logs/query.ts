@@ -4,16 +4,16 @@ import { matcher } from './matcher.ts';
 import { toLogLine } from './record.ts';
 import type { Cursor, WorkloadLog } from './workload-log.ts';
 
-/** An answer travels in one frame. */
+/** Most bytes of one answer: it is sent in one frame. */
 const pageBytes = 700 * 1024;
-/** A chunk of a stream stays well below the frame's limit. */
+/** Target size of a chunk of a stream, well below `maxLogChunkBytes`. */
 const chunkBytes = 192 * 1024;
-/** So much is looked through for one answer, then it says that it is not complete. */
+/** Most bytes that are searched for one answer; beyond it the answer is `truncated`. */
 const scannedBytesMost = 256 * 1024 * 1024;
-/** Times within a log may go back by so much: the clock was set, or an instance's lines were read up later. */
+/** Times within a log may go back by this: the clock was set, or lines of an instance were captured late. */
 const disorderMs = 3_600_000;
 
-/** One page of a workload's lines. */
+/** Reads one page of a workload's lines. */
 export async function readPage(log: WorkloadLog, query: LogQuery, signal: AbortSignal): Promise<LogPage> {
   await log.flushed();
   const match = matcher(query);
@@ -25,9 +25,9 @@ export async function readPage(log: WorkloadLog, query: LogQuery, signal: AbortS
 }
 
 /**
- * Stored lines, then live ones, each once and in order. The reader's pulling is the only pace: who is slow reads from
- * disk; what retention took away meanwhile is counted. Ends with the signal, or when `ended` says that no line will
- * follow.
+ * Yields stored lines, then live ones, each once and in order. The reader sets the pace: a slow reader reads from disk,
+ * and lines that retention removed before it read them are counted in `dropped`. Ends when the signal aborts, or when
+ * `ended` returns true and all lines are read.
  */
 export async function* followLines(
   log: WorkloadLog,
@@ -53,12 +53,12 @@ export async function* followLines(
     const read = await log.forward(cursor);
     cursor = read.cursor;
     if (read.lines.length === 0) {
-      // Whether it ended was asked before reading, so nothing that was written until then is left out.
+      // `ended` was called before the read, so that no line written before the end is left out.
       if (mayEnd) {
         yield { lines: [], end: true };
         return;
       }
-      // it may have ended during the read, when there was nobody yet to be woken
+      // It may have ended during the read, when this reader did not wait yet and could not be woken.
       if (!ended()) await log.reached(Math.max(seen, log.lastSeq), signal);
       continue;
     }

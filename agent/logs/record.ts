@@ -1,8 +1,8 @@
 import type { LogLine } from '../../agent-protocol/logs.ts';
 
-/** A line before it has its number. */
+/** A line before it gets its number. */
 export interface Entry {
-  /** Milliseconds of the wall clock. */
+  /** Wall clock, in milliseconds since 1970. */
   at: number;
   stream: LogLine['stream'];
   level: LogLine['level'];
@@ -10,7 +10,7 @@ export interface Entry {
   message: string;
 }
 
-/** A stored line, taken apart as far as filters need it. */
+/** A stored line with its number. */
 export interface StoredLine extends Entry {
   seq: number;
 }
@@ -20,12 +20,12 @@ const levels = { d: 'debug', i: 'info', w: 'warn', e: 'error' } as const;
 const streamCode = { stdout: 'o', stderr: 'e', build: 'b', system: 's' } as const;
 const levelCode = { debug: 'd', info: 'i', warn: 'w', error: 'e' } as const;
 
-/** One stored line: `<seq> <milliseconds> <stream><level> <instance> <message>` and a line feed. */
+/** Encodes one stored line: `<seq> <milliseconds> <stream><level> <instance> <message>` and a line feed. */
 export function encodeLine(seq: number, entry: Entry): string {
   return `${seq} ${entry.at} ${streamCode[entry.stream]}${levelCode[entry.level]} ${entry.instance} ${entry.message}\n`;
 }
 
-/** `undefined` for what is no stored line: what a crash left half written. */
+/** Decodes a stored line. Returns `undefined` for a line that a crash left half written. */
 export function decodeLine(text: string): StoredLine | undefined {
   const seqEnd = text.indexOf(' ');
   const atEnd = text.indexOf(' ', seqEnd + 1);

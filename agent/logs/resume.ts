@@ -1,17 +1,17 @@
 import type { Entry, StoredLine } from './record.ts';
 
-/** Lines of a container's record that cannot be told apart by their time alone are held back, so many at most. */
+/** Most lines of the engine's record that are held back because their time does not show whether they are stored. */
 const heldMost = 20_000;
 
-/** Stored lines are stamped when they arrive, the record's when they were written: they lie apart by no more. */
+/** A stored line has the time of its arrival, the record the time of its writing: they differ by at most this time. */
 export const overlapMs = 10_000;
-/** So many of the last stored lines are looked for in the record. */
+/** Number of last stored lines that are searched for in the record. */
 export const comparedLines = 32;
 
 /**
- * Finds the seam between what is stored of an instance's output and the engine's record of it. Lines that were written
- * after the last stored one arrived are new. Those before are compared with the last stored ones, for each stream of
- * its own; the last place where they fit counts, so that nothing is stored twice.
+ * Finds where the stored output of an instance ends in the engine's record of it. Lines that were written after the
+ * last stored line arrived are new. Earlier lines are compared with the last stored lines, separately for each stream.
+ * The last place where these match counts, so that nothing is stored twice.
  */
 export class Resume {
   readonly #stored: readonly StoredLine[];
@@ -25,12 +25,12 @@ export class Resume {
     this.#open = stored.length > 0;
   }
 
-  /** Lines are being held back. */
+  /** True while lines are held back. */
   get holding(): boolean {
     return this.#open;
   }
 
-  /** Takes the next lines; answers with those that are to be stored now. `recorded`: they have the engine's time. */
+  /** Takes the next lines and returns the lines to store now. `recorded`: the lines have the engine's time. */
   push(entries: readonly Entry[], recorded: boolean): Entry[] {
     if (!this.#open) return [...entries];
     const beyond = recorded ? entries.findIndex((entry) => entry.at > this.#last) : 0;
@@ -42,7 +42,7 @@ export class Resume {
     return [...this.end(), ...entries.slice(beyond)];
   }
 
-  /** Nothing more of the record comes: what was held back and is new. */
+  /** The record ended: returns the held lines that are new. */
   end(): Entry[] {
     if (!this.#open) return [];
     this.#open = false;
@@ -56,7 +56,7 @@ export class Resume {
     });
   }
 
-  /** How many of the held lines of a stream are stored. */
+  /** Returns how many of the held lines of a stream are already stored. */
   #known(held: readonly Entry[], stream: 'stdout' | 'stderr'): number {
     const tail = this.#stored.filter((line) => line.stream === stream).map((line) => line.message);
     const record = held.filter((entry) => entry.stream === stream).map((entry) => entry.message);

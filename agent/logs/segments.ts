@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import type { StoredLine } from './record.ts';
 import { decodeLine } from './record.ts';
 
-/** A file of stored lines; its name is the number of its first line. */
+/** A file of stored lines. Its name is the number of its first line. */
 export interface Segment {
   first: number;
   path: string;
-  /** Length of what is known to be complete lines. */
+  /** Length of the complete lines, in bytes. */
   bytes: number;
-  /** Wall clock of the last write, in milliseconds. */
+  /** Wall clock of the last write, in milliseconds since 1970. */
   writtenAt: number;
 }
 
-/** Above the longest stored line, so that a block always holds a complete one. */
+/** Longer than the longest stored line, so that a block always has a complete line. */
 export const blockBytes = 256 * 1024;
 const lineFeed = 0x0a;
 
@@ -22,7 +22,7 @@ export function segmentPath(folder: string, first: number): string {
   return join(folder, `${String(first).padStart(16, '0')}.log`);
 }
 
-/** The segments of a folder, oldest first, and the number that the next line gets. Cuts off what a crash left half written. */
+/** Returns the segments of a folder, oldest first, and the number of the next line. Cuts off a torn last line. */
 export async function openSegments(folder: string): Promise<{ segments: Segment[]; next: number }> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const names = (await readdir(folder)).filter((name) => /^\d{16}\.log$/.test(name)).toSorted();
@@ -53,7 +53,7 @@ async function lastLine(file: FileHandle, size: number): Promise<{ bytes: number
       if (line !== undefined) return { bytes: start + feed + 1, line };
       feed = before;
     }
-    // Nothing in this block: go on with an overlap of one longest line, or stop at the beginning.
+    // No line in this block: continue with an overlap of one longest line, or stop at the beginning.
     end = start === 0 ? 0 : start + Math.min(blockBytes / 2, end - start - 1);
   }
   return { bytes: 0, line: undefined };
@@ -70,7 +70,7 @@ export async function readExactly(file: FileHandle, position: number, length: nu
   return buffer.subarray(0, done);
 }
 
-/** Complete lines of a block, each with its offset behind it within the block. */
+/** Returns the complete lines of a block. */
 export function linesOf(block: Buffer): StoredLine[] {
   const end = block.lastIndexOf(lineFeed);
   if (end === -1) return [];
@@ -82,7 +82,7 @@ export function linesOf(block: Buffer): StoredLine[] {
   return lines;
 }
 
-/** Offset of the first line whose number is above `seq`, by bisection: numbers only grow. */
+/** Returns the offset of the first line with a number above `seq`. Bisects the file, as numbers only grow. */
 export async function offsetAfter(file: FileHandle, size: number, seq: number): Promise<number> {
   let low = 0;
   let high = size;

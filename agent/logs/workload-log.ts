@@ -9,7 +9,7 @@ import { encodeLine } from './record.ts';
 import type { Segment } from './segments.ts';
 import { blockBytes, linesOf, offsetAfter, openSegments, readExactly, segmentPath } from './segments.ts';
 
-/** Where a reader stands: before the line at `offset` of the segment that begins with line `first`. */
+/** Position of a reader: before the line at `offset` (bytes) of the segment that begins with line `first`. */
 export interface Cursor {
   first: number;
   offset: number;
@@ -25,18 +25,18 @@ export interface WorkloadLogOptions {
 }
 
 const pendingBytesMost = 8 * 1024 * 1024;
-/** From here on whoever can wait should. */
+/** Above this, callers that can wait should wait; see `drained`. */
 const pendingBytesMuch = 1024 * 1024;
 const retryMs = 1_000;
 const entryOverhead = 80;
-/** A file that nothing was written to for so long is closed: there may be thousands of logs. */
+/** A file without a write for this time is closed: there may be thousands of logs. */
 const idleMs = 10_000;
 const batchBytesMost = 1024 * 1024;
 
 /**
- * The lines of one workload on disk, numbered without gaps. Appending never waits: what the disk does not take in time
- * is counted and told by one line in its place. A crash of the process loses nothing that was written, and at most the
- * end after a power cut; what is half written is cut off.
+ * The lines of one workload on disk, numbered without gaps. Appending never waits: lines that cannot be written in time
+ * are dropped, and one line with their count takes their place. A crash of the process loses no written line; a power
+ * cut may lose the last ones. A line that is half written is cut off.
  */
 export class WorkloadLog {
   readonly #options: WorkloadLogOptions;
@@ -65,12 +65,12 @@ export class WorkloadLog {
     return new WorkloadLog(options, segments, next);
   }
 
-  /** Number of the oldest line that is still there; of the next one if there is none. */
+  /** Number of the oldest line that is still there; if there is none, number of the next line. */
   get firstSeq(): number {
     return this.#segments[0]?.first ?? this.#next;
   }
 
-  /** Number of the last line on disk; one less than the first one that will come. */
+  /** Number of the last line on disk; one less than that of the next line. */
   get lastSeq(): number {
     return this.#next - 1;
   }
@@ -98,28 +98,28 @@ export class WorkloadLog {
     });
   }
 
-  /** Resolves when what was appended is on disk or was given up. */
+  /** Resolves when all appended lines are on disk or were dropped. */
   async flushed(): Promise<void> {
     while (this.#pendingBytes > 0) await this.#written.promise;
   }
 
-  /** Resolves when not much is waiting for the disk. */
+  /** Resolves when at most `pendingBytesMuch` bytes wait for the disk, or the signal aborts. */
   async drained(signal: AbortSignal): Promise<void> {
     while (this.#pendingBytes > pendingBytesMuch && !signal.aborted) await this.#afterWrite(signal);
   }
 
-  /** Resolves when there are or may be lines after number `seq`, when the reader is woken, or the signal aborts. */
+  /** Resolves when there may be lines after number `seq`, when the reader is woken, or when the signal aborts. */
   async reached(seq: number, signal: AbortSignal): Promise<void> {
     if (this.lastSeq <= seq && !signal.aborted) await this.#afterWrite(signal);
   }
 
-  /** A reader wakes up and looks again. */
+  /** Wakes all readers and waiting callers. */
   nudge(): void {
     this.#written.resolve();
     this.#written = Promise.withResolvers();
   }
 
-  /** Before the first line after number `seq` that is still there. */
+  /** Returns the position before the first remaining line after number `seq`. */
   async seek(seq: number): Promise<Cursor> {
     const segment = this.#segments.findLast((it) => it.first <= seq + 1) ?? this.#segments[0];
     if (segment === undefined) return { first: this.#next, offset: 0 };
@@ -127,7 +127,7 @@ export class WorkloadLog {
     return { first: segment.first, offset: offset ?? 0 };
   }
 
-  /** Some lines from the cursor on; none at the end. */
+  /** Returns some lines from the cursor on, and no line at the end. */
   async forward(cursor: Cursor): Promise<{ lines: StoredLine[]; cursor: Cursor }> {
     for (let at = cursor; ;) {
       const index = this.#segments.findIndex((it) => it.first >= at.first);
@@ -150,7 +150,9 @@ export class WorkloadLog {
     }
   }
 
-  /** Blocks of lines from the last one back to the first; within a block in their order. `segments`: which to read. */
+  /**
+   * Yields blocks of lines, the last block first; lines within a block are in order. `wanted`: which segments to read.
+   */
   async *backward(
     wanted: (segment: Readonly<Segment>, following: Readonly<Segment> | undefined) => boolean,
   ): AsyncGenerator<StoredLine[]> {
@@ -172,12 +174,12 @@ export class WorkloadLog {
     }
   }
 
-  /** Removes the oldest segment, also the one that is being written; resolves with the bytes that became free. */
+  /** Removes the oldest segment, even the one that is being written. Resolves with the number of bytes freed. */
   dropOldest(): Promise<number> {
     return this.#exclusively(async () => {
       const [oldest] = this.#segments;
       if (oldest === undefined) return 0;
-      // The number of the next line is kept by the name of an empty segment.
+      // The name of an empty segment keeps the number of the next line.
       if (this.#segments.length === 1) {
         if (oldest.bytes === 0) return 0;
         await this.#rotate();
@@ -216,7 +218,7 @@ export class WorkloadLog {
     }
   }
 
-  /** How many of the waiting entries go into one write. */
+  /** Number of waiting entries that go into one write. */
   #batchLength(): number {
     if (this.#pendingBytes <= this.#batchBytes) return this.#pending.length;
     let bytes = 0;
@@ -224,7 +226,7 @@ export class WorkloadLog {
     return end === -1 ? this.#pending.length : end + 1;
   }
 
-  /** They wait no more, written or given up. */
+  /** These entries were written or dropped, and do not wait any more. */
   #taken(entries: readonly Entry[]): void {
     for (const entry of entries) this.#pendingBytes -= sizeOf(entry);
     this.nudge();
@@ -258,7 +260,7 @@ export class WorkloadLog {
     this.#next = seq;
   }
 
-  /** One change of the files at a time. */
+  /** Runs one change of the files at a time. */
   #exclusively<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(work);
     this.#last = done.catch(() => undefined);
@@ -302,13 +304,13 @@ export class WorkloadLog {
     return segment;
   }
 
-  /** `undefined` if retention took the segment away meanwhile. */
+  /** Resolves with `undefined` if retention removed the segment meanwhile. */
   async #reading<T>(segment: Readonly<Segment>, read: (file: FileHandle) => Promise<T>): Promise<T | undefined> {
     try {
       await using file = await open(segment.path, 'r');
       return await read(file);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // what open rejects with
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // errors of open have a code
       throw error;
     }
   }
@@ -323,7 +325,7 @@ export class WorkloadLog {
   }
 }
 
-/** About what an entry takes in memory and on disk. */
+/** Approximate size of an entry in memory and on disk, in bytes. */
 function sizeOf(entry: Entry): number {
   return entry.message.length + entryOverhead;
 }

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { run } from '../process.ts';
 import type { Bridge } from './rules.ts';
 
-/** The interface whose network an address belongs to; `undefined`: none of this machine. */
+/** Returns the interface of this machine whose network contains the address; `undefined` if there is none. */
 export function bridgeOf(address: string): Bridge | undefined {
   for (const [name, addresses] of Object.entries(networkInterfaces())) {
     for (const own of addresses ?? []) {
@@ -19,8 +19,9 @@ export function bridgeOf(address: string): Bridge | undefined {
 }
 
 /**
- * Lets the bridge send out where it came from: what an instance sends to a port of this machine may come back to itself.
- * Where /sys may not be written, as in some containers, the kernel is asked by netlink. @throws Error if neither may be.
+ * Turns on hairpin mode for the bridge: a connection of an instance to a port of this machine may lead back to the same
+ * instance. If /sys cannot be written, as in some containers, it uses netlink.
+ * @throws Error if neither is permitted
  */
 export async function reflect(name: string, signal: AbortSignal): Promise<void> {
   const folder = `/sys/class/net/${name}/brif`;
@@ -42,14 +43,14 @@ async function setByNetlink(attached: string, cause: unknown, signal: AbortSigna
 }
 
 /**
- * Whether connections from 127.0.0.1 may leave by this interface, and their answers come back by it. Does nothing if
- * there is no such interface.
+ * Sets whether connections from 127.0.0.1 may leave by this interface and their answers may come back by it. Does
+ * nothing if there is no such interface.
  */
 export async function routeLoopback(name: string, routed: boolean): Promise<void> {
   await set(`/proc/sys/net/ipv4/conf/${name}/route_localnet`, routed ? '1' : '0');
 }
 
-/** The interface went away: before the file was opened, or while it was. */
+/** Error codes of an interface that was removed: before the file was opened, or while it was open. */
 const gone: readonly unknown[] = ['ENOENT', 'ENODEV'];
 
 async function set(path: string, value: '0' | '1'): Promise<void> {

@@ -9,21 +9,21 @@ const tables: readonly Table[] = ['raw', 'filter', 'nat'];
 const tries = 5;
 const retryMs = 50;
 
-/** The kernel's rules as `iptables-save` shows them: lines by table. */
+/** The kernel's rules as `iptables-save` shows them: lines by the name of their table. */
 export type Present = ReadonlyMap<string, readonly string[]>;
 
-/** The kernel's packet filter by its own programs. */
+/** Access to the kernel's packet filter by its own programs. */
 export interface Firewall {
   read(signal: AbortSignal): Promise<Present>;
-  /** Makes these chains be exactly so, and reached once from where they say; each table changes in one step. */
+  /** Gives these chains exactly these rules, and one of each of their jumps. Each table changes in one step. */
   replace(chains: readonly Chain[], present: Present, signal: AbortSignal): Promise<void>;
-  /** Takes one port out of the rules of another agent. */
+  /** Removes one port from the rules of another agent. */
   takeOver(port: ForeignPort, present: Present, signal: AbortSignal): Promise<void>;
-  /** Removes these chains and what leads to them. */
+  /** Removes these chains and the jumps to them. */
   remove(chains: readonly Chain[], present: Present, signal: AbortSignal): Promise<void>;
 }
 
-/** What reads and writes the rules of each family. */
+/** Programs that read and write the rules of each family. */
 const programs = {
   ipv4: { save: 'iptables-save', restore: 'iptables-restore' },
   ipv6: { save: 'ip6tables-save', restore: 'ip6tables-restore' },
@@ -33,7 +33,7 @@ export function iptables(clock: Clock, family: Family = 'ipv4'): Firewall {
   const program = programs[family];
   const restore = async (text: string, signal: AbortSignal): Promise<void> => {
     if (text === '') return;
-    // The engine changes the same tables: with nftables below, one of two that do so at once is refused.
+    // The engine changes the same tables. On nftables, one of two changes at the same time fails and is tried again.
     for (let left = tries; ; left--) {
       const options = { args: ['--noflush', '--wait', '5'], input: text, maxOutputBytes };
       const { code, stderr } = await run(program.restore, options, signal);
@@ -76,7 +76,7 @@ export function iptables(clock: Clock, family: Family = 'ipv4'): Firewall {
   };
 }
 
-/** What the kernel holds of these chains, and whether each is reached as it should be. */
+/** Returns the kernel's rules of these chains, and whether all their jumps are in place. */
 export function standOf(chains: readonly Chain[], present: Present): { rules: string; reached: boolean } {
   const own = chains.flatMap(({ table, name }) =>
     (present.get(table) ?? []).filter((line) => line.startsWith(`-A ${name} `)),
@@ -89,7 +89,7 @@ function isReached(chain: Chain, present: Present): boolean {
     const lines = (present.get(chain.table) ?? []).filter((line) => line.startsWith(`-A ${from} `));
     const at = lines.flatMap((line, index) => (leadsTo(line, chain.name) ? [index] : []));
     const [only = -1] = at;
-    // Other agents want to be first too: what counts is to be ahead of the engine.
+    // Several agents cannot all be first: it is enough to be ahead of the engine's chains.
     const engine = lines.findIndex((line) => / -j DOCKER(?!-USER)/.test(line));
     return at.length === 1 && (!first || engine === -1 || only < engine);
   });

@@ -1,18 +1,18 @@
 import type { Present } from './firewall.ts';
 import { chainPrefix } from './rules.ts';
 
-/** A port that the rules of an agent lead somewhere. */
+/** A port that the rules of another agent publish. */
 export interface ForeignPort {
   /** First letters and digits of the id of the agent's server. */
   owner: string;
   port: number;
-  /** A connection comes to these rules before it comes to ours. */
+  /** A connection meets these rules before the rules of this agent. */
   shadows: boolean;
 }
 
 const destination = new RegExp(`^-A ${chainPrefix.ports}([0-9a-zA-Z]+) -p tcp -m tcp --dport (\\d+) .*-j DNAT `);
 
-/** What the kernel's rules publish for other agents than `own`, each port of an agent once. */
+/** Returns the ports that the kernel's rules publish for agents other than `own`, each port of an agent once. */
 export function foreignPorts(present: Present, own: string): ForeignPort[] {
   const lines = present.get('nat') ?? [];
   const found = new Map<string, ForeignPort>();
@@ -30,7 +30,7 @@ function comesFirst(lines: readonly string[], owner: string, own: string): boole
   return at(own) === -1 || at(owner) < at(own);
 }
 
-/** The names, in their shortened form, of all agents that have rules here. */
+/** Returns the short names (`shortOwner`) of all agents with rules on this machine. */
 export function ownersOfRules(present: Present): Set<string> {
   const names = [...present.values()].flat().flatMap((line) => {
     const [, chain] = /^:(\S+) /.exec(line) ?? [];
@@ -40,7 +40,7 @@ export function ownersOfRules(present: Present): Set<string> {
   return new Set(names);
 }
 
-/** The chain of destinations of an agent without those of one port, as text for `iptables-restore --noflush`. */
+/** Returns an agent's chain of destinations without one port, as text for `iptables-restore --noflush`. */
 export function withoutPort(present: Present, { owner, port }: ForeignPort): string {
   const name = `${chainPrefix.ports}${owner}`;
   const rest = (present.get('nat') ?? []).filter(

@@ -19,17 +19,17 @@ import {
   type Family,
 } from './rules.ts';
 
-/** Where operators put what they forbid to forwarded connections; the engine makes it. */
+/** Chain for the operator's rules on forwarded connections. The engine makes it. */
 const operatorChain = 'DOCKER-USER';
 
-/** Who finds no way to what is on a bridge, and why. */
+/** Sources that cannot reach the instances on a bridge, each with the error that is the cause. */
 type Closed = { whom: string; error: unknown }[];
 
 type Ports = ReadonlyMap<number, readonly PortBackend[]>;
 
 /**
- * Publishes ports by rules of the kernel: connections flow without the agent, also while it is away. What the kernel
- * holds is read at every application, and made right where somebody changed it.
+ * Publishes ports by rules of the kernel: connections do not pass the agent, and go on while it does not run. Each
+ * `apply` reads the kernel's rules and repairs those that were changed from outside.
  */
 export class IptablesPublisher implements PortPublisher {
   readonly #chains: Chains;
@@ -38,7 +38,7 @@ export class IptablesPublisher implements PortPublisher {
   #isUnguarded6 = false;
   readonly #holder = new PortHolder();
   readonly #log: Logger;
-  /** Bridges that could not be opened, with whom they are closed to. */
+  /** By bridge that could not be opened completely: the sources that it is closed to. */
   #closed = new Map<string, Closed>();
   #notices: ReadonlyMap<number, string> = new Map();
   #installed: { wanted: string; rules: string } | undefined;
@@ -49,8 +49,8 @@ export class IptablesPublisher implements PortPublisher {
   #turn: Promise<unknown> = Promise.resolve();
 
   /**
-   * @param owner id of the server: agents of one machine must differ in its first twelve letters and digits.
-   * @param deps.takeOver ports that rules of an agent lead away which is not here any more are taken from it
+   * @param owner id of the server: agents of one machine must differ in its first twelve letters and digits
+   * @param deps.takeOver take over ports from the rules of an agent that does not run on this machine any more
    */
   constructor(owner: string, { clock, log, takeOver }: { clock: Clock; log: Logger; takeOver: boolean }) {
     this.#chains = chainsOf(owner);
@@ -65,7 +65,7 @@ export class IptablesPublisher implements PortPublisher {
     return this.#inTurn(() => this.#apply(ports, signal));
   }
 
-  /** Lets the ports go. The kernel's rules stay, for the next agent, unless they are to be removed. */
+  /** Releases the ports. The kernel's rules stay for the next agent, unless `remove` is set. */
   async close(options: { remove: boolean }, signal: AbortSignal): Promise<void> {
     await this.#inTurn(async () => {
       await this.#holder[Symbol.asyncDispose]();
@@ -99,7 +99,10 @@ export class IptablesPublisher implements PortPublisher {
     return problems;
   }
 
-  /** What keeps a port that we hold from leading to our instances: rules of agents that are not here any more. */
+  /**
+   * Returns why a held port does not lead to its instances: rules of an agent that does not run here any more come
+   * first. With `takeOver`, removes these rules instead.
+   */
   async #contested(
     others: readonly ForeignPort[],
     living: ReadonlySet<string>,
@@ -115,7 +118,7 @@ export class IptablesPublisher implements PortPublisher {
     return undefined;
   }
 
-  /** Ports that lead to their instances, but not from everywhere, with what is missing. */
+  /** Ports that lead to their instances, but not for all sources, each with what is missing. */
   get notices(): ReadonlyMap<number, string> {
     return this.#notices;
   }
@@ -126,7 +129,7 @@ export class IptablesPublisher implements PortPublisher {
     return whom === '' ? [] : [[port, closedPort(port, whom)]];
   }
 
-  /** What instances must not reach; without the programs for IPv6, by IPv4 alone. */
+  /** Blocks what instances must not reach; only for IPv4 if the programs for IPv6 are missing. */
   async #guard(present: Present, signal: AbortSignal): Promise<void> {
     await guard(this.#chains, 'ipv4', this.#firewall, present, signal);
     try {
@@ -144,7 +147,7 @@ export class IptablesPublisher implements PortPublisher {
     }
   }
 
-  /** The ports with an instance that nobody was led to yet, and that nobody is led to now. */
+  /** Tests ports with an instance that has not been tested yet. Returns the ports that do not answer. */
   async #unanswered(
     held: readonly [number, readonly PortBackend[]][],
     signal: AbortSignal,
@@ -157,7 +160,7 @@ export class IptablesPublisher implements PortPublisher {
         const known = this.#answered.get(port);
         const [first] = backends;
         if (first !== undefined && names.some((name) => known?.has(name) !== true)) {
-          // By an address of the bridge: what has to be set up for 127.0.0.1 cannot be everywhere.
+          // Test by an address of the bridge: 127.0.0.1 needs settings that are not permitted on every machine.
           const address = bridgeOf(first.address)?.subnet.split('/')[0] ?? '127.0.0.1';
           const refusal = await refusalAt(address, port, signal);
           if (refusal !== undefined) {
@@ -188,11 +191,11 @@ export class IptablesPublisher implements PortPublisher {
     const wanted = JSON.stringify(chains);
     const stand = standOf(chains, present);
     if (this.#installed?.wanted !== wanted || this.#installed.rules !== stand.rules || !stand.reached) {
-      // Somebody else changed the rules: who knows where they lead.
+      // The rules were changed from outside: test all ports again.
       if (this.#installed?.wanted === wanted) this.#answered.clear();
       this.#installed = undefined;
-      // A port leads to an instance only when the way there is open: a first packet that is dropped comes again after a
-      // second. And a bridge is open only when it is closed to what is not an answer.
+      // The order matters. First protect the bridge from everything that is not an answer, then open it, and only then
+      // lead ports to instances: a client repeats a dropped first packet only after a second.
       const closing = chains.filter(({ table }) => table === 'raw');
       if (!isSo(closing, present)) await this.#firewall.replace(closing, present, signal);
       await this.#open(used, signal);
@@ -209,8 +212,8 @@ export class IptablesPublisher implements PortPublisher {
   }
 
   /**
-   * Lets connections from this machine, and from an instance to itself, find to the instances on these bridges. Where
-   * the machine does not let us, all others still find there.
+   * Lets connections from this machine, and from an instance to itself, reach the instances on these bridges. If the
+   * machine does not permit that, all other connections still reach them.
    */
   async #open(bridges: readonly string[], signal: AbortSignal): Promise<void> {
     const closed = new Map<string, Closed>();
@@ -235,7 +238,7 @@ export class IptablesPublisher implements PortPublisher {
   }
 }
 
-/** Removes every rule of an agent, also of one that does not run any more. */
+/** Removes all rules of an agent, also of an agent that does not run any more. */
 export async function removeRules(owner: string, clock: Clock, signal: AbortSignal): Promise<void> {
   await removeAll(chainsOf(owner), iptables(clock), iptables(clock, 'ipv6'), signal);
 }
@@ -273,7 +276,7 @@ async function removePublished(
   await firewall.remove(ruleSet(chains, [], [], undefined), present, signal);
 }
 
-/** The bridges that the kernel's rules name: they are the record of what was opened, also by an earlier agent. */
+/** Returns the bridges in the kernel's rules. They are the record of all opened bridges, also of an earlier process. */
 function protectedBy(chains: Chains, present: Present): string[] {
   const prefix = `-A ${chains.loop} `;
   return (present.get('raw') ?? [])

@@ -3,26 +3,26 @@ import { takenPort } from './port-problems.ts';
 
 const journalled = 1000;
 
-/** The ports of a machine in memory: where they lead, and which ones other programs have. */
+/** The ports of a machine in memory: where they lead, and which ports other programs have. */
 export class MockPorts {
-  /** Where each port led after each of the last changes. */
+  /** Where each port led after each of the last 1000 changes. */
   readonly journal: ReadonlyMap<number, readonly PortBackend[]>[] = [];
-  /** Ports that do less than they should, with what that is. */
+  /** Ports that do not answer all sources, each with what is missing. */
   readonly notices = new Map<number, string>();
   readonly #taken = new Set<number>();
   readonly #published = new Map<PortPublisher, ReadonlyMap<number, readonly PortBackend[]>>();
 
-  /** Another program has the port. */
+  /** Another program takes the port. */
   take(port: number): void {
     this.#taken.add(port);
   }
 
-  /** The other program ended. */
+  /** The other program ends. */
   free(port: number): void {
     this.#taken.delete(port);
   }
 
-  /** Where connections to the port go; `undefined`: nobody holds it. */
+  /** Where connections to the port go; `undefined`: no agent holds it. */
   backends(port: number): readonly PortBackend[] | undefined {
     for (const ports of this.#published.values()) {
       const backends = ports.get(port);
@@ -31,7 +31,7 @@ export class MockPorts {
     return undefined;
   }
 
-  /** One agent's way to them. */
+  /** Makes the publisher of one agent. */
   publisher(): PortPublisher {
     const publisher: PortPublisher = {
       notices: this.notices,

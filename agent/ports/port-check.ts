@@ -2,16 +2,16 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 
 const connectMs = 2_000;
-/** An answer that is a reset comes at once: on this machine there is no way between. */
+/** A reset comes within this time: the connection stays on this machine. */
 const quietMs = 50;
 
 /**
- * Makes a connection as everybody would. `undefined`: it was answered, and not by the program that holds ports without
- * an instance, which resets it. Otherwise the code of what went wrong.
+ * Tests a port by an ordinary connection. Returns `undefined` if the connection is accepted and not reset: the holder
+ * of a port without an instance resets it. Otherwise returns the error code.
  */
 export async function refusalAt(address: string, port: number, signal: AbortSignal): Promise<string | undefined> {
   const socket = connect({ host: address, port });
-  socket.on('error', () => undefined); // one that comes when nobody waits any more
+  socket.on('error', () => undefined); // an error after the test
   const limit = AbortSignal.any([signal, AbortSignal.timeout(connectMs)]);
   try {
     await once(socket, 'connect', { signal: limit });

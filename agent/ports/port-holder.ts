@@ -3,13 +3,13 @@ import type { PortProblem } from '../publication.ts';
 import { unheldPort } from './port-problems.ts';
 
 /**
- * Holds ports of this machine with listening sockets, so that no other program takes them and that it shows when one
- * has. Connections that get as far as here found no instance: they are reset.
+ * Holds ports of this machine by listening sockets: no other program can take them, and it shows if one already has. A
+ * connection that arrives here was led to no instance: it is reset.
  */
 export class PortHolder implements AsyncDisposable {
   readonly #servers = new Map<number, Server>();
 
-  /** @returns why it cannot be had; `undefined`: it is held. */
+  /** Holds the port. Returns why that failed; `undefined`: it is held. */
   async hold(port: number): Promise<PortProblem | undefined> {
     if (this.#servers.has(port)) return undefined;
     const server = createServer((socket) => void socket.resetAndDestroy());

@@ -1,6 +1,6 @@
 import type { PortProblem } from '../publication.ts';
 
-/** By the code with which listening failed. */
+/** The agent could not listen on the port; `code` is the error code. */
 export function unheldPort(port: number, code: string | undefined): PortProblem {
   if (code === 'EADDRINUSE') return takenPort(port);
   if (code === 'EACCES')
@@ -8,14 +8,14 @@ export function unheldPort(port: number, code: string | undefined): PortProblem 
       code: 'port_taken',
       message: `Port ${port} of the server may not be used by the agent: choose another exposed_port, or run the agent as root`,
     };
-  // What the machine is short of now it may have later.
+  // The machine may lack resources now and have them later.
   return {
     code: 'runtime_unavailable',
     message: `Port ${port} of the server cannot be held: ${code ?? 'unknown error'}`,
   };
 }
 
-/** Something else listens on the port. */
+/** Another program listens on the port. */
 export function takenPort(port: number): PortProblem {
   return {
     code: 'port_taken',
@@ -23,7 +23,7 @@ export function takenPort(port: number): PortProblem {
   };
 }
 
-/** Another agent of the machine publishes it. */
+/** Another agent of the machine publishes the port. */
 export function anothersPort(port: number, server: string): PortProblem {
   return {
     code: 'port_taken',
@@ -31,7 +31,7 @@ export function anothersPort(port: number, server: string): PortProblem {
   };
 }
 
-/** Rules of an agent that does not run here any more lead it away. */
+/** Rules of an agent that does not run here any more lead the port elsewhere. */
 export function leftPort(port: number, owner: string): PortProblem {
   return {
     code: 'port_taken',
@@ -39,7 +39,7 @@ export function leftPort(port: number, owner: string): PortProblem {
   };
 }
 
-/** It is held and leads to instances, but a connection to it was not answered. */
+/** The port is held and leads to instances, but a connection to it was not answered. */
 export function unansweredPort(port: number, code: string): PortProblem {
   const why =
     code === 'ECONNREFUSED'
@@ -51,7 +51,7 @@ export function unansweredPort(port: number, code: string): PortProblem {
   };
 }
 
-/** It leads to its instances, but the machine does not let the agent open the way for `whom`. */
+/** The port leads to its instances, but the machine does not permit the agent to open the way for `whom`. */
 export function closedPort(port: number, whom: string): string {
   return `Port ${port} of the server does not answer ${whom}: /proc/sys or the bridge of the network may not be set by the agent, as in a container without the right to; it answers everybody else`;
 }

@@ -1,23 +1,23 @@
 import { isIPv4 } from 'node:net';
 import type { PortBackend } from '../publication.ts';
 
-/** The chains of one agent. Several agents on one machine have their own. */
+/** Names of the chains of one agent. Each agent of a machine has its own chains. */
 export interface Chains {
-  /** Where a port leads. */
+  /** Leads ports to instances. */
   ports: string;
-  /** What must seem to come from the bridge for its answer to find back. */
+  /** Makes connections seem to come from the bridge, so that their answers come back by this machine. */
   back: string;
-  /** What may be forwarded to the instances. */
+  /** Accepts connections that are forwarded to instances. */
   pass: string;
-  /** What instances may not reach at all. */
+  /** Blocks addresses that instances may not reach at all. */
   guard: string;
-  /** What instances may reach of the machine itself. */
+  /** Decides what instances may reach on the machine itself. */
   host: string;
-  /** What must not come in by a bridge: it could not before loopback was made routable there. */
+  /** Drops packets to loopback that come in by a bridge, which is possible once loopback is routable there. */
   loop: string;
 }
 
-/** What the names of chains begin with; the short name of their agent follows. */
+/** Prefixes of the names of chains; the short name of the agent follows. */
 export const chainPrefix: Chains = {
   ports: 'SETPOINT-PORTS-',
   back: 'SETPOINT-BACK-',
@@ -27,12 +27,12 @@ export const chainPrefix: Chains = {
   loop: 'SETPOINT-LOOP-',
 };
 
-/** An agent in the names of its chains: the first twelve letters and digits of the id of its server. */
+/** Returns an agent's short name in chains: the first twelve letters and digits of the id of its server. */
 export function shortOwner(owner: string): string {
   return owner.replaceAll(/[^0-9a-zA-Z]/g, '').slice(0, 12);
 }
 
-/** @param owner id of the agent's server, or its short form. */
+/** @param owner id of the agent's server, or its short form */
 export function chainsOf(owner: string): Chains {
   const short = shortOwner(owner);
   const { ports, back, pass, guard, host, loop } = chainPrefix;
@@ -49,11 +49,11 @@ export function chainsOf(owner: string): Chains {
 /** A bridge that instances are attached to. */
 export interface Bridge {
   name: string;
-  /** `172.18.0.0/16` or an address in it: what is attached to it. */
+  /** Its network, such as `172.18.0.0/16`, or an address in it, such as `172.18.0.1/16`. */
   subnet: string;
 }
 
-/** A published port with the instances that it leads to, each with its bridge; `undefined`: it is on none. */
+/** A published port with the instances that it leads to, each with its bridge; `undefined`: it is on no bridge. */
 export interface Publication {
   port: number;
   backends: readonly (PortBackend & { bridge: Bridge | undefined })[];
@@ -61,21 +61,23 @@ export interface Publication {
 
 export type Table = 'raw' | 'filter' | 'nat';
 
-/** One chain of ours: its rules in order, without the chain's name in front. */
+/** One chain of an agent: its rules in order, each without `-A` and the name of the chain. */
 export interface Chain {
   table: Table;
   name: string;
   rules: readonly string[];
-  /** From where it is reached: built-in chain and condition. */
+  /** Jumps to the chain: built-in chain, condition, and whether the jump is put first. */
   jumps: readonly { from: string; condition: string; first: boolean }[];
 }
 
 export type Family = 'ipv4' | 'ipv6';
 
-/** Where an operator says what instances may reach of the machine all the same; asked first, where it is there. */
+/**
+ * Chain in which an operator permits instances more of the machine. If it exists, its rules come before the refusals.
+ */
 export const operatorsHostChain = 'SETPOINT-USER';
 
-/** The addresses at which clouds tell their machines credentials, and all others that are of one link only. */
+/** Link-local addresses, and those at which clouds give credentials to their machines. */
 const linkLocal: Readonly<Record<Family, readonly string[]>> = {
   ipv4: ['169.254.0.0/16'],
   ipv6: ['fe80::/10', 'fd00:ec2::254/128'],
@@ -84,9 +86,10 @@ const refusal: Readonly<Record<Family, string>> = { ipv4: 'icmp-port-unreachable
 const icmp: Readonly<Record<Family, string>> = { ipv4: 'icmp', ipv6: 'ipv6-icmp' };
 
 /**
- * Keeps instances and builds from link-local addresses and from what listens on the machine: in every network of ours,
- * known by the names of the bridges, from before its first container. They reach published ports, which lead elsewhere
- * before they come here, a resolver, and the end of what the machine began.
+ * Keeps instances and builds from link-local addresses and from programs that listen on the machine. The rules match
+ * the names of the agent's bridges, so that they hold in every network before its first container. Still allowed are
+ * published ports (they are led to instances before they meet these rules), a resolver, and answers to connections that
+ * the machine began.
  */
 export function guardChains(chains: Chains, family: Family, operatorChain: string | undefined): Chain[] {
   return [
@@ -114,8 +117,8 @@ export function guardChains(chains: Chains, family: Family, operatorChain: strin
 }
 
 /**
- * The whole rule set of published ports. A connection to a port of this machine, from wherever, is led to one of its instances, each with
- * the same probability; connections that exist keep their instance, whatever changes here.
+ * Returns the whole rule set of published ports. A connection to a port of this machine, from any source, is led to one
+ * of its instances, each with the same probability. Open connections keep their instance when the rules change.
  */
 export function ruleSet(
   chains: Chains,
@@ -129,7 +132,8 @@ export function ruleSet(
     {
       table: 'raw',
       name: chains.loop,
-      // CVE-2020-8558: with route_localnet, who is on the bridge reaches what listens on 127.0.0.1 only.
+      // CVE-2020-8558: with route_localnet, containers on the bridge could reach programs that listen on 127.0.0.1
+      // only.
       rules: bridges.map((name) => `-d 127.0.0.0/8 -i ${name} -j DROP`),
       jumps: [{ from: 'PREROUTING', condition: '', first: false }],
     },
@@ -166,7 +170,7 @@ function destinations({ port, backends }: Publication): string[] {
   });
 }
 
-/** What the operator put into DOCKER-USER holds for these connections too; who gets past it is let through. */
+/** The operator's rules in DOCKER-USER apply to these connections too; what they do not drop is accepted. */
 function forwarding({ port, backends }: Publication, operatorChain: string | undefined): string[] {
   const matches = [
     `-p tcp -m conntrack --ctstate ESTABLISHED -m conntrack --ctstate DNAT --ctorigdstport ${checkedPort(port)}`,
@@ -180,14 +184,16 @@ function forwarding({ port, backends }: Publication, operatorChain: string | und
   );
 }
 
-/** From 127.0.0.1, and from the instance's own network, an answer would not come by this machine. */
+/**
+ * Connections from 127.0.0.1 or the instance's own network are masqueraded: else answers would not pass this machine.
+ */
 function sources(backend: PortBackend & { bridge: Bridge | undefined }): string[] {
   const to = `-d ${checkedAddress(backend)}/32 -p tcp -m tcp --dport ${checkedPort(backend.port)} -m conntrack --ctstate DNAT -j MASQUERADE`;
   const own = backend.bridge === undefined ? [] : [`-s ${backend.bridge.subnet} ${to}`];
   return [`-s 127.0.0.0/8 ${to}`, ...own];
 }
 
-/** These texts become lines of a rule file: nothing but what is checked here gets into one. */
+/** These texts become lines of a rule file, so that each must be checked. */
 function checkedAddress({ address }: PortBackend): string {
   if (!isIPv4(address)) throw new TypeError(`Cannot lead a port to ${JSON.stringify(address)}: no IPv4 address`);
   return address;
