@@ -75,7 +75,7 @@ function placeOf(
 /** The place at which the right to an object that belongs to no project is judged. */
 export function tenantPlace(view: TenantView, it: ReadonlyResource<SubjectKind>): Place {
   if (it.meta.kind !== 'server') return { tenant: view };
-  return { tenant: view, server: it as ReadonlyResource<'server'> }; // as its kind says
+  return { tenant: view, server: it as ReadonlyResource<'server'> }; // the kind was just checked
 }
 
 function named(body: unknown): unknown {

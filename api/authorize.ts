@@ -69,7 +69,10 @@ function passwordIsToChange(): ApiError {
   });
 }
 
-/** The role of a principal in a project: owner, that of the member, or `owner` for admins of the tenant. */
+/**
+ * The role of a principal in a project, as its owner or a member; admins of the tenant have the role `owner`
+ * everywhere. A key that is narrowed to another project has none.
+ */
 export function projectRole(principal: Principal, project: Project, view: TenantView): ProjectRole | undefined {
   const narrowed = keyOf(principal)?.desired.project_id;
   return narrowed !== undefined && narrowed !== project.meta.id ? undefined : roleOfUser(principal.user, project, view);

@@ -31,7 +31,7 @@ export interface Outcome {
   body?: string | Buffer;
   /** Media type of the body, if that is not JSON. */
   type?: string;
-  /** They replace the usual ones. */
+  /** Headers that replace the usual ones. */
   headers?: Headers;
   etag?: string;
 }

@@ -26,9 +26,9 @@ export const ApiConfig = z.strictObject({
     .optional(),
   rateLimit: Limit.default({ perMinute: 6000, burst: 1000 }),
   heavyRateLimit: Limit.default({ perMinute: 300, burst: 100 }),
-  /** For one client that asks for one-time codes. */
+  /** Requests for one-time codes of one client address. */
   codeRateLimit: Limit.default({ perMinute: 1, burst: 30 }),
-  /** Time limit of a build, which one that has not ended is counted as. */
+  /** Time limit of a build; a build under way counts as this long. */
   buildDeadlineMs: z
     .int()
     .min(1)

@@ -47,7 +47,7 @@ export function addDeployment(ctx: Context, unit: Unit, it: Application, what: N
     number,
     trigger: what.trigger,
     triggered_by: ctx.principal.user.meta.id,
-    source: structuredClone(what.source ?? desired.source) as Source, // a clone may be changed
+    source: structuredClone(what.source ?? desired.source) as Source, // a clone is mutable
     config: structuredClone(desired.config),
     ...(what.reuse !== undefined && { reuse: { ...what.reuse } }),
     ...(what.rollbackOf !== undefined && { rollback_of: what.rollbackOf }),

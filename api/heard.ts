@@ -13,7 +13,7 @@ export function heardBy(principal: Principal, view: TenantView): Notification[] 
 
 /**
  * Whether a notification of the caller is about an object that the caller may see. A user who has left a project gets
- * no more of it, and a key that is narrowed to a project gets nothing else.
+ * no more about it, and a key that is narrowed to a project gets nothing else.
  */
 export function mayHear(principal: Principal, view: TenantView): (it: Notification) => boolean {
   const visible = visibleProjects(principal, view);

@@ -16,9 +16,9 @@ const limits = {
 } as const;
 const maxRequestsPerSocket = 1000;
 const closeIdleEveryMs = 100;
-/** Bytes that one connection may still send after its last answer. */
+/** A connection that got its last answer is cut once it has sent this many bytes in all. */
 const maxPassedBytes = 4 * 1024 * 1024;
-/** A request to the API of a tenant with a credential that reaches to the end of what was read. */
+/** Matches a request to the API of a tenant that was cut off within its credential. */
 const tooLongCredential = /^[A-Z]+ \/[^/?\s]+\/(?:api\/v1|ws)[/?\s][^]*\r\n(?:authorization|x-service-key):[^\r\n]*$/i;
 
 /** Number of requests that are being answered. */

@@ -41,7 +41,7 @@ export interface PageQuery extends z.infer<typeof base> {
 type SortValue = string | number;
 type Placed = 'projectId' | 'environmentId' | 'serverId';
 
-/** How objects of a kind are searched, filtered and sorted. A secret must not be sorted by. */
+/** How objects of a kind are searched, filtered and sorted. A list must not be sortable by a secret. */
 export interface Listing<K extends KindName> {
   /** Texts that `q` is searched in. */
   texts(it: ReadonlyResource<K>, view: TenantView): readonly (string | undefined)[];

@@ -3,8 +3,8 @@ import type { ReadonlyResource } from '../store/resource.ts';
 import type { RequestContext } from './context.ts';
 
 /**
- * For a change that is allowed only if the object has certain content: the commit is refused if the object gains content
- * that the view does not show afterwards. The marker is read first, then the mirror is made fresh.
+ * For a change that is allowed only if the object has certain content: the commit is refused if the object gains
+ * content that the view does not show afterwards. The marker is read first, then the mirror is made fresh.
  */
 export async function holdPopulation(
   { fresh }: Pick<RequestContext, 'fresh'>,

@@ -1,7 +1,7 @@
 import type { Clock } from '../store/clock.ts';
 import type { Limit } from './config.ts';
 
-/** What a client is told about its limit, in the `RateLimit-*` headers. */
+/** The state of a client's limit, as in the `RateLimit-*` headers. */
 export interface Quota {
   limit: number;
   remaining: number;

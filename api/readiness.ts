@@ -13,7 +13,7 @@ interface Dependencies {
   mirror: Pick<Mirror, 'isReady'>;
   clock: Clock;
   fresh: () => Promise<void>;
-  /** The server is closing: it answers the requests that still come, and wants no new ones. */
+  /** The server is closing: it still answers requests, but should get no new ones. */
   isDraining: () => boolean;
 }
 

@@ -7,8 +7,8 @@ type Told = Pick<DesiredOf<'notification'>, 'type' | 'title' | 'message'>;
 
 /**
  * Adds a notification about a project to the transaction that makes it true. Only members see notifications of a
- * project: with `isOutside` it names the project but does not belong to it, for a user who is not or no longer a
- * member.
+ * project: with `isOutside` the notification names the project but does not belong to it, for a user who is not or no
+ * longer a member.
  */
 export function tellUser(
   unit: Unit,

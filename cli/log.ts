@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import type { DestinationStream, Level, Logger } from 'pino';
 
-/** Of nested values; deeper ones are not shown. */
+/** Levels of nested values that are shown. */
 const maxDepth = 5;
-/** Of list items; the others are counted. */
+/** Items of a list that are shown; the others are counted. */
 const maxItems = 100;
 const hidden = '[redacted]';
 

@@ -14,7 +14,7 @@ export type CliKind = keyof typeof kinds;
 /** @throws Error with the list of kinds. */
 export function kindOf(word: string): CliKind {
   for (const [kind, { names }] of Object.entries(kinds)) {
-    if (word === kind || (names as readonly string[]).includes(word)) return kind as CliKind; // keys of the table
+    if (word === kind || (names as readonly string[]).includes(word)) return kind as CliKind; // a key of the table
   }
   throw new Error(`Unknown kind ${word}: one of ${Object.keys(kinds).join(', ')}`);
 }

@@ -90,7 +90,7 @@ async function moveNames(store: Store, log: Logger): Promise<void> {
 /** Most audit records of a tenant, each about 1 KiB. */
 const auditRecordsPerTenant = 100_000;
 
-/** The longest that a mirror which missed a change is wrong. */
+/** Longest time for which a mirror that missed a change stays wrong. */
 const mirrorCheckMs = 5 * 60_000;
 
 /** A replica of the control plane whose server does not listen yet. */

@@ -22,7 +22,7 @@ const timeoutMs = 30_000;
 
 export function storedLogin(): Login | undefined {
   const text = sessionStorage.getItem(key);
-  return text === null ? undefined : (JSON.parse(text) as Login); // written below
+  return text === null ? undefined : (JSON.parse(text) as Login); // `storeLogin` wrote it
 }
 
 export function storeLogin(login: Login | undefined): void {

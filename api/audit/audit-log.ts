@@ -39,7 +39,10 @@ export interface AuditLog extends AsyncDisposable {
    * ApiError
    */
   read(asked: Asked, objects: readonly AuditedObject[]): Promise<void>;
-  /** Records a refused request or a failed login. Never throws: the answer reveals nothing, so an error of the store is only logged. */
+  /**
+   * Records a refused request or a failed login. Never throws: the answer reveals nothing, so an error of the store is
+   * only logged.
+   */
   deny(asked: Asked, result: 'refused' | 'failed', objects: readonly AuditedObject[]): Promise<void>;
 }
 

@@ -37,7 +37,7 @@ const limits = {
   scanned: 2000,
   /** Most pages of records that wait to be chained; there are few of them while a leader runs. */
   pendingPages: 40,
-  /** Records are in the order of their commits. Their times can differ from it by the skew of the replicas' clocks. */
+  /** Most skew between the replicas' clocks: records are in the order of their commits, not of their times. */
   clockSkewMs: 3_600_000,
 } as const;
 

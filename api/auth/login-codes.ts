@@ -28,7 +28,7 @@ const maxKnown = 5;
 const knownForMs = 30 * dayMs;
 /** Addresses with a code record, with an account or not; at the limit the oldest one is deleted. */
 const maxRecords = 10_000;
-/** For the ids of the records. */
+/** Namespace of the record ids (UUIDv5). */
 const namespace = 'b2a53c8e-3f0d-4a6b-9b57-0f6f7f1f1f6d';
 
 /** One address always has the same record id. */

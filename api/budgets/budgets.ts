@@ -168,7 +168,8 @@ function keptOf({ of }: Scope, caller: Principal): number {
 function judgeBuilds(builds: BuildTime, view: TenantView, capacity: Capacity, { objects }: UnitEffect): void {
   for (const { it, action } of objects)
     if (action === 'create' && it.meta.kind === 'deployment')
-      builds.judge(view, it as ReadonlyResource<'deployment'>, (scope) => boundsOf(view, scope, capacity)); // of that kind
+      // the kind was just checked
+      builds.judge(view, it as ReadonlyResource<'deployment'>, (scope) => boundsOf(view, scope, capacity));
 }
 
 function isCopying(view: TenantView, { meta }: ReadonlyResource<'environment'>): boolean {

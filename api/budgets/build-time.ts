@@ -71,7 +71,7 @@ export function createBuildTime(
     const key = `${tenant}/${id}`;
     const known = underWay.get(key);
     underWay.delete(key);
-    const it = (after ?? before) as Deployment | undefined; // of that kind
+    const it = (after ?? before) as Deployment | undefined; // the kind was checked above
     if (it === undefined || !builds(it)) return;
     const { startedAt, endedAt } = timesOf(it);
     const names = known?.names ?? namesOf(tenant, it);
@@ -83,7 +83,7 @@ export function createBuildTime(
 
   for (const tenant of mirror.tenants())
     for (const it of mirror.tenant(tenant).list('deployment'))
-      take({ tenant, kind: 'deployment', id: it.meta.id, after: it as ReadonlyResource, initial: true }); // of any kind
+      take({ tenant, kind: 'deployment', id: it.meta.id, after: it as ReadonlyResource, initial: true }); // widens the kind
   const unsubscribe = mirror.subscribe(take);
 
   const running = (name: string): UnderWay[] => [...underWay.values()].filter(({ names }) => names.includes(name));

@@ -203,7 +203,7 @@ export class ChangeFeed implements Disposable {
       case 'deployment':
         return keptDeployment(keep, it as ReadonlyResource<'deployment'>, view).json;
       case 'server': {
-        const server = it as ReadonlyResource<'server'>; // each case names the kind that `meta.kind` says
+        const server = it as ReadonlyResource<'server'>; // each case matches `meta.kind`
         return (masked ? keptServerSummary(keep, server, view) : keptServer(keep, server, view)).json;
       }
     }
