@@ -30,7 +30,7 @@ function isGitRef(ref: string): boolean {
 
 /**
  * `https://`, `http://`, `ssh://`, `file://` or `user@host:path`. The URL is stored and shown as it is, so that a
- * possible credential is refused: a password, a query, and over http a user, too, since tokens are sent as one.
+ * possible credential is refused: a password, a query, and over http a user, too, as tokens are sent in its place.
  */
 export const RepositoryUrl = z
   .string()

@@ -14,7 +14,7 @@ import { defineEndpoint } from '../endpoint.ts';
 import { readOnlyFields } from '../resources/object-fields.ts';
 import { Email, Login, PersonName, toLoginUser, toUser, User } from '../resources/user.ts';
 
-/** Any text: a password that exists must only be the right one. */
+/** Any text: the only rule for an existing password is that it is the right one. */
 const GivenPassword = z.string().max(1024);
 
 /** A code of the authenticator application, or a recovery code. */

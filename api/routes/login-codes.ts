@@ -46,8 +46,7 @@ export const verifyCode = defineEndpoint({
       const who = await whoIs(ctx, email);
       const unit = ctx.repo.begin();
       let refusal = unauthorized('The code is wrong, used or no longer good');
-      // counted apart from passwords and from other places, so that the owner is not locked out; the store counts all
-      // guesses
+      // counted apart from passwords and other places, to spare the owner; the store counts all guesses
       const account = `${accountOf(ctx.tenant, email)} code from ${ctx.request.address}`;
       const proven = await ctx.throttle.attempt(account, ctx.request.address, async () => {
         const judged = judgeCode(ctx, email, code);

@@ -107,7 +107,7 @@ export const renewRecovery = defineEndpoint({
   },
 });
 
-/** Asks for the password or a code: the user may have left the session open to others. @throws ApiError */
+/** Requires the password or a code, as a stranger may be at an open session. @throws ApiError */
 async function proveAgain(
   ctx: RequestContext,
   unit: Unit,

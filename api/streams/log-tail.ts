@@ -22,7 +22,9 @@ export interface TailOptions {
   follow: LogFollow;
   source: LogSource;
   channel: Channel;
-  /** Called once, before the first line, with the number after which the lines begin, where `follow` does not name it. */
+  /**
+   * Called once, before the first line, with the number after which the lines begin, where `follow` does not name it.
+   */
   begins?: (after: number) => void;
 }
 

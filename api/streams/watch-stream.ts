@@ -74,7 +74,7 @@ function selection({ principal, view }: StreamContext, query: WatchQuery): (chan
 }
 
 /**
- * Whether a project may have become visible since `start`: `since` returns only those of its objects that changed
+ * Whether a project may have become visible since `start`: the feed returns only those of its objects that changed
  * later.
  */
 function joinedAfter(start: Revision, { principal, view }: StreamContext, { projectId }: WatchQuery): boolean {
