@@ -1,3 +1,4 @@
+import { Refused } from './client.ts';
 import type { ApiObject, Client } from './client.ts';
 
 /** Kinds that the verbs know, by their plural, singular and short names. */
@@ -45,19 +46,40 @@ export async function listObjects(client: Client, kind: CliKind, project?: strin
   return pages.flat();
 }
 
-/** The name of an object's parent: the project of an environment, the application of a deployment. */
-export type ParentName = (it: ApiObject) => string;
+/** The names of what an object belongs to, or their ids where they are not known. */
+export interface PlaceNames {
+  /** The project of an environment or application, the application of a deployment. */
+  parent(it: ApiObject): string;
+  environment(it: ApiObject): string;
+}
 
-/** Reads the names of the parents of a kind's objects, once; a parent that is made later is shown by its id. */
-export async function parentNames(client: Client, kind: CliKind): Promise<ParentName> {
+/**
+ * Reads the names of the places of a kind's objects, once; a place that is made later is shown by its id. With `found`,
+ * environments are read of the projects of these objects alone: each project costs a request.
+ */
+export async function placeNames(client: Client, kind: CliKind, found?: readonly ApiObject[]): Promise<PlaceNames> {
   const { parent } = kinds[kind];
-  if (parent === undefined) return () => '';
+  if (parent === undefined) return { parent: () => '', environment: () => '' };
   const parents = await listObjects(client, parent);
-  const names = new Map(parents.map((it) => [it.id, it.name]));
-  return (it) => {
-    const id = String(it[parent === 'projects' ? 'project_id' : 'application_id']);
-    return names.get(id) ?? id;
+  const projects = new Set((found ?? []).map((it) => it['project_id']));
+  const read = kind === 'applications' ? parents.filter(({ id }) => found === undefined || projects.has(id)) : [];
+  const environments = await Promise.all(read.map((it) => environmentsOf(client, it.id)));
+  const names = new Map([...parents, ...environments.flat()].map((it) => [it.id, it.name]));
+  const nameOf = (field: string) => (it: ApiObject) => names.get(String(it[field])) ?? String(it[field]);
+  return {
+    parent: nameOf(parent === 'projects' ? 'project_id' : 'application_id'),
+    environment: nameOf('environment_id'),
   };
+}
+
+/** None where the project was deleted meanwhile. */
+async function environmentsOf(client: Client, project: string): Promise<ApiObject[]> {
+  try {
+    return await client.list(`/api/v1/projects/${project}/environments`);
+  } catch (error) {
+    if (error instanceof Refused && error.status === 404) return [];
+    throw error;
+  }
 }
 
 /**

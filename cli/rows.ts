@@ -1,8 +1,8 @@
 import type { ApiObject } from './client.ts';
-import type { CliKind, ParentName } from './objects.ts';
+import type { CliKind, PlaceNames } from './objects.ts';
 import { age, cell as oneLine } from './table.ts';
 
-type Cell = (it: ApiObject, parent: ParentName) => string;
+type Cell = (it: ApiObject, names: PlaceNames) => string;
 
 const field =
   (name: string): Cell =>
@@ -13,14 +13,15 @@ const ready: Cell = (it) => {
   return condition?.status === 'true' ? 'yes' : (condition?.reason ?? '');
 };
 const instances: Cell = (it) => `${text(it['ready_replicas'])}/${text(it['replicas'])}`;
-const parent: Cell = (it, nameOf) => nameOf(it);
+const parent: Cell = (it, names) => names.parent(it);
+const environment: Cell = (it, names) => names.environment(it);
 
 /** The columns of each kind in a list, before age and id. */
 const columns: Record<CliKind, Record<string, Cell>> = {
   projects: { name: field('name'), status: field('status') },
   environments: { name: field('name'), project: parent, status: field('status') },
   servers: { name: field('name'), status: field('status'), agent: field('agent_status') },
-  applications: { name: field('name'), project: parent, status: field('status'), instances, ready },
+  applications: { name: field('name'), project: parent, environment, status: field('status'), instances, ready },
   deployments: {
     application: parent,
     number: field('number'),
@@ -39,6 +40,7 @@ export function headOf(kind: CliKind): string[] {
 const usual: Readonly<Record<string, string>> = {
   name: 'an-application',
   project: 'a-project',
+  environment: 'production',
   application: 'an-application',
   status: 'provisioning',
   agent: 'disconnected',
@@ -53,8 +55,8 @@ export function usualRow(kind: CliKind): string[] {
 }
 
 /** The cells of an object. Without its age, they are equal while nothing that is shown of it changes. */
-export function rowOf(kind: CliKind, it: ApiObject, nameOf: ParentName, now?: Date): string[] {
-  const cells = Object.values(columns[kind]).map((cell) => cell(it, nameOf));
+export function rowOf(kind: CliKind, it: ApiObject, names: PlaceNames, now?: Date): string[] {
+  const cells = Object.values(columns[kind]).map((cell) => cell(it, names));
   return [...cells.map(oneLine), ...(now === undefined ? [] : [age(it.created_at, now)]), it.id];
 }
 

@@ -1,7 +1,7 @@
 import { ApiObject } from '../client.ts';
 import type { Client } from '../client.ts';
-import type { CliKind, ParentName } from '../objects.ts';
-import { findObject, isDeploymentName, kindOf, listObjects, parentNames, singular } from '../objects.ts';
+import type { CliKind, PlaceNames } from '../objects.ts';
+import { findObject, isDeploymentName, kindOf, listObjects, placeNames, singular } from '../objects.ts';
 import { printed } from '../printed.ts';
 import { resumed } from '../resume.ts';
 import { headOf, rowOf, usualRow } from '../rows.ts';
@@ -31,12 +31,12 @@ export async function get(
     console.log(printed(found, options.output));
     return;
   }
-  const parents = await parentNames(client, kind);
+  const names = await placeNames(client, kind, found);
   const now = new Date();
   console.log(
     table(
       headOf(kind),
-      found.map((it) => rowOf(kind, it, parents, now)),
+      found.map((it) => rowOf(kind, it, names, now)),
     ),
   );
 }
@@ -80,7 +80,7 @@ async function follow(
     if (shown === undefined) {
       const selection = await select(client, kind, name, options.project);
       isWanted = selection.isWanted;
-      shown = new Shown(kind, await parentNames(client, kind), options.output === 'json');
+      shown = new Shown(kind, await placeNames(client, kind), options.output === 'json');
       shown.all(selection.found);
       continue;
     }
@@ -95,21 +95,21 @@ async function follow(
 /** The rows on the screen, printed one after another. In a table, an unchanged row is not printed again. */
 class Shown {
   readonly #kind: CliKind;
-  readonly #parents: ParentName;
+  readonly #names: PlaceNames;
   readonly #json: boolean;
   readonly #rows = new Map<string, string[]>();
   #columns = new Columns([]);
 
-  constructor(kind: CliKind, parents: ParentName, json: boolean) {
+  constructor(kind: CliKind, names: PlaceNames, json: boolean) {
     this.#kind = kind;
-    this.#parents = parents;
+    this.#names = names;
     this.#json = json;
   }
 
   all(found: readonly ApiObject[]): void {
     const head = headOf(this.#kind).map((it) => it.toUpperCase());
     const now = new Date();
-    const rows = found.map((it) => rowOf(this.#kind, it, this.#parents, now));
+    const rows = found.map((it) => rowOf(this.#kind, it, this.#names, now));
     this.#columns = new Columns([head, usualRow(this.#kind), ...rows]);
     if (!this.#json) console.log(this.#columns.line(head));
     for (const it of found) this.changed(it);
@@ -120,10 +120,10 @@ class Shown {
       console.log(JSON.stringify(it));
       return;
     }
-    const row = rowOf(this.#kind, it, this.#parents);
+    const row = rowOf(this.#kind, it, this.#names);
     if (JSON.stringify(row) === JSON.stringify(this.#rows.get(it.id))) return;
     this.#rows.set(it.id, row);
-    console.log(this.#columns.line(rowOf(this.#kind, it, this.#parents, new Date())));
+    console.log(this.#columns.line(rowOf(this.#kind, it, this.#names, new Date())));
   }
 
   deleted(id: string): void {

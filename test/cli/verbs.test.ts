@@ -166,7 +166,7 @@ describe('after a login', () => {
       /^NAME +STATUS +AGENT +AGE +ID\none +active +connected +\d+[smhd] +[0-9a-f-]{36}\n/,
     );
     expect((await run('get', 'environments', '--project', 'shop')).out).toMatch(
-      /^NAME +PROJECT +STATUS +AGE +ID\nproduction +shop +active /,
+      /^NAME +PROJECT +STATUS +AGE +ID\n[^]*^production +shop +active /m,
     );
     const projects: unknown = JSON.parse((await run('get', 'projects', '-o', 'json')).out);
     expect(projects).toContainEqual(expect.objectContaining({ name: 'shop', status: 'active' }));
@@ -282,6 +282,10 @@ describe('after a login', () => {
     const [, id = ''] = /(\S+) \(shop\/twin\)/.exec(err) ?? [];
     expect(err).toContain('(shop/production)');
     expect((await run('describe', 'application', id)).out).toMatch(/^name +shop-twin$/m);
+    const listed = (await run('get', 'applications', '--project', 'shop')).out;
+    expect(listed).toMatch(/^NAME +PROJECT +ENVIRONMENT +STATUS +INSTANCES +READY +AGE +ID\n/);
+    expect(listed).toMatch(new RegExp(`^shop-twin +shop +twin .* ${id}$`, 'm'));
+    expect(listed).toMatch(/^shop-twin +shop +production /m);
   });
 
   it.concurrent('variables that are changed are followed until they are rolled out', async () => {
@@ -379,9 +383,9 @@ describe('after a login', () => {
     await watching.says('INSTANCES');
     expect((await applied('watched')).code).toBe(0);
     expect((await run('stop', 'watched')).code).toBe(0);
-    await watching.says(/watched +shop +stopped +0\/1 +Stopped /);
+    await watching.says(/watched +shop +production +stopped +0\/1 +Stopped /);
     expect((await run('delete', 'application', 'watched', '--yes')).code).toBe(0);
-    await watching.says(/watched +shop +deleted /);
+    await watching.says(/watched +shop +production +deleted /);
     const { code, out, err } = await watching.interrupt();
     expect({ code, err }).toEqual({ code: 0, err: '' });
     const [head = '', ...rows] = out.trimEnd().split('\n');
