@@ -1,20 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import type { WireAssignment, WireConfiguration, WireReport } from './assignment.ts';
+import type { WireConfiguration, WireItem, WireReport } from './assignment.ts';
 import { CallError, tellable } from './call-error.ts';
 import type { Clock } from './clock.ts';
 import { judgeControl } from './control-proof.ts';
 import type { Verdict } from './control-proof.ts';
 import { decodeControlFrame, encodeMessage } from './codec.ts';
-import type {
-  AgentMessage,
-  CallParams,
-  ControlMessage,
-  EngineState,
-  Hello,
-  Load,
-  Position,
-  StreamParams,
-} from './messages.ts';
+import { CallParams, StreamParams } from './messages.ts';
+import type { AgentMessage, ControlMessage, EngineState, Hello, Load, Position } from './messages.ts';
 import { DesiredChain } from './desired-chain.ts';
 import { every } from './every.ts';
 import { Outbox } from './outbox.ts';
@@ -37,13 +29,13 @@ export interface AgentHost {
   position(): Position | undefined;
   snapshot(
     position: Position,
-    items: readonly WireAssignment[],
+    items: readonly WireItem[],
     keep: readonly string[],
     configurations: readonly WireConfiguration[],
   ): Promise<void>;
   delta(
     to: number,
-    put: readonly WireAssignment[],
+    put: readonly WireItem[],
     drop: readonly string[],
     configurations: readonly WireConfiguration[],
   ): Promise<void>;
@@ -264,7 +256,7 @@ export class AgentSession {
         void this.#call(message);
         return;
       case 'stream.open':
-        this.#streams.open(message.stream, message.credit, (signal) => this.#o.host.stream(message.params, signal));
+        this.#openStream(message);
         return;
       case 'stream.credit':
         this.#streams.grant(message.stream, message.bytes);
@@ -287,6 +279,12 @@ export class AgentSession {
     }
   }
 
+  #openStream({ stream, credit, params }: MessageOf<'stream.open'>): void {
+    const asked = asks(StreamParams, 'kind', params);
+    if ('problem' in asked) this.#say({ type: 'stream.reset', stream, ...asked.problem });
+    else this.#streams.open(stream, credit, (signal) => this.#o.host.stream(asked.params, signal));
+  }
+
   #resetUnknown(streams: readonly number[]): void {
     for (const stream of this.#streams.unknown(streams))
       this.#say({ type: 'stream.reset', stream, code: 'away', message: 'The agent does not know the stream' });
@@ -294,6 +292,11 @@ export class AgentSession {
 
   async #call({ id, params, timeout_ms: timeoutMs }: MessageOf<'call'>): Promise<void> {
     if (this.#calls.has(id)) return;
+    const asked = asks(CallParams, 'method', params);
+    if ('problem' in asked) {
+      this.#say({ type: 'result', id, error: asked.problem });
+      return;
+    }
     if (this.#calls.size >= bounds.calls) {
       this.#say({ type: 'result', id, error: { code: 'too_many', message: `At most ${bounds.calls} calls at once` } });
       return;
@@ -302,7 +305,7 @@ export class AgentSession {
     this.#calls.set(id, abort);
     const cancel = this.#o.clock.timer(timeoutMs, () => abort.abort(new CallError('timeout', 'Took too long')));
     try {
-      const ok = await this.#o.host.call(params, abort.signal);
+      const ok = await this.#o.host.call(asked.params, abort.signal);
       this.#result(id, ok);
     } catch (error) {
       this.#say({ type: 'result', id, error: tellable(abort.signal.aborted ? abort.signal.reason : error) });
@@ -362,4 +365,21 @@ export class AgentSession {
     for (const abort of this.#calls.values()) abort.abort(new CallError('away', 'The connection is gone'));
     this.#o.ended(end);
   }
+}
+
+/** What a control plane of another release may ask for: understood, or the error to answer with. */
+function asks<T extends readonly z.ZodObject[]>(
+  known: z.ZodDiscriminatedUnion<T>,
+  by: string,
+  params: Record<string, unknown>,
+): { params: z.output<z.ZodDiscriminatedUnion<T>> } | { problem: { code: string; message: string } } {
+  const parsed = known.safeParse(params);
+  if (parsed.success) return { params: parsed.data };
+  const [issue] = parsed.error.issues;
+  if (issue?.code === 'invalid_union') {
+    const message = `The agent does not know ${by} ${String(params[by]).slice(0, 64)}: upgrade the agent`;
+    return { problem: { code: 'unsupported', message } };
+  }
+  const where = issue?.path.join('.') ?? '';
+  return { problem: { code: 'invalid', message: `${where}: ${issue?.message ?? 'invalid'}`.slice(0, 200) } };
 }

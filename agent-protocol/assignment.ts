@@ -50,8 +50,8 @@ export const WireBuild = z.object({
 });
 export type WireBuild = z.infer<typeof WireBuild>;
 
-/** One item of a server's desired set. Equal `generation` and `hash`: nothing changed. */
-export const WireAssignment = z.object({
+/** What every item of a desired set says, whatever it asks for. */
+const itemHead = {
   id: z.string(),
   generation: z.int(),
   /** Hash of exactly the settings whose change requires a new container. */
@@ -63,10 +63,31 @@ export const WireAssignment = z.object({
   workload_id: z.string(),
   workload_name: z.string(),
   deployment_id: z.string(),
+};
+
+/**
+ * One item of a server's desired set, as it travels and as the agent keeps it. Equal `generation` and `spec_hash`:
+ * nothing changed. It stays as it came, so that a later release of the agent finds in it what this one does not know.
+ */
+export const WireItem = z.looseObject({ ...itemHead, run: z.string(), spec: z.looseObject({ type: z.string() }) });
+export type WireItem = z.infer<typeof WireItem>;
+
+/** An item that this release understands. */
+export const WireAssignment = z.object({
+  ...itemHead,
   run: z.enum(['running', 'stopped']),
   spec: z.discriminatedUnion('type', [WireService, WireBuild]),
 });
 export type WireAssignment = z.infer<typeof WireAssignment>;
+
+const understood = new WeakMap<WireItem, WireAssignment | 'unknown'>();
+
+/** The item as this release reads it; `undefined`: it asks for something that this release does not know. */
+export function understand(item: WireItem): WireAssignment | undefined {
+  let known = understood.get(item);
+  if (known === undefined) understood.set(item, (known = WireAssignment.safeParse(item).data ?? 'unknown'));
+  return known === 'unknown' ? undefined : known;
+}
 
 export const WirePhase = z.enum([
   'pending',
@@ -81,6 +102,10 @@ export const WirePhase = z.enum([
 ]);
 export type WirePhase = z.infer<typeof WirePhase>;
 
+function isPhase(phase: string): boolean {
+  return WirePhase.safeParse(phase).success;
+}
+
 /** A text from an agent, cut to `length` characters: a long text must not fill the store or end the session. */
 const Cut = (length: number) => z.string().transform((text) => text.slice(0, length));
 
@@ -88,7 +113,7 @@ const Cut = (length: number) => z.string().transform((text) => text.slice(0, len
 export const WireEvent = z.object({
   /** Grows by one with each event of an assignment within one {@link WireEvents.source}. */
   seq: z.int(),
-  type: z.enum(['normal', 'warning']),
+  type: z.enum(['normal', 'warning']).catch('normal'),
   /** CamelCase, stable: events aggregate by it. */
   reason: Cut(64),
   /** The same text for the same cause: no times, counters or container ids. */
@@ -110,12 +135,7 @@ export const WireEvents = z.object({
 });
 export type WireEvents = z.infer<typeof WireEvents>;
 
-/**
- * The last state of one assignment that the agent saw. `generation` is the generation of the item that the agent acts
- * on. A report has `gone: true` once the item is no longer desired and its container is gone; the agent repeats it
- * until it is acknowledged.
- */
-export const WireReport = z.object({
+const ReportFields = z.object({
   /** No id is longer than 64 characters: a cut one matches no assignment and is rejected as `not_assigned`. */
   id: Cut(64),
   generation: z.int(),
@@ -141,6 +161,16 @@ export const WireReport = z.object({
   unknown: z.boolean().optional(),
   events: WireEvents.optional(),
 });
+
+/**
+ * The last state of one assignment that the agent saw. `generation` is the generation of the item that the agent acts
+ * on. A report has `gone: true` once the item is no longer desired and its container is gone; the agent repeats it
+ * until it is acknowledged. A report with a phase that this release does not know is read as `unknown`.
+ */
+export const WireReport = z
+  .looseObject({ phase: z.string() })
+  .transform((report) => (isPhase(report.phase) ? report : { ...report, phase: 'pending', unknown: true }))
+  .pipe(ReportFields);
 export type WireReport = z.infer<typeof WireReport>;
 
 /** Why an assignment failed or is not ready. */

@@ -1,4 +1,4 @@
-import type { WireAssignment, WireConfiguration, WireReport } from './assignment.ts';
+import type { WireConfiguration, WireItem, WireReport } from './assignment.ts';
 import { desiredDigest } from './desired-digest.ts';
 import type { ControlMessage, Position } from './messages.ts';
 import { bounds } from './timing.ts';
@@ -10,14 +10,14 @@ interface DesiredSet {
   /** Rejects, and changes nothing, if an item that is to run refers to a missing configuration. */
   snapshot(
     position: Position,
-    items: readonly WireAssignment[],
+    items: readonly WireItem[],
     keep: readonly string[],
     configurations: readonly WireConfiguration[],
   ): Promise<void>;
   /** Rejects as {@link snapshot} does. */
   delta(
     to: number,
-    put: readonly WireAssignment[],
+    put: readonly WireItem[],
     drop: readonly string[],
     configurations: readonly WireConfiguration[],
   ): Promise<void>;
@@ -51,9 +51,7 @@ export class DesiredChain {
   #hooks: Hooks;
   /** Revision at the end of the chain, with sets that are still being stored; `undefined`: a snapshot must start it. */
   #revision: number | undefined;
-  #assembly:
-    | { begin: MessageOf<'snapshot.begin'>; items: WireAssignment[]; configurations: WireConfiguration[] }
-    | undefined;
+  #assembly: { begin: MessageOf<'snapshot.begin'>; items: WireItem[]; configurations: WireConfiguration[] } | undefined;
   #asked = false;
   #storing: Promise<void> = Promise.resolve();
   #stopped = false;

@@ -1,4 +1,4 @@
-import type { WireAssignment, WireConfiguration } from './assignment.ts';
+import type { WireConfiguration, WireItem } from './assignment.ts';
 import type { ControlMessage } from './messages.ts';
 import { bounds } from './timing.ts';
 
@@ -6,10 +6,10 @@ type MessageOf<T extends ControlMessage['type']> = Extract<ControlMessage, { typ
 export type SnapshotBegin = Omit<MessageOf<'snapshot.begin'>, 'type'>;
 
 /** One piece of a desired set to send. A configuration comes before the items that refer to it. */
-export type Piece = { item: WireAssignment } | { configuration: WireConfiguration } | { drop: string };
+export type Piece = { item: WireItem } | { configuration: WireConfiguration } | { drop: string };
 
 interface Part {
-  items: WireAssignment[];
+  items: WireItem[];
   configurations: WireConfiguration[];
   drop: string[];
 }

@@ -1,12 +1,15 @@
 import { z } from 'zod';
 
-/** One line of output. `seq` grows by one with each line of a `workload_id` on one server. */
+/**
+ * One line of output. `seq` grows by one with each line of a `workload_id` on one server. A stream or level that this
+ * release does not know is read as `system` or `info`.
+ */
 export const LogLine = z.object({
   seq: z.int(),
   /** The server's wall clock, RFC 3339 with milliseconds. */
   timestamp: z.string(),
-  stream: z.enum(['stdout', 'stderr', 'build', 'system']),
-  level: z.enum(['debug', 'info', 'warn', 'error']),
+  stream: z.enum(['stdout', 'stderr', 'build', 'system']).catch('system'),
+  level: z.enum(['debug', 'info', 'warn', 'error']).catch('info'),
   message: z.string(),
   /** Id of the assignment that wrote the line. */
   instance_id: z.string(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { WireAssignment, WireConfiguration, WireReport } from './assignment.ts';
+import { WireConfiguration, WireItem, WireReport } from './assignment.ts';
 import { LogFollow, LogQuery } from './logs.ts';
 import { PortPolicy } from './port-policy.ts';
 
@@ -89,7 +89,8 @@ export const Welcome = z.object({
   registries: Registries.optional(),
 });
 
-export const RefuseCode = z.enum(['unknown', 'retired', 'superseded', 'upgrade', 'busy', 'unauthorized']);
+/** A code that this release does not know is taken for `busy`: the agent comes back when it was told to. */
+export const RefuseCode = z.enum(['unknown', 'retired', 'superseded', 'upgrade', 'busy', 'unauthorized']).catch('busy');
 export type RefuseCode = z.infer<typeof RefuseCode>;
 export const Refuse = z.object({
   type: z.literal('refuse'),
@@ -135,7 +136,7 @@ export const SnapshotBegin = z.object({
 });
 export const SnapshotPart = z.object({
   type: z.literal('snapshot.part'),
-  items: z.array(WireAssignment),
+  items: z.array(WireItem),
   configurations: z.array(WireConfiguration).optional(),
 });
 export const SnapshotEnd = z.object({ type: z.literal('snapshot.end'), revision: z.int() });
@@ -149,7 +150,7 @@ export const Delta = z.object({
   type: z.literal('delta'),
   from: z.int(),
   to: z.int(),
-  put: z.array(WireAssignment),
+  put: z.array(WireItem),
   drop: z.array(z.string()),
   configurations: z.array(WireConfiguration).optional(),
 });
@@ -170,10 +171,12 @@ export const Report = z.object({
   more: z.boolean().optional(),
   items: z.array(WireReport).max(1000),
 });
+/** A code that this release does not know is taken for `unavailable`: the report is sent again. */
+const RejectCode = z.enum(['not_assigned', 'stale_generation', 'unavailable']).catch('unavailable');
 export const ReportAck = z.object({
   type: z.literal('report_ack'),
   seq: z.int(),
-  rejected: z.array(z.object({ id: z.string(), why: z.enum(['not_assigned', 'stale_generation', 'unavailable']) })),
+  rejected: z.array(z.object({ id: z.string(), why: RejectCode })),
 });
 
 /** Agent → control plane, every `beat_ms`. The first one follows the welcome at once. */
@@ -218,7 +221,8 @@ export const Call = z.object({
   type: z.literal('call'),
   id: z.int(),
   timeout_ms: z.int(),
-  params: CallParams,
+  /** {@link CallParams}; of a method that the agent does not know it answers with the error `unsupported`. */
+  params: z.looseObject({ method: z.string() }),
 });
 export const Result = z.object({
   type: z.literal('result'),
@@ -236,7 +240,8 @@ export type StreamParams = z.infer<typeof StreamParams>;
 export const StreamOpen = z.object({
   type: z.literal('stream.open'),
   stream: z.int(),
-  params: StreamParams,
+  /** {@link StreamParams}; a stream of a kind that the agent does not know it resets with `unsupported`. */
+  params: z.looseObject({ kind: z.string() }),
   /** Bytes that the agent may send before it needs more credit. */
   credit: z.int(),
 });

@@ -1,4 +1,4 @@
-import type { WireAssignment, WireConfiguration, WireReport } from '../agent-protocol/assignment.ts';
+import type { WireConfiguration, WireItem, WireReport } from '../agent-protocol/assignment.ts';
 import type { ServerSettings } from '../agent-protocol/server-settings.ts';
 import type { CallParams, EngineState, Load, Position, StreamParams } from '../agent-protocol/messages.ts';
 
@@ -18,7 +18,7 @@ export interface Backend {
    */
   snapshot(
     position: Position,
-    items: readonly WireAssignment[],
+    items: readonly WireItem[],
     keep: readonly string[],
     configurations: readonly WireConfiguration[],
   ): Promise<void>;
@@ -29,7 +29,7 @@ export interface Backend {
    */
   delta(
     to: number,
-    put: readonly WireAssignment[],
+    put: readonly WireItem[],
     drop: readonly string[],
     configurations: readonly WireConfiguration[],
   ): Promise<void>;

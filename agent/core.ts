@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { WireAssignment, WireConfiguration, WireReport } from '../agent-protocol/assignment.ts';
+import type { WireConfiguration, WireItem, WireReport } from '../agent-protocol/assignment.ts';
 import { CallError } from '../agent-protocol/call-error.ts';
 import { encodeLogChunk } from '../agent-protocol/log-stream.ts';
 import type { LogFollow } from '../agent-protocol/logs.ts';
@@ -51,7 +51,7 @@ export class Core implements Backend {
 
   async snapshot(
     position: Position,
-    items: readonly WireAssignment[],
+    items: readonly WireItem[],
     keep: readonly string[],
     configurations: readonly WireConfiguration[],
   ): Promise<void> {
@@ -69,7 +69,7 @@ export class Core implements Backend {
 
   async delta(
     to: number,
-    put: readonly WireAssignment[],
+    put: readonly WireItem[],
     drop: readonly string[],
     configurations: readonly WireConfiguration[],
   ): Promise<void> {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { WireConfiguration, WireService } from '../agent-protocol/assignment.ts';
-import { WireAssignment } from '../agent-protocol/assignment.ts';
+import type { WireAssignment } from '../agent-protocol/assignment.ts';
+import { understand, WireItem } from '../agent-protocol/assignment.ts';
 import { OutdatedItem } from '../agent-protocol/desired-chain.ts';
 import { Position } from '../agent-protocol/messages.ts';
 import { Configurations } from './configurations.ts';
@@ -20,13 +21,13 @@ export type Tombstone = z.infer<typeof Tombstone>;
 const Whole = z.object({
   type: z.literal('whole'),
   position: Position,
-  items: z.array(WireAssignment),
+  items: z.array(WireItem),
   tombstones: z.array(z.tuple([z.string(), Tombstone])),
 });
 const Delta = z.object({
   type: z.literal('delta'),
   to: z.int(),
-  put: z.array(WireAssignment),
+  put: z.array(WireItem),
   drop: z.array(z.string()),
 });
 const Settled = z.object({ type: z.literal('settled'), ids: z.array(z.string()) });
@@ -34,11 +35,13 @@ const JournalRecord = z.discriminatedUnion('type', [Whole, Delta, Settled]);
 type JournalRecord = z.infer<typeof JournalRecord>;
 
 const keptTombstones = 1000;
+/** What has containers of an item that this release does not understand is given that long to end. */
+const unknownGraceSeconds = 10;
 const rewriteSlackBytes = 256 * 1024;
 
 interface State {
   position: Position;
-  items: Map<string, WireAssignment>;
+  items: Map<string, WireItem>;
   tombstones: Map<string, Tombstone>;
 }
 
@@ -56,7 +59,7 @@ export class DesiredSet {
   readonly #configurations: Configurations;
   #state: State | undefined;
   /** Items completed with their configurations. Calls return the same object while the item is the same. */
-  readonly #complete = new WeakMap<WireAssignment, WireAssignment>();
+  readonly #complete = new WeakMap<WireItem, WireAssignment>();
   #confirmed = false;
   #rewriteAt: number;
   #last: Promise<unknown> = Promise.resolve();
@@ -85,10 +88,16 @@ export class DesiredSet {
     return this.#confirmed;
   }
 
-  /** Returns the item, with the `env` of its configuration if the agent has that. */
+  /** Returns the item if this release understands it, with the `env` of its configuration if the agent has that. */
   get(id: string): WireAssignment | undefined {
     const item = this.#state?.items.get(id);
     return item && this.#completed(item);
+  }
+
+  /** Returns the item if this release does not understand it. The agent leaves its containers as they are. */
+  unknown(id: string): WireItem | undefined {
+    const item = this.#state?.items.get(id);
+    return item !== undefined && understand(item) === undefined ? item : undefined;
   }
 
   /** True if the assignment is desired. */
@@ -97,8 +106,16 @@ export class DesiredSet {
   }
 
   /** All desired items as they were sent. */
-  all(): IterableIterator<WireAssignment> {
-    return (this.#state?.items ?? new Map<string, WireAssignment>()).values();
+  all(): IterableIterator<WireItem> {
+    return (this.#state?.items ?? new Map<string, WireItem>()).values();
+  }
+
+  /** The desired items that this release understands, without the variables of their configurations. */
+  *understood(): Generator<WireAssignment> {
+    for (const item of this.all()) {
+      const known = understand(item);
+      if (known !== undefined) yield known;
+    }
   }
 
   tombstone(id: string): Tombstone | undefined {
@@ -119,7 +136,7 @@ export class DesiredSet {
    */
   snapshot(
     position: Position,
-    items: readonly WireAssignment[],
+    items: readonly WireItem[],
     keep: readonly string[] = [],
     configurations: readonly WireConfiguration[] = [],
   ): Promise<Set<string>> {
@@ -129,7 +146,7 @@ export class DesiredSet {
       const continues =
         before?.position.incarnation === position.incarnation && position.revision >= before.position.revision;
       const known = continues ? before : before && withoutGenerations(before);
-      const wanted = new Map<string, WireAssignment>();
+      const wanted = new Map<string, WireItem>();
       for (const id of keep) {
         const item = known?.items.get(id);
         if (item !== undefined) wanted.set(id, item);
@@ -156,7 +173,7 @@ export class DesiredSet {
    */
   delta(
     to: number,
-    put: readonly WireAssignment[],
+    put: readonly WireItem[],
     drop: readonly string[],
     configurations: readonly WireConfiguration[] = [],
   ): Promise<Set<string>> {
@@ -193,11 +210,12 @@ export class DesiredSet {
     await this.#journal[Symbol.asyncDispose]();
   }
 
-  #expectConfigurations(items: readonly WireAssignment[], given: readonly WireConfiguration[]): void {
+  #expectConfigurations(items: readonly WireItem[], given: readonly WireConfiguration[]): void {
     const ids = new Set(given.map(({ id }) => id));
     for (const item of items) {
-      if (!needsConfiguration(item)) continue;
-      const { config } = item.spec;
+      const known = understand(item);
+      if (known === undefined || !needsConfiguration(known)) continue;
+      const { config } = known.spec;
       if (config === undefined || (!ids.has(config) && this.#configurations.get(config) === undefined))
         throw new Error(`Configuration ${config ?? ''} of assignment ${item.id} did not come with it`);
     }
@@ -219,19 +237,24 @@ export class DesiredSet {
 
   /** Ids of items whose configuration is missing: it may come with any change. */
   #waiting(): string[] {
-    return [...this.all()].filter((item) => needsConfiguration(this.#completed(item))).map(({ id }) => id);
+    return [...this.all()]
+      .map((item) => this.#completed(item))
+      .filter((item) => item !== undefined && needsConfiguration(item))
+      .map(({ id }) => id);
   }
 
-  #completed(item: WireAssignment): WireAssignment {
-    const { spec } = item;
-    if (spec.type === 'build' || spec.env !== undefined || spec.config === undefined) return item;
-    const known = this.#complete.get(item);
-    if (known !== undefined) return known;
+  #completed(item: WireItem): WireAssignment | undefined {
+    const complete = this.#complete.get(item);
+    if (complete !== undefined) return complete;
+    const known = understand(item);
+    if (known === undefined || known.spec.type === 'build') return known;
+    const { spec } = known;
+    if (spec.env !== undefined || spec.config === undefined) return known;
     const env = this.#configurations.get(spec.config);
-    if (env === undefined) return item;
-    const complete = { ...item, spec: { ...spec, env } };
-    this.#complete.set(item, complete);
-    return complete;
+    if (env === undefined) return known;
+    const made = { ...known, spec: { ...spec, env } };
+    this.#complete.set(item, made);
+    return made;
   }
 
   async #append(next: State, record: JournalRecord): Promise<void> {
@@ -338,12 +361,14 @@ function needsConfiguration(item: WireAssignment): item is WireAssignment & { sp
 /** Ids of the configurations that the items refer to. */
 function referred({ items }: State): Set<string> {
   const ids = new Set<string>();
-  for (const { spec } of items.values()) if (spec.type === 'service' && spec.config !== undefined) ids.add(spec.config);
+  for (const { spec } of items.values()) if (typeof spec['config'] === 'string') ids.add(spec['config']);
   return ids;
 }
 
-function bury(tombstones: Map<string, Tombstone>, item: WireAssignment): void {
-  const grace = item.spec.type === 'service' ? item.spec.grace_seconds : 0;
+function bury(tombstones: Map<string, Tombstone>, item: WireItem): void {
+  const known = understand(item);
+  const grace =
+    known === undefined ? unknownGraceSeconds : known.spec.type === 'service' ? known.spec.grace_seconds : 0;
   tombstones.set(item.id, { generation: item.generation, grace_seconds: grace, acknowledged: false });
 }
 

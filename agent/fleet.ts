@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { WireAssignment, WireReport } from '../agent-protocol/assignment.ts';
+import type { FailureCode, WireAssignment, WireItem, WireReport } from '../agent-protocol/assignment.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
 import type { BuildDeps, BuildItem } from './build-worker.ts';
 import { BuildWorker } from './build-worker.ts';
@@ -109,12 +109,16 @@ export class Fleet {
   }
 
   reports(): WireReport[] {
-    return [...this.#workers].flatMap(
-      ([id, worker]) => worker.report ?? (this.#isKnown(id) ? this.report(id) : undefined) ?? [],
-    );
+    const ids = new Set([...this.#workers.keys(), ...[...this.#desired.all()].map(({ id }) => id)]);
+    return [...ids].flatMap((id) => {
+      const isTold = this.#workers.get(id)?.report !== undefined || this.#isKnown(id);
+      return (isTold ? this.report(id) : undefined) ?? [];
+    });
   }
 
   report(id: string): WireReport | undefined {
+    const unknown = this.#desired.unknown(id);
+    if (unknown !== undefined) return outdated(unknown);
     const worker = this.#workers.get(id);
     if (worker === undefined) return undefined;
     return worker.report ?? unknownYet(id, this.#desired);
@@ -155,6 +159,8 @@ export class Fleet {
     const desired = this.#desired.get(id);
     const known = this.#workers.get(id);
     const worker = known ?? this.#make(id, desired);
+    // What runs of it is left as it is: a worker without a desired state does nothing while the item is in the set.
+    if (this.#desired.unknown(id) !== undefined) this.#reported(id);
     if (worker === undefined) return;
     if (worker instanceof BuildWorker) worker.desire(desired !== undefined && isBuild(desired) ? desired : undefined);
     else worker.desire(desired !== undefined && isService(desired) ? desired : undefined);
@@ -211,17 +217,19 @@ function isService(item: WireAssignment): item is ServiceItem {
   return item.spec.type === 'service';
 }
 
+/** The report of an item that this release does not understand. */
+function outdated({ id, generation, spec }: WireItem): WireReport {
+  const code: FailureCode = 'agent_outdated';
+  const message = `The agent of the server is too old for what is asked of it (${spec.type.slice(0, 64)}): upgrade the agent`;
+  return { ...blank(id, generation), phase: 'failed', error: { code, message } };
+}
+
+function blank(id: string, generation: number): Omit<WireReport, 'phase'> {
+  return { id, generation, ready: false, stable: false, restarts: 0, crash_loop: false };
+}
+
 /** The report while the engine has not answered since the agent started: it is unknown whether there is a container. */
 function unknownYet(id: string, desired: DesiredSet): WireReport {
   const generation = desired.get(id)?.generation ?? desired.tombstone(id)?.generation ?? 0;
-  return {
-    id,
-    generation,
-    phase: 'pending',
-    ready: false,
-    stable: false,
-    restarts: 0,
-    crash_loop: false,
-    unknown: true,
-  };
+  return { ...blank(id, generation), phase: 'pending', unknown: true };
 }

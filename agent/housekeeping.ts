@@ -97,7 +97,8 @@ export class Housekeeping {
   #neededNetworks(): Set<string> {
     const { desired, observer } = this.#deps;
     const needed = new Set<string>();
-    for (const { id, spec } of desired.all()) needed.add(spec.type === 'service' ? spec.network : buildNetwork(id));
+    for (const { id, spec } of desired.understood())
+      needed.add(spec.type === 'service' ? spec.network : buildNetwork(id));
     for (const id of observer.assignments())
       for (const { detail } of observer.of(id))
         for (const name of Object.keys(detail?.addresses ?? {})) needed.add(name);
@@ -129,7 +130,7 @@ export class Housekeeping {
   #wantedImages(): Set<string> {
     const { desired, observer } = this.#deps;
     const wanted = new Set<string>([...this.#returnable.values()].flat());
-    for (const { spec } of desired.all())
+    for (const { spec } of desired.understood())
       if (spec.type === 'service' && spec.image_digest !== undefined) wanted.add(spec.image_digest);
     for (const id of observer.assignments()) for (const { container } of observer.of(id)) wanted.add(container.imageId);
     return wanted;

@@ -94,6 +94,15 @@ export class MirrorContent {
     return table;
   }
 
+  /** Ids of the objects of which nothing could be read. */
+  unreadableOf(tenant: string, kind: KindName): string[] {
+    const prefix = keys.desired(tenant, kind, '');
+    return [...this.unreadable]
+      .filter((key) => key.startsWith(prefix))
+      .map((key) => key.slice(prefix.length))
+      .filter((id) => this.table(tenant, kind).get(id) === undefined);
+  }
+
   key(key: string): KeyRecord | undefined {
     return this.#keys.get(key);
   }

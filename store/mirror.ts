@@ -41,6 +41,8 @@ export interface TenantView {
   /** Objects of that kind under that value of one of its declared indexes, or of the implicit `owner` and `label`. */
   by<K extends KindName>(kind: K, index: string, value: string): readonly ReadonlyResource<K>[];
   list<K extends KindName>(kind: K): readonly ReadonlyResource<K>[];
+  /** Ids of objects that are in the store and not here, as this release cannot read them: a newer one wrote them. */
+  unreadable(kind: KindName): readonly string[];
   /** The live session of a server's agent. */
   agent(server: string): LiveAgent | undefined;
   /** Removals that are held on a server since the store was rewound. */

@@ -115,6 +115,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
       get: (kind, id) => content.table(tenant, kind).get(id),
       by: (kind, index, value) => content.table(tenant, kind).by(index, value),
       list: (kind) => content.table(tenant, kind).list(),
+      unreadable: (kind) => content.unreadableOf(tenant, kind),
       agent: (server) => content.agent(tenant, server),
       heldRemovals: (server) => {
         const record = content.key(keys.removals(tenant, server));

@@ -13,7 +13,7 @@ type Assignment = ReadonlyResource<'assignment'>;
 
 export interface FeedOptions {
   mirror: Pick<Mirror, 'applied'>;
-  view: Pick<TenantView, 'get' | 'by'>;
+  view: Pick<TenantView, 'get' | 'by' | 'unreadable'>;
   clock: Clock;
   server: string;
   incarnation: string;
@@ -175,7 +175,8 @@ export class DesiredFeed {
     this.#references.clear();
     this.#dropped.clear();
     const put: Sendable[] = [];
-    const keep = [...this.#keep];
+    // What a newer release wrote may be of this server.
+    const keep = [...this.#keep, ...this.#o.view.unreadable('assignment')];
     const drop: string[] = [];
     for (const it of this.#o.view.by('assignment', 'server', this.#o.server)) {
       const sendable = isDeleting(it) ? undefined : this.#check(it);
@@ -205,6 +206,7 @@ export class DesiredFeed {
     const drop: string[] = [];
     for (const id of changed) {
       const it = this.#o.view.get('assignment', id);
+      if (it === undefined && this.#o.view.unreadable('assignment').includes(id)) continue;
       const isMine = it?.desired.server_id === this.#o.server;
       if (it === undefined || !isMine || isDeleting(it)) {
         if (this.#sent.has(id) || (isMine && !this.#dropped.has(id))) drop.push(id);

@@ -11,7 +11,7 @@ export interface RemovalHoldOptions {
   tenant: string;
   server: string;
   store: Pick<Store, 'txn'>;
-  view: Pick<TenantView, 'get' | 'heldRemovals'>;
+  view: Pick<TenantView, 'get' | 'heldRemovals' | 'unreadable'>;
 }
 
 /** What the agent is to keep of what the store does not know. `isNew`: it was not held before. */
@@ -58,7 +58,11 @@ export class RemovalHold {
     if (report.more === true) return undefined;
     this.#isAsking = false;
     const { view, server } = this.#o;
-    const unknown = this.#reported.filter((id) => view.get('assignment', id)?.desired.server_id !== server);
+    // What cannot be read is in the store, and is kept in any case.
+    const unreadable = new Set(view.unreadable('assignment'));
+    const unknown = this.#reported.filter(
+      (id) => view.get('assignment', id)?.desired.server_id !== server && !unreadable.has(id),
+    );
     const hold = this.#hold();
     if (hold === undefined) {
       if (this.#isProven || unknown.length === 0) return { keep: [], isNew: false };

@@ -34,6 +34,11 @@ export class GuardedView implements TenantView {
     return this.#view.list(kind);
   }
 
+  unreadable(kind: KindName): readonly string[] {
+    this.#check(kind);
+    return this.#view.unreadable(kind);
+  }
+
   agent(server: string): LiveAgent | undefined {
     this.#check('server');
     return this.#view.agent(server);

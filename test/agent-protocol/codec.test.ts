@@ -66,7 +66,7 @@ describe('text frames', () => {
     ['{"type":"applied"}', 'applied.revision'],
     ['{"type":"applied","revision":"5"}', 'applied.revision'],
     ['{"type":"applied","revision":0.5}', 'applied.revision'],
-    ['{"type":"report","seq":1,"full":true,"items":[{"id":"a"}]}', 'report.items.0.generation'],
+    ['{"type":"report","seq":1,"full":true,"items":[{"id":"a","phase":"running"}]}', 'report.items.0.generation'],
     [`{"type":"need_snapshot","why":"${'x'.repeat(201)}"}`, 'need_snapshot.why'],
   ])('that are malformed say where: %s', (frame, reason) => {
     const decoded = decodeAgentFrame(frame);

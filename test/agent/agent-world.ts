@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import type { WireAssignment, WireReport, WireService } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WireItem, WireReport, WireService } from '../../agent-protocol/assignment.ts';
 import type { Agent, AgentOptions } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { containerName } from '../../agent/ledger.ts';
@@ -140,12 +140,12 @@ export class AgentWorld implements AsyncDisposable {
   }
 
   /** The control plane sends everything that it wants. */
-  async snapshot(...items: WireAssignment[]): Promise<void> {
+  async snapshot(...items: WireItem[]): Promise<void> {
     this.#revision += 1;
     await this.agent.backend.snapshot({ incarnation: 'one', revision: this.#revision }, items, [], []);
   }
 
-  async delta(put: WireAssignment[], drop: string[] = []): Promise<void> {
+  async delta(put: WireItem[], drop: string[] = []): Promise<void> {
     this.#revision += 1;
     await this.agent.backend.delta(this.#revision, put, drop, []);
   }

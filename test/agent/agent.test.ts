@@ -608,6 +608,48 @@ describe('a change of what is desired', () => {
   });
 });
 
+describe('what an agent does not know', () => {
+  const unknown = (id: string, generation: number) => ({
+    ...service({ id, generation }),
+    spec: { type: 'machine', kernel: 'linux', priority: 'low' },
+  });
+
+  test('is reported as such, and what runs of it stays as it is until it is known again or taken back', async () => {
+    await world.start();
+    const item = service({}, { ...healthy, publish_port: 8080 });
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    const before = world.engine.journal.length;
+    const [same, other] = [unknown(item.id, 2), unknown('22222222-0000-4000-8000-000000000000', 1)];
+    await world.delta([same, other]);
+    await world.pass(15_000, 500);
+    const message = 'The agent of the server is too old for what is asked of it (machine): upgrade the agent';
+    const outdated = { phase: 'failed', ready: false, error: { code: 'agent_outdated', message } };
+    expect([world.report(same), world.report(other)]).toMatchObject([
+      { ...outdated, generation: 2 },
+      { ...outdated, generation: 1 },
+    ]);
+    expect(world.agent.backend.reports()).toMatchObject([{ id: item.id }, { id: other.id }]);
+    expect(world.engine.journal.slice(before).filter(({ verb }) => verb !== 'setRestart')).toEqual([]);
+    expect(world.ports.machine.backends(8080)).toHaveLength(1);
+
+    await world.stop();
+    await world.start();
+    await world.pass(15_000, 500);
+    expect(world.container(item)?.state).toBe('running');
+    expect(world.report(same)).toMatchObject({ ...outdated, generation: 2 });
+    await world.delta([{ ...item, generation: 3 }], [other.id]);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    expect(world.report(item)).toMatchObject({ generation: 3, phase: 'running' });
+    expect(done('create')).toBe(1);
+
+    await world.delta([unknown(item.id, 4)]);
+    await world.delta([], [item.id]);
+    await world.until('gone', () => world.report(item)?.gone === true, 20_000);
+    expect(world.engine.containers).toEqual([]);
+  });
+});
+
 describe('an agent that starts again', () => {
   test('adopts what runs: nothing is touched, readiness is known at once, ports lead on', async () => {
     await world.start();

@@ -1,4 +1,5 @@
-import type { WireAssignment, WireConfiguration, WireReport } from '../../agent-protocol/assignment.ts';
+import { understand } from '../../agent-protocol/assignment.ts';
+import type { WireConfiguration, WireItem, WireReport } from '../../agent-protocol/assignment.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { CallParams, EngineState, Load, Position, StreamParams } from '../../agent-protocol/messages.ts';
 import type { PortPolicy } from '../../agent-protocol/port-policy.ts';
@@ -7,7 +8,7 @@ import type { Backend } from '../../agent/backend.ts';
 
 /** An agent without containers: it keeps the desired set in memory and reports what the test tells it to. */
 export class FakeBackend implements Backend {
-  items = new Map<string, WireAssignment>();
+  items = new Map<string, WireItem>();
   /** Those that items refer to. */
   configurations = new Map<string, WireConfiguration['env']>();
   /** Every set that was stored: snapshots and deltas in order. */
@@ -19,7 +20,7 @@ export class FakeBackend implements Backend {
   kept = new Map<string, readonly string[]>();
   acknowledgements: { ids: string[]; rejected: string[] }[] = [];
   /** Reports of an assignment when it was put, if set. */
-  onPut: ((item: WireAssignment) => WireReport) | undefined;
+  onPut: ((item: WireItem) => WireReport) | undefined;
   engineState: EngineState = { version: '1' };
   /** Whether the control plane of the last session proved itself. */
   isProven: boolean | undefined;
@@ -41,7 +42,7 @@ export class FakeBackend implements Backend {
 
   async snapshot(
     position: Position,
-    told: readonly WireAssignment[],
+    told: readonly WireItem[],
     keep: readonly string[] = [],
     configurations: readonly WireConfiguration[] = [],
   ): Promise<void> {
@@ -60,7 +61,7 @@ export class FakeBackend implements Backend {
 
   async delta(
     to: number,
-    put: readonly WireAssignment[],
+    put: readonly WireItem[],
     drop: readonly string[],
     configurations: readonly WireConfiguration[] = [],
   ): Promise<void> {
@@ -79,7 +80,8 @@ export class FakeBackend implements Backend {
 
   /** The variables that the process of an item is given; `undefined` for what must not be started. */
   envOf(id: string): Record<string, string> | undefined {
-    const spec = this.items.get(id)?.spec;
+    const item = this.items.get(id);
+    const spec = item && understand(item)?.spec;
     if (spec?.type !== 'service') return undefined;
     return spec.env ?? this.configurations.get(spec.config ?? '');
   }
@@ -148,10 +150,11 @@ export class FakeBackend implements Backend {
     this.ports = ports;
   }
 
-  #configure(items: readonly WireAssignment[], configurations: readonly WireConfiguration[]): void {
+  #configure(items: readonly WireItem[], configurations: readonly WireConfiguration[]): void {
     const given = new Map(configurations.map(({ id, env }) => [id, env]));
-    for (const { id, run, spec } of items) {
-      if (run === 'stopped' || spec.type !== 'service' || spec.env !== undefined) continue;
+    for (const item of items) {
+      const { id, run, spec } = understand(item) ?? {};
+      if (run !== 'running' || spec?.type !== 'service' || spec.env !== undefined) continue;
       if (!given.has(spec.config ?? '') && !this.configurations.has(spec.config ?? ''))
         throw new Error(`Configuration of ${id} did not come`);
     }
@@ -159,11 +162,11 @@ export class FakeBackend implements Backend {
   }
 
   #forget(): void {
-    const referred = new Set([...this.items.values()].map(({ spec }) => spec.type === 'service' && spec.config));
+    const referred = new Set([...this.items.values()].map(({ spec }) => spec['config']));
     for (const id of this.configurations.keys()) if (!referred.has(id)) this.configurations.delete(id);
   }
 
-  #put(item: WireAssignment): void {
+  #put(item: WireItem): void {
     if (this.onPut !== undefined) this.tell(this.onPut(item));
   }
 
@@ -175,7 +178,7 @@ export class FakeBackend implements Backend {
 }
 
 /** What an agent says of a service that runs and is ready. */
-export function running(item: Pick<WireAssignment, 'id' | 'generation'>): WireReport {
+export function running(item: Pick<WireItem, 'id' | 'generation'>): WireReport {
   return {
     id: item.id,
     generation: item.generation,

@@ -93,6 +93,43 @@ describe('the desired set of an agent', () => {
     expect(backend.items.has(fresh.meta.id)).toBe(false);
   });
 
+  it('has all that a replica cannot read left as it is, also when it changes', async () => {
+    const server = await world.server();
+    const backend = new FakeBackend();
+    backend.onPut = running;
+    const agent = await world.agent(replica, server, backend);
+    const item = await world.assignment(server.id);
+    const other = await world.assignment(server.id);
+    await until('both came', async () => backend.items.size === 2);
+    await agent[Symbol.asyncDispose]();
+
+    /** As a newer release writes it. */
+    const rewrite = async (change: (desired: Record<string, unknown>) => void): Promise<void> => {
+      const key = keys.desired(tenant, 'assignment', item.meta.id);
+      const record = JSON.parse((await world.store.get(key))!.value) as { v: number; desired: Record<string, unknown> };
+      record.v += 1;
+      change(record.desired);
+      const write = { put: key, value: JSON.stringify(record) };
+      expect((await world.store.txn({ if: [], then: [write] })).committed).toBe(true);
+    };
+    await rewrite((desired) => (desired['spec'] = { type: 'machine', kernel: 'linux' }));
+    const older = await world.replica();
+    expect(older.mirror.tenant(tenant).unreadable('assignment')).toEqual([item.meta.id]);
+    backend.stored.length = 0;
+    const session = await world.agent(older, { id: server.id }, backend);
+    await until('the snapshot came', async () => backend.stored.length > 0);
+    expect(older.mirror.tenant(tenant).heldRemovals(server.id)).toBeUndefined();
+    await rewrite((desired) => (desired['spec'] = { type: 'machine', kernel: 'other' }));
+    await world.repo.change('assignment', other.meta.id, (draft) => {
+      draft.run = 'stopped';
+    });
+    await until('the change came', async () => backend.items.get(other.meta.id)?.run === 'stopped');
+    expect(backend.items.get(item.meta.id)).toMatchObject({ generation: 1, spec: { type: 'service' } });
+    await session[Symbol.asyncDispose]();
+    await rewrite((desired) => (desired['spec'] = item.desired.spec));
+    await until('it is read again', async () => older.mirror.tenant(tenant).unreadable('assignment').length === 0);
+  });
+
   it('I-09: stops what has a secret that does not open: to stop needs none', async () => {
     const server = await world.server();
     const backend = new FakeBackend();

@@ -30,7 +30,11 @@ async function takeKey(): Promise<Guard> {
 }
 
 function holdOf({ held, on = store }: { held?: HeldRemovals; on?: Pick<Store, 'txn'> } = {}): RemovalHold {
-  return new RemovalHold({ ...place, store: on, view: { get: () => undefined, heldRemovals: () => held } });
+  return new RemovalHold({
+    ...place,
+    store: on,
+    view: { get: () => undefined, heldRemovals: () => held, unreadable: () => [] },
+  });
 }
 
 function report(ids: readonly string[], rest: Partial<Report> = {}): Report {
