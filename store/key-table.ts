@@ -20,6 +20,7 @@ const Agent = z.object({
   agentVersion: z.string().exactOptional(),
   runtime: z.string().exactOptional(),
   runtimeVersion: z.string().exactOptional(),
+  capabilities: z.array(z.string()).exactOptional(),
   engineTrouble: z.object({ reason: z.string(), message: z.string() }).exactOptional(),
   conflict: z.boolean().exactOptional(),
 });

@@ -97,7 +97,7 @@ export class MirrorContent {
   /** Ids of the objects of which nothing could be read. */
   unreadableOf(tenant: string, kind: KindName): string[] {
     const prefix = keys.desired(tenant, kind, '');
-    return [...this.unreadable]
+    return [...this.unreadable.keys()]
       .filter((key) => key.startsWith(prefix))
       .map((key) => key.slice(prefix.length))
       .filter((id) => this.table(tenant, kind).get(id) === undefined);

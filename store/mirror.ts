@@ -59,6 +59,8 @@ export interface LiveAgent {
   agentVersion?: string;
   runtime?: string;
   runtimeVersion?: string;
+  /** What its release understands beyond the first; absent: it was taken in by a replica that did not say so. */
+  capabilities?: readonly string[];
   /** Why its container engine cannot be used; `reason` is CamelCase. */
   engineTrouble?: { reason: string; message: string };
   /** Sessions of different machines keep replacing each other: one is a copy of the other. */

@@ -196,6 +196,16 @@ export function conditionsOf(world: World, now: State): ConditionInput[] {
       : { type: 'Available', status: 'false', reason: 'NoReadyInstance', message: 'No instance is ready' },
   ];
   if (server?.observed !== undefined) conditions.push(reachability(server.observed.phase));
+  const outdated = [target?.observed?.error, ...world.slots.map((it) => upToDate(it)?.error)].find(
+    (error) => error?.code === 'agent_outdated',
+  );
+  if (outdated !== undefined)
+    conditions.push({
+      type: 'AgentTooOld',
+      status: 'true',
+      reason: 'AgentOfEarlierRelease',
+      message: outdated.message,
+    });
   const outcome = target?.observed?.phase;
   if (target !== undefined && (outcome === 'succeeded' || outcome === 'failed')) {
     conditions.push({

@@ -14,6 +14,8 @@ const LiveValue = z.object({
   agentVersion: z.string(),
   runtime: z.string(),
   runtimeVersion: z.string(),
+  /** What the agent understands beyond the first release. */
+  capabilities: z.array(z.string()).optional(),
   /** Why the agent's container engine cannot be used. */
   engineTrouble: z.object({ reason: z.string(), message: z.string() }).optional(),
   /** RFC 3339: when the session began, for display. */

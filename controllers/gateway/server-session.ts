@@ -235,6 +235,7 @@ export class ServerSession implements ControlHost {
       agentVersion: hello.agent_version,
       runtime: hello.runtime,
       runtimeVersion: hello.runtime_version,
+      capabilities: hello.capabilities,
       ...(hello.engine?.trouble !== undefined && { engineTrouble: { ...hello.engine.trouble } }),
       since: this.since.toISOString(),
     };

@@ -1,3 +1,4 @@
+import { agentCapabilities } from '../../agent-protocol/messages.ts';
 import { defined } from '../../store/defined.ts';
 import type { HeldRemovals } from '../../store/held-removals.ts';
 import type { LiveAgent } from '../../store/mirror.ts';
@@ -51,6 +52,16 @@ export function conditionsOf(world: World): ConditionInput[] {
       status: 'true',
       reason: 'SeveralMachines',
       message: 'Several machines connect with the identity of this server: one of them is a copy',
+    });
+  const unknown = agentCapabilities.filter((it) => world.agent?.capabilities?.includes(it) === false);
+  if (unknown.length > 0)
+    conditions.push({
+      type: 'AgentTooOld',
+      status: 'true',
+      reason: 'AgentOfEarlierRelease',
+      message:
+        `Its agent, version ${world.agent?.agentVersion ?? 'unknown'}, does not know ${unknown.join(', ')}: upgrade it. ` +
+        'Until then it goes on as before, and what needs these is refused with the reason',
     });
   if (world.removals?.confirmed === false)
     conditions.push({

@@ -21,6 +21,8 @@ interface Given {
   unreadyTooLong?: boolean;
   failures?: number;
   counted?: boolean;
+  /** Why the deployments that failed did. */
+  failure?: { code: string; message: string };
 }
 
 function world(given: Given): World {
@@ -30,7 +32,7 @@ function world(given: Given): World {
     aDeployment(
       base,
       { number: index + 1 },
-      { phase, ...(phase === 'failed' ? { error: { code: 'x', message: 'It broke' } } : {}) },
+      { phase, ...(phase === 'failed' ? { error: given.failure ?? { code: 'x', message: 'It broke' } } : {}) },
     ),
   );
   const target = deployments.at(-1);
@@ -219,6 +221,19 @@ describe('the phase of an application', () => {
     const it = world({ server: 'provisioning' });
     const condition = conditionsOf(it, stateOf(it)).find((one) => one.type === 'ServerReachable');
     expect(condition).toMatchObject({ status: 'false', reason: 'AwaitingAgent' });
+  });
+
+  it('says that the agent is too old while an instance, or its deployment, says so', () => {
+    const error = { code: 'agent_outdated', message: 'Upgrade the agent' };
+    const of = (given: Given) => {
+      const it = world(given);
+      return conditionsOf(it, stateOf(it)).find((one) => one.type === 'AgentTooOld');
+    };
+    const expected = { status: 'true', reason: 'AgentOfEarlierRelease', message: error.message };
+    expect(of({ deployments: ['succeeded'], slots: [up, { error }] })).toMatchObject(expected);
+    expect(of({ deployments: ['failed'], failure: error })).toMatchObject(expected);
+    expect(of({ deployments: ['failed'] })).toBeUndefined();
+    expect(of({ deployments: ['succeeded'], slots: [up, { error: { ...error, code: 'exited' } }] })).toBeUndefined();
   });
 
   it('counts a crash loop once until it was healthy again, however often it flaps', () => {

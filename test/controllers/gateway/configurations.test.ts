@@ -6,7 +6,8 @@ import { bounds } from '../../../agent-protocol/timing.ts';
 import { kinds } from '../../../store/kinds/kinds.ts';
 import type { Unsealer } from '../../../store/seal.ts';
 import { commit } from '../../../store/unit.ts';
-import { GatewayWorld, assignmentState } from '../../harness/gateway-world.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { GatewayWorld, assignmentState, tenant } from '../../harness/gateway-world.ts';
 import type { TestReplica } from '../../harness/gateway-world.ts';
 import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
 import type { RawAgent } from '../../harness/raw-agent.ts';
@@ -146,5 +147,35 @@ describe('an agent that does not know configurations', () => {
     expect(seen.frames.filter(({ type }) => type === 'snapshot.end')).toHaveLength(1);
     for (const { bytes } of seen.frames) expect(bytes).toBeLessThan(2 * bounds.batchBytes);
     expect(2 * bounds.batchBytes).toBeLessThan(maxControlFrameBytes);
+  });
+});
+
+describe('an agent that cannot build an earlier commit', () => {
+  const build = (commit?: string) => ({
+    type: 'build',
+    repository_url: 'https://git.example/web.git',
+    branch: 'main',
+    dockerfile_path: 'Dockerfile',
+    build_context: '.',
+    build_args: {},
+    image: 'setpoint/web:1',
+    deadline_seconds: 60,
+    ...(commit !== undefined && { commit }),
+  });
+
+  it('is not sent such a build, which says so', async () => {
+    const seen = await connected([]);
+    const early = await world.assignment(seen.server, { spec: build('c'.repeat(40)) });
+    const head = await world.assignment(seen.server, { spec: build() });
+    await came(seen, [head.meta.id]);
+    const view = replica.mirror.tenant(tenant);
+    const observed = () => view.get('assignment', early.meta.id)?.observed;
+    await eventually(replica.mirror, () => observed()?.error?.code === 'agent_outdated');
+    expect(observed()).toMatchObject({
+      phase: 'failed',
+      error: { message: expect.stringMatching(/upgrade the agent/) },
+    });
+    expect(seen.agent.backend.items.has(early.meta.id)).toBe(false);
+    expect(view.agent(seen.server)?.capabilities).toEqual([]);
   });
 });

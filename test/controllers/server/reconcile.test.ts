@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { agentCapabilities } from '../../../agent-protocol/messages.ts';
 import type { AnyController } from '../../../controllers/runtime/graph.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
 import { serverController } from '../../../controllers/server/reconcile.ts';
@@ -96,6 +97,21 @@ describe('a server whose container engine cannot be used', () => {
     await pass(rig, 1);
     expect(phase()).toBe('offline');
   });
+});
+
+it('names what its agent does not know, until the agent is upgraded', async () => {
+  await using rig = await openRig({ controllers });
+  const { connect, condition } = await joined(rig);
+  await connect({ agentVersion: '0.1.0', capabilities: ['configurations'] });
+  expect(condition('AgentTooOld')).toMatchObject({ status: 'true', reason: 'AgentOfEarlierRelease' });
+  expect(condition('AgentTooOld')?.message).toMatch(
+    /version 0\.1\.0, does not know images\.keep, build\.commit: upgrade/,
+  );
+  await connect({ agentVersion: '0.2.0', capabilities: [...agentCapabilities, 'of.tomorrow'] });
+  expect(condition('AgentTooOld')).toBeUndefined();
+  // taken in by a replica that keeps no capabilities: nothing is known of them
+  await connect({ agentVersion: '0.1.0' });
+  expect(condition('AgentTooOld')).toBeUndefined();
 });
 
 it('says what is held since the store was rewound and how to release it, until that is confirmed', async () => {
