@@ -12,11 +12,11 @@ import type { Batch, Entry, Store } from './store.ts';
 const limits = {
   /** Keys of one page of a list. */
   page: 100,
-  /** After a check that could not be finished. */
+  /** Wait after a check that could not be finished. */
   retryMs: 30_000,
-  /** A watch that delivers nothing for so long, though the store is ahead of it, counts as dead. */
+  /** A watch that delivers nothing for this long, although the store is ahead of it, counts as dead. */
   silentMs: 60_000,
-  /** Keys that change while everything is listed; with more of them the check is given up. */
+  /** Keys that may change while everything is listed; if more do, the check is given up. */
   changed: 100_000,
   /** Keys that a line of the log names. */
   named: 20,
@@ -29,14 +29,14 @@ type State =
   | { is: 'outlived' }
   | { is: 'current'; filling: number; applied: Revision };
 
-/** What a check asks of the mirror that it compares with the store. */
+/** The parts of the mirror that a check uses. */
 export interface CheckedMirror {
   readonly content: MirrorContent;
   state(): State;
   reached(revision: Revision, signal: AbortSignal): Promise<void>;
   /** Takes over changes that no watch delivered. */
   correct(changes: readonly KeyState[]): void;
-  /** Ends the watch and has everything listed anew. */
+  /** Ends the watch, so that everything is listed anew. */
   distrust(reason: Error): void;
 }
 
@@ -47,17 +47,17 @@ interface Options {
   log: Logger;
   metrics: MirrorMetrics;
   mirror: CheckedMirror;
-  /** The most time from one check to the next. */
+  /** Longest time from one check to the next. */
   everyMs: number;
 }
 
 /**
- * Compares the mirror with the whole store from time to time, so that a change that a watch lost, or that the mirror took
- * wrongly, is wrong for minutes and not for ever. The embedded store is compared, too: its watch loses nothing on the
- * way, but a defect in reading its log or in the mirror would stay as well, and a check of it costs milliseconds.
+ * Compares the mirror with the whole store from time to time. So a change that a watch lost, or that the mirror applied
+ * wrongly, is corrected within minutes. The embedded store is compared, too: its watch loses nothing on the way, but a
+ * defect in reading its log or in the mirror would stay as well, and a check of it costs milliseconds.
  *
- * All pages are of one revision. They are compared once the watch has delivered everything up to it, and a key that the
- * watch has changed since the check began is not compared: its present state is newer than the list, or just as new.
+ * All pages are of one revision. They are compared once the watch has delivered everything up to it. A key that the
+ * watch has changed since the check began is not compared: the mirror's state of it is as new as the list, or newer.
  * Every other key must be as it is in the list.
  */
 export class MirrorCheck {
@@ -69,7 +69,7 @@ export class MirrorCheck {
     this.#options = options;
   }
 
-  /** The watch delivers; called before any of it is taken. */
+  /** Called with each batch of the watch, before it is applied. */
   delivered({ events }: Batch): void {
     if (this.#changed === undefined || this.#changed.size > limits.changed) return;
     for (const { key } of events) this.#changed.add(key);
@@ -79,7 +79,7 @@ export class MirrorCheck {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, everyMs } = this.#options;
     for (let isFinished = true; ; isFinished = await this.#check(signal)) {
-      // replicas that started together drift apart, and what a check takes itself has room in the time between two
+      // replicas that started together drift apart, and `everyMs` includes the duration of a check
       const pause = isFinished ? everyMs * (0.7 + random() * 0.2) : limits.retryMs * (0.5 + random() / 2);
       try {
         await wait(clock, pause, signal);
@@ -89,7 +89,7 @@ export class MirrorCheck {
     }
   }
 
-  /** Whether everything was compared. */
+  /** Compares once. @returns whether everything was compared. */
   async #check(signal: AbortSignal): Promise<boolean> {
     const { log } = this.#options;
     const changed = new Set<string>();
@@ -139,7 +139,7 @@ export class MirrorCheck {
     return true;
   }
 
-  /** A watch that moved at all is slow, and not dead. */
+  /** Distrusts a watch that has not moved; one that moved at all is slow, not dead. */
   #suspect(before: Revision, at: Revision): void {
     const { mirror } = this.#options;
     const now = mirror.state();

@@ -156,7 +156,7 @@ export class MirrorContent {
     return this.#take(changes, at.revision, at.initial);
   }
 
-  /** Whether it has what a list of the same history has of the key, or keeps nothing of such a key. */
+  /** Whether the content of the key equals a list of the same history, or no content of such a key is kept. */
   holds({ key, value, modRevision }: Entry): boolean {
     const meaning = meaningOf(key);
     if (!meaning || isUncompared(meaning)) return true;
@@ -164,7 +164,7 @@ export class MirrorContent {
     return isCountedAlone(meaning) || (this.unreadable.get(key) ?? this.#revisionOf(key)) === modRevision;
   }
 
-  /** What it has beside the keys of a full list of the same history, as gone. */
+  /** Keys that are not in a full list of the same history, as deletions. */
   besides(listed: ReadonlySet<string>, revision: Revision): KeyState[] {
     const gone = new Set<string>();
     for (const held of [this.#held(), this.usage.keys()])
@@ -333,12 +333,12 @@ function meaningOf(key: string): KeyMeaning | undefined {
   }
 }
 
-/** Neither kept nor counted, or known by its size alone and too large to be read for that. */
+/** Audit records are neither kept nor counted. Of bytes only the size is kept; they are too large to read for that. */
 function isUncompared({ area }: KeyMeaning): boolean {
   return area === 'audit' || area === 'bytes';
 }
 
-/** Nothing but its size is kept. */
+/** A key of which only the size is kept. */
 function isCountedAlone(meaning: KeyMeaning): boolean {
   if (meaning.area === 'population') return true;
   return (meaning.area === 'desired' || meaning.area === 'observed') && !isKindName(meaning.kind);

@@ -72,7 +72,7 @@ export interface LiveAgent {
  *
  * States: empty → listing (pages of one revision, into a buffer) → swap → watching. Unavailable → watch again from
  * `applied + 1` with jittered backoff. Compacted or Rewound → list again, compare, emit only real differences, swap.
- * While it watches it is compared with the store from time to time: what differs is corrected, and told as a change.
+ * While it watches, it is compared with the store from time to time: differences are corrected and reported as changes.
  * It cannot stop without its owner: the loop ends by `close` alone.
  */
 export interface Mirror {
@@ -112,7 +112,7 @@ export interface MirrorOptions {
   freeze?: boolean;
   /** Between 0 and 1; spreads the attempts of several processes. */
   random?: () => number;
-  /** So often at least everything is compared with the store; without it, never. */
+  /** Longest time between two comparisons with the whole store; absent: it is never compared. */
   checkEveryMs?: number;
 }
 

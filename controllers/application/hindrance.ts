@@ -2,8 +2,8 @@ import { upToDate } from '../runtime/up-to-date.ts';
 import type { Assignment } from './world.ts';
 
 /**
- * Failures by which no container of an instance can be made or started, and what helps beside waiting. A process that
- * exits or does not answer is none: what it says of itself is in its logs.
+ * Failures because of which no container of an instance can be made or started, each with its remedy. A process that
+ * exits or does not answer is not among them: its logs show why.
  */
 const remedies: ReadonlyMap<string, string> = new Map([
   ['image_not_found', 'deploy the application again'],
@@ -19,7 +19,7 @@ const remedies: ReadonlyMap<string, string> = new Map([
   ['agent_outdated', 'upgrade the agent of its server'],
 ]);
 
-/** `: ` and what keeps instances from being made, with the remedy; empty where nothing is known to. Stable text. */
+/** `: `, the failure that keeps instances from being made, and its remedy; empty if none is known. Stable text. */
 export function hindrance(slots: readonly Assignment[]): string {
   for (const slot of slots) {
     const error = upToDate(slot)?.error;

@@ -7,12 +7,12 @@ import { splitCommand } from './command.ts';
 import { parseCpus, parseMemory } from './quantity.ts';
 import type { App, Deployment } from './world.ts';
 
-/** Deterministic, so that a repeated creation finds the first one. */
+/** The id of an instance. Deterministic, so that a repeated creation finds the first one. */
 export function slotId(deploymentId: string, slot: number): string {
   return uuidv5(deploymentId, `slot/${slot}`);
 }
 
-/** One bridge network per environment: what is in different environments does not see each other. */
+/** One bridge network per environment: instances of different environments cannot reach each other. */
 export function networkName(environmentId: string): string {
   return `sp-${environmentId.replaceAll('-', '').slice(0, 12)}`;
 }

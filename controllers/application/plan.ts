@@ -19,14 +19,14 @@ export type Action =
   | { do: 'retire'; id: string };
 
 /**
- * What to write so that the instances come one step nearer to the application. Pure.
+ * The writes that bring the instances one step nearer to the application. Pure.
  *
  * Never starts more than `replicas + 1` live instances; stops a ready instance only when ready successors cover it, and
- * the last ready one of the older revision only when one of its successors is stable;
- * a stopped application starts nothing; a deployment that ended without success gets no new instance.
+ * the last ready one of the older revision only when one of its successors is stable. A stopped application starts
+ * nothing. A deployment that ended without success gets no new instance.
  *
  * A stopped instance keeps its record while its deployment may serve again, so that ids and generations are never
- * reused; records go only when their deployment can never serve again.
+ * reused. Records are deleted only when their deployment can never serve again.
  */
 export function plan(world: World): Action[] {
   const { app, server } = world;
@@ -53,15 +53,15 @@ export function plan(world: World): Action[] {
   ];
 }
 
-/** The last success, and a target that has not ended. */
+/** Whether a deployment may serve: the last success, or a target that has not ended. */
 function mayServe(world: World, deploymentId: string): boolean {
   if (deploymentId === world.serving?.meta.id) return true;
   return deploymentId === world.target?.meta.id && isActive(world.target);
 }
 
 /**
- * Instances beside the goal's that stay up: as many as the goal's ready ones do not yet cover, and the last ready one
- * until one of the goal's has proved that it stays.
+ * Instances of other deployments that stay up: as many as the ready ones of the goal do not yet cover, and the last
+ * ready one until one of the goal's is stable.
  */
 function needed(world: World, own: readonly Assignment[], others: readonly Assignment[]): Assignment[] {
   const { replicas } = world.app.desired;
@@ -84,7 +84,7 @@ function starts(world: World, goal: Deployment, own: readonly Assignment[]): Act
       .filter((it) => it.desired.deployment_id === goal.meta.id && (isWanted(it) || !isStaying(it)))
       .map(slotOf),
   );
-  // An own instance that is still stopping is live already: to want it again costs nothing of the budget.
+  // An instance of the goal that is still stopping is live already: starting it again takes nothing from the budget.
   const stopping = new Set(own.filter((it) => !isWanted(it) && isLive(it)).map(slotOf));
   const missing = Array.from({ length: replicas }, (_, slot) => slot).filter((slot) => !taken.has(slot));
   const free = missing.filter((slot) => stopping.has(slot));

@@ -79,7 +79,7 @@ async function perform(ctx: Context, action: Action): Promise<void> {
   }
 }
 
-/** What a deployment does is an event of its own, which its controller records with the application, too. */
+/** Reasons that come from a deployment: its own controller records them as events of the application, too. */
 const isOfDeployment: ReadonlySet<string> = new Set([
   'Queued',
   'Building',
@@ -101,8 +101,8 @@ function verdict(world: World, ctx: Context, unreadyLeft: number | undefined): V
 }
 
 /**
- * Whoever may see the application hears when it stops serving by itself, and when it is back. Not when its server is away:
- * that is one piece of news, and the server's.
+ * Notifies the users who may see the application when it stops serving by itself, and when it serves again. Not when
+ * its server is away: the server's controller notifies once of that.
  */
 async function tell(world: World, ctx: Context): Promise<void> {
   const { app } = world;
@@ -163,7 +163,7 @@ function wakeByApplication(kind: 'deployment' | 'assignment'): Wake<'application
   };
 }
 
-/** Presence and port settings of a server matter to what runs on it; its other fields do not. */
+/** Phase, deletion and port settings of a server matter to the applications on it; its other fields do not. */
 const wakeByServer: Wake<'application'> = {
   kind: 'server',
   ids: ({ before, after }, view) => {

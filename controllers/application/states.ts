@@ -9,7 +9,7 @@ import { isAwaitingAgent } from '../server/states.ts';
 import type { Assignment, Deployment, World } from './world.ts';
 import { isActive, isLive, isReady, isStaying, isWanted, restartTokenOf, slotOf } from './world.ts';
 
-/** The phase of an application and why. `ready`: as many instances as wanted are ready with the wanted revision. */
+/** The phase of an application and why. `ready`: all desired instances are ready with the desired revision. */
 export interface State {
   phase: ApplicationPhase;
   ready: ConditionInput['status'];
@@ -18,8 +18,8 @@ export interface State {
 }
 
 /**
- * The phase table. Pure: it follows from the application, its deployments and instances and its server, and from the
- * phase that was observed before where only history tells a hiccup from a start.
+ * The phase table. Pure: it follows from the application, its deployments, instances and server. It uses the phase
+ * observed before only to distinguish a short failure from a start.
  */
 export function stateOf(world: World): State {
   const { app, target, serving, server } = world;
@@ -40,7 +40,7 @@ export function stateOf(world: World): State {
 const engineAway = 'The container engine of its server does not answer';
 
 function stoppedState(world: World): State {
-  // an agent that joins later takes up nothing that was stopped before
+  // an agent that joins later starts nothing that was stopped before
   const isReceived = world.server === undefined || !isAwaitingAgent(world.server);
   if (!isReceived || !world.slots.some(isLive)) {
     return world.target === undefined
@@ -54,7 +54,7 @@ function stoppedState(world: World): State {
   return state('running', 'false', 'Stopping', 'Instances are being stopped');
 }
 
-/** What waits there goes on by itself; the server's own conditions say what to do. */
+/** A deployment that waits for its server goes on by itself; the server's conditions say what to do. */
 function deployingState(target: Deployment, { server }: World): State {
   const number = `Deployment ${target.desired.number}`;
   if (server?.observed?.phase === 'offline')
@@ -100,7 +100,7 @@ function servingState(world: World, serving: Deployment): State {
   }
 }
 
-/** True while the only question is how long no instance has been ready: the shell keeps that clock. */
+/** Whether the phase depends on how long no instance has been ready; `reconcile.ts` keeps that clock. */
 export function isUnready(world: Omit<World, 'unreadyTooLong'>): boolean {
   const { app, target, serving } = world;
   if (app.desired.run === 'stopped' || serving === undefined || !isStaying(app)) return false;
@@ -115,8 +115,8 @@ function servingSlots(world: Pick<World, 'slots' | 'app'>, serving: Deployment):
 }
 
 /**
- * Enough instances are ready, but not all is as it was asked for: some are yet to be restarted, or others than those that
- * are wanted have not ended.
+ * Whether instances still change although enough are ready: some are yet to be restarted, or instances that are not
+ * desired have not ended.
  */
 export function isChanging(world: World): boolean {
   const { app, serving } = world;

@@ -16,9 +16,9 @@ export interface World {
   serving: Deployment | undefined;
   /** Service instances of any of its deployments, by slot. */
   slots: readonly Assignment[];
-  /** Absent while it is being deleted, too: nothing new is put on it. */
+  /** Also absent while it is being deleted: nothing new is assigned to it then. */
   server: ReadonlyResource<'server'> | undefined;
-  /** No ready instance for so long that it is no hiccup any more. */
+  /** No instance has been ready for longer than the grace period. */
   unreadyTooLong: boolean;
 }
 
@@ -49,7 +49,7 @@ export function restartTokenOf(it: Assignment): string | undefined {
   return it.desired.spec.type === 'service' ? it.desired.spec.restart_token : undefined;
 }
 
-/** Neither finished nor given up. */
+/** Whether the deployment has not ended. */
 export function isActive(it: Deployment): boolean {
   const phase = it.observed?.phase ?? 'queued';
   return phase === 'queued' || phase === 'building' || phase === 'deploying';
@@ -63,12 +63,12 @@ export function isReady(it: Assignment): boolean {
   return isWanted(it) && upToDate(it)?.ready === true;
 }
 
-/** It answered, and went on to: what starts well and then fails is not taken for a success. */
+/** Whether it has stayed ready: an instance that starts well and then fails does not count as a success. */
 export function isStable(it: Assignment): boolean {
   return isReady(it) && it.observed?.stable === true;
 }
 
-/** The instance may be running: wanted so, or not yet seen to have ended. Unknown is never absent. */
+/** Whether the instance may be running: it is desired, or not reported as ended. Without a report it counts as live. */
 export function isLive(it: Assignment): boolean {
   const report = upToDate(it);
   if (isWanted(it) || report === undefined) return true;

@@ -19,8 +19,8 @@ export interface AuditRetention {
 }
 
 /**
- * Chains the audit records of all tenants and forgets the oldest. Whoever writes a record meets nobody, as each has a
- * key of its own; the order and the hashes come afterwards, from one writer. At rest it only reads.
+ * Chains the audit records of all tenants and forgets the oldest. Writers of records do not conflict, as each record
+ * has its own key; this single writer adds the order and the hashes later. At rest it only reads.
  */
 export function audit(retention: AuditRetention): Background {
   return {
@@ -75,14 +75,14 @@ export function audit(retention: AuditRetention): Background {
   };
 }
 
-/** Nothing is written for a tenant that is gone or going, or what is deleted would be filled again: no guards. */
+/** The guards of a tenant's writes. `undefined` if it is deleted or being deleted: a write would fill it again. */
 function guardsOf(tenant: string, term: Term, mirror: BackgroundDeps['mirror']): Guard[] | undefined {
   if (tenant === installationLog) return [term.fence];
   const open = openTenantGuard(mirror, tenant);
   return open && [term.fence, open];
 }
 
-/** Whether it need not be tried again. */
+/** Chains the records of one tenant. @returns false if that has to be tried again. */
 async function chainOne(tenant: string, term: Term, { store, log, mirror }: BackgroundDeps): Promise<boolean> {
   const guards = guardsOf(tenant, term, mirror);
   if (guards === undefined) return true;
@@ -97,7 +97,7 @@ async function chainOne(tenant: string, term: Term, { store, log, mirror }: Back
   }
 }
 
-/** The time by which records are old; `undefined` while the newest one cannot be read. */
+/** The clock by which the age of records is measured; `undefined` while the newest record cannot be read. */
 async function retentionTime(
   tenants: readonly string[],
   term: Term,

@@ -5,21 +5,20 @@ import type { Revision } from '../../store/revision.ts';
 import type { Entry, Guard, Store, Write } from '../../store/store.ts';
 import { limits } from '../runtime/limits.ts';
 
-/** The head as it was read, with the guard that it still is so. */
+/** The head as it was read, with the guard that it has not changed. */
 export interface HeadState {
   head: ChainHead;
   guard: Guard;
-  /** It did not fit the chain, so that the chain begins anew after what is there. */
+  /** The head did not fit the chain, so that the chain begins anew after the existing records. */
   mended: boolean;
 }
 
-/** What makes the transactions of one tenant's chain safe: the leader's fence, and that the tenant is there. */
+/** Guards of the transactions of one tenant's chain: the leader's fence, and that the tenant exists. */
 export type ChainGuards = readonly Guard[];
 
 /**
- * Reads where the chain ends. A head that is not there or below the newest record was tampered with: the chain then goes
- * on after that record. Nothing is overwritten, and what is there lies outside the chain that its anchor begins, which
- * the verifier tells.
+ * Reads where the chain ends. A head that is missing or below the newest record was tampered with: the chain then goes
+ * on after that record, with an anchor there. Nothing is overwritten; the verifier reports the records outside of it.
  */
 export async function readHead(store: Pick<Store, 'get' | 'list'>, tenant: string): Promise<HeadState> {
   const key = keys.auditHead(tenant);
@@ -38,11 +37,11 @@ export async function readHead(store: Pick<Store, 'get' | 'list'>, tenant: strin
 }
 
 /**
- * Moves what is pending when it begins into the chain, in the order of the commits. Each transaction takes some records
- * out of the pending ones, puts them into the chain and moves the head, which it guards: nobody else can have moved a
- * pending record meanwhile, and whoever is cut off between two transactions has moved each record exactly once.
+ * Moves the pending records into the chain, in the order of their commits. Each transaction removes some pending
+ * records, puts them into the chain and moves the head, which it guards. So no other process can have moved a pending
+ * record meanwhile, and a process that crashes between two transactions has moved each record exactly once.
  *
- * @returns how many, and whether the head had to be mended; `undefined` if somebody else chains.
+ * @returns how many, and whether the head had to be mended; `undefined` if another process chains.
  */
 export async function chainPending(
   store: Pick<Store, 'get' | 'list' | 'txn'>,
@@ -53,7 +52,7 @@ export async function chainPending(
   let chained = 0;
   let anyMended = false;
   for (;;) {
-    // before the pending ones are listed, or one could be listed that another has moved already
+    // read before the pending records are listed: otherwise the list could hold one that another process has moved
     let { head, guard, mended } = await readHead(store, tenant);
     anyMended ||= mended;
     const { pending, more } = await oldestPending(store, tenant);
@@ -75,7 +74,7 @@ export async function chainPending(
   }
 }
 
-/** The pending records with the lowest revisions. The keys are in about their order, and only about. */
+/** The pending records with the lowest revisions, in their order: the keys follow it only roughly. */
 async function oldestPending(store: Pick<Store, 'list'>, tenant: string): Promise<{ pending: Entry[]; more: boolean }> {
   const { pageSize, atOnce } = limits.audit;
   let pending: Entry[] = [];
@@ -129,7 +128,7 @@ function append(head: ChainHead, entries: readonly Entry[]): { head: ChainHead; 
   return { head: { v: 1, seq: last.seq, hash: last.hash, anchor: head.anchor }, links };
 }
 
-/** A text that is no record was not written by this product: it is kept as what it is, and holds up nothing. */
+/** A text that is no JSON object was not written by this product: it is kept as text, so that chaining goes on. */
 function recordOf(text: string): ChainedRecord['record'] {
   try {
     const value: unknown = JSON.parse(text);

@@ -7,17 +7,17 @@ import { readHead } from './chain.ts';
 import type { ChainGuards } from './chain.ts';
 
 export interface Retention {
-  /** Records from before this time go, in milliseconds since 1970. */
+  /** Records from before this time are deleted; milliseconds since 1970. */
   before: number;
-  /** Of more records than this the oldest go, whatever their age. */
+  /** If there are more records than this, the oldest are deleted, whatever their age. */
   maxRecords: number;
 }
 
 /**
- * Forgets the oldest records of a chain. Each transaction deletes some and moves the anchor behind them, so that what
- * is left can be verified at every moment.
+ * Forgets the oldest records of a chain. Each transaction deletes some and moves the anchor behind them, so that the
+ * rest can be verified at every moment.
  *
- * @returns how many, and how many of them would not have been old enough; `undefined` if somebody else chains.
+ * @returns how many, and how many of them were not old enough yet; `undefined` if another process chains.
  */
 export async function forgetOld(
   store: Pick<Store, 'get' | 'list' | 'txn'>,
@@ -31,7 +31,7 @@ export async function forgetOld(
   for (;;) {
     signal.throwIfAborted();
     const { head, guard, mended } = await readHead(store, tenant);
-    // of a chain that was tampered with nothing is taken away, until it is written on and has an anchor again
+    // nothing of a chain that was tampered with is deleted, until it is continued and has an anchor again
     if (mended) return { forgotten, early };
     const part = await oldest(store, tenant, head, retention);
     if (part === undefined) return { forgotten, early };
@@ -49,7 +49,7 @@ export async function forgetOld(
 interface Part {
   /** Last number of the part. */
   to: number;
-  /** Of the last one that can be read: if a later one was tampered with, the verifier finds it. */
+  /** Hash of the last record that can be read: if a later one was tampered with, the verifier finds it. */
   hash: string | undefined;
   keys: string[];
   early: number;
@@ -71,9 +71,9 @@ async function oldest(
     const entry = entries.get(seq);
     const chained = entry && parseChained(entry.value);
     const isSurplus = seq - anchor.seq <= surplus;
-    // one that is missing goes with an older one behind it, and is there for the verifier to find until then
+    // a missing record is dropped with an old one after it; until then the verifier can report it
     if (chained === undefined && !isSurplus) continue;
-    // one that does not say its time counts as old
+    // a record without a time counts as old
     const isOld = chained === undefined || !(timeOf(chained) >= before);
     if (!isOld && !isSurplus) break;
     while (part.to < seq) part.keys.push(keys.auditChained(tenant, (part.to += 1)));

@@ -5,9 +5,9 @@ import { limits } from '../runtime/limits.ts';
 import type { Background } from '../runtime/manager.ts';
 
 /**
- * Forgets history that nobody needs: keeps at least 10 000 revisions and at least 10 min, so that a watch that was away
- * for as long goes on where it was, but no more than 256 MiB or a fifth of the store: a watch that needs more lists
- * everything again. A pass that fails is repeated by the next one.
+ * Forgets history that is not needed. It keeps at least 10 000 revisions and at least 10 min, so that a watch that was
+ * away for as long goes on where it was. It keeps no more than 256 MiB or a fifth of the store: a watch that needs more
+ * lists everything again. A pass that fails is repeated by the next one.
  */
 export const compaction: Background = {
   name: 'compaction',
@@ -35,7 +35,7 @@ export const compaction: Background = {
   },
 };
 
-/** Where the store was at a time; `received` counts the bytes that were written until then. */
+/** The store's revision at a time; `received` counts what the mirror had received until then. */
 export interface Sample {
   revision: number;
   at: number;
@@ -46,7 +46,7 @@ function keptBytes({ bytes, room }: StoreSize): number {
   return Math.min(limits.compaction.keepBytes, (bytes + room) * limits.compaction.keepShare);
 }
 
-/** History below it may go; 0 if none may. Pure. `seen` is in the order of time and ends with the present. */
+/** Revision below which history may be forgotten; 0: none. Pure. `seen` is in order of time and ends with now. */
 export function compactionPoint(seen: readonly Sample[], keepBytes: number): number {
   const now = seen.at(-1);
   if (now === undefined) return 0;

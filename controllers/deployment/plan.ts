@@ -6,10 +6,10 @@ import type { World } from './states.ts';
 
 export type Action = { do: 'build'; id: string; desired: DesiredOf<'assignment'> } | { do: 'retire'; id: string };
 
-/** A build that was lost with its agent's state is tried again, this often in all. */
+/** Attempts in all of a build that was lost with its agent's state. */
 const attempts = 3;
 
-/** Nothing is left to try: the last attempt, and not the one before it, is what was lost. */
+/** Whether the last attempt was lost, so that no other is made. */
 export function buildsExhausted(build: World['build']): boolean {
   return build?.desired.spec.type === 'build' && build.desired.spec.attempt >= attempts && isLost(build);
 }
@@ -18,7 +18,7 @@ export function buildId(deploymentId: string): string {
   return uuidv5(deploymentId, 'build');
 }
 
-/** What to write for the phase that was just derived. Pure: a build exists while it is needed and no longer. */
+/** The writes for the phase that was just derived. Pure. A build exists only while it is needed. */
 export function plan(world: World, now: ObservedOf<'deployment'>, buildDeadlineSeconds: number): Action[] {
   const { deployment, application, build } = world;
   const { source, reuse } = deployment.desired;

@@ -15,9 +15,9 @@ export interface DeploymentSettings {
   rolloutDeadlineMs: number;
 }
 
-/** Carries a deployment from its request to an end: build, image, success or failure. Rolling out is the application's. */
+/** Leads a deployment from its request to its end: build, image, success or failure. The application rolls it out. */
 export function deploymentController(settings: DeploymentSettings): Controller<'deployment'> {
-  // Since when each deployment is in its phase, on this leader's monotonic clock: a new leader starts it afresh.
+  // Since when each deployment is in its phase, on this leader's monotonic clock; a new leader begins to count anew.
   const phaseSince = new Map<string, { phase: string; at: number }>();
 
   return {
@@ -64,7 +64,7 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
 
   function deadlineOf(phase: string): number {
     if (phase === 'queued') return settings.queueDeadlineMs;
-    // The agent ends a build at its deadline and says why; this is for an agent that never comes back.
+    // The agent ends a build at its deadline and reports why; this deadline is for an agent that never comes back.
     return phase === 'building' ? settings.buildDeadlineMs + 60_000 : settings.rolloutDeadlineMs;
   }
 }
@@ -157,7 +157,7 @@ function nextOf(it: Deployment, now: ObservedOf<'deployment'>, left: number, wor
   const because = awaited(now);
   if (because === undefined) return { settled: true };
   if (now.phase !== (it.observed?.phase ?? 'queued')) return { again: 0, because };
-  // Children wake it; the deadline is the net below them.
+  // Changes of its children wake it; the deadline is the fallback.
   if (Number.isFinite(left)) return { again: Math.max(left, 0), because };
   return { waitingFor: world.slots.map((slot) => ({ kind: 'assignment', id: slot.meta.id })), because };
 }
@@ -166,7 +166,7 @@ function isService({ desired }: Assignment): boolean {
   return desired.spec.type === 'service';
 }
 
-/** Its own, and the instances of other deployments that it takes the place of. */
+/** Wakes a deployment by its own assignments, and by the instances of other deployments that it replaces. */
 const wakeByAssignment: Wake<'deployment'> = {
   kind: 'assignment',
   ids: ({ before, after }, view) => {
@@ -192,7 +192,7 @@ const wakeByApplication: Wake<'deployment'> = {
   },
 };
 
-/** The end of a server is the end of what was to run there; while it is away, what is to run there waits for it. */
+/** The deletion of a server ends its unfinished deployments; while the server is away, they wait for it. */
 const wakeByServer: Wake<'deployment'> = {
   kind: 'server',
   ids: ({ before, after }, view) => {

@@ -11,9 +11,9 @@ export type Assignment = ReadonlyResource<'assignment'>;
 export interface World {
   deployment: Deployment;
   application: ReadonlyResource<'application'> | undefined;
-  /** Its server was deleted, or is being: nothing will run there any more. */
+  /** Its server was deleted or is being deleted: nothing will run there any more. */
   serverGone: boolean;
-  /** Why nothing can go on there for now. */
+  /** Why its server can run nothing for now. */
   serverAway: 'offline' | 'engine' | undefined;
   build: Assignment | undefined;
   /** The build was tried as often as it may be. */
@@ -48,8 +48,8 @@ const fatal = new Set([
  * The next observed value of a deployment. Pure; every call moves at most one phase on, and a terminal phase never
  * changes.
  *
- * queued → building → deploying → succeeded; from any of them failed, cancelled or superseded. One that was to reuse an
- * image goes back from deploying to building, once, if the image is gone and its commit is known.
+ * queued → building → deploying → succeeded; from any of them failed, cancelled or superseded. A deployment that reuses
+ * an image goes back from deploying to building, once, if the image is gone and its commit is known.
  */
 export function advance(world: World): Observed {
   const { deployment } = world;
@@ -68,7 +68,7 @@ export function advance(world: World): Observed {
   }
 }
 
-/** Why it ends without success or failure of its own. */
+/** The phase in which it ends for reasons outside of it; `undefined` if it does not. */
 function ending({ deployment, application }: World): DeploymentPhase | undefined {
   if (application === undefined || application.meta.deletionRequestedAt !== undefined) return 'cancelled';
   if (deployment.meta.deletionRequestedAt !== undefined || deployment.desired.cancel_requested) return 'cancelled';
@@ -140,7 +140,7 @@ function fromDeploying(world: World, before: Observed): Observed {
   if (broken?.code === 'image_not_found' && isRebuildable(world)) return rebuilding(before);
   if (broken !== undefined) return fail(world, next, broken);
   const isUp = wanted.length >= replicas && wanted.every(isStable);
-  // Whoever sees the success meets the new revision only. An older one that cannot be stopped must not undo it, though.
+  // After a success only the new revision answers. An older instance that cannot be stopped must not prevent it.
   if (isUp && (!world.olderLive || world.expired)) return { ...next, phase: 'succeeded', finished_at: world.now };
   if (!world.expired) return next;
   const seen = wanted.map((it) => upToDate(it)?.error).find((it) => it !== undefined);
@@ -151,7 +151,7 @@ function fromDeploying(world: World, before: Observed): Observed {
   );
 }
 
-/** The image that it was to reuse can be built again, and was not yet. */
+/** Whether the image that it was to reuse can be built again, and was not yet. */
 function isRebuildable({ deployment }: World): boolean {
   const { source, reuse } = deployment.desired;
   return source.type === 'git' && reuse?.commit !== undefined && deployment.observed?.built_at === undefined;
@@ -162,13 +162,13 @@ function rebuilding(before: Observed): Observed {
   return { ...rest, phase: 'building' };
 }
 
-/** It was built again since, and the instance is not yet what was written for that: its failure is not of now. */
+/** Whether the instance still has the lost image, which was built again since: its failure does not count then. */
 function isOfLostImage({ deployment: { desired, observed } }: World, { desired: { spec } }: Assignment): boolean {
   if (desired.reuse === undefined || observed?.built_at === undefined) return false;
   return spec.type === 'service' && spec.image !== observed.image;
 }
 
-/** What a deadline is told to have missed: a server that is away explains it all. */
+/** The failure of a missed deadline: if the server is away, that is the reason. */
 function late({ serverAway }: World, otherwise: Failure): Failure {
   return serverAway === undefined ? otherwise : away[serverAway];
 }
@@ -188,7 +188,7 @@ function fail(world: World, before: Observed, error: Failure): Observed {
   return { ...before, phase: 'failed', error, finished_at: world.now };
 }
 
-/** What a deployment waits for, in words that follow "waits for"; nothing once it has ended. */
+/** What a deployment waits for, in words that follow "waits for"; `undefined` once it has ended. */
 export function awaited({ phase }: Pick<Observed, 'phase'>): string | undefined {
   switch (phase) {
     case 'queued':

@@ -8,14 +8,14 @@ import type { Action } from './plan.ts';
 
 type Environment = ReadonlyResource<'environment'>;
 
-/** Brings a clone one transaction nearer to its source, and tells how far it is. */
+/** Brings a clone one transaction nearer to its source, and returns a verdict with its progress. */
 export async function advanceClone(
   it: Environment,
   ctx: Context,
   transplanter: Transplanter,
 ): Promise<Verdict<'environment'>> {
   const { action, copied, total } = planClone(it, ctx.view);
-  // the first look only tells what there is to do, so that whatever fails later can be told as well
+  // the first run only reports what there is to do: conditions must exist before a later failure can be shown in them
   if (it.observed !== undefined) await perform(it, action, ctx, transplanter);
   const message = `${copied} of ${total} objects are copied`;
   return {
@@ -48,7 +48,7 @@ async function perform(it: Environment, action: Action, ctx: Context, transplant
   }
 }
 
-/** The clone and the servers are guarded: no copy is born to what goes meanwhile. */
+/** Guards the clone and the servers, so that no copy is created for one that is deleted meanwhile. */
 function copyInto(
   unit: ChildUnit,
   it: Environment,
@@ -86,7 +86,7 @@ function copied(
   }
 }
 
-/** The clone goes, and whoever may see the project is told why. */
+/** Deletes the clone, and notifies the users who may see the project of the reason. */
 async function abandon(it: Environment, { reason, message }: { reason: string; message: string }, ctx: Context) {
   const project = ctx.view.get('project', it.desired.project_id) as ReadonlyResource | undefined; // of some kind
   if (project !== undefined && project.meta.deletionRequestedAt === undefined) {

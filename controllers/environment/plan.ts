@@ -7,14 +7,14 @@ import { limits } from '../runtime/limits.ts';
 
 type Environment = ReadonlyResource<'environment'>;
 
-/** What brings a clone nearer to its source. */
+/** The step that brings a clone nearer to its source. */
 export type Action =
-  /** It can never be complete. */
+  /** The clone can never be complete. */
   | { do: 'abandon'; reason: string; message: string }
-  /** Copies of what is gone or was changed since: they are made anew when they are gone. */
+  /** Copies whose source was deleted or changed since: they are made anew when they are gone. */
   | { do: 'remove'; copies: readonly ReadonlyResource[] }
   | { do: 'await'; copies: readonly ReadonlyResource[] }
-  /** As many as go into one transaction. `servers` must be there when it commits. */
+  /** As many as fit into one transaction. `servers` must exist when it commits. */
   | { do: 'copy'; sources: readonly ReadonlyResource[]; servers: readonly ReadonlyResource<'server'>[] }
   /** Every copy equals its source as of the revision that was read. */
   | { do: 'complete' };
@@ -25,13 +25,13 @@ export interface ClonePlan {
   total: number;
 }
 
-/** The environment that a clone is made of, while it can be. */
+/** The environment that a clone copies; `undefined` if it is gone or being deleted. */
 export function sourceOf({ desired }: Environment, view: TenantView): Environment | undefined {
   const source = view.get('environment', desired.clone_of?.environment_id ?? '');
   return source?.meta.deletionRequestedAt === undefined ? source : undefined;
 }
 
-/** What stands in a clone for each id of its source. */
+/** The id in a clone for each id of its source. */
 export function replacements(clone: Environment, sources: readonly ReadonlyResource[]): ReadonlyMap<string, string> {
   const { clone_of } = clone.desired;
   return new Map([
@@ -42,8 +42,8 @@ export function replacements(clone: Environment, sources: readonly ReadonlyResou
 }
 
 /**
- * The next step of a clone. Pure and of one revision of the view: what it calls complete is what the source was then.
- * A copy is never changed, it goes and is made anew, so that names can move between sources meanwhile.
+ * The next step of a clone. Pure, and of one revision of the view: a complete clone equals the source at that revision.
+ * A copy is never changed but deleted and made anew, so that names can move between sources meanwhile.
  */
 export function planClone(clone: Environment, view: TenantView): ClonePlan {
   const source = sourceOf(clone, view);
@@ -99,7 +99,7 @@ function copyAction(clone: Environment, view: TenantView, missing: readonly Read
   return { do: 'copy', sources, servers: [...servers.values()] };
 }
 
-/** Guards and writes that the creation of a copy takes at most: its record, its names, and its server's two. */
+/** Upper bound of the guards and writes that create a copy: two for its record, two per name, two for its server. */
 function operationsOf({ meta, desired }: ReadonlyResource): number {
   const names = definitionOf(meta.kind).unique?.(desired as DesiredOf<KindName>) ?? []; // only read
   return 4 + 2 * names.length;

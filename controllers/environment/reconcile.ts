@@ -8,8 +8,8 @@ import { sourceOf } from './plan.ts';
 type Environment = ReadonlyResource<'environment'>;
 
 /**
- * An environment that is no clone has nothing to converge to while it lives. A clone is filled, one transaction a run,
- * until it has all that its source has at one revision. Deleting waits for what is in it.
+ * An environment that is no clone has nothing to converge to until it is deleted. A clone is filled, one transaction
+ * per run, until it has all that its source has at one revision. Deletion waits for its content.
  */
 export function environmentController(transplanter: Transplanter): Controller<'environment'> {
   return {
@@ -52,7 +52,7 @@ function deleting(it: Environment, left: readonly ReadonlyResource[], { view }: 
   };
 }
 
-/** What is gone makes room for its next copy, and for the end of the environment. */
+/** An object that is gone makes room for its next copy, and for the end of the environment. */
 function wakeByContent(kind: (typeof copiedKinds)[number]): Wake<'environment'> {
   return {
     kind,

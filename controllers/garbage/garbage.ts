@@ -17,8 +17,8 @@ import { judge, surplusDeployments, suspects, type Verdict } from './verdict.ts'
 const allKinds = Object.keys(declared) as KindName[]; // the keys of `kinds` are the names
 
 /**
- * Requests the deletion of what nobody should hold any more: objects whose blocking owner goes, histories beyond their
- * bound, what is over. The mirror makes it look, the store decides: no deletion follows from the mirror alone.
+ * Requests the deletion of objects that should not be kept any more: those whose blocking owner is deleted, histories
+ * beyond their bound, expired objects. The mirror finds them, the store decides: no deletion rests on the mirror alone.
  */
 export const garbage: Background = {
   name: 'garbage',
@@ -55,7 +55,7 @@ function add(queue: KeyedQueue, { meta: { tenant, kind, id } }: ReadonlyResource
   queue.add(`${tenant}/${kind}/${id}`, { priority: limits.queue.backgroundPriority });
 }
 
-/** What no change announces: time that passes, and what changed while nobody led. Ends by throwing. */
+/** Finds what no change announces: what has expired, and what changed while there was no leader. Ends by throwing. */
 async function sweeps(queue: KeyedQueue, term: Term, deps: BackgroundDeps): Promise<void> {
   for (;;) {
     await sweep(queue, deps);
@@ -90,7 +90,7 @@ async function orphanSweeps(term: Term, deps: BackgroundDeps): Promise<void> {
   }
 }
 
-/** Judges once more, now with what the store says, and requests the deletion guarded by just that. */
+/** Judges once more, now by the store, and requests the deletion guarded by what was read there. */
 async function collect(key: string, term: Term, deps: BackgroundDeps, signal: AbortSignal): Promise<After> {
   const [tenant, kind, id] = key.split('/');
   if (tenant === undefined || kind === undefined || id === undefined || !isKindName(kind)) return { after: 'nothing' };

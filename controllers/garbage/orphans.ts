@@ -24,8 +24,8 @@ interface Subject {
 
 /**
  * Looks for names, markers, observed records, events and bytes without their object, and removes those that were orphans
- * an hour ago already. There should be none: every transaction writes an object with all of its keys, so each one found
- * is a bug and counted as one. A key of a kind that this version does not know is left alone.
+ * an hour ago already. There should be none: every transaction writes an object with all of its keys. So each one is a
+ * bug and counted as one. A key of a kind that this version does not know is left alone.
  */
 export async function removeOrphans(seen: SeenOrphans, term: Term, deps: Deps): Promise<void> {
   const { store, mirror, clock } = deps;
@@ -37,7 +37,7 @@ export async function removeOrphans(seen: SeenOrphans, term: Term, deps: Deps): 
     await mirror.reached(page.revision, term.signal);
     for (const entry of page.entries) {
       const subject = subjectOf(entry);
-      // The mirror lists candidates cheaply; only the store's word counts.
+      // The mirror finds candidates cheaply; only the store decides.
       if (subject === undefined || isOwned(entry, subject, deps)) continue;
       const proof = await orphanProof(entry, subject, deps);
       if (proof === undefined) continue;
@@ -77,7 +77,7 @@ function subjectOf({ key, value }: Entry): Subject | undefined {
   }
 }
 
-/** Whether the mirror shows the object, and the object the key. */
+/** Whether the mirror has the object, and the object has the key. */
 function isOwned({ key }: Entry, { area, tenant, kind, id }: Subject, { mirror }: Deps): boolean {
   const it = mirror.tenant(tenant).get(kind, id);
   if (it === undefined) return false;
@@ -89,7 +89,7 @@ function claims(tenant: string, kind: KindName, desired: unknown, key: string): 
   return names.some(({ scope, name }) => keys.unique(tenant, kind, scope, name) === key);
 }
 
-/** The guard under which the key is an orphan; `undefined` if the store says that it is none, or cannot tell. */
+/** The guard under which the key is an orphan; `undefined` if the store shows that it is none, or does not show it. */
 async function orphanProof(
   { key }: Entry,
   { area, tenant, kind, id }: Subject,

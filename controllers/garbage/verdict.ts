@@ -5,16 +5,16 @@ import type { OwnerRef, ReadonlyResource, Ref } from '../../store/resource.ts';
 import { isKind } from '../runtime/kind-guard.ts';
 import { limits } from '../runtime/limits.ts';
 
-/** Why an object should go. */
+/** Why an object should be deleted. */
 export type Verdict =
-  /** That blocking owner is gone or, where that suffices, being deleted. */
+  /** The blocking owner is gone or, where that suffices, being deleted. */
   | { cause: 'owner'; owner: OwnerRef }
-  /** Newer ones of its kind fill the place that there is. `holder` says what must not go, and must not change meanwhile. */
+  /** There are enough newer objects of its kind. `holder` must neither be deleted nor change meanwhile. */
   | { cause: 'surplus'; holder: Ref }
-  /** Its time is over. */
+  /** It has expired. */
   | { cause: 'expired' };
 
-/** Whether an object should go, as far as the view knows. Pure; `now` is the wall clock in milliseconds. */
+/** Whether and why an object should be deleted, by the view. Pure; `now` is the wall clock in milliseconds. */
 export function judge(it: ReadonlyResource, view: TenantView, now: number): Verdict | undefined {
   if (it.meta.deletionRequestedAt !== undefined) return undefined;
   const owner = it.meta.owners.find(
@@ -37,7 +37,7 @@ export function judge(it: ReadonlyResource, view: TenantView, now: number): Verd
   return undefined;
 }
 
-/** A member stays one until the project is gone: what is left of it until then is theirs to see. */
+/** Whether the owner keeps the object. A member stays until the project is gone, to see what is left of it. */
 function holds(it: ReadonlyResource, owner: ReadonlyResource | undefined): boolean {
   return isKind(it, 'member') && owner?.meta.kind === 'project' ? true : lives(owner);
 }
@@ -75,7 +75,7 @@ function judgeDeployment(it: ReadonlyResource<'deployment'>, view: TenantView): 
     : undefined;
 }
 
-/** Of an application the newest operations are kept after their end, since whoever asked wants to look. */
+/** Keeps the newest ended operations of an application, for the user who requested them. */
 function judgeOperation(it: ReadonlyResource<'operation'>, view: TenantView): Verdict | undefined {
   const { application_id: id } = it.desired;
   if (id === undefined || it.observed?.finished_at === undefined) return undefined;
@@ -85,8 +85,8 @@ function judgeOperation(it: ReadonlyResource<'operation'>, view: TenantView): Ve
 }
 
 /**
- * The deployments of an application beyond the newest 20. Never one that it converges to, that serves, that served
- * successfully before (a rollback goes there), or that has not ended. Pure.
+ * The deployments of an application beyond the newest 20. Never the one that it converges to, that serves, that
+ * succeeded before (a rollback returns to it), or that has not ended. Pure.
  */
 export function surplusDeployments(
   application: ReadonlyResource<'application'>,
@@ -132,7 +132,7 @@ export function suspects(
     for (const kind of kinds) found.push(...(view.by(kind, 'owner', id) as readonly ReadonlyResource[])); // of any kind
   if (isKind(it, 'deployment'))
     found.push(...(view.by('deployment', 'application', it.desired.application_id) as readonly ReadonlyResource[])); // as above
-  // several may come before the first of the oldest is gone
+  // several new ones may come before the oldest is gone
   if (isKind(it, 'session') && before === undefined)
     found.push(...beyond(view.by('session', 'user', it.desired.user_id), limits.garbage.sessionsPerUser));
   if (isKind(it, 'notification') && before === undefined)
@@ -144,7 +144,7 @@ export function suspects(
   return found;
 }
 
-/** The oldest, beyond the newest `most`. */
+/** All but the newest `most`. */
 function beyond<K extends KindName>(all: readonly ReadonlyResource<K>[], most: number): ReadonlyResource[] {
   return all.slice(0, Math.max(0, all.length - most)) as readonly object[] as ReadonlyResource[]; // of any kind
 }

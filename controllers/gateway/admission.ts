@@ -6,7 +6,7 @@ import type { Paced } from './pace.ts';
 /** Where a connection comes from. */
 export interface Sender {
   address: string;
-  /** Its server, if it showed a good pass of it. */
+  /** Its server, if it showed a good pass of that server. */
   server: string | undefined;
 }
 
@@ -19,8 +19,8 @@ export interface Place {
 }
 
 /**
- * Shares the places and the handshakes among those who connect. Agents that showed a pass have their own, so that
- * strangers, however many, keep none of them out; no address takes all those of strangers, no server those of agents.
+ * Shares the places and the handshakes among connections. Agents that showed a pass have places of their own, so that
+ * any number of strangers keeps none of them out. No address can take all places of strangers, no server all of agents.
  */
 export class Admission {
   readonly #strangers: Class;
@@ -51,7 +51,7 @@ interface Bounds {
   perSecondEach: number;
 }
 
-/** Places and handshakes of a kind of senders, together and for each of them. */
+/** Places and handshakes of one class of senders, for all together and for each. */
 class Class {
   readonly #clock: Clock;
   readonly #bounds: Bounds;
@@ -87,7 +87,7 @@ class Class {
     };
   }
 
-  /** Of the names that came last. */
+  /** The pace of a name; only those of the most recent names are kept. */
   #paceOf(name: string): () => Paced {
     const known = this.#paces.get(name) ?? pace(this.#clock, this.#bounds.perSecondEach);
     this.#paces.delete(name);

@@ -109,7 +109,7 @@ export class AgentRoutes {
   }
 }
 
-/** The stream with its first bytes read, so that what fails at the opening fails here. */
+/** The stream with its first bytes read, so that an error of the opening is thrown here. */
 async function started(stream: AsyncGenerator<Uint8Array, void, undefined>): Promise<AsyncIterable<Uint8Array>> {
   const first = await stream.next();
   return (async function* () {

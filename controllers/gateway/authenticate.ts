@@ -16,7 +16,7 @@ export interface Identified {
   joins: boolean;
 }
 
-/** Who says hello: an agent whose key is registered, or one with a join token that is good. Linearizable. */
+/** Identifies the sender of a hello: an agent with the registered key, or with a valid join token. Linearizable. */
 export async function identify(
   hello: Hello,
   repo: Repository,
@@ -34,7 +34,7 @@ export async function identify(
   return refuse('unauthorized', message, limits.refusal.unauthorizedMs);
 }
 
-/** Uses the token up and registers the key, in one transaction. Answers a refusal if the token is not good any more. */
+/** Uses the token up and registers the key, in one transaction. Returns a refusal if the token is no longer valid. */
 export async function join(hello: Hello, repo: Repository, clock: Clock): Promise<{ refuse: Refusal } | undefined> {
   const registered = await repo.change('server', hello.server_id, (draft, it) => {
     if (hello.join_token !== undefined && isGood(hello.join_token, it, clock)) register(draft, hello.public_key);

@@ -9,9 +9,9 @@ const place: SealPlace = { tenant: '', kind: 'meta', id: 'relay-key', path: 'key
 const Stored = z.object({ key: Sealed });
 
 /**
- * The key by which replicas know each other, 32 bytes; made by the first one and kept sealed in the store.
+ * The key by which replicas recognize each other, 32 bytes. The first replica makes it; it is kept sealed in the store.
  *
- * @throws Error if the stored key cannot be opened: this replica has not the keys of the others.
+ * @throws Error if the stored key cannot be opened: this replica does not have the key file of the others.
  */
 export async function clusterKey(store: Store, sealer: Sealer, unsealer: Unsealer): Promise<Uint8Array> {
   const key = keys.meta('relay-key');

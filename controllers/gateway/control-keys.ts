@@ -11,7 +11,7 @@ import type { Mirror } from '../../store/mirror.ts';
 import type { SealPlace, Sealer, Unsealer } from '../../store/seal.ts';
 import type { Entry, Guard, Store, TxnResult } from '../../store/store.ts';
 
-/** An agent that was away for as many rotations knows none of the keys any more, and needs a join token. */
+/** An agent that was away for this many rotations knows none of the keys any more, and needs a join token. */
 const keptKeys = 8;
 const attempts = 5;
 
@@ -39,9 +39,9 @@ export async function ensureControlKeys(deps: Dependencies): Promise<void> {
 }
 
 /**
- * Adds a key if the newest one is that old, and drops the oldest of more than eight. Agents take the new one up at their
- * next connection; until then the control plane proves itself by the one that they know. @throws conflict if another
- * guard failed
+ * Adds a key if the newest one is older than `olderThanMs`, and keeps the newest eight. Agents learn the new key at
+ * their next connection; until then the control plane proves itself by the one that they know. @throws conflict if one
+ * of `guards` failed
  */
 export async function rotateControlKeys(
   deps: Dependencies,
@@ -80,8 +80,8 @@ export class ControlKeys {
   }
 
   /**
-   * The proof for an agent that knows the key of that hash; with another key where that one was dropped, which the agent
-   * refuses. @throws Error while the mirror shows no key, or if it cannot be unsealed
+   * The proof for an agent that knows the key with that hash. If that key was dropped, the proof is by another key,
+   * which the agent refuses. @throws Error while the mirror shows no key, or if it cannot be unsealed
    */
   prove(keyHash: string | undefined, occasion: Occasion): ReturnType<typeof proveControl> {
     const { ring, secrets } = this.#read();

@@ -18,17 +18,17 @@ export interface FeedOptions {
   server: string;
   incarnation: string;
   projection: Projection;
-  /** Where the sets go: messages that are made when they are taken. A snapshot replaces what was not taken yet. */
+  /** Receives the sets, as messages that are made when they are taken. A snapshot replaces messages not taken yet. */
   out: Record<'snapshot' | 'delta', (messages: Iterable<ControlMessage>) => void>;
-  /** An assignment is kept out of the set. */
+  /** Called for an assignment that is left out of the set. */
   unsendable: (it: Assignment, why: Unsendable) => void;
-  /** The set could not be made: a bug. Nothing more is sent. */
+  /** Called when the set could not be made, which is a bug. Nothing more is sent. */
   failed: (error: unknown) => void;
-  /** The agent neither took a message of a set in time nor stored the last one. */
+  /** Called when the agent neither took a message of a set in time nor stored the last one. */
   silent: () => void;
 }
 
-/** What the agent was told of an assignment. */
+/** The state of an assignment that was sent to the agent. */
 interface Sent {
   /** Generation and hash. */
   state: string;
@@ -36,12 +36,13 @@ interface Sent {
 }
 
 /**
- * Tells one agent its desired set: a snapshot first, then what changes, as a chain of revisions. One set is on its way
- * at a time: what changes until the agent stored it goes together into the next one. Its messages are made as the agent
- * takes them, of the objects as they were when it began; an agent that reads slowly has time as long as it reads.
+ * Sends one agent its desired set: a snapshot first, then the changes, as a chain of revisions. One set is on its way
+ * at a time: changes until the agent has stored it go together into the next one. The messages of a set are made as the
+ * agent takes them, from the objects as they were at its beginning. An agent that reads slowly has time as long as it
+ * reads.
  *
- * A configuration is sent before the first item that refers to it, and again once no item referred to it any more, as the
- * agent has dropped it then.
+ * A configuration is sent before the first item that refers to it. Once no item refers to it any more, the agent drops
+ * it, so that it is sent again for the next such item.
  *
  * An assignment whose deletion is requested is not in the set: it is dropped by name, in a delta also after a snapshot,
  * so that the agent confirms that it is gone even if it never had it.
@@ -49,17 +50,17 @@ interface Sent {
 export class DesiredFeed {
   #o: FeedOptions;
   #sent = new Map<string, Sent>();
-  /** Items that were sent, by the configuration that they refer to. */
+  /** Number of items that were sent, by the configuration that they refer to. */
   #references = new Map<string, number>();
   #dropped = new Set<string>();
   #dirty = new Set<string>();
   #keep: readonly string[] = [];
   #revision = 0;
-  /** Sets that the agent has not taken to their end. */
+  /** Sets that the agent has not taken to their end yet. */
   #telling = 0;
-  /** Messages that the agent took and did not store yet. */
+  /** Snapshots and deltas that the agent took and has not stored yet. */
   #unapplied = 0;
-  /** Counts the snapshots that are due: what was begun before the last one is not told any more. */
+  /** Counts the snapshots that became due: a set that was begun before the last of them is not sent any more. */
   #round = 0;
   #snapshotDue = false;
   #asked = 0;
@@ -73,7 +74,7 @@ export class DesiredFeed {
     this.#o = options;
   }
 
-  /** Sends the first snapshot, or another one. `keep`: ids that the agent is to leave as they are. */
+  /** Schedules a snapshot. `keep`: ids that the agent is to leave as they are. */
   start(keep: readonly string[] = []): void {
     this.#isOpen = true;
     this.#keep = keep;
@@ -81,7 +82,7 @@ export class DesiredFeed {
     this.#schedule();
   }
 
-  /** The assignment changed, or is gone. */
+  /** The assignment changed or was deleted. */
   changed(id: string): void {
     if (!this.#isOpen) return;
     this.#dirty.add(id);
@@ -95,7 +96,7 @@ export class DesiredFeed {
     else this.#settle();
   }
 
-  /** The agent's set is not the one that the chain continues. Each time it asks in a row it waits longer. */
+  /** The agent's set is not the one that the chain continues. It waits longer each time that it asks in a row. */
   needSnapshot(): void {
     if (!this.#isOpen) return;
     const wait = this.#asked === 0 ? 0 : Math.min(limits.desired.snapshotMaxWaitMs, 1000 * 2 ** (this.#asked - 1));
@@ -136,7 +137,7 @@ export class DesiredFeed {
     const idle = this.#o.clock.monotonic() - this.#flushedAt;
     if (idle < limits.desired.debounceMs) this.#later(limits.desired.debounceMs - idle);
     else {
-      // Not at once: the mirror tells the changes of one transaction one by one.
+      // Not at once: the mirror reports the changes of one transaction one by one.
       this.#isScheduled = true;
       queueMicrotask(() => {
         this.#isScheduled = false;
@@ -226,7 +227,7 @@ export class DesiredFeed {
     this.#tell('delta', deltaMessages(from, to, this.#pieces(put, drop)));
   }
 
-  /** Makes each message when it is taken, and then waits anew for the next one or for the answer. */
+  /** Sends a set. The deadline begins anew with each message that the agent takes. */
   #tell(form: 'snapshot' | 'delta', messages: Iterable<ControlMessage>): void {
     this.#telling++;
     this.#expect();
@@ -251,7 +252,7 @@ export class DesiredFeed {
     this.#cancelDeadline = this.#o.clock.timer(timing.answerMs, this.#o.silent);
   }
 
-  /** Items of one deployment follow each other, so that its configuration is opened once. */
+  /** The parts of a set. Items of one deployment follow each other, so that its configuration is opened once. */
   *#pieces(put: readonly Sendable[], drop: readonly string[]): Generator<Piece> {
     for (const id of drop) {
       this.#forget(id);

@@ -41,7 +41,7 @@ export interface GatewayOptions {
   random: () => number;
   log: Logger;
   registry: Registry;
-  /** A deviation that an agent put back, by the kind of its workload. */
+  /** Called for a deviation that an agent corrected, with the kind of the workload. */
   driftCorrected: (kind: string) => void;
   replica: Replica;
   /** Ports on which the control plane is reached: no application takes them. */
@@ -51,8 +51,8 @@ export interface GatewayOptions {
 }
 
 /**
- * Where agents connect: holds their sessions, tells them their desired sets, stores what they report, and reaches any
- * agent for calls and streams, through the replica that holds it. Closing it drains it.
+ * The endpoint of agents: holds their sessions, sends them their desired sets, stores their reports, and reaches any
+ * agent for calls and streams, through the replica that holds its session. Disposing drains it.
  */
 export class Gateway implements AsyncDisposable, SessionOwner {
   #o: GatewayOptions;
@@ -65,7 +65,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     perMessageDeflate: false,
     handleProtocols: (offered) => (offered.has(subprotocol) ? subprotocol : false),
   });
-  /** Sessions whose agent is not welcomed yet, with their places and the end of their patience. */
+  /** Sessions whose agent is not welcomed yet, each with its place and a function that cancels its deadline. */
   #pending = new Map<ServerSession, { place: Place; relax: () => void }>();
   #sessions = new Map<string, ServerSession>();
   #loadListeners = new Map<string, Set<(load: Load) => void>>();
@@ -94,7 +94,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     ];
   }
 
-  /** Takes a request to `/<tenant>/agent/v1/connect` that comes from that address. The tenant exists. */
+  /** Handles an upgrade request to `/<tenant>/agent/v1/connect` from that address. The tenant must exist. */
   handleUpgrade(tenant: string, request: IncomingMessage, socket: Duplex, head: Buffer, address: string): void {
     const offered = request.headers['sec-websocket-protocol']?.split(',').map((it) => it.trim()) ?? [];
     if (!offered.includes(subprotocol)) refuseUpgrade(socket, 400, `Subprotocol must be ${subprotocol}`);
@@ -106,7 +106,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     }
   }
 
-  /** Takes another replica's request to `/internal/v1/relay`. */
+  /** Handles another replica's upgrade request to `/internal/v1/relay`. */
   handleRelay(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     this.#relay.handleUpgrade(request, socket, head);
   }
@@ -121,7 +121,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     return this.#routes.call(tenant, server, params, options);
   }
 
-  /** What the reader does not take, the agent does not send. @throws AgentAway, CallFailed, or the signal's reason */
+  /** The agent sends only as fast as the reader reads. @throws AgentAway, CallFailed, or the signal's reason */
   stream(
     tenant: string,
     server: string,
@@ -131,12 +131,15 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     return this.#routes.stream(tenant, server, params, options);
   }
 
-  /** Public key (Ed25519, raw, base64url) that agents are to know this control plane by. @throws Error until the mirror shows it */
+  /**
+   * Public key (Ed25519, raw, base64url) by which agents are to know this control plane. @throws Error until the mirror
+   * shows it
+   */
   controlKey(): string {
     return this.#deps.controlKeys.newest;
   }
 
-  /** The last load that the server's agent told, if this replica holds its session. */
+  /** The last load that the server's agent reported, if this replica holds its session. */
   loadOf(tenant: string, server: string): Load | undefined {
     return this.#sessions.get(keyOf(tenant, server))?.load;
   }
@@ -152,7 +155,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     };
   }
 
-  /** Sends every agent away in order, to come back spread over time. */
+  /** Says goodbye to every agent, with a delay that spreads their reconnections. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
@@ -205,7 +208,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     this.#await(session, this.#admission.take(sender), 'hello', limits.admission.helloMs);
   }
 
-  /** Ends a session that keeps its place and says nothing. */
+  /** Sets the deadline of a session that has a place: without the awaited message in time it is closed. */
   #await(session: ServerSession, place: Place, what: string, withinMs: number): void {
     this.#pending.get(session)?.relax();
     const relax = this.#o.clock.timer(withinMs, () => session.control.close(`Sent no ${what} in time`));

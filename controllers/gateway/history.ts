@@ -4,17 +4,17 @@ import type { Store } from '../../store/store.ts';
 const key = keys.meta('era');
 
 /**
- * Begins an era of the store's history; every start of a replica does so before it takes agents in. `era` must be new.
- * An agent keeps the era beside its desired set. A store that was put back to an older state knows none of the eras
- * that began after it, whatever its revisions have grown to meanwhile.
+ * Begins an era of the store's history; every replica does so at its start, before it accepts agents. `era` must be
+ * new. An agent keeps the era beside its desired set. A store that was restored to an older state knows none of the
+ * eras that began after it, however high its revisions are meanwhile.
  */
 export async function beginEra(store: Store, era: string): Promise<void> {
   await store.txn({ if: [], then: [{ put: key, value: era }] });
 }
 
 /**
- * Names the history that the store tells now: its incarnation and its era. Linearizable. `undefined`: no era has begun,
- * so nothing proves that an agent's set is of this history. @throws Unavailable
+ * Names the present history of the store: its incarnation and its era. Linearizable. `undefined`: no era has begun, so
+ * nothing proves that an agent's set is of this history. @throws Unavailable
  */
 export async function presentHistory(store: Store): Promise<string | undefined> {
   const era = await store.get(key);

@@ -20,29 +20,29 @@ export interface IntakeOptions {
   view: Pick<TenantView, 'get'>;
   mirror: Pick<Mirror, 'reached'>;
   clock: Clock;
-  /** The session's hold on its server; `undefined` while it has none: then nothing can be stored. */
+  /** The guard of the session's live key; `undefined` while it has none: then nothing can be stored. */
   fence: () => Guard | undefined;
-  /** The report of that assignment is stored; `it` is as it was before. */
+  /** Called when a report is stored; `it` is the assignment as it was before. */
   stored: (it: Assignment, report: WireReport) => void;
-  /** The fence failed: the server has another session. */
+  /** Called when the fence failed: the server has another session. */
   fenced: () => void;
 }
 
 /**
- * Stores what one agent reports: observed records, and the release of what is gone, in transactions fenced by the
- * session's epoch. An agent can write of its own assignments only, at a generation that exists and is not behind what is
- * known. Handles one report at a time.
+ * Stores the reports of one agent: observed records, and the release of assignments that are gone, in transactions
+ * fenced by the session's epoch. An agent can only write about its own assignments, at a generation that exists and is
+ * not behind the stored one. Handles one report at a time.
  */
 export class Intake {
   #o: IntakeOptions;
-  /** Reads must include the session's own writes. */
+  /** Highest revision that the session wrote: reads must include it. */
   #written = revision(0);
 
   constructor(options: IntakeOptions) {
     this.#o = options;
   }
 
-  /** Answers what was not stored, and why. */
+  /** Stores reports. @returns those that were not stored, and why. */
   async take(items: readonly WireReport[]): Promise<Rejection[]> {
     if (!(await this.#caughtUp())) return items.map(({ id }) => ({ id, why: 'unavailable' }));
     const rejected: Rejection[] = [];
@@ -80,7 +80,7 @@ export class Intake {
     return rejected;
   }
 
-  /** After a conflict of the batch: each by itself, as the store has it now. */
+  /** Stores one report after its batch failed, with the assignment as the store has it now. */
   async #storeOne(report: WireReport): Promise<Why | undefined> {
     for (let attempt = 0; attempt < limits.intake.attempts; attempt++) {
       let it: Assignment | undefined;
@@ -139,7 +139,7 @@ export class Intake {
       await this.#o.mirror.reached(this.#written, deadline.signal);
       return true;
     } catch {
-      return false; // the mirror lost its store: reads would be behind what this session wrote
+      return false; // the mirror has lost the store: reads would be behind this session's own writes
     } finally {
       deadline.cancel();
     }

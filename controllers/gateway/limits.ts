@@ -2,34 +2,35 @@
 export const limits = {
   admission: {
     /**
-     * Agents that showed a pass: places of connections that are not welcomed yet, and handshakes per second, which may
-     * begin at once after a quiet second; of all and of each server. A thousand agents are back within half a minute.
+     * Agents that showed a pass: places of connections that are not welcomed yet, and handshakes per second, for all
+     * agents and for each server. After a quiet second, the handshakes of one second may begin at once. A thousand
+     * agents are back within half a minute.
      */
     known: { places: 1000, placesEach: 2, perSecond: 40, perSecondEach: 5 },
-    /** All others, such as those who join and agents of earlier releases; of all and of each address. */
+    /** All others, such as agents that join and agents of earlier releases; for all together and for each address. */
     strangers: { places: 200, placesEach: 20, perSecond: 40, perSecondEach: 20 },
-    /** Servers and addresses whose pace is remembered, each. */
+    /** Servers whose pace is remembered, and as many addresses. */
     names: 10_000,
-    /** Nobody is sent away for longer. */
+    /** Longest time for which a connection is sent away. */
     maxWaitMs: 60_000,
-    /** A connection that says no hello within so long is ended … */
+    /** A connection that sends no hello within this time is ended … */
     helloMs: 2000,
-    /** … and one that does not answer the challenge. */
+    /** … and so is one that does not answer the challenge within this time. */
     proofMs: 5000,
   },
   session: {
     leaseMs: 30_000,
-    /** Tries to write the live key against other sessions of the same server. */
+    /** Attempts to write the live key while other sessions of the same server write it. */
     attempts: 5,
-    /** Times within a minute that a session takes its key again, as it does when its engine is described anew. */
+    /** Times within a minute that a session may take its key again, as it does when its engine's state changes. */
     retakes: 30,
-    /** Between two tries to get a lost lease back while the store is away. */
+    /** Between two attempts to get a lost lease back while the store is away. */
     reclaimMs: 1000,
     /** The mirror must show the session's own key before the first snapshot. */
     catchUpMs: 10_000,
   },
   conflict: {
-    /** So many sessions of different machines that replaced each other … */
+    /** This many sessions of different machines that replaced each other … */
     takeovers: 3,
     /** … within this time mean that one machine is a copy of the other. */
     withinMs: 5 * 60_000,
@@ -39,11 +40,11 @@ export const limits = {
     debounceMs: 25,
     /** A delta with more items is sent as a snapshot. */
     deltaItems: 200,
-    /** An agent that keeps asking for snapshots waits at most so long for the next one. */
+    /** An agent that keeps asking for snapshots waits at most this long for the next one. */
     snapshotMaxWaitMs: 60_000,
   },
   hold: {
-    /** The first complete report must come within so long; without it no removal is made. */
+    /** The first complete report must arrive within this time; without it nothing is removed. */
     reportMs: 20_000,
   },
   intake: {
@@ -61,7 +62,7 @@ export const limits = {
     connections: 1000,
   },
   drain: {
-    /** Agents come back within this time per agent, so that they do not all come at once. */
+    /** Agents come back spread over this time per agent, so that they do not all come at once. */
     perAgentMs: 50,
     minMs: 1000,
     maxMs: 60_000,

@@ -21,7 +21,7 @@ export interface LiveHoldOptions {
   tenant: string;
   server: string;
   about: About;
-  /** The server has another session, or is gone. Said once. */
+  /** Called once, when the server has another session or is gone. */
   lost: () => void;
 }
 
@@ -35,11 +35,11 @@ export interface LiveHoldOptions {
 export class LiveHold {
   #o: LiveHoldOptions;
   #live: LiveKey | undefined;
-  /** What the key says, or is about to. */
+  /** What the key holds, or is about to hold. */
   #about: About;
   #stop = new AbortController();
   #isRetaking = false;
-  /** When the key was taken again of late, by the monotonic clock. */
+  /** Times within the last minute at which the key was taken again, by the monotonic clock. */
   #retakes: number[] = [];
 
   constructor(options: LiveHoldOptions) {
@@ -47,7 +47,7 @@ export class LiveHold {
     this.#about = options.about;
   }
 
-  /** Takes the key from whoever has it. `undefined`: the server is gone. @throws Unavailable */
+  /** Takes the key, from another session if one has it. `undefined`: the server is gone. @throws Unavailable */
   async take(): Promise<LiveKey | undefined> {
     const { store, clock, tenant, server } = this.#o;
     const live = await takeLiveKey(store, clock, { tenant, server }, this.#about);
@@ -64,7 +64,7 @@ export class LiveHold {
     return this.#live?.fence;
   }
 
-  /** The key is to say this of the agent's engine: it is written anew, under another epoch, if it does not yet. */
+  /** Records the state of the agent's engine in the key. If it differs, the key is written anew under another epoch. */
   describe({ version, trouble }: EngineState): void {
     const { engineTrouble: _, ...rest } = this.#about;
     const about: About = {
@@ -84,13 +84,13 @@ export class LiveHold {
     else if (parseLive({ value: after })?.session !== this.#o.about.session) this.#lose();
   }
 
-  /** The mirror shows this session's own write, and whatever came after it. */
+  /** Called once the mirror shows this session's own write, or a later one of another session. */
   verify(agent: LiveAgent | undefined): void {
     if (agent === undefined) void this.#retake();
     else if (agent.session !== this.#o.about.session) this.#lose();
   }
 
-  /** A write met another epoch than ours. */
+  /** A write failed because the key has another epoch. */
   fenced(): void {
     void this.#retake();
   }
@@ -114,7 +114,7 @@ export class LiveHold {
     if (live.lease.lost.aborted) void this.#retake();
     else live.lease.lost.addEventListener('abort', () => this.#live === live && void this.#retake(), { once: true });
     if (!live.isConflict) return;
-    // The mark of a double goes when none came for a while.
+    // The mark of a conflict is cleared when no takeover has come for a while.
     const cancel = clock.timer(limits.conflict.withinMs, () => this.#live === live && void this.#retake());
     ended.addEventListener('abort', cancel, { once: true });
   }
@@ -134,7 +134,7 @@ export class LiveHold {
           written = this.#about;
           const live = await takeLiveKey(store, clock, { tenant, server }, written, isOther);
           if (live === undefined) return this.#lose();
-          void before?.lease.revoke().catch(() => undefined); // nothing hangs on it any more; it may be lost already
+          void before?.lease.revoke().catch(() => undefined); // no key depends on it any more; it may be lost already
           const isTooOften = this.#countRetake();
           if (!isTooOften && !this.#isOver()) return this.#hold(live);
           await live.lease.revoke();
@@ -156,7 +156,7 @@ export class LiveHold {
     }
   }
 
-  /** Answers whether the key was taken again too often: somebody keeps taking it away. */
+  /** Counts a retake. @returns whether there were too many, as the key keeps being taken away. */
   #countRetake(): boolean {
     const now = this.#o.clock.monotonic();
     this.#retakes = [...this.#retakes.filter((at) => now - at < 60_000), now];

@@ -27,19 +27,19 @@ const LiveValue = z.object({
 });
 export type LiveValue = z.infer<typeof LiveValue>;
 
-/** A session's hold on its server: the epoch is the fence of all that the session writes. */
+/** A session's live key: its epoch is the fence of everything that the session writes. */
 export interface LiveKey {
   epoch: Revision;
   lease: Lease;
   fence: Guard;
-  /** The key says that one machine is a copy of another. */
+  /** The key records that one machine is a copy of another. */
   isConflict: boolean;
 }
 
 /**
- * Makes the session the one of its server: writes the live key under a new lease, in place of any other session's.
+ * Makes the session the only one of its server: writes the live key under a new lease, in place of any other session's.
  *
- * Answers `undefined` if the server is gone, or if `unless` says of the present holder that it must stay.
+ * Returns `undefined` if the server is gone, or if `unless` is true for the present holder, which then stays.
  */
 export async function takeLiveKey(
   store: Store,
@@ -86,7 +86,7 @@ export function parseLive(entry: Pick<Entry, 'value'> | undefined): LiveValue | 
   }
 }
 
-/** A machine that comes back after another one took over from it, several times within minutes, has a double. */
+/** The record of takeovers. If two machines take over from each other several times, one is a copy of the other. */
 function takeovers(
   before: LiveValue | undefined,
   now: Pick<LiveValue, 'machineId' | 'bootId'>,

@@ -8,7 +8,7 @@ import type { Unsendable } from './projection.ts';
 type Assignment = ReadonlyResource<'assignment'>;
 type State = ObservedOf<'assignment'>;
 
-/** What the store is to hold of an assignment after the report; `undefined`: what it holds. Pure. */
+/** The observed state of an assignment after the report; `undefined`: it stays as it is. Pure. */
 export function observedOf(it: Assignment, report: WireReport, now: Date): Observed<State> | undefined {
   if (report.unknown === true || (report.gone === true && hasEnded(it))) return undefined;
   const state = report.gone === true ? withoutContainer(it) : stateOf(report);
@@ -18,8 +18,8 @@ export function observedOf(it: Assignment, report: WireReport, now: Date): Obser
 }
 
 /**
- * What the store is to hold of an assignment that is not sent to its agent. An instance that was seen alive keeps its
- * phase, since its agent goes on with the generation before; ready for this generation it is not. Pure.
+ * The observed state of an assignment that is not sent to its agent. An instance that was last seen alive keeps its
+ * phase, since its agent goes on with the generation before; it is not ready for this generation. Pure.
  */
 export function notSent(it: Assignment, why: Unsendable, now: Date): Observed<State> {
   const error = { code: why.code, message: why.message };
@@ -28,7 +28,7 @@ export function notSent(it: Assignment, why: Unsendable, now: Date): Observed<St
   return stamped(it, withEvents(state, it.observed?.events_seen), it.meta.generation, now);
 }
 
-/** What was last seen of an instance, unless it had ended by then. */
+/** The last observed state of an instance, unless it had ended by then. */
 function lastOfLive({ desired, observed }: Assignment): State | undefined {
   if (observed === undefined || desired.spec.type !== 'service') return undefined;
   const { phase, ready, stable, container_id, image_digest, restarts, crash_loop, started_at } = observed;
@@ -45,12 +45,12 @@ function stateOf(report: WireReport): State {
   return state;
 }
 
-/** A build whose result is stored: that its container was cleared away is no news. */
+/** Whether a build's result is stored: then the removal of its container changes nothing. */
 function hasEnded({ desired, observed }: Assignment): boolean {
   return desired.spec.type === 'build' && (observed?.phase === 'succeeded' || observed?.phase === 'failed');
 }
 
-/** The agent has nothing of an assignment that is desired: a service is yet to come, a build is lost. */
+/** The state of a desired assignment of which the agent has nothing: a service is pending, a build is lost. */
 function withoutContainer(it: Assignment): State {
   const phase = it.desired.spec.type === 'build' ? 'lost' : 'pending';
   return { phase, ready: false, stable: false, restarts: 0, crash_loop: false };

@@ -4,8 +4,8 @@ import { limits } from './limits.ts';
 export type Paced = { admitted: true } | { admitted: false; retryAfterMs: number };
 
 /**
- * Lets `perSecond` begin a handshake per second. Each one that is sent away gets a later place of its own, so that a
- * thousand agents that come at once come back in a row.
+ * Lets `perSecond` handshakes begin per second. Each one that is sent away gets its own later time, so that a thousand
+ * agents that come at once come back one after another.
  */
 export function pace(clock: Clock, perSecond: number): () => Paced {
   const stepMs = 1000 / perSecond;

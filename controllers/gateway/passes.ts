@@ -3,11 +3,11 @@ import { isGoodPass, parsePass, passHeader } from '../../agent-protocol/pass.ts'
 import type { Clock } from '../../store/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 
-/** Judges the passes that agents show with their requests. One is good once: a later one of its server must be newer. */
+/** Checks the passes that agents show with their requests. A pass is good once: the server's next one must be newer. */
 export class Passes {
   readonly #mirror: Pick<Mirror, 'tenant'>;
   readonly #clock: Clock;
-  /** Of each server, the time of the last good pass: as many as there were servers since the start, deleted ones included. */
+  /** Time of the last good pass by server: at most one entry per server since the start, deleted servers included. */
   readonly #last = new Map<string, number>();
 
   constructor(mirror: Pick<Mirror, 'tenant'>, clock: Clock) {
@@ -15,7 +15,7 @@ export class Passes {
     this.#clock = clock;
   }
 
-  /** The server, with its tenant, that the request shows a good pass of; `undefined`: the sender is a stranger. */
+  /** `<tenant>/<server>` of the good pass that the request shows; `undefined`: the sender is a stranger. */
   serverOf(tenant: string, request: IncomingMessage): string | undefined {
     const shown = request.headers[passHeader];
     const pass = typeof shown === 'string' ? parsePass(shown) : undefined;

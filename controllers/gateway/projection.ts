@@ -25,16 +25,16 @@ export interface Unsendable {
 interface Options {
   view: Pick<TenantView, 'get'>;
   unsealer: Unsealer;
-  /** What the agent understands. To one that does not know configurations every item has its variables in itself. */
+  /** What the agent understands. For an agent without `configurations` every item holds its variables itself. */
   capabilities: ReadonlySet<string>;
 }
 
-/** The wire form of what one agent is to run, its secrets opened. */
+/** The wire form of one agent's desired set, with opened secrets. */
 export class Projection {
   readonly #o: Options;
-  /** Deployments whose configuration was opened before: it is tried once per record. */
+  /** Desired records of deployments whose configuration was opened before, as one trial per record is enough. */
   readonly #proven = new WeakSet<object>();
-  /** The last one that was inlined: items of one deployment come one after another. */
+  /** The last configuration that was inlined: items of one deployment come one after another. */
   #last: { deployment: Deployment; env: Record<string, string> } | undefined;
 
   constructor(options: Options) {
@@ -46,8 +46,9 @@ export class Projection {
   }
 
   /**
-   * What is to run must not be sent if a secret of it does not open: nothing is started with less than its whole
-   * configuration. What is to stop needs none. Nor must a build that its agent would take for another one.
+   * Whether an assignment may be sent. One that is to run must not be if one of its secrets does not open: nothing is
+   * started with less than its whole configuration. One that is to stop needs no secrets. A build of a commit must not
+   * be sent to an agent that would build the head of the branch instead.
    */
   check(it: Assignment): Sendable | Unsendable {
     const { spec, run, deployment_id: id } = it.desired;
@@ -88,7 +89,7 @@ export class Projection {
     return { ...common, spec: { ...spec, build_args: args } };
   }
 
-  /** What was opened for the items of a set is forgotten. */
+  /** Forgets the secrets that were opened for the items of a set. */
   forget(): void {
     this.#last = undefined;
   }

@@ -13,9 +13,9 @@ import { limits } from './limits.ts';
 import { FromHolder, relayProof, relaySubprotocol } from './relay-messages.ts';
 import type { RelayRequest, ToHolder } from './relay-messages.ts';
 
-/** Whom to ask for what. */
+/** The agent to reach, and the replica that holds its session. */
 export interface RelayTarget {
-  /** Of the replica that holds the agent, `http:` or `https:`. */
+  /** Address of the replica that holds the agent, `http:` or `https:`. */
   url: string;
   clusterKey: Uint8Array;
   clock: Clock;
@@ -40,7 +40,7 @@ export async function relayCall(
   return await link.result(timeoutMs + limits.relay.connectMs);
 }
 
-/** Reads a stream of an agent that another replica holds. Errors as of {@link relayCall}. */
+/** Reads a stream of an agent that another replica holds. Throws the errors of {@link relayCall}. */
 export async function* relayStream(
   target: RelayTarget,
   params: StreamParams,
@@ -79,8 +79,8 @@ class RelayLink implements AsyncDisposable {
       },
       target.clock,
     );
-    this.#nonce.promise.catch(() => undefined); // `open` waits for it; whoever left earlier does not
-    this.#result.promise.catch(() => undefined); // of a stream nobody awaits the result
+    this.#nonce.promise.catch(() => undefined); // `open` waits for it, but not after an abort
+    this.#result.promise.catch(() => undefined); // a stream does not await it
   }
 
   static async open(target: RelayTarget, signal: AbortSignal): Promise<RelayLink> {
@@ -130,7 +130,7 @@ class RelayLink implements AsyncDisposable {
   }
 
   drained(): void {
-    // What is sent here is small, and nothing waits for room.
+    // The messages sent here are small, and nothing waits for room.
   }
 
   closed(why: string): void {

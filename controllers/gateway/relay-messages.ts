@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
 
 /**
- * What replicas say to each other to reach an agent that one of them holds: one connection per call or stream.
+ * The messages by which a replica reaches an agent that another replica holds: one connection per call or stream.
  *
  *     B → A  challenge        32 random bytes
  *     A → B  open             the request, and its proof by the key of the cluster over challenge and request
@@ -44,7 +44,7 @@ export const FromHolder = z.discriminatedUnion('type', [
 ]);
 export type FromHolder = z.infer<typeof FromHolder>;
 
-/** Proof that whoever made the request is a replica of this cluster. */
+/** Proof that the sender of the request is a replica of this cluster. */
 export function relayProof(clusterKey: Uint8Array, nonce: string, request: string): string {
   return createHmac('sha256', clusterKey).update(`${relaySubprotocol}\0${nonce}\0${request}`).digest('base64url');
 }

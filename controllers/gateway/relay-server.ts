@@ -32,8 +32,8 @@ export interface RelayServerOptions {
 }
 
 /**
- * Serves calls and streams of the agents that this replica holds to other replicas. It authorises the replica; the user
- * was authorised there. It never passes a request on: an agent that it does not hold has moved.
+ * Serves calls and streams of the agents that this replica holds to other replicas. It authorises the replica; that
+ * replica has authorised the user. It never passes a request on: it answers `moved` for an agent that it does not hold.
  */
 export class RelayServer implements AsyncDisposable {
   #o: RelayServerOptions;
@@ -161,7 +161,7 @@ class RelayConnection {
   }
 }
 
-/** `undefined`: not of that form. */
+/** Parses a message; `undefined` if it does not match the schema. */
 function parse<T>(schema: z.ZodType<T>, text: string): T | undefined {
   try {
     return schema.parse(JSON.parse(text));

@@ -14,7 +14,7 @@ export interface RemovalHoldOptions {
   view: Pick<TenantView, 'get' | 'heldRemovals' | 'unreadable'>;
 }
 
-/** What the agent is to keep of what the store does not know. `isNew`: it was not held before. */
+/** Ids that the agent is to keep although the store does not know them. `isNew`: they were not held before. */
 export interface Census {
   keep: string[];
   isNew: boolean;
@@ -23,8 +23,9 @@ export interface Census {
 /**
  * Finds out in one session what its agent is to keep although the store does not know it.
  *
- * In one history the store forgets an assignment only after the agent confirmed its end. So what an agent has and the
- * store does not know is newer than a backup that was restored: all of it stays until an operator confirms the removal.
+ * In one history the store forgets an assignment only after the agent has confirmed its end. So an assignment that the
+ * agent has and the store does not know is newer than a restored backup: it stays until an operator confirms the
+ * removal.
  */
 export class RemovalHold {
   #o: RemovalHoldOptions;
@@ -37,8 +38,8 @@ export class RemovalHold {
   }
 
   /**
-   * Whether the agent's complete report must come before its first snapshot. `isProven`: its set is of the history that
-   * the store tells.
+   * Whether the agent's complete report must come before its first snapshot. `isProven`: the agent's set is of the
+   * store's present history.
    */
   begin(isProven: boolean): boolean {
     this.#isProven = isProven;
@@ -47,8 +48,8 @@ export class RemovalHold {
   }
 
   /**
-   * Takes a part of the complete report; after the last one answers what the agent is to keep. `unstored`: the store did
-   * not take the record of it, so no set may be sent in this session.
+   * Takes a part of the complete report; after the last part it returns what the agent is to keep. `unstored`: the
+   * record of it could not be stored, so no set may be sent in this session.
    */
   async take(report: Report, fence: Guard | undefined): Promise<Census | 'unstored' | undefined> {
     if (!this.#isAsking || !report.full) return undefined;
@@ -72,12 +73,12 @@ export class RemovalHold {
     return (await this.#forget(fence)) ? { keep: [], isNew: false } : 'unstored';
   }
 
-  /** Whether that change of a key confirms the removals of this server. */
+  /** Whether a change of a key confirms the removals of this server. */
   isConfirmedBy({ key, after }: KeyChange): boolean {
     return after !== undefined && key === this.#key && parseHeldRemovals(after).confirmed;
   }
 
-  /** Forgets a hold that was confirmed and acted on. Answers whether the store did. */
+  /** Deletes the record of a hold that was confirmed and acted on. @returns whether the store did. */
   release(fence: Guard | undefined): Promise<boolean> {
     this.#isAsking = false;
     return this.#forget(fence);

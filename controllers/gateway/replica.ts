@@ -18,7 +18,7 @@ export interface Replica {
 
 const Stored = z.object({ url: z.string(), version: z.string() });
 
-/** Where the other replica is reached; `undefined`: it is not there. */
+/** The address of another replica; `undefined`: it is not in the directory. */
 export function replicaUrl(mirror: Pick<Mirror, 'key'>, id: string): string | undefined {
   const entry = mirror.key(keys.replica(id));
   const stored = Stored.safeParse(entry && JSON.parse(entry.value));

@@ -10,8 +10,8 @@ interface Options {
 }
 
 /**
- * Tells one agent which images it must not clean up: of each application on its server those of the deployment that
- * serves and of the one that a rollback returns to. All of them at the beginning, then what changes.
+ * Sends one agent the images that it must not clean up: of each application on its server, those of the deployment that
+ * serves and of the one that a rollback returns to. It sends all of them at the beginning, then the changes.
  */
 export class ReturnableImages {
   readonly #o: Options;
@@ -29,7 +29,7 @@ export class ReturnableImages {
       this.#send(all.slice(from, from + batch), from === 0);
   }
 
-  /** A deployment of the application changed, or is gone. */
+  /** A deployment of the application changed or was deleted. */
   changed(application: string): void {
     if (this.#hasBegun) this.#send([application], false);
   }
@@ -48,7 +48,7 @@ export class ReturnableImages {
   }
 }
 
-/** Digests of the images of its last two successes that were built: others can be pulled again. */
+/** Digests of the images of an application's last two successes that were built; others can be pulled again. */
 export function returnableImages(view: Pick<TenantView, 'by'>, application: string): string[] {
   const digests = view
     .by('deployment', 'application', application)

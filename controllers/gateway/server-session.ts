@@ -27,23 +27,23 @@ import type { SessionWorkOptions } from './session-work.ts';
 
 /** What the gateway does with its sessions. */
 export interface SessionOwner {
-  /** The agent said hello. Answers when it may come again, if its handshake may not begin now. */
+  /** The agent said hello. If its handshake may not begin now, returns when it may try again. */
   greets(session: ServerSession): { retryAfterMs: number } | undefined;
   /** The agent proved its key. */
   proved(session: ServerSession): void;
-  /** The session is its server's from now on. */
+  /** The session is the one of its server from now on. */
   entered(session: ServerSession): void;
   loaded(session: ServerSession): void;
   ended(session: ServerSession): void;
 }
 
 /**
- * One agent's session on this replica, from its hello to its end: who it is, and its hold on the live key. What is told
- * and reported in it is its {@link SessionWork}.
+ * One agent's session on this replica, from its hello to its end: the agent's identity, and the hold on the live key.
+ * {@link SessionWork} sends the desired set and stores the reports.
  *
- * Invariants: the desired set is told only after the mirror shows the session's own live key, so it is never older than
- * what an earlier session told. Everything written is fenced by the live key at the session's epoch. A session whose key
- * was taken by another one ends; one whose lease ran out takes the key again and stores nothing meanwhile.
+ * Invariants: the desired set is sent only after the mirror shows the session's own live key, so it is never older than
+ * the set of an earlier session. Everything written is fenced by the live key at the session's epoch. A session whose
+ * key was taken by another one ends. A session whose lease expired takes the key again and stores nothing meanwhile.
  */
 export class ServerSession implements ControlHost {
   readonly id = randomUUID();
@@ -59,7 +59,7 @@ export class ServerSession implements ControlHost {
   #identified: Identified | undefined;
   #work: SessionWork | undefined;
   #incarnation: string;
-  /** The agent's set is of the history that the store tells. */
+  /** The agent's set is of the store's present history. */
   #isProven = false;
   #isOver = false;
   #closed = Promise.withResolvers<void>();
@@ -85,7 +85,7 @@ export class ServerSession implements ControlHost {
     return this.#work?.server;
   }
 
-  /** Resolves when the session ended and gave its server up. */
+  /** Resolves when the session has ended and released its server. */
   get closed(): Promise<void> {
     return this.#closed.promise;
   }
@@ -159,7 +159,7 @@ export class ServerSession implements ControlHost {
     }
   }
 
-  /** An object of the tenant changed that may be of this session's server. */
+  /** An object of the tenant changed that may concern this session's server. */
   changed(change: ObjectChange): void {
     if (!this.#isOver) this.#work?.changed(change);
   }
@@ -168,7 +168,7 @@ export class ServerSession implements ControlHost {
     if (!this.#isOver) this.#work?.keyChanged(change);
   }
 
-  /** Another session of this replica took the server over: its commit is known here before the mirror tells it. */
+  /** Another session of this replica took the server over: that is known here before the mirror reports it. */
   superseded(): void {
     this.control.goodbye('superseded', limits.refusal.supersededMs);
   }
@@ -186,7 +186,7 @@ export class ServerSession implements ControlHost {
     const hold = this.#holdFor(server, hello);
     const live = await hold.take();
     if (live === undefined) return this.#refused(gone(server));
-    // From here on `ended` gives the key back.
+    // From here on `ended` releases the key.
     const capabilities = new Set(hello.capabilities);
     const incarnation = history ?? this.#incarnation;
     this.#work = this.#workFor(server, hold, { publicKey: identified.publicKey, capabilities, incarnation });
@@ -199,11 +199,11 @@ export class ServerSession implements ControlHost {
     try {
       await this.#d.mirror.reached(live.epoch, deadline.signal);
     } catch {
-      return this.#refused(busy()); // the mirror lost its store, or waits longer than the agent
+      return this.#refused(busy()); // the mirror has lost the store, or is too slow for the agent
     } finally {
       deadline.cancel();
     }
-    // What happened before this session was listened for.
+    // Changes before the session was entered did not reach it.
     hold.verify(this.#view.agent(server));
     if (this.#view.get('server', server)?.desired.agent_public_key !== identified.publicKey)
       return this.#refused({ ...gone(server), message: 'The key of the server was replaced' });
@@ -270,7 +270,7 @@ export class ServerSession implements ControlHost {
     this.#closed.resolve();
   }
 
-  /** Without a line in the log: a crowd must not fill it. */
+  /** Refuses without a line in the log, as many agents at once must not fill it. */
   #crowded(retryAfterMs: number): { refuse: Refusal } {
     this.#d.metrics.handshakes.inc({ result: 'busy' });
     return { refuse: { code: 'busy', message: 'Too many agents connect at once', retry_after_ms: retryAfterMs } };
@@ -282,7 +282,7 @@ export class ServerSession implements ControlHost {
     return { refuse };
   }
 
-  /** @throws what is no trouble of the store */
+  /** The refusal for an error of the store. @throws any other error */
   #unavailable(error: unknown): { refuse: Refusal } {
     if (isUnavailable(error) || isConflict(error)) return this.#refused(busy());
     this.#log.error({ err: error }, 'Handshake failed');
@@ -290,7 +290,7 @@ export class ServerSession implements ControlHost {
   }
 }
 
-/** Whether a set at that position is of the history, which the store tells up to `revision` at least. */
+/** Whether a set at that position is of the history, in which the store is at `revision` at least. */
 function isOf(history: string | undefined, position: Position, revision: number): boolean {
   return history !== undefined && position.incarnation === history && position.revision <= revision;
 }

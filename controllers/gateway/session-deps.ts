@@ -15,7 +15,7 @@ export interface SessionDeps {
   clock: Clock;
   log: Logger;
   metrics: GatewayMetrics;
-  /** A deviation that an agent put back, by the kind of its workload. */
+  /** Called for a deviation that an agent corrected, with the kind of the workload. */
   driftCorrected: (kind: string) => void;
   replica: string;
   /** Ports on which the control plane is reached. */

@@ -16,22 +16,22 @@ export interface SessionEventsOptions {
   log: Logger;
   view: Pick<TenantView, 'get'>;
   fence: () => Guard | undefined;
-  /** A deviation that the agent put back, by the kind of its workload. */
+  /** Called for a deviation that the agent corrected, with the kind of the workload. */
   driftCorrected: (kind: string) => void;
 }
 
-/** Writes what an agent tells of its own doings into the events of the assignment and of its workload. */
+/** Writes the events that an agent reports into the rings of the assignment and of its workload. */
 export class SessionEvents implements AsyncDisposable {
   #o: SessionEventsOptions;
   #recorder: EventRecorder | undefined;
-  /** Read by the recorder at each write; the session's epoch may change. */
+  /** The recorder reads them at each write, since the session's epoch may change. */
   #guards: Guard[] = [];
 
   constructor(options: SessionEventsOptions) {
     this.#o = options;
   }
 
-  /** The report is stored; `it` is the assignment as it was before. */
+  /** A report was stored; `it` is the assignment as it was before. */
   reported(it: ReadonlyResource<'assignment'>, report: WireReport): void {
     const { workload_kind: kind, workload_id: workload } = it.desired;
     for (const { type, reason, message, drift } of newEvents(it, report)) {

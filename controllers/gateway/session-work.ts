@@ -24,7 +24,7 @@ import { SessionEvents } from './session-events.ts';
 
 type Assignment = ReadonlyResource<'assignment'>;
 
-/** Whose work it is. */
+/** The session that the work belongs to. */
 export interface SessionWorkOptions {
   deps: SessionDeps;
   tenant: string;
@@ -32,18 +32,18 @@ export interface SessionWorkOptions {
   view: TenantView;
   log: Logger;
   server: string;
-  /** What the agent said that it understands. */
+  /** The capabilities in the agent's hello. */
   capabilities: ReadonlySet<string>;
-  /** The key that the agent proved itself by. */
+  /** The public key by which the agent proved itself. */
   publicKey: string;
-  /** See `presentHistory`, when the session began: the agent keeps it beside its set. */
+  /** The result of `presentHistory` when the session began: the agent keeps it beside its set. */
   incarnation: string;
   hold: LiveHold;
   control: () => ControlSession;
 }
 
 /**
- * The work of an admitted session: what its agent is told and what is stored of what it reports, each fenced by the hold
+ * The work of an admitted session: sends its agent the desired set, and stores the agent's reports, fenced by the hold
  * on the live key.
  */
 export class SessionWork {
@@ -53,7 +53,7 @@ export class SessionWork {
   readonly #intake: Intake;
   readonly #removals: RemovalHold;
   readonly #events: SessionEvents;
-  /** Absent for an agent that does not know of it. */
+  /** Absent for an agent without the capability `images.keep`. */
   readonly #images: ReturnableImages | undefined;
   #isOver = false;
   #cancelCensus: (() => void) | undefined;
@@ -108,11 +108,11 @@ export class SessionWork {
   }
 
   /**
-   * Sends the agent its desired set. Where nothing proves that the agent's set is of the same history, its complete
-   * report comes first: what the store does not know of it, the agent is to keep.
+   * Sends the agent its desired set. If nothing proves that the agent's set is of the same history, its complete report
+   * must come first: the agent is to keep what the store does not know of it.
    */
   begin(isProven: boolean): void {
-    this.#images?.begin(); // before the set: the agent cleans up once it has that
+    this.#images?.begin(); // before the set: the agent cleans up once it has the set
     if (!this.#removals.begin(isProven)) this.#feed.start();
     else
       this.#cancelCensus = this.#o.deps.clock.timer(limits.hold.reportMs, () =>
@@ -141,7 +141,7 @@ export class SessionWork {
     this.#o.hold.describe(state);
   }
 
-  /** An object of the tenant changed that may be of this server. */
+  /** An object of the tenant changed that may concern this server. */
   changed(change: ObjectChange): void {
     if (change.kind === 'assignment' && change.part === 'desired') this.#feed.changed(change.id);
     else if (change.kind === 'deployment') this.#deploymentChanged(change);
@@ -154,20 +154,20 @@ export class SessionWork {
     else if (this.#removals.isConfirmedBy(change)) void this.#releaseHeld();
   }
 
-  /** Nothing more is told. */
+  /** Ends retries and timers. */
   stop(): void {
     this.#isOver = true;
     this.#cancelCensus?.();
   }
 
-  /** Gives the server up. */
+  /** Stops the feed and releases the server. */
   async close(): Promise<void> {
     this.#feed.stop();
     await this.#o.hold.release();
     await this.#events[Symbol.asyncDispose]();
   }
 
-  /** Before the reports are stored, so that the set does not wait for the store. */
+  /** Runs before the reports are stored, so that the set does not wait for the store. */
   async #takeCensus(report: Report): Promise<void> {
     const census = await this.#removals.take(report, this.#o.hold.fence());
     if (census === 'unstored') this.#o.control().close('What the agent is to keep could not be stored');
@@ -189,7 +189,7 @@ export class SessionWork {
   async #releaseHeld(): Promise<void> {
     this.#cancelCensus?.();
     this.#feed.start();
-    // Where it is not forgotten, the next session finds the confirmation.
+    // If the record stays, the next session finds the confirmation in it.
     if (!(await this.#removals.release(this.#o.hold.fence())))
       this.#o.control().close('The confirmed removals could not be recorded');
   }
@@ -212,7 +212,7 @@ export class SessionWork {
       });
   }
 
-  /** Says of an assignment that it is kept out of the set, unless the agent has reported that very generation. */
+  /** Records that an assignment is left out of the set, unless the agent has reported its present generation. */
   async #notSent(seen: Assignment, why: Unsendable): Promise<void> {
     const { id, generation } = seen.meta;
     if (seen.observed?.observedGeneration === generation) return;

@@ -3,22 +3,22 @@ import type { Mail } from '../mail/mailer.ts';
 
 export interface Invitation {
   invite: ReadonlyResource<'invite'>;
-  /** Absent: to the tenant. */
+  /** Absent for an invite to the tenant. */
   project: ReadonlyResource<'project'> | undefined;
   inviter: ReadonlyResource<'user'> | undefined;
   token: string;
-  /** Without slash at its end; a link comes from here alone, whatever a request said. */
+  /** Without a slash at its end. Links are made from it alone, never from a request. */
   publicUrl: string;
 }
 
-/** The token is in the fragment of the link: a browser sends it to no server before somebody accepts. */
+/** The mail of an invite. Its token is in the fragment of the link: no server gets it before the user accepts. */
 export function invitationMail({ invite, project, inviter, token, publicUrl }: Invitation): Mail {
   const { meta, desired } = invite;
   const to =
     project === undefined ? `the tenant ${meta.tenant}` : `a project, which is called "${project.desired.name}",`;
   return {
     to: desired.email,
-    // what users write does not stand where mail programs show it as the word of the sender
+    // no text of a user is in the subject: mail programs would show it as text of the sender
     subject: project === undefined ? `Invitation to ${to}` : 'Invitation to a project',
     text: [
       `${inviter?.desired.email ?? 'Somebody'} invites you to ${to} on ${publicUrl}. Your role: ${desired.role}.`,

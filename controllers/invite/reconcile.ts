@@ -11,28 +11,28 @@ import type { Delivery } from './states.ts';
 type Invite = ReadonlyResource<'invite'>;
 
 export interface InviteSettings {
-  /** Resolves when the mail was taken over. */
+  /** Its `send` resolves when the mail was handed over. */
   mailer: { send(mail: Mail, signal: AbortSignal): Promise<void> };
   /** There is no mail server: the mailer writes to the log. */
   isOnlyLogged: boolean;
-  /** Unguessable. */
+  /** Returns unguessable random bytes. */
   bytes(count: number): Buffer;
-  /** Where users reach this installation, without slash at its end. */
+  /** Address at which users reach this installation, without a slash at its end. */
   publicUrl: string;
 }
 
-/** A token that is to be mailed; it is nowhere but here and in the mail. */
+/** A token that is to be mailed; it exists only here and in the mail. */
 interface Letter {
   token: string;
   attempts: number;
-  /** On the monotonic clock. */
+  /** Earliest time of the next attempt, on the monotonic clock. */
   notBefore: number;
   isSent: boolean;
 }
 
 /**
- * Mails invites. The hash of a token is stored before its mail goes out, so that a token that arrives is good; who takes
- * over in between knows no token, makes a new one and mails again.
+ * Mails invites. The hash of a token is stored before its mail is sent, so that a token that arrives is good. A new
+ * leader in between does not know the token: it makes another one and mails again.
  */
 export function inviteController(settings: InviteSettings): Controller<'invite'> {
   const letters = new Map<string, Letter>();
@@ -115,7 +115,7 @@ export function inviteController(settings: InviteSettings): Controller<'invite'>
   }
 }
 
-/** Nobody waits for the mail of an invite that is over, or to a project that goes. */
+/** Whether the mail is still needed: the invite is pending, and its project exists and is not being deleted. */
 function isAwaited({ desired }: Invite, { view, clock }: Context): boolean {
   if (desired.state !== 'pending' || Date.parse(desired.expires_at) <= clock.now().getTime()) return false;
   if (desired.project_id === undefined) return true;

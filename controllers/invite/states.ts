@@ -1,6 +1,6 @@
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 
-/** What became of the mail of an invite. */
+/** The state of the mail of an invite. */
 export type Delivery = 'Sending' | 'NotSent' | 'Sent' | 'OnlyLogged' | 'Refused' | 'GivenUp';
 
 const messages: Readonly<Record<Delivery, string>> = {
@@ -13,13 +13,13 @@ const messages: Readonly<Record<Delivery, string>> = {
     'The mail could not be handed over in many attempts: check the mail server, cancel the invite and invite anew',
 };
 
-/** What was said of the mail last. */
+/** The last recorded state of the mail. */
 export function deliveryOf({ observed }: ReadonlyResource<'invite'>): Delivery | undefined {
   const said = observed?.conditions.find((one) => one.type === 'Delivered');
   return said !== undefined && Object.hasOwn(messages, said.reason) ? (said.reason as Delivery) : undefined; // a key of the messages
 }
 
-/** Nothing more is done about the mail. */
+/** Whether nothing more is done about the mail. */
 export function isOver(delivery: Delivery | undefined): boolean {
   return delivery === 'Sent' || delivery === 'OnlyLogged' || delivery === 'Refused' || delivery === 'GivenUp';
 }

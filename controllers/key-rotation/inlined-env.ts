@@ -3,8 +3,8 @@ import type { KeyMeaning } from '../../store/keys.ts';
 import { decodeDesired, encodeDesired } from '../../store/record.ts';
 
 /**
- * The record in its present form if it is an assignment: records of version 1 repeat the variables of their deployment,
- * and are written without them when they are to be written. Others stay as they are.
+ * The record of an assignment in its present form: records of version 1 repeat the variables of their deployment, and
+ * are stored without them when they are written. Other records stay as they are.
  */
 export function withoutInlinedEnv(meaning: KeyMeaning, json: string): string {
   if (meaning.area !== 'desired' || meaning.kind !== 'assignment') return json;

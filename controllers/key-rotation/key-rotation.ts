@@ -12,16 +12,16 @@ import { withSealedBuildArgs } from './plain-build-args.ts';
 /** What one pass over all records did. */
 export interface RotationPass {
   resealed: number;
-  /** Written by others meanwhile: the next pass sees them. */
+  /** Records that another writer changed meanwhile: the next pass takes them. */
   contended: number;
-  /** A value in them does not open. */
+  /** Records with a value that does not open. */
   unreadable: number;
 }
 
 /**
- * Seals anew with the current key what an older one sealed, and what an earlier release did not seal. The records change in place: no generation grows, so
- * nothing restarts. Paced, so that users do not notice; whoever writes at the same time wins, and the next pass comes
- * back.
+ * Seals with the current key what an older key sealed, and what an earlier release did not seal. The records change in
+ * place: no generation grows, so nothing restarts. It is paced, so that users do not notice. Another writer of a record
+ * wins, and the next pass takes the record again.
  */
 export function keyRotation(resealer: Pick<Resealer, 'resealRecord'> & Sealer): Background {
   return {
@@ -76,7 +76,7 @@ export async function rotate(
     const tenant = meaning && sealedFor(meaning);
     if (meaning === undefined || tenant === undefined) return undefined;
     const sealed = withSealedBuildArgs(meaning, value, resealer);
-    // Most records hold no secret: they need not be parsed to know it.
+    // Most records hold no secret, which shows without parsing them.
     if (!value.includes('"$sealed"')) return sealed;
     try {
       const resealed = resealer.resealRecord(tenant, sealed ?? value) ?? sealed;
@@ -90,8 +90,8 @@ export async function rotate(
 }
 
 /**
- * The tenant that the secrets of a key are bound to: its own, or of the installation's keys the name that they were
- * sealed under. `undefined` for what holds none.
+ * The tenant that the secrets of a key are bound to: its own, or for keys of the installation the name under which they
+ * were sealed. `undefined` for a key that holds no secrets.
  */
 function sealedFor(meaning: KeyMeaning): string | undefined {
   switch (meaning.area) {
@@ -106,7 +106,7 @@ function sealedFor(meaning: KeyMeaning): string | undefined {
   }
 }
 
-/** Keys of the installation, and the name in the place of a tenant that they were sealed under. */
+/** Keys of the installation, and the name under which they were sealed in place of a tenant. */
 const installation: Readonly<Record<string, string>> = {
   'control-keys': '*',
   'relay-key': '',

@@ -4,7 +4,7 @@ import { Sealed } from '../../store/kinds/fields.ts';
 import type { Sealer } from '../../store/seal.ts';
 
 const WithArgs = z.looseObject({ build_args: z.record(z.string(), z.union([Sealed, z.string()])) });
-/** Where the three kinds that hold arguments of builds have them, and the application that they belong to. */
+/** The fields in which three kinds hold build arguments, and the application that these belong to. */
 const Holder = z.looseObject({
   desired: z.looseObject({
     application_id: z.string().optional(),
@@ -15,8 +15,8 @@ const Holder = z.looseObject({
 });
 
 /**
- * The JSON of a desired record with the arguments of builds sealed that an earlier release stored as they are;
- * `undefined` if it has none. Everything else of the record stays as it is.
+ * The JSON of a desired record in which the build arguments that an earlier release stored in plain text are sealed;
+ * `undefined` if it has none. The rest of the record stays as it is.
  */
 export function withSealedBuildArgs(meaning: KeyMeaning, json: string, sealer: Sealer): string | undefined {
   if (meaning.area !== 'desired' || !/"build_args":\{"/.test(json)) return undefined;

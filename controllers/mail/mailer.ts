@@ -13,7 +13,7 @@ export interface Mail {
   text: string;
 }
 
-/** Hands one mail over, once. Its errors carry no credentials; {@link isRefused} tells which ones are final. */
+/** Makes one attempt to hand a mail over. Its errors hold no credentials; {@link isRefused} is true for final ones. */
 export type Delivery = (mail: Mail & { messageId: string }, signal: AbortSignal) => Promise<void>;
 
 /** Why a mail was not handed over. */
@@ -27,7 +27,7 @@ export class DeliveryError extends Error {
   }
 }
 
-/** Whether another attempt is useless: the server took a look at the mail, or at our credentials, and said no. */
+/** Whether another attempt is useless: the mail server refused the mail, or our credentials. */
 export function isRefused(error: unknown): boolean {
   return error instanceof DeliveryError && error.isFinal;
 }
@@ -41,16 +41,16 @@ export interface MailerOptions {
   id: () => string;
   log: Logger;
   registry: Registry;
-  /** Where they are not the usual ones. */
+  /** Replace those of `limits.mail`. */
   limits?: Partial<MailLimits>;
 }
 
 /**
- * Sends mail one after another, each with a deadline and a few attempts. States: open → closing (takes nothing new, what
- * waits is sent) → closed.
+ * Sends mails, at most `limits.atOnce` at a time, each with a deadline and a few attempts. States: open → closing
+ * (takes no new mail, sends those that wait) → closed.
  *
- * Invariants: at most `limits.waiting` mails wait, one beyond them is dropped with a warning; a repeated attempt carries
- * the id of the first, so that a receiver can tell that it is the same mail.
+ * Invariants: at most `limits.waiting` mails wait, and one beyond them is dropped with a warning. A repeated attempt
+ * carries the id of the first, so that a receiver can recognize the same mail.
  */
 export class Mailer implements AsyncDisposable {
   readonly #options: MailerOptions;
@@ -72,7 +72,7 @@ export class Mailer implements AsyncDisposable {
     });
   }
 
-  /** Resolves when the mail was taken over. @throws Error if it was given up; the reason of `signal` if that aborts. */
+  /** Resolves when the mail was handed over. @throws Error if it was given up; the reason of `signal` if that aborts */
   async send(mail: Mail, signal: AbortSignal): Promise<void> {
     const { log, id } = this.#options;
     signal.throwIfAborted();
@@ -94,7 +94,7 @@ export class Mailer implements AsyncDisposable {
     }
   }
 
-  /** What waits is sent first, for as long as `drainMs`; the rest is given up. */
+  /** Sends the mails that wait, for at most `drainMs`; the rest is given up. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isOpen = false;
     const cancel = this.#options.clock.timer(this.#limits.drainMs, () => {

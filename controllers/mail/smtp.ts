@@ -7,14 +7,14 @@ import type { Delivery } from './mailer.ts';
 export interface SmtpServer {
   host: string;
   port: number;
-  /** TLS from the first byte; otherwise it is taken up where the server offers it, unless that is the machine itself. */
+  /** TLS from the first byte; otherwise STARTTLS if the server offers it, except on the machine itself. */
   secure: boolean;
   auth?: { user: string; pass: string };
 }
 
 /**
- * The server that `smtp://[USER:PASSWORD@]HOST[:PORT]` names, `smtps://` for one that speaks TLS at once; `undefined` if
- * the text is no such address.
+ * The server that `smtp://[USER:PASSWORD@]HOST[:PORT]` names, or `smtps://…` with TLS from the first byte; `undefined`
+ * if the text is no such address.
  */
 export function parseSmtpUrl(text: string): SmtpServer | undefined {
   if (!URL.canParse(text)) return undefined;
@@ -38,8 +38,8 @@ export function parseSmtpUrl(text: string): SmtpServer | undefined {
 }
 
 /**
- * Delivers by SMTP, one connection per mail. Credentials are sent over TLS only, except to the machine itself, and show
- * in no error.
+ * Delivers by SMTP, one connection per mail. Credentials are sent over TLS only, except to the machine itself, and no
+ * error contains them.
  */
 export function deliverBySmtp(server: SmtpServer, from: string): Delivery {
   const { host, port, secure, auth } = server;
@@ -74,7 +74,7 @@ export function deliverBySmtp(server: SmtpServer, from: string): Delivery {
   };
 }
 
-/** Made anew: what the library throws may quote what was sent. */
+/** A new error, since the one of the library may quote what was sent. */
 function failure(error: unknown, { host, port, auth }: SmtpServer): DeliveryError {
   const text = error instanceof Error ? error.message : String(error);
   const code = error instanceof Error && 'responseCode' in error ? Number(error.responseCode) : 0;

@@ -5,7 +5,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { isWatched } from './watch-paths.ts';
 
-/** What an operation asks of agents. */
+/** The calls of agents that an operation needs. */
 export interface AgentCalls {
   call(
     tenant: string,
@@ -18,7 +18,7 @@ export interface AgentCalls {
 type Operation = ReadonlyResource<'operation'>;
 type Observed = ObservedOf<'operation'>;
 
-/** Carries out what is done once: observes first, so that repeating it after a crash is harmless. */
+/** Carries out operations. They only observe, so that repeating one after a crash is harmless. */
 export function operationController(agents: AgentCalls): Controller<'operation'> {
   return {
     name: 'operation',
@@ -41,8 +41,8 @@ export function operationController(agents: AgentCalls): Controller<'operation'>
 }
 
 /**
- * Compares the head of the branch with the commit that serves: whether it is another, which files differ, and whether one
- * of them is watched. Where the files are not known, or not all of them, they count as watched.
+ * Compares the head of the branch with the commit that serves: whether it differs, in which files, and whether one of
+ * them is watched. If the files are not all known, they count as watched.
  */
 async function sync(it: Operation, agents: AgentCalls, ctx: Context): Promise<Record<string, unknown>> {
   const app =

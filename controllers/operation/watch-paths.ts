@@ -1,27 +1,27 @@
 import { parseWatchPaths } from '../../store/kinds/watch-paths.ts';
 
-/** More than any real list needs, and a fraction of a second; patterns and names made to be slow would need more. */
+/** More than any real list needs, and done in a fraction of a second; only patterns made to be slow need more. */
 const maxSteps = 20_000_000;
 
-/** Tokens of a compiled glob beside code points, which are not negative. */
+/** Special tokens of a compiled glob. They are negative, since the other tokens are code points. */
 const one = -1;
 const star = -2;
 /** `**`: also across slashes. */
 const deep = -3;
-/** `**` and a slash at the start of a segment: {@link deep} and the slash follow, and may be passed over. */
+/** `**` and a slash at the start of a segment: {@link deep} and the slash follow, and may be skipped. */
 const climb = -4;
 const slash = 0x2f;
 
 export interface Watched {
   watched: boolean;
-  /** Work done: at most the characters of the names times those of the patterns, and bounded. */
+  /** Work done: at most the characters of the names times those of the patterns, and at most `maxSteps`. */
   steps: number;
 }
 
 /**
- * Whether one of the files is watched: some pattern that includes matches it, or there is none such, and none that
- * excludes does. Without patterns every file is. What cannot be decided is watched: a text of another grammar, or a
- * list that would take too long.
+ * Whether one of the files is watched: an including pattern matches it, or there is none, and no excluding pattern
+ * matches it. Without patterns every file is watched. So are files that cannot be decided: if the text is malformed, or
+ * the list would take too long.
  */
 export function isWatched(watchPaths: string, files: readonly string[]): Watched {
   const parsed = parseWatchPaths(watchPaths);
@@ -61,7 +61,7 @@ function compile(glob: string): Int32Array {
   return Int32Array.from(tokens);
 }
 
-/** By the set of positions in the pattern that are reached: nothing is tried twice, whatever the pattern. */
+/** Matches by the set of reached positions in the pattern, so that nothing is tried twice, whatever the pattern. */
 function matches(tokens: Int32Array, name: Int32Array, budget: { left: number }): boolean {
   let reached = new Uint8Array(tokens.length + 1);
   let next = new Uint8Array(tokens.length + 1);
@@ -95,7 +95,7 @@ function matches(tokens: Int32Array, name: Int32Array, budget: { left: number })
   return reached[tokens.length] === 1;
 }
 
-/** What may stand for nothing also reaches what follows it. It only leads forward, so that one pass suffices. */
+/** A token that may stand for nothing also reaches the next one. This only leads forward, so one pass suffices. */
 function passOver(token: number | undefined, at: number, reached: Uint8Array): void {
   if (token === star || token === deep || token === climb) reached[at + 1] = 1;
   if (token === climb) reached[at + 3] = 1;

@@ -6,7 +6,7 @@ import type { Controller, Wake } from '../runtime/controller.ts';
 import { isKind } from '../runtime/kind-guard.ts';
 import { remainderOf } from './states.ts';
 
-/** A project has nothing to converge to while it lives; deleting it waits for its environments, and tells how far it is. */
+/** A project has nothing to converge to until its deletion, which waits for its environments and shows what is left. */
 export const projectController: Controller<'project'> = {
   name: 'project',
   kind: 'project',
@@ -38,7 +38,7 @@ export const projectController: Controller<'project'> = {
   },
 };
 
-/** What is gone brings the end of a project nearer. */
+/** A part that is gone brings the end of a project nearer. */
 function wakeByPart(kind: KindName): Wake<'project'> {
   return {
     kind,

@@ -2,14 +2,14 @@ import { contentOf } from '../../store/copying.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
-/** What still holds a project that is being deleted. */
+/** What a project that is being deleted still contains. */
 export interface Remainder {
   environments: readonly ReadonlyResource<'environment'>[];
-  /** What is left and what it waits for, for people. Without times: equal as long as nothing moves. */
+  /** For people: what is left and what it waits for. It holds no times, so that it stays equal while nothing moves. */
   message: string;
 }
 
-/** Names of servers that a message holds; of more it tells the number. */
+/** Names of servers in a message; it holds the number of the others. */
 const maxNamed = 3;
 
 /** What is left of a project, as the view shows it. Pure. */
@@ -24,7 +24,7 @@ export function remainderOf(projectId: string, view: TenantView): Remainder {
   return { environments, message: [left, ...awayOf(assignments, view)].join('; ') };
 }
 
-/** Instances end on their servers: the ones of a server that is away are waited for until it is back, or deleted. */
+/** Instances end on their servers: those of a server that is away are waited for until it is back or deleted. */
 function awayOf(assignments: readonly ReadonlyResource<'assignment'>[], view: TenantView): string[] {
   const away = [...Map.groupBy(assignments, ({ desired }) => desired.server_id)].flatMap(([id, all]) => {
     const server = view.get('server', id);

@@ -2,7 +2,7 @@ import { limits } from './limits.ts';
 
 /**
  * Milliseconds to wait after the n-th failure in a row (from 0): uniform in [cap/2, cap] with
- * `cap = min(5 min, 200 ms · 2ⁿ)`. The jitter lies inside the cap: a jitter that is clamped at the cap is none.
+ * `cap = min(5 min, 200 ms · 2ⁿ)`. The jitter lies below the cap: clamped at the cap it would have no effect.
  *
  * @param random uniform in [0, 1)
  */

@@ -3,7 +3,7 @@ import type { Next } from './controller.ts';
 
 type Conditions = readonly DeepReadonly<Condition>[];
 
-/** Stamps of one reconcile. */
+/** What one reconcile stamps its conditions with. */
 export interface Stamp {
   /** Generation that the reconcile read. */
   generation: number;
@@ -27,7 +27,7 @@ export function derive(previous: Conditions, inputs: readonly ConditionInput[], 
   return all.map((input) => stamped(input, previous, stamp)).sort(byType);
 }
 
-/** A verdict may word its own `Reconciling`; whether there is one follows from `next` alone. */
+/** Whether there is a `Reconciling` or `Stalled` follows from `next`; a verdict may only word its own `Reconciling`. */
 function fromNext(
   next: Next,
   conditions: readonly ConditionInput[],
@@ -37,19 +37,19 @@ function fromNext(
   if ('stalled' in next) return { type: stalled, status: 'true', ...next.stalled };
   const { because } = next;
   if ('waitingFor' in next) return own ?? { type: reconciling, status: 'true', reason: 'Waiting', message: because };
-  // What is ready and looked at again is watched, not changing.
+  // An object that is ready and looked at again is watched, not changing.
   const isReady = conditions.some((condition) => condition.type === 'Ready' && condition.status === 'true');
   if (isReady) return own;
   return own ?? { type: reconciling, status: 'true', reason: 'Progressing', message: because };
 }
 
-/** The conditions after an error: what was known stays, `Reconciling` says that and why it is tried again. */
+/** The conditions after an error: the known ones stay, and `Reconciling` shows that and why it is tried again. */
 export function retrying(previous: Conditions, message: string, stamp: Stamp): Condition[] {
   const condition: ConditionInput = { type: reconciling, status: 'true', reason: 'Retrying', message };
   return [...previous.filter(isDomain), stamped(condition, previous, stamp)].sort(byType);
 }
 
-/** The conditions after an error that no retry can cure. What was ready is not known to be, so it is not ready. */
+/** The conditions after an error that no retry can cure. `Ready` becomes false, as readiness is not known any more. */
 export function stall(previous: Conditions, reason: string, message: string, stamp: Stamp): Condition[] {
   const domain = previous.filter((condition) => isDomain(condition) && condition.type !== 'Ready');
   const added = [
@@ -80,7 +80,7 @@ function byType(a: Condition, b: Condition): number {
   return a.type < b.type ? -1 : a.type > b.type ? 1 : 0;
 }
 
-/** What a verdict breaks of the laws of a status, in words; empty if nothing. */
+/** The laws of a status that a verdict breaks, in words; empty if none. */
 export function brokenLaws(generation: number, inputs: readonly ConditionInput[], next: Next): string[] {
   const broken: string[] = [];
   const types = inputs.map((input) => input.type);

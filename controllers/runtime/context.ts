@@ -14,16 +14,16 @@ import type { ChildUnit, Context, EventInput, NotificationInput } from './contro
 import { Failure } from './failure.ts';
 import type { WriteOperation } from './metrics.ts';
 
-/** What is the same for all runs of one controller in one tenant. */
+/** What all runs of one controller in one tenant share. */
 export interface ContextScope {
   readonly controller: string;
   readonly children: ReadonlySet<KindName>;
-  /** Kinds whose finalizers may be waived: everything declared. */
+  /** Kinds whose finalizers may be waived: all that the controller declares. */
   readonly declared: ReadonlySet<KindName>;
   readonly repository: Repository;
-  /** Reads of the controller, checked. */
+  /** For reads of the controller, checked against its declaration. */
   readonly view: TenantView;
-  /** Reads of the runtime itself. */
+  /** For reads of the runtime itself, not checked. */
   readonly world: TenantView;
   /** Resolves when the reads show everything up to that revision. */
   readonly reached: (revision: Revision, signal: AbortSignal) => Promise<void>;
@@ -40,7 +40,7 @@ export class RunContext implements Context {
   readonly signal: AbortSignal;
   readonly #scope: ContextScope;
   readonly #key: string;
-  /** Objects that this run wrote, and where: the next write of such an object waits until the mirror shows it. */
+  /** Revisions of the objects that this run wrote: the next write of one waits until the mirror shows its revision. */
   readonly #own = new Map<string, Revision>();
   #written: Revision | undefined;
   #log: Logger | undefined;
@@ -145,7 +145,7 @@ export class RunContext implements Context {
     await this.#scope.notify(of, key, notification);
   }
 
-  /** Guards the owners, so that no child is born to an owner that goes meanwhile. */
+  /** Creates a child. Guards its owners, so that it is not created while one of them is being deleted. */
   async #create<C extends KindName>(
     kind: C,
     id: string,
@@ -227,7 +227,7 @@ function isRef(ref: { kind: string; id: string }, it: ReadonlyResource): boolean
 }
 
 function readonly<C extends KindName>(it: Resource<C>): ReadonlyResource<C> {
-  return it as unknown as ReadonlyResource<C>; // what may be changed may be read, which the type system cannot see for any C
+  return it as unknown as ReadonlyResource<C>; // readonly is wider, which the type system cannot see for any C
 }
 
 /** Makes the draft equal to `value`, in place. */

@@ -7,7 +7,7 @@ import type { Unit } from '../../store/repo.ts';
 import type { ConditionInput, ReadonlyResource, Ref } from '../../store/resource.ts';
 
 /**
- * What a reconciler says at its end. There is no boolean "requeue": every outcome names its reason; `because` is shown to
+ * The outcome of a reconcile. There is no boolean "requeue": every outcome names its reason. `because` is shown to
  * users, in words that follow "waits for".
  */
 export type Next =
@@ -15,7 +15,7 @@ export type Next =
   | { settled: true }
   /** Look again after that many milliseconds. */
   | { again: number; because: string }
-  /** A change of these objects is needed; they wake us. */
+  /** A change of these objects is needed; such a change wakes the object. */
   | { waitingFor: readonly Ref[]; because: string }
   /** Retrying cannot help before the generation changes. */
   | { stalled: { reason: string; message: string } };
@@ -28,10 +28,10 @@ export interface Verdict<K extends KindName> {
   next: Next;
 }
 
-/** Which objects a foreign change wakes. */
+/** Which objects a change of another kind wakes. */
 export interface Wake<K extends KindName> {
   kind: KindName;
-  /** Ids of kind K to reconcile, given the foreign object before and after its change. */
+  /** Ids of kind K to reconcile, given the other object before and after its change. */
   ids(change: { before?: ReadonlyResource; after?: ReadonlyResource }, view: TenantView): readonly string[];
   readonly _of?: K;
 }
@@ -41,7 +41,8 @@ export interface Wake<K extends KindName> {
  *
  * Guarantees of the runtime: one reconcile per object at a time; a change during a run causes exactly one more; reads
  * include the loop's own earlier writes; every write is fenced by the leader's epoch; a thrown error is retried with
- * backoff and shown as a condition. Assumption: `reconcile` is idempotent, since it may be cut anywhere and repeated.
+ * backoff and shown as a condition. Assumption: `reconcile` is idempotent, since a crash may end it anywhere and it is
+ * repeated.
  */
 export interface Controller<K extends KindName> {
   /** Also the finalizer's name and the label of the metrics. */
@@ -54,10 +55,10 @@ export interface Controller<K extends KindName> {
   readonly wakes: readonly Wake<K>[];
   /** Objects of K to reconcile when a key that is no object changes, such as the live session of an agent. */
   keyWakes?(key: KeyMeaning): { tenant: string; id: string } | undefined;
-  /** A term begins: what was remembered of an earlier one may have been overtaken while another replica led. */
+  /** A term begins: memory of an earlier term may be outdated, since another replica may have led meanwhile. */
   begin?(): void;
   reconcile(it: ReadonlyResource<K>, ctx: Context): Promise<Verdict<K>>;
-  /** Called while deletion is requested and our finalizer is present. Only `released: true` removes it. */
+  /** Called while deletion is requested and the controller's finalizer is present. Only `released: true` removes it. */
   finalize?(it: ReadonlyResource<K>, ctx: Context): Promise<Verdict<K> & { released: boolean }>;
 }
 
@@ -65,7 +66,7 @@ export interface EventInput {
   type: 'normal' | 'warning';
   /** CamelCase, stable: events aggregate by it. */
   reason: string;
-  /** Id of the part that it happened to, where each of them counts by itself. */
+  /** Id of the part that it happened to, if each part counts separately. */
   about?: string;
   message: string;
 }
@@ -88,8 +89,8 @@ export interface Context {
   readonly log: Logger;
   readonly signal: AbortSignal;
   /**
-   * Creates the child or changes its desired state; equal: no write. Ids are deterministic, so that repeating it after
-   * a crash finds the first one. @throws conflict, which the runtime retries silently.
+   * Creates the child or changes its desired state; writes nothing if that is equal. Ids are deterministic, so that a
+   * repetition after a crash finds the first child. @throws conflict, which the runtime retries silently.
    */
   ensure<C extends KindName>(
     kind: C,
@@ -97,16 +98,16 @@ export interface Context {
     desired: DesiredOf<C>,
     owner: ReadonlyResource,
   ): Promise<ReadonlyResource<C>>;
-  /** Changes the desired state of an object that exists; `undefined` if it is gone. Equal: no write. */
+  /** Changes the desired state of an existing object, if it differs; `undefined` if the object is gone. */
   amend<C extends KindName>(
     kind: C,
     id: string,
     change: (draft: DesiredOf<C>) => void,
   ): Promise<ReadonlyResource<C> | undefined>;
-  /** Requests deletion. Idempotent; absent is fine. */
+  /** Requests deletion. Idempotent; does nothing for an absent object. */
   retire(kind: KindName, id: string): Promise<void>;
   /**
-   * Takes somebody else's finalizer off an object whose holder will never release it (a deleted server's agent).
+   * Removes the finalizer of another component that will never release it (a deleted server's agent).
    * @throws conflict if `asLongAs` was changed meanwhile.
    */
   waive(kind: KindName, id: string, finalizer: string, options?: { asLongAs: ReadonlyResource }): Promise<void>;
@@ -117,6 +118,6 @@ export interface Context {
   transact(write: (unit: ChildUnit) => void): Promise<void>;
   /** Appends to the object's events: aggregated by reason, at most one write per 10 s and reason. */
   event(of: ReadonlyResource, event: EventInput): void;
-  /** Tells every user who may see the object. Deduplicated by `key`. */
+  /** Notifies every user who may see the object. Deduplicated by `key`. */
   notify(of: ReadonlyResource, key: string, notification: NotificationInput): Promise<void>;
 }

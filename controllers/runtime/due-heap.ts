@@ -1,4 +1,4 @@
-/** What a {@link DueHeap} orders. The heap keeps `place`; nobody else writes it. */
+/** An item of a {@link DueHeap}. Only the heap writes `place`. */
 export interface Due {
   /** Monotonic milliseconds. */
   due: number;
@@ -6,7 +6,7 @@ export interface Due {
   place: number;
 }
 
-/** A binary heap by `due` whose items can move and leave in O(log n), so that it never holds stale ones. */
+/** A binary heap by `due`. Items can move and leave in O(log n), so that it never holds stale ones. */
 export class DueHeap<T extends Due> {
   readonly #items: T[] = [];
 

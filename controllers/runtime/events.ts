@@ -22,7 +22,7 @@ export interface EventDeps {
   onWritten: () => void;
 }
 
-/** Equal events that are not written yet, as one. */
+/** Events of one reason that are not written yet, as one. */
 interface Pending extends EventInput {
   count: number;
   at: Date;
@@ -40,8 +40,8 @@ interface Buffer {
 
 /**
  * Writes events into the rings of their objects: the first of a reason at once, further ones together, at most one
- * write per 10 s, object and reason. Recording never waits and never fails; what exceeds the bounds is dropped and
- * counted. Disposing writes what is left.
+ * write per 10 s, object and reason. Recording never waits and never fails; events beyond the bounds are dropped and
+ * counted. Disposing writes the rest.
  */
 export class EventRecorder implements AsyncDisposable {
   readonly #deps: EventDeps;
@@ -72,7 +72,7 @@ export class EventRecorder implements AsyncDisposable {
     this.#schedule(buffer);
   }
 
-  /** Writes what is left, at most for the grace of a run. */
+  /** Writes the rest, for at most `limits.reconcile.graceMs`. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     for (const buffer of this.#buffers.values()) {
@@ -100,7 +100,7 @@ export class EventRecorder implements AsyncDisposable {
     return made;
   }
 
-  /** Queues the write of what is due, or arms a timer for the first that will be. */
+  /** Queues the write of the reasons that are due, or sets a timer for the next one. */
   #schedule(buffer: Buffer): void {
     if (buffer.isQueued) return;
     buffer.cancel?.();
@@ -142,7 +142,7 @@ export class EventRecorder implements AsyncDisposable {
     this.#schedule(buffer);
   }
 
-  /** Puts back what was not written, to be written with the next of its reason. */
+  /** Puts back events that were not written, to be written with the next of their reason. */
   #keep(buffer: Buffer, events: readonly Pending[]): void {
     for (const event of events) {
       const known = buffer.reasons.get(nameOf(event));

@@ -2,7 +2,7 @@ import { isConflict, isTooLarge, isUnavailable } from '../../store/errors.ts';
 
 /**
  * Why a reconcile did not succeed, in words that may be shown to every user of the object: the thing, the rule and the
- * value; no secret, no time, no number of the attempt. It is tried again with backoff.
+ * value; no secret, no time, no number of the attempt. The reconcile is retried with backoff.
  */
 export class Failure extends Error {
   /** CamelCase, stable. */
@@ -15,7 +15,7 @@ export class Failure extends Error {
   }
 }
 
-/** A {@link Failure} that trying again cannot cure before the desired state changes. */
+/** A {@link Failure} that no retry can cure before the desired state changes. */
 export class Stalled extends Failure {
   constructor(reason: string, message: string, options?: ErrorOptions) {
     super(reason, message, options);
@@ -23,15 +23,15 @@ export class Stalled extends Failure {
   }
 }
 
-/** What the runtime does about something that a reconcile threw. */
+/** The class of an error that a reconcile threw, by which the runtime reacts. */
 export type Cause =
-  /** Somebody wrote first: read again and decide again. */
+  /** Another writer was first: read again and decide again. */
   | { cause: 'conflict' }
   | { cause: 'unavailable' }
   | { cause: 'stalled'; reason: string; message: string }
   | { cause: 'error'; reason: string; message: string; expected: boolean };
 
-/** Texts of errors that nobody vouched for stay in the log: they may hold secrets and change with every attempt. */
+/** Texts of unexpected errors stay in the log: they may hold secrets and change with every attempt. */
 export function causeOf(error: unknown): Cause {
   if (isConflict(error)) return { cause: 'conflict' };
   if (isUnavailable(error)) return { cause: 'unavailable' };

@@ -5,14 +5,14 @@ import type { Controller } from './controller.ts';
 /** A controller of some kind. */
 export type AnyController = Controller<KindName>;
 
-/** What is written by no controller of this process's kind: the gateway stores what agents report. */
+/** The writes of the gateway, which is no controller: it stores the reports of agents and releases their finalizer. */
 const gateway = { finalizer: 'agent', observes: 'assignment' } as const;
 
 /**
  * Checks the declarations against each other: one writer per observed kind, every finalizer held by a controller that
  * exists, every wake of a kind that may be read.
  *
- * @param kinds that must be complete: every finalizer of theirs must be a controller of the list
+ * @param kinds kinds of which every finalizer must be a controller of the list
  * @throws Error that lists every fault
  */
 export function checkGraph(controllers: readonly AnyController[], kinds: readonly KindName[]): void {

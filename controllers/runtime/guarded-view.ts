@@ -3,7 +3,7 @@ import type { KindName } from '../../store/kinds/kinds.ts';
 import type { LiveAgent, TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
-/** A view that knows the declared kinds only: an undeclared read is a bug of the controller and throws. */
+/** A view of the declared kinds only: an undeclared read is a bug of the controller and throws. */
 export class GuardedView implements TenantView {
   readonly #view: TenantView;
   readonly #controller: string;

@@ -12,7 +12,7 @@ import { limits } from './limits.ts';
 export interface Term {
   /** Revision at which the leader's key was written. It never moves within a term. */
   readonly epoch: Revision;
-  /** To be a guard of every transaction of the term: it fails once the term is over, whether the holder knows or not. */
+  /** Guard of every transaction of the term: it fails once the term is over, even if the holder does not know yet. */
   readonly fence: Guard;
   /** Aborts when the term is over or may be. */
   readonly signal: AbortSignal;
@@ -31,7 +31,7 @@ export interface Candidate {
 }
 
 /**
- * Leads whenever it can, until `signal` aborts: calls `lead` for each term and waits for its end before the next.
+ * Leads whenever it can, until `signal` aborts: calls `lead` for each term, and waits for its end before the next term.
  *
  * The key is written once per term and only its lease is renewed, so its revision is the epoch and the fence. Safety
  * comes from the fence; the signal of a term, which aborts before the lease can expire, only saves useless work.
@@ -86,7 +86,7 @@ async function serve(
     signal.addEventListener('abort', onStop, { once: true });
     if (lease.lost.aborted) onLost();
     if (signal.aborted) onStop();
-    // What the leader before wrote last must be seen before anything is decided.
+    // The last writes of the previous leader must be seen before anything is decided.
     await mirror.reached(epoch, over.signal);
     const look = (): void => {
       if (mirror.key(key)?.revision !== epoch) onReplaced();
@@ -104,12 +104,12 @@ async function serve(
     lease.lost.removeEventListener('abort', onLost);
     signal.removeEventListener('abort', onStop);
     if (over.signal.aborted) log.info({ reason: String(over.signal.reason) }, 'Not leading any more');
-    // The next leader need not wait for the expiry. If the store does not answer, it must.
+    // So the next leader need not wait for the expiry. If the store does not answer, it must.
     await lease.revoke().catch((error: unknown) => log.debug({ err: error }, 'Lease was not revoked'));
   }
 }
 
-/** Resolves when the key seems vacant, or after a while in case nobody said so. */
+/** Resolves when the key seems vacant, or after `limits.leader.retryMs` in case no change was seen. */
 async function vacancy({ clock, mirror }: Candidate, key: string, signal: AbortSignal): Promise<void> {
   const vacant = new AbortController();
   const look = (): void => {

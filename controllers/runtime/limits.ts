@@ -8,20 +8,20 @@ export const limits = {
     ttlMs: 10 * second,
     /** A candidate tries again within this time after the key vanished, so that candidates do not try at once. */
     jitterMs: 300,
-    /** The same after the store did not answer. */
+    /** The same after a failure, such as a store that did not answer. */
     failureMs: 5 * second,
     /** A candidate looks at the key at least this often, even if no change of it was seen. */
     retryMs: 10 * second,
   },
   reconcile: {
     deadlineMs: minute,
-    /** A run that ignores its aborted signal for so long is reported as stuck and loses its place in the pool. */
+    /** A run that ignores its aborted signal for this long is reported as stuck and loses its place in the pool. */
     graceMs: 5 * second,
     backoffFirstMs: 200,
     backoffMaxMs: 5 * minute,
     /** Conflicts in a row that are tried again at once; more of them back off like errors. */
     conflictsAtOnce: 3,
-    /** `again` is never sooner. */
+    /** Shortest delay of `again` for a run that wrote nothing. */
     againMinMs: 50,
     resyncMs: 10 * minute,
     /** Share of `resyncMs` by which a resync varies in both directions. */
@@ -32,9 +32,9 @@ export const limits = {
     concurrency: 8,
     /** Runs at once of all controllers together. */
     total: 64,
-    /** Runs of one place in the pool before the event loop and the other controllers get their turn. */
+    /** Runs on one place in the pool before the event loop and the other controllers get their turn. */
     slice: 32,
-    /** The same in time: no further run is begun. */
+    /** Time on one place in the pool after which no further run is begun. */
     sliceMs: 10,
     /** Priority of the first pass and of the resync: a restart with 10 000 objects does not delay a user. */
     backgroundPriority: -100,
@@ -53,7 +53,7 @@ export const limits = {
   notifications: {
     perUser: 200,
     keepMs: 30 * 24 * 60 * minute,
-    /** Keys remembered as told, so that a resync does not look them up again. */
+    /** Keys of sent notifications that are remembered, so that a resync does not look them up again. */
     remembered: 5000,
   },
   garbage: {
@@ -61,83 +61,83 @@ export const limits = {
     sweepMs: 10 * minute,
     deploymentsPerApplication: 20,
     operationsKeepMs: 24 * 60 * minute,
-    /** Ended ones of one application. */
+    /** Ended operations that are kept of one application. */
     operationsPerApplication: 20,
-    /** Logins that one user may have open; the oldest goes. */
+    /** Sessions that one user may have; the oldest is deleted. */
     sessionsPerUser: 100,
-    /** After the last code for an address: by then it says nothing about how many more may be sent or guessed. */
+    /** After the last code for an address: the record limits no further codes and guesses by then. */
     loginCodesKeepMs: 24 * 60 * minute,
-    /** The same, where places of the owner are kept with it. */
+    /** The same for a record with known places of the owner. */
     knownPlacesKeepMs: 30 * 24 * 60 * minute,
     /** After its expiry a service key is still listed, so that its owner sees what stopped working. */
     expiredKeysKeepMs: 7 * 24 * 60 * minute,
-    /** After its end an invite still tells whoever comes late what became of it. */
+    /** An invite is kept this long after its end, so that a late user learns that it is over. */
     invitesKeepMs: 7 * 24 * 60 * minute,
     /** Between two searches for orphaned keys. */
     orphanSweepMs: 60 * minute,
-    /** A key must have been an orphan for so long. */
+    /** A key is removed only after it has been an orphan for this long. */
     orphanAgeMs: 60 * minute,
     /** Orphans under observation. */
     orphans: 10_000,
     pageSize: 500,
   },
   clone: {
-    /** Guards and writes of one transaction for what it copies; a few more are the clone's own. */
+    /** Guards and writes of one transaction for its copies; a few more are the clone's own. */
     operations: 56,
-    /** Bytes of the states that one transaction copies, unless it is a single one; their keys come to them. */
+    /** Bytes of the states that one transaction copies, unless it copies a single object; keys are not counted. */
     bytes: 800 * 1024,
     /** Copies removed by one transaction. */
     removals: 8,
   },
   invites: {
-    /** Of one invite in one term; a mail that cannot be handed over by then needs a look by somebody. */
+    /** Attempts to mail one invite in one term; a mail that cannot be handed over by then needs an operator. */
     attempts: 12,
     firstPauseMs: 10 * second,
     maxPauseMs: 60 * minute,
-    /** For handing over one mail, with what the mailer tries by itself; below the deadline of a reconcile. */
+    /** For handing over one mail, attempts of the mailer included; below the deadline of a reconcile. */
     sendMs: 50 * second,
-    /** Tokens that are to be mailed. One that is forgotten is replaced by a new one. */
+    /** Tokens in memory that are to be mailed. One that is forgotten is replaced by a new one. */
     tokens: 20_000,
-    /** Tokens of one invite that are good: a mail may have arrived although it seemed lost. */
+    /** Good tokens of one invite: a mail may have arrived although it seemed lost. */
     goodTokens: 3,
   },
   compaction: {
     everyMs: minute,
     keepRevisions: 10_000,
     keepMs: 10 * minute,
-    /** Of keys and values that were written; more than this is forgotten however young it is. */
+    /** Size of the keys and values in the history; older history beyond this is forgotten, however young it is. */
     keepBytes: 256 * 1024 * 1024,
-    /** The same as a share of what the store takes and may still take, for a small one. */
+    /** The same for a small store, as a share of its size and room together. */
     keepShare: 0.2,
   },
   mail: {
     /** Connections to the mail server. */
     atOnce: 2,
-    /** Mails that wait; one more is dropped. */
+    /** Mails that may wait; one more is dropped. */
     waiting: 500,
-    /** Of one attempt. */
+    /** For one attempt. */
     deadlineMs: 30 * second,
     attempts: 3,
     /** Before the second attempt; before the third it is twice as long. */
     pauseMs: 5 * second,
-    /** For what still waits when the replica closes. */
+    /** For the mails that still wait when the replica closes. */
     drainMs: 5 * second,
   },
   tenants: {
-    /** Between two looks at a tenant that is being deleted. */
+    /** Between two passes over a tenant that is being deleted. */
     everyMs: second,
-    /** After that time a server whose agent is connected, and does not finish, counts as one whose agent is away. */
+    /** After this time a server whose agent is connected but does not finish counts as one whose agent is away. */
     agentPatienceMs: 10 * minute,
   },
   audit: {
-    /** From the first record that waits to the chaining of all that wait by then. */
+    /** From the first record that waits until all that wait by then are chained. */
     gatherMs: second,
     /** The same after a failure. */
     failureMs: 5 * second,
-    /** Between two looks at every tenant: for what was not heard of, and for what is old enough to go. */
+    /** Between two passes over every tenant: for records that were missed, and for those that are old enough to go. */
     sweepMs: 5 * minute,
     pageSize: 500,
-    /** Records that one look takes into memory, the oldest first. */
+    /** Records that one pass takes into memory, the oldest first. */
     atOnce: 5000,
     /** Records of one transaction: each is a put and a deletion, beside three guards and the head. */
     perTransaction: 30,

@@ -14,12 +14,12 @@ import { Reconciler } from './reconciler.ts';
 import { Waiters } from './waiters.ts';
 
 /**
- * One controller at work for one term: decides what runs when.
+ * The loop of one controller for one term: decides which object is reconciled when.
  *
- * 1. Changes wake: of the own kind the wish alone, so that what the controller observes does not wake it; of other kinds
- *    what `wakes` says and what the last verdict waits for.
+ * 1. Changes wake. Of its own kind only a change of the desired state does, so that the controller's own observed state
+ *    does not wake it. Of other kinds `wakes` decides, and what the last verdict waits for.
  * 2. Every object is looked at again once in 10 min ± 20 %, unless it is stalled.
- * 3. What a run does is the reconciler's; one that throws is its object's failure and nobody else's.
+ * 3. The reconciler does the run; a run that throws is a failure of its object alone.
  */
 export class ControllerLoop<K extends KindName> implements AsyncDisposable {
   readonly queue: KeyedQueue;
@@ -52,7 +52,7 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
     });
   }
 
-  /** Takes up work: what changes from now on, and, in the background, everything that is there. */
+  /** Begins: with all changes from now on and, in the background, with every existing object. */
   start(): void {
     const { mirror, metrics } = this.#deps;
     this.#controller.begin?.();
@@ -64,7 +64,7 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
     this.resync();
   }
 
-  /** Looks at every object, in the background. */
+  /** Queues every object, in the background. */
   resync(): void {
     const { mirror } = this.#deps;
     for (const tenant of mirror.tenants())
@@ -118,7 +118,7 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
   }
 }
 
-/** A change of the wish: creation, generation, request of deletion, finalizers, removal. */
+/** Whether the desired state changed: creation, generation, request of deletion, finalizers, removal. */
 function isNewWish(before: ReadonlyResource | undefined, after: ReadonlyResource | undefined): boolean {
   if (before === undefined || after === undefined) return true;
   return isUrgent(before, after) || !jsonEqual(before.meta.finalizers, after.meta.finalizers);

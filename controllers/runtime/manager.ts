@@ -19,7 +19,7 @@ import { Notifier } from './notify.ts';
 /** Work of the leader beside the controllers. */
 export interface Background {
   readonly name: string;
-  /** Returns soon after the signal of the term aborted. Its writes carry the fence of the term. */
+  /** Must return soon after the signal of the term aborted. Its writes carry the fence of the term. */
   run(term: Term, deps: BackgroundDeps): Promise<void>;
 }
 
@@ -47,19 +47,19 @@ export interface ControllersOptions {
   kinds?: readonly KindName[];
 }
 
-/** The controllers of this replica: at work while it leads, waiting while another does. */
+/** The controllers of this replica: they run while it leads, and wait while another replica leads. */
 export interface Controllers extends AsyncDisposable {
   readonly isLeader: boolean;
   readonly metrics: ControllerMetrics;
   /** Kinds, their controllers, and what those read and write. */
   describeGraph(): string;
-  /** Looks at every object again, in the background. */
+  /** Queues every object again, in the background. */
   resync(): void;
 }
 
 /**
- * Starts to campaign for the leadership and runs the controllers while it lasts. Disposing drains them and hands the
- * leadership over.
+ * Starts to campaign for the leadership, and runs the controllers while this replica leads. Disposing drains them and
+ * gives the leadership up.
  *
  * @throws Error if the declarations of the controllers contradict each other.
  */
@@ -143,7 +143,7 @@ export function startControllers(options: ControllersOptions): Controllers {
   };
 }
 
-/** The boundary of background work: its failure ends neither the term nor the controllers. */
+/** Runs background work; its failure ends neither the term nor the controllers. */
 async function runInBackground(work: Background, term: Term, deps: BackgroundDeps): Promise<void> {
   const log = deps.log.child({ background: work.name });
   try {

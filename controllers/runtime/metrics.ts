@@ -33,9 +33,9 @@ export interface ControllerMetrics {
   lawBroken(controller: string): void;
   leading(isLeader: boolean): void;
   droppedEvent(): void;
-  /** Reports the queue until the answer is called. */
+  /** Reports the queue until the returned function is called. */
   observe(queue: KeyedQueue): () => void;
-  /** For the gateway: an agent reported that it put something back that somebody else had changed. */
+  /** For the gateway: an agent reported that it corrected a change that it had not made. */
   readonly driftCorrected: Counter<'kind'>;
   readonly orphans: Counter<'area'>;
   readonly collected: Counter<'kind' | 'cause'>;

@@ -18,12 +18,12 @@ export interface NotifyDeps {
 }
 
 /**
- * Tells the owner and the members of the object's project, and every administrator. The id of a notification follows from its user and
- * its key, so telling again tells nothing. Never throws: what could not be told is logged.
+ * Notifies the owner and the members of the object's project, and every administrator. The id of a notification follows
+ * from its user and its key, so a notification is stored only once. Never throws: a failure to store one is logged.
  */
 export class Notifier {
   readonly #deps: NotifyDeps;
-  /** `user/key` of what was told, oldest first. */
+  /** `tenant/user/key` of sent notifications, oldest first. */
   readonly #told = new Set<string>();
 
   constructor(deps: NotifyDeps) {
@@ -82,7 +82,7 @@ export class Notifier {
   }
 }
 
-/** A notification that is stored already is not stored again. */
+/** Throws the reason of a refusal, unless the notification is stored already. */
 function refuse(result: Parameters<typeof committed>[0]): void {
   try {
     committed(result);

@@ -6,15 +6,15 @@ import { backoff } from './backoff.ts';
 import { DueHeap } from './due-heap.ts';
 import { limits } from './limits.ts';
 
-/** Longer timers of the platform overflow and fire at once. */
+/** Longest timer that is set: much longer ones overflow in Node and fire at once. */
 const longestTimerMs = 24 * 60 * 60 * 1000;
 
-/** What a run says about its key's next one. */
+/** What a run returns about the next run of its key. */
 export type After =
-  /** None until somebody adds the key. */
+  /** None until the key is added again. */
   | { after: 'nothing' }
   | { after: 'delay'; ms: number; priority: number }
-  /** Again with backoff; the count of failures starts anew after any other answer. */
+  /** Again with backoff; any other result resets the count of failures. */
   | { after: 'failure' };
 
 export interface Add {
@@ -22,7 +22,7 @@ export interface Add {
   priority?: number;
   /** Default 0. */
   delayMs?: number;
-  /** The wish itself changed: what failed before says nothing about it, so no backoff holds it. */
+  /** The desired state changed: earlier failures do not apply to it, so no backoff delays it. */
   urgent?: boolean;
 }
 
@@ -35,11 +35,11 @@ export interface QueueOptions {
   clock: Clock;
   random: () => number;
   log: Logger;
-  /** Must honour its signal, which aborts at the deadline and at the drain. */
+  /** Must end when its signal aborts, which it does at the deadline and when the queue is disposed. */
   run: (key: string, signal: AbortSignal) => Promise<After>;
 }
 
-/** A key that waits, is ready or runs. A key without any of it has no entry: the set of keys bounds the queue. */
+/** A key that is delayed, ready or running. Other keys have no entry, so that the number of keys bounds the queue. */
 interface Entry {
   readonly key: string;
   state: 'new' | 'delayed' | 'ready' | 'running';
@@ -55,10 +55,10 @@ interface Entry {
 /**
  * The work queue of one controller. It holds keys, never events.
  *
- * A key runs at most once at a time; adding it while it waits makes it neither later nor less important; adding it
- * while it runs causes exactly one more run. A failed key waits with backoff: adding it cancels the wait, but what was
- * added during the failing run obeys the backoff unless it is urgent. A run that ignores its deadline keeps its key, so
- * that it never runs twice, but loses its place in the pool and is reported as stuck.
+ * A key has at most one run at a time. Adding it while it waits makes it neither later nor less important; adding it
+ * while it runs causes exactly one more run. A failed key waits with backoff. Adding it then cancels the wait; adding
+ * it during the failing run does not, unless it is urgent. A run that ignores its deadline keeps its key, so that the
+ * key never runs twice, but loses its place in the pool and is reported as stuck.
  */
 export class KeyedQueue implements AsyncDisposable {
   readonly name: string;
@@ -69,7 +69,7 @@ export class KeyedQueue implements AsyncDisposable {
   readonly #ready: { priority: number; entries: Set<Entry> }[] = [];
   readonly #running = new Map<Entry, { abort: AbortController; settled: Promise<void> }>();
   #readyCount = 0;
-  /** Places taken in the pool, and how many of those did not start yet. */
+  /** Places taken in the pool, and how many of them have not started yet. */
   #workers = 0;
   #waitingWorkers = 0;
   #stuck = 0;
@@ -127,7 +127,7 @@ export class KeyedQueue implements AsyncDisposable {
     this.#schedule(entry, Math.min(due, entry.due), Math.max(priority, entry.priority));
   }
 
-  /** Aborts every run, forgets every key, and waits for the runs to end: at most the grace of a stuck one. */
+  /** Aborts every run, forgets every key, and waits for the runs to end, at most for `limits.reconcile.graceMs`. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -182,7 +182,7 @@ export class KeyedQueue implements AsyncDisposable {
     this.#pumpSoon();
   }
 
-  /** Puts the entry at the end of its priority, out of the one where it was. */
+  /** Moves the entry to the end of its new priority. */
   #enqueue(entry: Entry, priority: number): void {
     if (entry.state === 'ready') this.#level(entry.priority).delete(entry);
     else this.#readyCount++;
@@ -235,7 +235,7 @@ export class KeyedQueue implements AsyncDisposable {
     this.#arm();
   }
 
-  /** Runs start after the turn that added their keys: never inside a listener, and the most important one first. */
+  /** Starts runs in a microtask: never inside a listener, and the most important key of the turn first. */
   #pumpSoon(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
@@ -265,7 +265,7 @@ export class KeyedQueue implements AsyncDisposable {
       if (entry === undefined) break;
       await this.#hold(entry);
     }
-    // Runs that never wait for input would otherwise keep timers and sockets from their turn.
+    // Runs that never wait for input or output would otherwise block timers and sockets.
     if (this.#readyCount > 0) await turn();
     this.#workers--;
     this.#pump();
@@ -300,7 +300,7 @@ export class KeyedQueue implements AsyncDisposable {
     });
   }
 
-  /** The boundary of a run: whatever it throws is a failure of its key and of nothing else. */
+  /** Runs a key; an error that it throws is a failure of that key alone. */
   async #attempt(entry: Entry, signal: AbortSignal): Promise<After> {
     try {
       return await this.#options.run(entry.key, signal);

@@ -21,27 +21,26 @@ interface Run<K extends KindName> {
   it: ReadonlyResource<K>;
   context: RunContext;
   scope: ContextScope;
-  /** Of the mirror when `it` was read. */
+  /** The mirror's applied revision when `it` was read. */
   since: Revision;
 }
 
-/** How a run ended, and what the queue does with its key then. */
+/** How a run ended, and what the queue does with its key afterwards. */
 export type Answer = { outcome: Outcome; after: After };
 
 const nothing: After = { after: 'nothing' };
 const failure: After = { after: 'failure' };
 
 /**
- * One run of a controller on one object, with everything around it that no controller may get wrong. The numbers are the
- * order in which it happens:
+ * One run of a controller on one object, with everything around it that no controller may get wrong. In this order:
  *
  * 1. Read barrier: the mirror has applied what earlier runs of the key wrote.
- * 2. Gone: its bookkeeping goes too. Deletion requested: `finalize` while the finalizer is there, nothing afterwards.
- *    The finalizer itself is on the object from its creation, by the declaration of the kind.
+ * 2. If the object is gone, its bookkeeping is deleted. If its deletion is requested, `finalize` is called while the
+ *    finalizer is there, and nothing afterwards. The object has the finalizer from its creation, by its kind.
  * 3. `reconcile`.
- * 4. The answer is compared with what is stored: equal writes nothing, else one transaction, fenced by the term and
- *    guarded by what was read.
- * 5. Generations and times of change are stamped, the laws of the status checked.
+ * 4. The laws of the status are checked; generations and times of change are stamped.
+ * 5. The verdict is compared with what is stored. If it differs, it is written in one transaction, fenced by the term
+ *    and guarded by what was read.
  */
 export class Reconciler<K extends KindName> {
   readonly #controller: Controller<K>;
@@ -72,7 +71,7 @@ export class Reconciler<K extends KindName> {
     this.#scopeOf = createScopes(controller, term, deps, log);
   }
 
-  /** Runs it and says how that ended. It never throws: a run that does is its object's failure and nobody else's. */
+  /** Reconciles an object and returns how that ended. It never throws: an error is a failure of that object alone. */
   async reconcile(key: string, signal: AbortSignal): Promise<Answer> {
     const answer = await this.#attempt(key, signal);
     if (answer.outcome !== 'conflict') this.#conflicts.delete(key);
@@ -148,7 +147,7 @@ export class Reconciler<K extends KindName> {
     if (refs.length > 0 && this.#waiters.changedSince(tenant, refs, since)) this.#again(key);
     if ('stalled' in next) return { outcome: 'stalled', after: nothing };
     if ('again' in next) {
-      // What wrote made progress and may go on at once; what did not would spin.
+      // A run that wrote made progress and may go on at once; one that wrote nothing would spin.
       const soonest = this.#barriers.has(key) || context.written !== undefined ? 0 : limits.reconcile.againMinMs;
       const ms = Math.min(Math.max(next.again, soonest), this.#resyncMs());
       return { outcome: 'again', after: { after: 'delay', ms, priority: 0 } };
@@ -180,7 +179,7 @@ export class Reconciler<K extends KindName> {
     scope.wrote('observe');
   }
 
-  /** What follows from whatever a run threw. */
+  /** Handles an error that a run threw. */
   async #recover(key: string, run: Run<K> | undefined, signal: AbortSignal, error: unknown): Promise<Answer> {
     if (this.#term.signal.aborted) return { outcome: 'aborted', after: failure };
     const cause = causeOf(error);
@@ -209,7 +208,7 @@ export class Reconciler<K extends KindName> {
     }
   }
 
-  /** The mirror has not applied what the conflict was with: the next run waits for it, then decides on fresh state. */
+  /** The mirror has not applied the write that conflicted: the next run waits for it, then decides on fresh state. */
   async #readAgain(key: string): Promise<Answer> {
     const conflicts = (this.#conflicts.get(key) ?? 0) + 1;
     this.#conflicts.set(key, conflicts);
@@ -223,10 +222,10 @@ export class Reconciler<K extends KindName> {
   }
 
   /**
-   * Shows a failure at the object: in its conditions, or, if nothing was observed yet, in its events. Not bound by the
-   * run's deadline, which may be what is shown.
+   * Shows a failure on the object: in its conditions or, if nothing was observed yet, in its events. Not bound by the
+   * run's deadline, since the failure may be that deadline.
    *
-   * @param failed with the generation that was dealt with; none: the one before, it is to be tried again
+   * @param failed with the generation that was handled; without one the stored one stays, as the run is retried
    */
   async #show(
     run: Run<K>,

@@ -10,19 +10,19 @@ function name(tenant: string, kind: KindName, id: string): string {
 }
 
 /**
- * Which keys of a queue wait for which objects, as their last verdicts said.
+ * Which keys of a queue wait for which objects, by their last verdicts.
  *
- * An object may change between the moment a reconcile read it and the moment its verdict asks to wait: the last changes
- * are remembered, so that such a change is not missed.
+ * An object may change after a reconcile has read it and before its verdict asks to wait for it. The last changes are
+ * remembered, so that such a change is not missed.
  */
 export class Waiters {
   readonly #keysByObject = new Map<string, Set<string>>();
   readonly #objectsByKey = new Map<string, readonly string[]>();
-  /** A ring, the next place to write at `#next`. */
+  /** A ring of the last changes; `#next` is the next place to write. */
   readonly #recent: { object: string; revision: Revision }[] = [];
   #next = 0;
 
-  /** Notes the change; answers with the keys that wait for the object. */
+  /** Notes a change. @returns the keys that wait for the object. */
   changed(tenant: string, kind: KindName, id: string, revision: Revision): ReadonlySet<string> {
     const object = name(tenant, kind, id);
     this.#recent[this.#next] = { object, revision };
@@ -30,7 +30,7 @@ export class Waiters {
     return this.#keysByObject.get(object) ?? none;
   }
 
-  /** Whether one of the objects changed after `since`, or may have: then waiting for its change could be forever. */
+  /** Whether one of the objects changed after `since`, or may have: then waiting for a change could last forever. */
   changedSince(tenant: string, refs: readonly Ref[], since: Revision): boolean {
     const wanted = new Set(refs.map((ref) => name(tenant, ref.kind, ref.id)));
     for (let back = 1; back <= this.#recent.length; back++) {

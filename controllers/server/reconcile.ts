@@ -6,13 +6,13 @@ import { conditionsOf, isAwaitingAgent, observe } from './states.ts';
 import type { World } from './states.ts';
 
 export interface ServerSettings {
-  /** A server is offline when its agent's session has been gone for that many milliseconds. */
+  /** A server is offline when its agent has had no session for this many milliseconds. */
   offlineAfterMs: number;
 }
 
 /**
- * Says whether a server can be used. Frees what is bound to an agent that will not release it: all of a deleted server,
- * and what is deleted before the first agent joins.
+ * Observes whether a server can be used. Releases assignments in place of an agent that will not: all of a deleted
+ * server, and those that are deleted before the first agent joins.
  */
 export function serverController(settings: ServerSettings): Controller<'server'> {
   // Since when each agent is away, on this leader's monotonic clock.
@@ -88,14 +88,14 @@ function serverOf(it: ReadonlyResource | undefined): string[] {
   return 'server_id' in it.desired && typeof it.desired.server_id === 'string' ? [it.desired.server_id] : [];
 }
 
-/** The server, if it has to free the assignment: no agent will. */
+/** The server of an assignment that this controller has to release, as there is no agent. */
 function withdrawnFrom(it: ReadonlyResource, view: Context['view']): string[] {
   if (!isKind(it, 'assignment') || it.meta.deletionRequestedAt === undefined) return [];
   const server = view.get('server', it.desired.server_id);
   return server !== undefined && isAwaitingAgent(server) ? [server.meta.id] : [];
 }
 
-/** Guarded by the server: an agent that joins meanwhile finds the assignments gone, or releases them itself. */
+/** Releases deleted assignments, guarded by the server: an agent that joins finds them gone or releases them itself. */
 async function freeWithdrawn(it: ReadonlyResource<'server'>, ctx: Context): Promise<void> {
   for (const assignment of ctx.view.by('assignment', 'server', it.meta.id))
     if (assignment.meta.deletionRequestedAt !== undefined)

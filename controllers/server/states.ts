@@ -5,7 +5,7 @@ import type { LiveAgent } from '../../store/mirror.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 
-/** No agent has joined as this server yet, so that nothing of what is assigned to it was ever received. */
+/** Whether no agent has joined as this server yet: then no agent has ever received its assignments. */
 export function isAwaitingAgent({ desired, observed }: ReadonlyResource<'server'>): boolean {
   return desired.agent_public_key === undefined && (observed?.phase ?? 'provisioning') === 'provisioning';
 }
@@ -13,14 +13,14 @@ export function isAwaitingAgent({ desired, observed }: ReadonlyResource<'server'
 export interface World {
   server: ReadonlyResource<'server'>;
   agent: LiveAgent | undefined;
-  /** The agent has been away for longer than a hiccup. */
+  /** The agent has been away for longer than `offlineAfterMs`. */
   away: boolean;
   removals: HeldRemovals | undefined;
 }
 
 /**
- * provisioning → active ⇄ error, offline. Pure. A server that never had an agent is being provisioned, however long that takes:
- * its operator holds the join token.
+ * provisioning → active ⇄ error, offline. Pure. A server that never had an agent is being provisioned, however long
+ * that takes: its operator has the join token.
  */
 export function observe(world: World): ObservedOf<'server'> {
   const before = world.server.observed;
@@ -75,7 +75,7 @@ export function conditionsOf(world: World): ConditionInput[] {
   return conditions;
 }
 
-/** Whether containers can be run there, and what to do if not. */
+/** Whether containers can run on the server, and what to do if not. */
 function engineCondition(agent: LiveAgent | undefined): ConditionInput {
   if (agent === undefined)
     return { type: 'EngineReady', status: 'unknown', reason: 'Disconnected', message: 'Its agent is not connected' };

@@ -3,10 +3,10 @@ import type { Guard } from '../../store/store.ts';
 import { limits } from '../runtime/limits.ts';
 import type { Background } from '../runtime/manager.ts';
 
-/** What became of the keys that sign tokens: a new one was added, old ones were dropped, or nothing was due. */
+/** The result of a pass over the keys that sign tokens: one was added, old ones were dropped, or nothing was due. */
 export type Tended = 'rotated' | 'dropped' | 'kept';
 
-/** Looks from time to time whether the keys that sign tokens are due; `tend` does what is, guarded by the fence. */
+/** Calls `tend` from time to time, which rotates or drops the keys that sign tokens if due, guarded by the fence. */
 export function signingKeyRotation(tend: (fence: Guard) => Promise<Tended>): Background {
   return {
     name: 'signing-keys',

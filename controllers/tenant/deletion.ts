@@ -13,12 +13,12 @@ import type { Background, BackgroundDeps } from '../runtime/manager.ts';
 import { plan } from './plan.ts';
 
 /**
- * Deletes tenants: first every object, through its finalizers, so that servers remove what runs there; then whatever
- * keys are left; at last the record of the tenant, which frees its name.
+ * Deletes tenants: first every object, through its finalizers, so that servers remove what runs there; then the keys
+ * that are left; at last the record of the tenant, which frees its name.
  *
- * It remembers nothing that matters: each pass looks at what is there, so it may be cut at any write. Nothing can come
- * into a tenant meanwhile: what the interface writes is guarded by the record as it was before the deletion, and what
- * controllers and agents write by the object that it belongs to.
+ * It keeps no state that matters: each pass looks at the store's content, so a crash may end it at any write. Nothing
+ * can be added to a tenant meanwhile: the API guards its writes by the tenant's record from before the deletion, and
+ * controllers and the gateway guard theirs by the object that they write for.
  */
 export const tenantDeletion: Background = {
   name: 'tenant-deletion',
@@ -47,7 +47,7 @@ export const tenantDeletion: Background = {
   },
 };
 
-/** One pass over one tenant; what fails is tried again by the next. */
+/** One pass over one tenant; the next pass repeats what failed. */
 async function advance(tenant: string, since: number, term: Term, deps: BackgroundDeps): Promise<void> {
   const { mirror, clock, log } = deps;
   try {
@@ -68,11 +68,11 @@ async function requestDelete(it: ReadonlyResource, term: Term, { repository }: B
   unit.guard(term.fence);
   unit.requestDelete(it);
   const result = await unit.commit();
-  // Who changed it meanwhile leaves it for the next pass.
+  // If another writer changed the object meanwhile, the next pass deletes it.
   if (!result.committed && result.failed.some(({ guard }) => guard.key === term.fence.key)) committed(result);
 }
 
-/** Removes what no object holds any more, such as kept answers, and then the record of the tenant. */
+/** Removes keys that belong to no object, such as stored answers, and then the record of the tenant. */
 async function removeRest(tenant: string, term: Term, { store, mirror, log }: BackgroundDeps): Promise<void> {
   const record = mirror.key(keys.tenant(tenant));
   if (record === undefined) return;
@@ -81,7 +81,7 @@ async function removeRest(tenant: string, term: Term, { store, mirror, log }: Ba
   const result = await store.txn({ if: guards, then: [{ delete: keys.tenant(tenant) }] });
   if (result.committed) log.info({ tenant }, 'Tenant is deleted');
 
-  /** Whether the range is empty now. */
+  /** Deletes all keys of the range. @returns whether it is empty now. */
   async function clear(range: KeyRange): Promise<boolean> {
     for (;;) {
       term.signal.throwIfAborted();

@@ -15,9 +15,9 @@ export interface Plan {
 const allKinds = Object.keys(kinds) as KindName[]; // the keys of `kinds` are the names
 
 /**
- * What the deletion of a tenant does next. Objects without a blocking owner are asked to go, and take with them what
- * they own. A server goes last, so that its agent is told what to remove and is heard when it has; one whose agent is
- * away goes at once, since everything on it would wait for that agent. Pure.
+ * The next step of the deletion of a tenant. The deletion of objects without a blocking owner is requested; what they
+ * own follows. A server is deleted last, so that its agent learns what to remove and can report it. A server whose
+ * agent is away is deleted at once, since everything on it would wait for that agent. Pure.
  */
 export function plan(view: TenantView, isOverdue: (server: Server) => boolean): Plan {
   const request: ReadonlyResource[] = [];
