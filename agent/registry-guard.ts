@@ -5,26 +5,26 @@ import { addressesOf } from './addresses-of.ts';
 import { reachOf } from './network-address.ts';
 import { notAllowed } from './runtime/image-reference.ts';
 
-/** Judges registries before the engine, which guards against nothing, is sent to one. */
+/** Checks a registry before the engine connects to it, because the engine has no such check. */
 export interface RegistryGuard {
   /**
    * @param registry `HOST` or `HOST:PORT`
-   * @throws RuntimeFailure `image_not_allowed` for one that the tenant does not allow, that is on this machine or in a
-   * private network without being named, or that sends to another host for its tokens
+   * @throws RuntimeFailure `image_not_allowed` if the tenant does not allow the registry, if it is on this machine or
+   * in a private network and the list does not name it, or if its tokens come from another host
    */
   check(registry: string, signal: AbortSignal): Promise<void>;
 }
 
-/** Allows every registry: for engines that reach none. */
+/** Allows every registry, for engines that never connect to one. */
 export const openRegistries: RegistryGuard = { check: () => Promise.resolve() };
 
-/** Where the default registry really is. */
+/** The real hosts of registries that are known by another name. */
 const aliases: Readonly<Record<string, string>> = { 'docker.io': 'registry-1.docker.io' };
 const probeMs = 10_000;
 
 /**
- * @param allowed the registries that the tenant allows: `HOST`, `HOST:PORT`, `*.HOST`; `undefined`: its control plane
- * knows of no such list, and every public one is
+ * @param allowed the registries that the tenant allows: `HOST`, `HOST:PORT` or `*.HOST`; `undefined`: the control plane
+ * has no such list, and every public registry is allowed
  */
 export function registryGuard(allowed: () => readonly string[] | undefined): RegistryGuard {
   return {
@@ -37,7 +37,7 @@ export function registryGuard(allowed: () => readonly string[] | undefined): Reg
       const isNamed = list?.includes(registry) === true;
       const { host, port } = hostOf(aliases[registry] ?? registry);
       const address = await judged(host, isNamed, `Registry ${registry}`, signal);
-      // One that does not answer gives the engine nothing either.
+      // If the registry does not answer, the engine gets no image from it either.
       const realm = address && (await tokenRealm(host, port, address, signal));
       if (realm === undefined) return;
       await judgeRealm(registry, host, realm, { isNamed, list: list ?? [] }, signal);
@@ -58,7 +58,7 @@ async function judgeRealm(
   const at = url.hostname.replace(/^\[(.*)\]$/, '$1');
   if (at !== host && !isSibling(host, at) && !isListed(list, url.host.toLowerCase())) throw notAllowed(foreign);
   if (url.protocol === 'http:' && !isNamed) throw notAllowed(`Registry ${registry} asks for its tokens without TLS`);
-  // A registry on this machine may give tokens by another port of it; it was named by an administrator.
+  // A registry that an administrator named may have its tokens on another port of the same host.
   await judged(
     at,
     (isNamed && at === host) || list.includes(url.host.toLowerCase()),
@@ -67,13 +67,18 @@ async function judgeRealm(
   );
 }
 
-/** `auth.example.com` for `registry.example.com`; never for addresses, nor for names without a dot. */
+/**
+ * True for names of one domain, as `auth.example.com` and `registry.example.com`. False for addresses and bare names.
+ */
 function isSibling(host: string, other: string): boolean {
   const [a, b] = [host, other].map((name) => (isIP(name) === 0 ? name.split('.').slice(-2).join('.') : ''));
   return a === b && a !== undefined && a.includes('.');
 }
 
-/** @returns an address to ask; `undefined`: the name has none. */
+/**
+ * Returns an address of the host; `undefined` if it has none.
+ * @throws RuntimeFailure `image_not_allowed` if the host is not public and not named
+ */
 async function judged(host: string, isNamed: boolean, what: string, signal: AbortSignal): Promise<string | undefined> {
   const addresses = await addressesOf(host, signal).catch(() => []);
   signal.throwIfAborted();
@@ -90,7 +95,7 @@ async function judged(host: string, isNamed: boolean, what: string, signal: Abor
   return addresses[0];
 }
 
-/** What a registry says where its tokens are; `undefined`: it asks for none, or does not answer. */
+/** Returns the URL of the token server that a registry names; `undefined` if it names none or does not answer. */
 async function tokenRealm(
   host: string,
   port: number | undefined,
@@ -108,7 +113,7 @@ async function tokenRealm(
   return undefined;
 }
 
-/** The challenge of `/v2/`, asked at that very address. Its body is not read. */
+/** Requests `/v2/` from exactly that address and returns the challenge of a 401. Does not read the body. */
 function ask(
   protocol: 'http' | 'https',
   host: string,
@@ -142,7 +147,7 @@ function ask(
   });
 }
 
-/** Whether the list has that registry by name, or all below a name of it. */
+/** True if the list has the registry by name, or by a pattern `*.HOST`. */
 export function isListed(list: readonly string[], registry: string): boolean {
   return list.some(
     (one) =>

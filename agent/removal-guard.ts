@@ -1,12 +1,12 @@
 import type { Clock } from '../agent-protocol/clock.ts';
 
 const windowMs = 3_600_000;
-/** So few are always removed. */
+/** This number of removals is always permitted. */
 const few = 2;
 
 /**
- * How much a control plane that did not prove itself may have removed: within an hour half of what was desired at its
- * beginning, or two. One that says that all is to go may be an impostor.
+ * Limits the removals by a control plane that did not prove itself: within an hour, half of the items that were desired
+ * at its beginning, but at least two. A control plane that removes everything may be an impostor.
  */
 export class RemovalGuard {
   readonly #clock: Clock;
@@ -16,7 +16,7 @@ export class RemovalGuard {
     this.#clock = clock;
   }
 
-  /** Whether `count` of the `total` that are desired may go now; counts them if so. */
+  /** Returns true and counts them if `count` of the `total` desired items may be removed now. */
   admits(count: number, total: number): boolean {
     const now = this.#clock.monotonic();
     if (now - this.#window.since > windowMs) this.#window = { since: now, total, removed: 0 };

@@ -11,7 +11,7 @@ const Entry = z.discriminatedUnion('type', [
 
 const rewriteSlackBytes = 256 * 1024;
 
-/** How tasks ended, on disk before it is told, so that no attempt that ended runs again. */
+/** Results of tasks. A result is on disk before it is reported, so that no finished attempt runs again. */
 export class Results {
   readonly #journal: Journal;
   readonly #results: Map<string, Result>;
@@ -38,14 +38,14 @@ export class Results {
     return result?.attempt === attempt ? result : undefined;
   }
 
-  /** Resolves when it is durable; before that it is not known. @throws Error if it cannot be written */
+  /** Stores a result. It is visible to `get` only once it is on disk. @throws Error if it cannot be written */
   async put(result: Result): Promise<void> {
     if (this.#journal.bytes < rewriteSlackBytes) await this.#append({ type: 'result', result });
     else await this.#rewrite(new Map(this.#results).set(result.id, result));
     this.#results.set(result.id, result);
   }
 
-  /** Nothing of that task is desired any more. */
+  /** Removes the result of a task that is no longer desired. */
   async forget(id: string): Promise<void> {
     if (this.#results.delete(id)) await this.#append({ type: 'forgotten', id });
   }

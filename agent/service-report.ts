@@ -9,23 +9,23 @@ import type { Health } from './readiness.ts';
 export interface Circumstances {
   world: World;
   health: Health;
-  /** Its published port leads to it, or it has none. */
+  /** Its published port leads to it, or it has no published port. */
   published: boolean;
   portProblem: PortProblem | undefined;
-  /** Last output before the exit that is told of. */
+  /** Last output before the reported exit. */
   lastLines: string;
 }
 
-/** Phases of a service in the order in which it goes through them. */
+/** Phases of a service in their order. */
 const order: readonly WirePhase[] = ['pending', 'preparing', 'starting', 'running', 'stopping', 'stopped'];
 
-/** A phase never goes back within one generation: a restart is told by the counter and by `ready`. */
+/** A phase never goes back within one generation: `restarts` and `ready` report a restart. */
 export function laterPhase(before: WirePhase, now: WirePhase): WirePhase {
   const [a, b] = [order.indexOf(before), order.indexOf(now)];
   return a >= 0 && b >= 0 && a > b ? before : now;
 }
 
-/** What is told of a service. Pure; equal circumstances give an equal report, so that nothing is told twice. */
+/** Makes the report of a service. Pure: equal circumstances give an equal report, so that nothing is reported twice. */
 export function serviceReport(id: string, it: Circumstances): WireReport {
   const { world, health } = it;
   const { desired, memory, actual } = world;
@@ -68,7 +68,7 @@ function phaseOf(world: World): WirePhase {
 function errorOf(it: Circumstances, ready: boolean): WireReport['error'] {
   const { memory, desired } = it.world;
   const { failure } = memory;
-  // Told at once, this would end a deployment that the next try brings to its goal.
+  // The first `create_failed` is not reported: it would fail a deployment that the next try can complete.
   if (failure !== undefined && (failure.final || failure.code !== 'create_failed'))
     return { code: failure.code, message: failure.message };
   if (it.portProblem !== undefined) return { ...it.portProblem };

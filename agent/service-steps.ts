@@ -17,7 +17,7 @@ import type { ContainerRuntime } from './runtime/runtime.ts';
 import { labels } from './runtime/runtime.ts';
 import { storageLimit } from './storage-watch.ts';
 
-/** What steps are carried out with. */
+/** What steps need. */
 export interface StepDeps {
   runtime: ContainerRuntime;
   server: string;
@@ -26,7 +26,7 @@ export interface StepDeps {
   images: ImageStore;
   publication: Publication;
   capture: Capture;
-  /** Bounds how many containers are made and started at a time: more at once makes each of them slower. */
+  /** Bounds how many containers are created and started at a time: more would make each of them slower. */
   starts: PQueue;
   disk: () => Promise<DiskSpace>;
   /** Networks that are known to exist. */
@@ -35,16 +35,16 @@ export interface StepDeps {
   log: Logger;
 }
 
-/** The service of a step, as its worker knows it at every moment: it may change while the step is under way. */
+/** The service of a step, as its worker currently knows it. It may change during the step. */
 export interface StepSubject {
   readonly id: string;
-  /** @throws Error if it is not desired any more */
+  /** @throws Error if the assignment is not desired any more */
   desired(): ServiceItem;
   image(): Memory['image'];
   learn(change: Partial<Memory>): void;
-  /** No published port leads to that container any more. */
+  /** From now on, no published port may lead to the container. */
   withdrawn(container: string): void;
-  /** That container is gone. */
+  /** The container is gone. */
   removed(container: string): void;
 }
 
@@ -52,10 +52,12 @@ export type Step = Exclude<Action, { do: 'wait' }>;
 
 const callMs = 60_000;
 const pullMs = 30 * 60_000;
-/** Between taking an instance out of the ports and asking it to stop: requests under way find their end. */
+/** Wait between the withdrawal of an instance from its port and its stop, so that open requests can end. */
 const drainMs = 250;
 
-/** Carries out one step of a plan. What it did shows in the observer and in what its subject learned. @throws Error */
+/**
+ * Carries out one step of a plan. Its effects are noted in the observer and in `it`. @throws Error if the step fails
+ */
 export async function performStep(step: Step, it: StepSubject, deps: StepDeps, signal: AbortSignal): Promise<void> {
   const { runtime, observer, ledger, publication, capture, clock } = deps;
   switch (step.do) {
@@ -147,7 +149,7 @@ async function create(name: string, it: StepSubject, deps: StepDeps, signal: Abo
     const id = await runtime.create(spec, limit.signal);
     it.learn({ created: id, policy: { container: id, restart: 'no' } });
     observer.note({ id, name, labels: spec.labels, state: 'created', imageId: spec.image });
-    // Its intent is on disk, so a crash before this is recorded loses nothing: the record may be written meanwhile.
+    // The intent is on disk, so that a crash loses nothing: the ledger is written while the container starts.
     await Promise.all([ledger.made(id, name), startNow(id, it, deps, limit.signal)]);
   });
 }

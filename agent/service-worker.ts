@@ -21,7 +21,7 @@ import type { Overflow } from './storage-watch.ts';
 export interface ServiceDeps extends StepDeps {
   desired: DesiredSet;
   prober: Prober;
-  /** Tells the events of this process from those of another one. */
+  /** Id of this process in events, see `WireEvents.source`. */
   eventSource: string;
   reported: (report: WireReport) => void;
 }
@@ -42,11 +42,11 @@ export class ServiceWorker {
   readonly #events: EventLog;
   readonly #lastOutput: LastOutput;
   readonly #subject: StepSubject;
-  /** Containers of which it was told that they are not as desired. */
+  /** Containers whose drift was reported. */
   readonly #driftTold = new Set<string>();
-  /** What was told last of its port. */
+  /** The last reported notice about its port. */
   #noticeTold: string | undefined;
-  /** The container that stood for the assignment when it was last looked at. */
+  /** The container that matched the assignment at the last observation. */
   #kept: string | undefined;
   #looked = false;
   #woken = false;
@@ -79,18 +79,18 @@ export class ServiceWorker {
     return this.#report;
   }
 
-  /** It was looked at since the agent started: what is told of it is its state, not a lack of knowledge. */
+  /** True once the assignment was inspected since the agent started, so that the report describes a known state. */
   get settled(): boolean {
     return this.#looked && this.#readiness.settled;
   }
 
-  /** A container wrote more than it may. */
+  /** A container wrote more than its limit. */
   overflowed(overflow: Overflow): void {
     this.#memory = { ...this.#memory, overflow };
     this.wake();
   }
 
-  /** The control plane has the events that this report carried. */
+  /** The control plane has stored the events of this report. */
   acknowledged(report: WireReport): void {
     this.#events.acknowledge(report.events);
     if (report.events !== undefined) this.wake();
@@ -100,13 +100,13 @@ export class ServiceWorker {
     this.#loop ??= this.#run();
   }
 
-  /** Something may have changed. */
+  /** Something may have changed: the worker checks again. */
   wake(): void {
     this.#woken = true;
     this.#wake();
   }
 
-  /** The desired state changed: what is being done for the former one is given up. */
+  /** Sets the desired state. If it asks for other work, the step under way is aborted. */
   desire(desired: ServiceItem | undefined): void {
     const before = this.#desired;
     this.#desired = desired;
@@ -118,7 +118,7 @@ export class ServiceWorker {
       this.wake();
       return;
     }
-    // A new wish is a new chance, also for a container that was to go.
+    // A changed desired state forgets earlier failures, also for a container that was to be removed.
     const { baseline, created, policy, run, restarts, unstartable } = this.#memory;
     this.#memory = { ...blankMemory, image, baseline, created, policy, run, restarts, unstartable };
     this.#withdrawn.clear();
@@ -142,7 +142,7 @@ export class ServiceWorker {
       try {
         action = this.#next();
       } catch (error) {
-        // A bug of ours must cost nobody else's service.
+        // A bug in one worker must not end the agent and with it all other services.
         this.#deps.log.error({ err: error, assignment: this.id }, 'Worker failed');
         await this.#sleep(this.#deps.clock.monotonic() + faultMs);
         continue;
@@ -162,11 +162,11 @@ export class ServiceWorker {
     }
   }
 
-  /** Looks, tells and decides. While the engine does not answer, only health is news. */
+  /** Observes, reports and returns the next step. While the engine does not answer, only health can change. */
   #next(): Action | undefined {
     const now = this.#now();
     if (!this.#deps.observer.reachable) {
-      // Of what has no health check, nothing is known any more: it may have ended.
+      // Without a health check the state is unknown: the process may have ended.
       if (this.#looked && this.#readiness.isProbed) this.#show(this.#world(now));
       return undefined;
     }
@@ -177,16 +177,16 @@ export class ServiceWorker {
     this.#readiness.observe(readinessSubject(world));
     const action = plan({ ...world, ready: this.#readiness.health.ready });
     if (action !== undefined) this.#tellEvent(world, action);
-    // What failed is not needed any more.
+    // The failed step is no longer needed.
     else if (this.#memory.failure !== undefined) this.#memory = { ...this.#memory, failure: undefined };
     this.#kept = keeper(world)?.container.id ?? (world.actual.length > 0 ? this.#kept : undefined);
-    // What a container is doing shows only in its details: nothing is told of it before.
+    // The state of a container shows only in its details: nothing is reported before they are known.
     this.#looked ||= action?.do !== 'inspect';
     if (this.#looked) this.#show({ ...world, memory: this.#memory });
     return action;
   }
 
-  /** What makes a process unreachable need not show in a list: it may have lost its network. */
+  /** A ready process does not answer. Its container may have lost its network, which only an inspection shows. */
   #suspect(): void {
     const id = this.#memory.run?.container;
     if (id !== undefined) this.#deps.observer.refresh(id).catch(() => undefined);
@@ -194,7 +194,7 @@ export class ServiceWorker {
 
   #show(world: World): void {
     this.#publish(world);
-    // The exit is told with the output before it, which takes a moment to be complete.
+    // An exit is reported together with the output before it, which takes a moment to be complete.
     if (this.#lastOutput.isKnown(world.desired, world.memory.exit)) this.#tell(world);
   }
 
@@ -214,7 +214,7 @@ export class ServiceWorker {
     };
   }
 
-  /** Its port is its own from the moment it is desired, also while it is not known what runs. */
+  /** Claims its port from the moment it is desired, also while it is not known what runs. */
   #claim(): void {
     if (this.#desired?.run !== 'running') return;
     const { workload_id: workload, project_id: project, spec } = this.#desired;
@@ -222,7 +222,9 @@ export class ServiceWorker {
       this.#deps.publication.claim(this.id, { workload, project, port: spec.publish_port });
   }
 
-  /** The ports lead to the process that runs and is ready, also to one that is to go: until it is withdrawn. */
+  /**
+   * Offers the running, ready process to the port. A process that is to be removed stays there until its withdrawal.
+   */
   #publish(world: World): void {
     const { publication } = this.#deps;
     const { desired } = world;
@@ -246,7 +248,7 @@ export class ServiceWorker {
 
   #tell(world: World): void {
     const { publication } = this.#deps;
-    // Neither wanted nor known not to be: there is nothing that could be said of it.
+    // It is not known whether the assignment is desired: there is nothing to report.
     if (world.desired === undefined && world.tombstone === undefined && !world.complete) return;
     const report = serviceReport(this.id, {
       world,
@@ -291,15 +293,15 @@ export class ServiceWorker {
     if (this.#kept === container) this.#kept = undefined;
   }
 
-  /** An outcome that is not known is looked up; a failure is told and tried again later. */
+  /** A step failed, possibly with an effect: observes again, then records the failure, so that it is tried later. */
   async #failed(action: Action, error: unknown): Promise<void> {
     const { observer, networks, clock, log } = this.#deps;
-    // While the engine does not answer there is nothing to do: its return wakes every worker.
+    // While the engine does not answer, there is nothing to do: its return wakes every worker.
     const answers = await observer.relist().then(
       () => true,
       () => false,
     );
-    // Nor did the step fail by itself then.
+    // If the engine does not answer or the step was aborted, the step itself did not fail.
     if (!this.#step.signal.aborted && answers) {
       const failure = stepFailure(error, this.#memory.failure, clock.monotonic());
       log.warn({ err: error, assignment: this.id, action: action.do }, 'Step failed');
@@ -332,8 +334,8 @@ export class ServiceWorker {
 }
 
 /**
- * The change asks for nothing that is under way to be given up. That it names the image which was found for it is no
- * other wish: it is the answer to the report of that.
+ * True if the change needs no other work, so that the step under way can go on. A change that only names the image
+ * which the agent found and reported is the same work.
  */
 function sameWork(a: ServiceItem, b: ServiceItem, image: Memory['image']): boolean {
   const found = a.spec.image_digest ?? (image?.of === imageKey(a) ? image.digest : undefined);

@@ -5,7 +5,7 @@ import type { Action, World } from './plan.ts';
 
 type Event = Omit<WireEvent, 'seq'>;
 
-/** What is told of a container that somebody changed; other reasons for a replacement are our own. */
+/** Messages for changes from outside. Other reasons for a replacement come from the desired state or the agent. */
 const changes: Partial<Record<Drift, string>> = {
   forged: 'A container made from outside bears the name of this instance and is replaced',
   name: 'The container was renamed from outside and is replaced',
@@ -16,8 +16,9 @@ const changes: Partial<Record<Drift, string>> = {
 const removed = drift('ContainerRemoved', 'The container was removed from outside and is made again');
 
 /**
- * What a step tells of what happened before it. Pure. `kept` is the container that stood for the assignment when it was
- * last looked at; `told` has the containers of whose change was told already.
+ * Returns the event that a step reveals, such as a change from outside; `undefined` if there is none. Pure. `kept` is
+ * the container that matched the assignment at the last observation. `told` has the containers whose change was
+ * reported.
  */
 export function stepEvent(
   world: World,
@@ -33,7 +34,7 @@ export function stepEvent(
   if (why !== undefined) {
     if (told.has(first.container.id)) return undefined;
     if (why === 'storage') return overflowEvent(memory);
-    // Seen while the engine is still about to remove it.
+    // The engine is still removing the container.
     if (why === 'dead') return first.container.id === kept ? removed : undefined;
     const text = changes[why];
     return text === undefined ? undefined : drift('ContainerChanged', text);
@@ -52,7 +53,7 @@ function overflowEvent({ overflow }: World['memory']): Event | undefined {
 }
 
 function exitEvent({ memory }: World): Event | undefined {
-  // With this policy the engine starts it again by itself, unless somebody asked for the stop.
+  // With this policy the engine restarts the container itself, unless a client requested the stop.
   if (memory.policy?.restart === 'unless-stopped')
     return drift('ContainerStopped', 'The container was stopped from outside and is started again');
   const code = memory.exit?.code;

@@ -3,19 +3,19 @@ import type { Failure } from './memory.ts';
 import { backoffMs } from './memory.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 
-/** Where only a change of the request, or of the world, can help: tried again, but seldom. */
+/** Least delay before another try if only a change of the request or of the environment can help. */
 const finalRetryMs = 30_000;
-/** After so many tries in vain waiting is no longer the whole story: the failure is told to be one. */
+/** After this number of failed tries, a failure is reported as final. */
 const triesUntilFinal = 3;
 
-/** What a failed step leaves behind. Pure. Errors of the machine itself are told without their details. */
+/** Makes the failure of a step. Pure. Errors of the machine itself are reported without their details. */
 export function stepFailure(error: unknown, before: Failure | undefined, now: number): Failure {
   const tries = (before?.tries ?? 0) + 1;
   const { code, message, retryable } = tellable(error);
   return {
     code,
     message,
-    // That the engine went away says nothing of the step, however often.
+    // A loss of the engine is never final: it shows nothing about the step.
     final: !retryable || (tries >= triesUntilFinal && !isAway(error)),
     tries,
     until: now + (retryable ? backoffMs(tries) : Math.max(finalRetryMs, backoffMs(tries))),

@@ -11,26 +11,26 @@ const share = 0.1;
 const leastBytes = gibibyte;
 const mostBytes = 20 * gibibyte;
 
-/** What a container may write into its own layer: a tenth of the disk, at least 1 GiB and at most 20 GiB. */
+/** Bytes that a container may write into its own layer: a tenth of the disk, at least 1 GiB and at most 20 GiB. */
 export function storageLimit(totalBytes: number): number {
   return Math.round(Math.min(mostBytes, Math.max(leastBytes, totalBytes * share)));
 }
 
-/** The engine walks the files of a layer to measure it. */
+/** Interval of measurements. They are expensive: the engine walks the files of a layer. */
 const everyMs = 60_000;
-/** How often the free space of the disk is looked at, which costs nothing. */
+/** Interval at which the free space of the disk is read, which costs nothing. */
 const glanceMs = 5_000;
 const callMs = 60_000;
 
 /**
- * Measures what running containers wrote into their own layers, one after the other, every minute, and sooner when the
- * disk lost as much as one of them may write. Only containers that were made with a limit are measured.
+ * Measures what running containers wrote into their own layers, one after the other: every minute, and sooner if the
+ * free space fell by as much as one container may write. Only containers that were made with a limit are measured.
  */
 export class StorageWatch {
   readonly #deps: Deps;
   readonly #closing = new AbortController();
   #measuredAt: number;
-  /** Free bytes of the disk when the layers were measured last. */
+  /** Free bytes of the disk at the last measurement. */
   #freeBytes = 0;
   #cancel: () => void = () => undefined;
   #running: Promise<void> = Promise.resolve();
@@ -86,7 +86,7 @@ export class StorageWatch {
   }
 }
 
-/** A container that wrote more than it may. */
+/** A container that wrote more than its limit. */
 export interface Overflow {
   container: string;
   bytes: number;

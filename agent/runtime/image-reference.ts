@@ -2,7 +2,7 @@ import { RuntimeFailure } from './runtime.ts';
 
 declare const brand: unique symbol;
 
-/** An image as the engine may be asked for it: an image id, or `[host[:port]/]path[:tag][@digest]`. */
+/** A checked image reference: an image id, or `[host[:port]/]path[:tag][@digest]`. */
 export type ImageReference = string & { readonly [brand]: 'ImageReference' };
 
 export interface ImageParts {
@@ -19,7 +19,7 @@ const segment = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/;
 const tag = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 const digest = /^sha256:[0-9a-f]{64}$/;
 
-/** @throws RuntimeFailure `image_not_found` when the text does not follow the grammar of image references. */
+/** Checks a text. @throws RuntimeFailure `image_not_found` if it does not follow the grammar of image references */
 export function imageReference(text: string): ImageReference {
   if (!id.test(text) && !parts(text)) {
     throw new RuntimeFailure('image_not_found', `Invalid image reference: ${JSON.stringify(text.slice(0, 300))}`, {
@@ -29,16 +29,16 @@ export function imageReference(text: string): ImageReference {
   return text as ImageReference; // the grammar was checked
 }
 
-/** `undefined` for an image id. */
+/** Splits a reference into its parts; `undefined` for an image id. */
 export function imageParts(reference: ImageReference): ImageParts | undefined {
   return id.test(reference) ? undefined : parts(reference);
 }
 
 /** An image as users and Dockerfiles name it: by its registry, never by an id. */
 export interface ImageSource {
-  /** For the engine, with its tag or digest, so that it cannot be taken for the beginning of an id. */
+  /** The reference for the engine. It always has a tag or a digest, so that it cannot look like the start of an id. */
   reference: ImageReference;
-  /** As people write it: without the default registry, tag and digest. */
+  /** The usual name: without the default registry, tag and digest. */
   name: string;
   tag: string | undefined;
   digest: string | undefined;
@@ -47,13 +47,14 @@ export interface ImageSource {
 }
 
 const defaultRegistry = 'docker.io';
-/** Names that belong to what this product builds. */
+/** Names that are reserved for images that this product builds. */
 const ownNames = /^setpoint(?:\/|$)/;
 const digestAlgorithm = /^sha(?:256|384|512)$/;
 
 /**
- * @throws RuntimeFailure `image_not_allowed` for an image id and for a name that built images bear, `image_not_found`
- * for what is no image reference.
+ * Parses an image as a user or a Dockerfile names it.
+ * @throws RuntimeFailure `image_not_allowed` for an image id or a reserved name; `image_not_found` if the text is not
+ * an image reference
  */
 export function imageSource(text: string): ImageSource {
   const found = imageParts(imageReference(text));
@@ -71,7 +72,7 @@ export function imageSource(text: string): ImageSource {
   return { reference: imageReference(`${name}${end}`), name, tag: version, digest: pinned, registry };
 }
 
-/** @returns a failure `image_not_allowed`, which only another request or an administrator can mend. */
+/** Returns a RuntimeFailure `image_not_allowed`, which only another image or an administrator can resolve. */
 export function notAllowed(message: string): RuntimeFailure {
   return new RuntimeFailure('image_not_allowed', message, { retryable: false });
 }

@@ -1,8 +1,8 @@
 import type { FailureCode } from '../../agent-protocol/assignment.ts';
 
 /**
- * Labels by which containers are found. A container is ours when its labels say so and either the agent's ledger holds
- * its id or it bears the deterministic name of its assignment: a stranger's copy of our labels is left alone.
+ * Labels by which containers are found. A container belongs to the agent if it has these labels and either its id is in
+ * the agent's ledger or its name is that of its assignment. A foreign container with copied labels is left alone.
  */
 export const labels = {
   assignment: 'setpoint.assignment',
@@ -14,7 +14,7 @@ export const labels = {
   project: 'setpoint.project',
   server: 'setpoint.server',
   restartToken: 'setpoint.restart-token',
-  /** Bytes of memory and billionths of a CPU that a container got because nothing else was asked for. */
+  /** Default limits that a container got because its spec has none: bytes of memory and billionths of a CPU. */
   defaults: 'setpoint.defaults',
   /** Bytes that a container may write into its own layer. */
   storage: 'setpoint.storage',
@@ -22,7 +22,7 @@ export const labels = {
 
 export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead';
 
-/** A container as the runtime tells of it. */
+/** A container as the runtime lists it. */
 export interface Container {
   id: string;
   name: string;
@@ -38,12 +38,12 @@ export interface ContainerDetail extends Container {
   exitCode: number | undefined;
   oomKilled: boolean;
   restartCount: number;
-  /** RFC 3339 of the runtime's clock; empty if never. */
+  /** RFC 3339 by the runtime's clock; empty if never. */
   startedAt: string;
   finishedAt: string;
-  /** Address in each network by name. */
+  /** Addresses by name of the network. */
   addresses: Readonly<Record<string, string>>;
-  /** Main process on the host; 0 while it does not run. */
+  /** Id of the main process on the host; 0 while it does not run. */
   pid: number;
   memoryBytes: number;
   nanoCpus: number;
@@ -60,26 +60,26 @@ export interface ContainerSpec {
   nanoCpus?: number;
   network: string;
   alias: string;
-  /** What the runtime itself does when the process exits or the machine restarts. */
+  /** Whether the runtime itself restarts the container when its process exits or the machine restarts. */
   restart: 'no' | 'unless-stopped';
 }
 
 export interface ImageInfo {
   /** Local id, `sha256:…`. */
   id: string;
-  /** Repository digest where it came from a registry, else the id. */
+  /** Repository digest if the image came from a registry, else the id. */
   digest: string;
 }
 
 /** An image that the engine has. */
 export interface LocalImage extends ImageInfo {
   labels: Readonly<Record<string, string>>;
-  /** Instructions that a build carries out that begins with this image. */
+  /** Instructions (`ONBUILD`) that run in a build from this image. */
   onBuild: readonly string[];
 }
 
 export interface BuildOptions {
-  /** Tar stream of the build context, already contained in the repository. */
+  /** Tar stream of the build context, which was checked to have nothing from outside of the repository. */
   context: AsyncIterable<Uint8Array>;
   dockerfile: string;
   tag: string;
@@ -87,34 +87,34 @@ export interface BuildOptions {
   labels: Readonly<Record<string, string>>;
   /** Network that the steps run in; absent: the engine's default. */
   network?: string;
-  /** Ids of the images whose steps may be taken from the cache; of no others, and of none unless told. */
+  /** Ids of the images whose steps the cache may use; steps of other images are never used. */
   cacheFrom?: readonly string[];
 }
 
-/** A hint that something changed; the truth is the next list. */
+/** A hint that something changed; only the next list shows the actual state. */
 export interface RuntimeEvent {
   containerId: string;
-  /** In the engine's words: `start`, `die`, `disconnect`… */
+  /** The engine's name of the event: `start`, `die`, `disconnect`… */
   action: string;
-  /** Of the container; empty where only its id is known, as of one that left a network: it may be anybody's. */
+  /** Labels of the container; empty if only its id is known, as for `disconnect`: it may be a foreign container. */
   labels: Readonly<Record<string, string>>;
 }
 
 export interface OutputChunk {
   stream: 'stdout' | 'stderr';
   data: Uint8Array;
-  /** Engine's time of this output, RFC 3339; present on what comes from the engine's record (`since`). */
+  /** The engine's time of this output, RFC 3339; present if it comes from the engine's record (`since`). */
   at?: string;
 }
 
 export interface OutputOptions {
-  /** RFC 3339, inclusive: begin with the engine's own record from then on. */
+  /** RFC 3339, inclusive: begin with the engine's own record from this time on. */
   since?: string;
-  /** Called once when the engine confirmed: nothing that the container writes from here on is missed. */
+  /** Called once when the engine has confirmed the attachment: no later output of the container is missed. */
   attached?: () => void;
 }
 
-/** What went wrong, in the product's words. `retryable` is false where only a change of the request can help. */
+/** A failure with a code and message of the product. `retryable` is false if only a change of the request can help. */
 export class RuntimeFailure extends Error {
   readonly code: FailureCode;
   readonly retryable: boolean;
@@ -128,57 +128,64 @@ export class RuntimeFailure extends Error {
 }
 
 /**
- * What the agent needs of a container engine. Every call has the caller's signal as its deadline. Idempotent where
- * marked: repeating it after a lost answer is safe. One contract suite (`test/contract/runtime.test.ts`) runs on all.
+ * What the agent needs from a container engine. Every call ends when the caller's signal aborts. Calls marked as
+ * idempotent can be repeated after a lost answer. One contract suite (`test/contract/runtime.test.ts`) tests all
+ * runtimes.
  */
 export interface ContainerRuntime {
   readonly name: string;
-  /** @throws RuntimeFailure `runtime_unavailable` when the engine does not answer. */
+  /** @throws RuntimeFailure `runtime_unavailable` if the engine does not answer */
   version(signal: AbortSignal): Promise<string>;
-  /** All containers that carry `labels.server` with this server's id, running or not. */
+  /** Returns all containers that have `labels.server` with this server's id, running or not. */
   list(server: string, signal: AbortSignal): Promise<Container[]>;
-  /** `undefined`: there is none. */
+  /** Returns `undefined` if there is no such container. */
   inspect(id: string, signal: AbortSignal): Promise<ContainerDetail | undefined>;
-  /** Bytes that a container wrote into its own layer; `undefined`: there is none. Walks its files. */
+  /**
+   * Returns the bytes that a container wrote into its own layer; `undefined` if there is no such container. Slow: the
+   * engine walks the files.
+   */
   written(id: string, signal: AbortSignal): Promise<number | undefined>;
-  /** @throws RuntimeFailure `name_taken` when a container of that name exists, whoever made it. */
+  /** Returns the id. @throws RuntimeFailure `name_taken` if any container of that name exists */
   create(spec: ContainerSpec, signal: AbortSignal): Promise<string>;
   /** Idempotent. @throws RuntimeFailure `no_space`, `create_failed`… */
   start(id: string, signal: AbortSignal): Promise<void>;
-  /** Idempotent. Asks, waits `graceSeconds`, kills. */
+  /** Idempotent. Asks the process to end, waits `graceSeconds`, then kills it. */
   stop(id: string, graceSeconds: number, signal: AbortSignal): Promise<void>;
   unpause(id: string, signal: AbortSignal): Promise<void>;
-  /** Idempotent. Removes by force, with its anonymous volumes. */
+  /** Idempotent. Removes the container by force, with its anonymous volumes. */
   remove(id: string, signal: AbortSignal): Promise<void>;
   setRestart(id: string, restart: ContainerSpec['restart'], signal: AbortSignal): Promise<void>;
-  /** The local image of that reference; `undefined`: not here. */
+  /** Returns the local image with that reference; `undefined` if the engine does not have it. */
   image(reference: string, signal: AbortSignal): Promise<LocalImage | undefined>;
   /**
-   * Asks the registry, also where the image is here.
-   * @throws RuntimeFailure `image_not_found`, `image_pull_failed`, `no_space`.
+   * Asks the registry, also if the engine has the image.
+   * @throws RuntimeFailure `image_not_found`, `image_pull_failed`, `no_space`
    */
   pull(reference: string, signal: AbortSignal): Promise<LocalImage>;
-  /** Calls `line` per output line. @throws RuntimeFailure `build_failed`, `no_space`. */
+  /** Calls `line` for each line of output. @throws RuntimeFailure `build_failed`, `no_space` */
   build(options: BuildOptions, line: (text: string) => void, signal: AbortSignal): Promise<ImageInfo>;
-  /** Images that carry all these labels, newest first. */
+  /** Returns images that have all these labels, newest first. */
   images(
     labels: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<{ id: string; labels: Readonly<Record<string, string>> }[]>;
-  /** Idempotent; an image in use stays. */
+  /** Idempotent. An image in use stays. */
   removeImage(id: string, signal: AbortSignal): Promise<void>;
-  /** Idempotent. @throws RuntimeFailure `name_taken` when one of that name has other labels, `create_failed`. */
+  /** Idempotent. @throws RuntimeFailure `name_taken` if a network of that name has other labels, `create_failed` */
   ensureNetwork(name: string, labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>;
-  /** Idempotent; a network in use, or without our labels, stays. */
+  /** Idempotent. A network in use, or without an agent's labels, stays. */
   removeNetwork(name: string, signal: AbortSignal): Promise<void>;
-  /** Networks that carry all these labels. */
+  /** Returns the names of networks that have all these labels. */
   networks(labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string[]>;
   /**
-   * Live output from the call on; ends when the container stops. With `since`, the engine's own record first; the first
-   * lines of a process may be a little older than its `startedAt`. Must be iterated or aborted, and read swiftly: a
-   * container whose output nobody takes away waits with its next line.
+   * Yields live output from the call on; ends when the container stops. With `since`, the engine's own record comes
+   * first. The first lines of a process may be a little older than its `startedAt`. The caller must iterate or abort,
+   * and read swiftly: a container whose output is not read blocks at its next line.
    */
   output(id: string, options: OutputOptions, signal: AbortSignal): AsyncIterable<OutputChunk>;
-  /** From the call on: what a list made after it does not show yet will be told. Ends only by its signal or by throwing. */
+  /**
+   * Yields events from the call on: every change that a list made after the call does not show yet causes an event.
+   * Ends only by its signal or an error.
+   */
   events(server: string, signal: AbortSignal): AsyncIterable<RuntimeEvent>;
 }

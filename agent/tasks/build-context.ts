@@ -7,10 +7,10 @@ import { RuntimeFailure } from '../runtime/runtime.ts';
 import { isBelow } from './contained-path.ts';
 import type { IgnoreEntry, IgnoreFile, IgnoreFolder } from './ignore-file.ts';
 
-/** The name that the Dockerfile has in the archive, wherever it lies in the repository. */
+/** Name of the Dockerfile in the archive, wherever it is in the repository. */
 export const dockerfileName = '.setpoint.dockerfile';
 const ignoreName = '.dockerignore';
-/** They steer the build and are no part of what is built: by this the engine takes them out once it has read them. */
+/** Makes the engine remove both files from the context once it has read them: they are not part of the image. */
 const engineIgnore = `${ignoreName}\n${dockerfileName}\n`;
 
 export interface BuildContext {
@@ -18,7 +18,7 @@ export interface BuildContext {
   folder: string;
   dockerfile: Buffer;
   ignore: IgnoreFile;
-  /** Of all entries: equal sources give equal archives. */
+  /** Modification time of all entries, so that equal sources give equal archives. */
   modifiedAt: Date;
 }
 
@@ -27,9 +27,9 @@ const maxBytes = 4 * 1024 ** 3;
 const maxDepth = 100;
 
 /**
- * The build context as a tar archive: regular files, folders and symbolic links that stay within, by root, sorted.
- * @throws RuntimeFailure `path_outside_repository` for a link that leaves the context, `invalid_source` when it is too
- * large, or what is left out of it takes too long to tell.
+ * Makes a tar archive of the build context: regular files, folders and symbolic links within it, owned by root, sorted.
+ * @throws RuntimeFailure `path_outside_repository` for a link that leaves the context; `invalid_source` if the context
+ * is too large, or if its ignore file takes too long to evaluate
  */
 export async function* contextArchive(context: BuildContext, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const tar = pack();
@@ -117,7 +117,10 @@ async function addFile(
   await written.promise;
 }
 
-/** Where the link points to, as it is written. Absolute ones leave: they mean the machine that resolves them. */
+/**
+ * Returns the target of the link as it is written. An absolute target counts as outside: it would be resolved on
+ * another machine.
+ */
 async function containedLink(folder: string, name: string): Promise<string> {
   const target = await readlink(join(folder, name));
   const meant = resolve(folder, dirname(name), target);

@@ -31,7 +31,7 @@ export interface BuiltImage {
   commitMessage: string;
 }
 
-/** A repository that does not answer is told as such, before the deadline of the whole build ends it. */
+/** Share of the build's deadline for the fetch, so that a repository that does not answer is reported as the cause. */
 const fetchShare = 0.6;
 const maxFetchMs = 300_000;
 const maxDockerfileBytes = 1024 * 1024;
@@ -39,14 +39,15 @@ const maxIgnoreBytes = 256 * 1024;
 const removeMs = 30_000;
 const keptLines = 8;
 const maxTailChars = 1500;
-/** What the engine notes between the steps; it tells no reason. */
+/** Lines of the engine between the steps; they never have the reason of a failure. */
 const engineNote = /^( ---> |Removing intermediate container )/;
 
 /**
- * Builds the image of an item from its commit, or the head of its branch. Its result depends on nothing but the repository and the
- * item, so it may be repeated. `signal` is the deadline.
- * @throws RuntimeFailure `invalid_source`, `image_not_allowed`, `image_not_found`, `image_pull_failed`, `repository_unreachable`, `branch_not_found`, `dockerfile_not_found`,
- * `path_outside_repository`, `build_failed` with the last lines of the output, `no_space`.
+ * Builds the image of an item from its commit, or from the head of its branch. The result depends only on the
+ * repository and the item, so that a build may be repeated. `signal` is the deadline.
+ * @throws RuntimeFailure `invalid_source`, `image_not_allowed`, `image_not_found`, `image_pull_failed`,
+ * `repository_unreachable`, `branch_not_found`, `dockerfile_not_found`, `path_outside_repository`, `no_space`,
+ * `build_failed` with the last lines of the output
  */
 export async function runBuild(
   item: WireAssignment & { spec: WireBuild },
@@ -115,7 +116,7 @@ export async function runBuild(
   }
 }
 
-/** A network that no other build and no instance is in. What of it is left by a crash is removed by the housekeeping. */
+/** Makes a network for this build alone. If a crash leaves it behind, the housekeeping removes it. */
 async function ownNetwork(
   id: string,
   { runtime, server }: BuildDeps,
@@ -126,13 +127,13 @@ async function ownNetwork(
   return {
     name,
     async [Symbol.asyncDispose]() {
-      // One that is still in use, or an engine that is away: later.
+      // If the network is in use or the engine does not answer, the housekeeping removes it later.
       await runtime.removeNetwork(name, AbortSignal.timeout(removeMs)).catch(() => undefined);
     },
   };
 }
 
-/** What the builder gets, once it is known that the project may use all that it needs. */
+/** Returns the Dockerfile for the builder, once it is checked that the project may use all images in it. */
 async function judgedDockerfile(
   written: Buffer,
   it: { spec: WireBuild; owner: ImageOwner; images: ImageStore; line: (text: string) => void },
@@ -147,7 +148,7 @@ async function judgedDockerfile(
   return text;
 }
 
-/** One instruction at the end: the engine makes a layer of every label that it is given beside the Dockerfile. */
+/** Makes one instruction for all labels: the engine makes a layer for each label that is not in the Dockerfile. */
 function labelLine(given: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(given).map(([name, value]) => {
     if (!/^[A-Za-z0-9_.-]+$/.test(value)) throw new TypeError(`Not a plain word for label ${name}`);
@@ -162,7 +163,7 @@ async function findContext(root: string, path: string): Promise<string> {
   throw new RuntimeFailure('invalid_source', `The repository has no folder ${path} to build in`, { retryable: false });
 }
 
-/** By its path in the repository, or else in the build context: both are meant by people. */
+/** Finds the Dockerfile by its path in the repository, or else in the build context: users mean either. */
 async function findDockerfile(root: string, context: string, path: string): Promise<Buffer> {
   const found = (await regularFile(root, path)) ?? (await regularFile(context, path));
   if (found === undefined) {

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 
 /**
- * The real path of `relative` below the folder `root`, which must be a real path itself. Every component is resolved
- * on its own: none may leave the folder, not even to come back. `undefined`: there is nothing.
- * @throws RuntimeFailure `path_outside_repository`.
+ * Returns the real path of `relative` below the folder `root`, which must be a real path itself; `undefined` if it does
+ * not exist. Every component is resolved on its own: none may leave the folder, not even to come back.
+ * @throws RuntimeFailure `path_outside_repository`
  */
 export async function containedPath(root: string, relative: string): Promise<string | undefined> {
   let real = root;
@@ -23,12 +23,12 @@ export async function containedPath(root: string, relative: string): Promise<str
   return real;
 }
 
-/** Whether `path` is `root` or lies below it; both are absolute and normalised. */
+/** True if `path` is `root` or below it; both must be absolute and normalised. */
 export function isBelow(root: string, path: string): boolean {
   return path === root || path.startsWith(root === '/' ? '/' : `${root}/`);
 }
 
-/** Empty for the folder itself: ``, `.` or `./`. */
+/** Splits a path into its components; empty for the folder itself (``, `.` or `./`). */
 function segments(relative: string): string[] {
   const plain = relative.replace(/^(?:\.\/)+/, '').replace(/\/$/, '');
   if (plain === '' || plain === '.') return [];

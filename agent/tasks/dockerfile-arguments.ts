@@ -1,8 +1,8 @@
 import { unreadable } from './dockerfile-lines.ts';
 
 /**
- * Takes the values of an ARG before the first FROM into `known`. Given ones count more than those of the Dockerfile.
- * A value that cannot be read is only missed by a FROM that needs it.
+ * Adds the values of an ARG before the first FROM to `known`. Given values override those of the Dockerfile. A value
+ * that cannot be read is left out: only a FROM that needs it fails.
  */
 export function argumentsOf(rest: string, known: Map<string, string>, given: Readonly<Record<string, string>>): void {
   for (const word of rest.split(/[ \t]+/)) {
@@ -15,8 +15,8 @@ export function argumentsOf(rest: string, known: Map<string, string>, given: Rea
 }
 
 /**
- * The name of a base image with its variables: `$NAME`, `${NAME}`, `${NAME:-other}`.
- * @throws RuntimeFailure `invalid_source` for what else there is.
+ * Replaces the variables in the name of a base image: `$NAME`, `${NAME}`, `${NAME:-other}`.
+ * @throws RuntimeFailure `invalid_source` for other forms and for unknown variables
  */
 export function expanded(text: string, known: ReadonlyMap<string, string>): string {
   const value = tryExpand(text, known);

@@ -2,16 +2,16 @@ import { RuntimeFailure } from '../runtime/runtime.ts';
 
 export type Escape = '\\' | '`';
 
-/** A line of a Dockerfile as a builder carries it out: continuations joined, comments left out. */
+/** An instruction of a Dockerfile as a builder executes it: continuations joined, comments left out. */
 export interface Instruction {
   /** In upper case. */
   name: string;
-  /** `--from=…`, as they are written. */
+  /** Flags such as `--from=…`, as they are written. */
   flags: readonly string[];
   rest: string;
 }
 
-/** Builders before engine 23 read lines up to that length. */
+/** Longest line that builders before engine 23 read. */
 const maxChars = 65_000;
 const known = new Set([
   'ADD',
@@ -35,8 +35,8 @@ const known = new Set([
 ]);
 
 /**
- * The instructions of a Dockerfile, of which each character stands for a byte.
- * @throws RuntimeFailure `invalid_source` for what builders read differently, or not at all.
+ * Returns the instructions of a Dockerfile. Each character of `text` stands for a byte.
+ * @throws RuntimeFailure `invalid_source` for a text that builders read differently, or not at all
  */
 export function dockerfileLines(text: string): { escape: Escape; instructions: Instruction[] } {
   const lines = text
@@ -53,7 +53,7 @@ export function dockerfileLines(text: string): { escape: Escape; instructions: I
   return { escape, instructions };
 }
 
-/** @throws RuntimeFailure `invalid_source` */
+/** Parses one instruction. @throws RuntimeFailure `invalid_source` */
 export function instruction(text: string, escape: Escape): Instruction {
   const [, word = '', after = ''] = /^([^ \t]*)[ \t]*(.*)$/.exec(text) ?? [];
   const name = word.toUpperCase();
@@ -74,7 +74,7 @@ export function instruction(text: string, escape: Escape): Instruction {
   return { name, flags, rest };
 }
 
-/** As a line that every builder reads alike. */
+/** Writes an instruction as a line that every builder reads alike. */
 export function lineOf({ name, flags, rest }: Instruction): string {
   return trimmed([name, ...flags, rest].join(' '));
 }
@@ -84,7 +84,7 @@ export function unreadable(what: string): RuntimeFailure {
   return new RuntimeFailure('invalid_source', message, { retryable: false });
 }
 
-/** By the directives, which are the first lines. */
+/** Returns the escape character that the directives in the first lines set. */
 function escapeOf(lines: readonly string[]): Escape {
   for (const line of lines) {
     const directive = /^#[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*(.*?)[ \t]*$/.exec(line);
@@ -97,7 +97,7 @@ function escapeOf(lines: readonly string[]): Escape {
   return '\\';
 }
 
-/** The instruction that begins there, if one does. */
+/** Returns the joined lines of the instruction that begins at `start`; an empty text if there is none. */
 function joinedAt(lines: readonly string[], start: number, escape: Escape): { text: string; next: number } {
   let text = '';
   for (let at = start; at < lines.length; at += 1) {

@@ -5,26 +5,26 @@ import { dockerfileLines, instruction, lineOf, unreadable, type Instruction } fr
 /** An image that a Dockerfile builds upon or copies from. */
 export interface UsedImage {
   reference: string;
-  /** The stages before the one that begins with it, by name; `undefined`: it is only copied from. */
+  /** Names of the stages before the one that begins with this image; `undefined`: files are only copied from it. */
   before: readonly (string | undefined)[] | undefined;
 }
 
 export interface ReadDockerfile {
   /**
-   * The same in a form that every builder reads alike: one line per instruction, images in full, no comments. Each
-   * character stands for a byte.
+   * The Dockerfile in a form that every builder reads alike: one line per instruction, full image references, no
+   * comments. Each character stands for a byte.
    */
   text: string;
-  /** Each once for every stage that begins with it. */
+  /** The images used: each once per stage that begins with it, and once if files are copied from it. */
   images: readonly UsedImage[];
 }
 
 const maxImages = 20;
 
 /**
- * Reads which images a Dockerfile needs, for the builder without BuildKit. What it writes is what was judged: where
- * builders could read the original in another way, they do not see it.
- * @throws RuntimeFailure `invalid_source` for what cannot be judged, `image_not_allowed`, `image_not_found`
+ * Reads which images a Dockerfile needs, for the builder without BuildKit. The builder gets the text that is written
+ * here, not the original, which it could read in another way than this check.
+ * @throws RuntimeFailure `invalid_source` for what cannot be checked, `image_not_allowed`, `image_not_found`
  */
 export function readDockerfile(bytes: Buffer, buildArgs: Readonly<Record<string, string>>): ReadDockerfile {
   const { escape, instructions } = dockerfileLines(bytes.toString('latin1'));
@@ -49,8 +49,8 @@ export function readDockerfile(bytes: Buffer, buildArgs: Readonly<Record<string,
 }
 
 /**
- * Judges what an image adds to a build that begins with it.
- * @throws RuntimeFailure `invalid_source`
+ * Checks the ONBUILD instructions of an image that a build begins with.
+ * @throws RuntimeFailure `invalid_source` if one may not run
  */
 export function judgeTriggers({ reference, before }: UsedImage, triggers: readonly string[]): void {
   for (const trigger of triggers) {
@@ -92,7 +92,7 @@ function onBuild(one: Instruction, escape: '\\' | '`'): Instruction {
   return { ...one, rest: lineOf(inner) };
 }
 
-/** An instruction other than FROM with the image that it copies from in full. */
+/** Checks an instruction other than FROM. Returns it with the full reference of an image that it copies from. */
 function judged(one: Instruction, stages: readonly (string | undefined)[], use: (text: string) => string): Instruction {
   const { name, flags, rest } = one;
   if (name === 'RUN' && flags.length > 0) throw unreadable(`RUN ${flags[0] ?? ''}, which needs BuildKit`);
@@ -107,13 +107,13 @@ function judged(one: Instruction, stages: readonly (string | undefined)[], use: 
   if (value === undefined || sources.length > 1)
     throw unreadable(`a copy that cannot be judged: ${flag.slice(0, 100)}`);
   const isIndex = /^\d+$/.test(value);
-  // The last stage is the one that is being built.
+  // The last stage is the current one: it cannot copy from itself.
   if (isIndex && Number(value) >= stages.length - 1) throw unreadable(`no stage ${value} to copy from`);
   if (isIndex || stages.slice(0, -1).includes(value.toLowerCase())) return one;
   return { ...one, flags: flags.map((other) => (other === flag ? `--from=${use(value)}` : other)) };
 }
 
-/** The engine would fetch an address itself, from outside of the build's network. */
+/** Refuses an ADD of an address: the engine would fetch it itself, from outside of the build's network. */
 function judgeAddresses(rest: string): void {
   for (const word of wordsOf(rest)) {
     const plain = word.replaceAll(/["'\\`]/g, '');

@@ -1,22 +1,22 @@
 import { RuntimeFailure } from '../runtime/runtime.ts';
 
-/** The repository is there, the branch is not. */
+/** The repository can be read, but does not have the branch. */
 export function branchNotFound(url: string, branch: string): RuntimeFailure {
   return new RuntimeFailure('branch_not_found', `Repository ${url} has no branch ${branch}`, { retryable: false });
 }
 
-/** The disk took no more of what git wrote; of some files it does not say why. */
+/** True if git could not write to the disk. For some files git gives no reason. */
 export function isDiskFull(stderr: string): boolean {
   return /No space left on device|Disk quota exceeded|unable to write file/i.test(stderr);
 }
 
-/** What git wrote found no room. */
+/** The disk has no space for the repository. */
 export function noSpace(url: string): RuntimeFailure {
   const message = `There is no space left on the server's disk for repository ${url}`;
   return new RuntimeFailure('no_space', message, { retryable: true });
 }
 
-/** The host answered, and not with the repository. */
+/** The host answered, but did not send the repository. */
 export function unreadable(url: string, stderr: string): RuntimeFailure {
   const closed = /could not read (Username|Password)|Authentication failed|Permission denied \(/i.test(stderr);
   return unreachable(
@@ -24,17 +24,17 @@ export function unreadable(url: string, stderr: string): RuntimeFailure {
   );
 }
 
-/** Nobody answered as a repository would: it may, later. */
+/** The host did not answer as a repository does; a later try may succeed. */
 export function unreachable(message: string): RuntimeFailure {
   return new RuntimeFailure('repository_unreachable', message, { retryable: true });
 }
 
-/** What can never be taken, however often it is tried. */
+/** The source is invalid; further tries cannot succeed. */
 export function invalid(message: string): RuntimeFailure {
   return new RuntimeFailure('invalid_source', message, { retryable: false });
 }
 
-/** The first complaint of git. */
+/** Returns the first error message of git. */
 export function reason(stderr: string): string {
   const lines = stderr.split('\n').map((line) => line.trim());
   const said =

@@ -3,10 +3,10 @@ import { reachOf } from '../network-address.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 
 /**
- * The addresses of a repository's host.
- * @param isAllowed whether repositories may be fetched from that address of a private network
- * @throws RuntimeFailure `invalid_source` when one of them is this machine's own, a metadata service's, or of a private
- * network that is not allowed; `repository_unreachable` when the name has none.
+ * Returns the addresses of a repository's host.
+ * @param isAllowed true if repositories may be fetched from that address of a private network
+ * @throws RuntimeFailure `invalid_source` if one of them belongs to this machine, to a metadata service, or to a
+ * private network that is not allowed; `repository_unreachable` if the name has no address
  */
 export async function gitHostAddresses(
   host: string,

@@ -7,7 +7,7 @@ import { invalid } from './git-failure.ts';
 const watchMs = 500;
 const maxTreeBytes = 4 * 1024 ** 3;
 
-/** Aborts when what is fetched grows too large. */
+/** Aborts with a RuntimeFailure `invalid_source` when the fetched files in `folder` exceed `maxBytes`. */
 export function watchSize(
   clock: Clock,
   folder: string,
@@ -41,7 +41,11 @@ export function watchSize(
   };
 }
 
-/** @returns the bytes of all files. Before anything is unpacked: a few kilobytes of git objects can stand for any number of files. */
+/**
+ * Returns the bytes of all files. Call it before the files are unpacked: a few kilobytes of git objects can stand for
+ * any number of files.
+ * @throws RuntimeFailure `invalid_source` if there are too many files or bytes
+ */
 export async function checkSize(url: string, maxFiles: number, list: () => Promise<string>): Promise<number> {
   let files: string[];
   try {

@@ -2,7 +2,7 @@ import { RuntimeFailure } from '../runtime/runtime.ts';
 
 declare const brand: unique symbol;
 
-/** An address that git may be given: it follows the grammar of {@link gitUrl} and its protocol is allowed. */
+/** An address that may be passed to git: it follows the grammar of {@link gitUrl}, and its protocol is allowed. */
 export type GitUrl = string & { readonly [brand]: 'GitUrl' };
 /** A branch name by the rules of `git check-ref-format`, without a leading dash. */
 export type GitBranch = string & { readonly [brand]: 'GitBranch' };
@@ -14,11 +14,11 @@ export interface ParsedGitUrl {
   protocol: GitProtocol;
   /** Empty for files. */
   host: string;
-  /** Of https and http only. */
+  /** The given port, or the default port of https and http; otherwise 0. */
   port: number;
 }
 
-/** Grammar without the user's right to look at: no credentials, no options, no dots that climb. */
+/** Grammar of addresses: no credentials, no options, no `..`. */
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
 const host = `(?<host>${label}(?:\\.${label})*|\\[[0-9A-Fa-f:.]+\\])`;
 const user = '(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)';
@@ -32,7 +32,7 @@ const forms: readonly { protocol: GitProtocol; form: RegExp }[] = [
 ];
 const defaultPorts: Partial<Record<GitProtocol, number>> = { https: 443, http: 80 };
 
-/** @throws RuntimeFailure `invalid_source`. */
+/** Checks and parses an address. @throws RuntimeFailure `invalid_source` */
 export function gitUrl(text: string, allowed: ReadonlySet<GitProtocol>): ParsedGitUrl {
   for (const { protocol, form } of forms) {
     const match = text.length <= 512 ? form.exec(text) : null;
@@ -49,7 +49,7 @@ export function gitUrl(text: string, allowed: ReadonlySet<GitProtocol>): ParsedG
   throw invalid(`Not the address of a repository: ${JSON.stringify(text.slice(0, 300))}`);
 }
 
-/** @throws RuntimeFailure `invalid_source`. */
+/** Checks the name of a branch. @throws RuntimeFailure `invalid_source` */
 export function gitBranch(text: string): GitBranch {
   const wrong =
     text === '' ||

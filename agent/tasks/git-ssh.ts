@@ -1,10 +1,10 @@
 import { run } from '../process.ts';
 import type { ParsedGitUrl } from './git-source.ts';
 
-/** What a connection is held to, so that a name cannot mean another machine a moment after it was judged. */
+/** The address that a connection must use, so that the name cannot lead to another machine after it was checked. */
 export interface SshPin {
   address: string;
-  /** Under which its key is known. */
+  /** Name by which the key of the host is known. */
   alias: string;
 }
 
@@ -12,8 +12,8 @@ const maxOutputBytes = 256 * 1024;
 const defaultPort = 22;
 
 /**
- * Variables by which git runs ssh. Without a configuration there is no key, and hosts are known by the machine's own list.
- * With one it says which; the default keys of the user that the process runs as never count.
+ * Returns the environment variables by which git runs ssh. Without a configuration ssh has no key, and hosts are known
+ * by the machine's own list. With one, it sets the keys and hosts; default keys of the process's user are never used.
  */
 export function sshVariables(config: string | undefined, pin: SshPin | undefined): Record<string, string> {
   const own =
@@ -23,7 +23,7 @@ export function sshVariables(config: string | undefined, pin: SshPin | undefined
       ? ''
       : ' -o "HostName=$SETPOINT_SSH_ADDRESS" -o "HostKeyAlias=$SETPOINT_SSH_ALIAS" -o CheckHostIP=no';
   return {
-    // Git hands this to a shell: it is made of constants, and what is not is a variable to it.
+    // Git passes this to a shell: it has only constants, and all other values are variables of the shell.
     GIT_SSH_COMMAND: `exec ssh -F "$SETPOINT_SSH_CONFIG" -o BatchMode=yes -o ConnectTimeout=20 -o IdentityFile=none${own}${pinned}`,
     SETPOINT_SSH_CONFIG: config ?? '/dev/null',
     ...(pin === undefined ? {} : { SETPOINT_SSH_ADDRESS: pin.address, SETPOINT_SSH_ALIAS: pin.alias }),
@@ -31,8 +31,8 @@ export function sshVariables(config: string | undefined, pin: SshPin | undefined
 }
 
 /**
- * To what a connection by ssh is held; `undefined` where the configuration of ssh leads that host elsewhere, which is the
- * operator's business.
+ * Returns the pin of a connection by ssh; `undefined` if the ssh configuration leads that host elsewhere, which is the
+ * operator's decision.
  */
 export async function sshPin(
   { host, port }: ParsedGitUrl,
@@ -58,7 +58,7 @@ export async function sshPin(
   return isLedElsewhere ? undefined : { address, alias: aliasOf(name, Number(settings.get('port') ?? defaultPort)) };
 }
 
-/** As lists of known hosts have it. */
+/** Returns the host in the form of a list of known hosts. */
 function aliasOf(host: string, port: number): string {
   return port === defaultPort ? host.toLowerCase() : `[${host.toLowerCase()}]:${port}`;
 }

@@ -15,41 +15,41 @@ import { sshPin, sshVariables, type SshPin } from './git-ssh.ts';
 
 export interface GitOptions {
   clock: Clock;
-  /** Beside https and ssh, which always are. */
+  /** Protocols that are allowed in addition to https and ssh. */
   protocols: readonly Exclude<GitProtocol, 'https' | 'ssh'>[];
-  /** Folders below which repositories may be taken by `file://`. */
+  /** Folders below which repositories may be fetched by `file://`. */
   fileRoots: readonly string[];
-  /** Whether a repository may lie on this machine or its link. */
+  /** Allows all addresses, also those of this machine and its link. */
   loopback: boolean;
-  /** Private networks that repositories may lie in, as `10.0.0.0/8`; none unless told. */
+  /** Private networks that repositories may be in, such as `10.0.0.0/8`; none by default. */
   privateNetworks?: readonly string[];
-  /** Of one repository at one commit; 200,000 unless told. */
+  /** Most files of one repository at one commit; 200 000 by default. */
   maxFiles?: number;
-  /** Names the agent in the environment of what it runs, so that the next one finds what a killed one left. */
+  /** Name of the agent in the environment of its programs, by which the next agent finds those of a killed one. */
   owner?: string;
-  /** Configuration file of ssh: key, known hosts. Absent: ssh has no key. */
+  /** Configuration file of ssh, with key and known hosts. Absent: ssh has no key. */
   sshConfig?: string;
 }
 
 export interface Checkout {
   /** Full id of the commit. */
   commit: string;
-  /** First line of its message, at most 200 characters, with a replacement for what would steer or hide text. */
+  /** First line of its message, at most 200 characters; control and invisible characters are replaced. */
   message: string;
   committedAt: Date;
 }
 
-/** Reads repositories by the `git` program. Every repository is hostile: none of it is run or believed. */
+/** Reads repositories by the `git` program. Every repository may be hostile: nothing of it is run or trusted. */
 export interface Git {
   /**
-   * Commit at the head of a branch.
-   * @throws RuntimeFailure `invalid_source`, `branch_not_found`, `repository_unreachable`.
+   * Returns the commit at the head of a branch.
+   * @throws RuntimeFailure `invalid_source`, `branch_not_found`, `repository_unreachable`
    */
   head(url: string, branch: string, signal: AbortSignal): Promise<string>;
   /**
-   * Puts the files of a commit, by default of a branch's head, into `folder/tree`, without history, submodules and
-   * hooks. They must be here `withinMs` milliseconds.
-   * @throws RuntimeFailure as `head`.
+   * Writes the files of a commit, by default of a branch's head, to `folder/tree`, without history, submodules and
+   * hooks. The fetch must end within `withinMs` milliseconds.
+   * @throws RuntimeFailure as `head`, and `no_space`
    */
   checkout(
     source: { url: string; branch: string; commit?: string | undefined; withinMs: number },
@@ -57,9 +57,10 @@ export interface Git {
     signal: AbortSignal,
   ): Promise<Checkout>;
   /**
-   * Files that differ between two commits, by trees that are put into `folder/git`. `undefined` where they cannot be
-   * known: the commit is none or was lost, the host gives none by its id, or the trees are too large or take too long.
-   * @throws RuntimeFailure `invalid_source`.
+   * Returns the files that differ between two commits, by their trees, which are fetched to `folder/git`. Returns
+   * `undefined` if that cannot be known: a commit is invalid or lost, the host sends no commit by its id, or the trees
+   * are too large or take too long.
+   * @throws RuntimeFailure `invalid_source`
    */
   changes(
     source: { url: string; commit: string },
@@ -70,26 +71,26 @@ export interface Git {
 }
 
 export interface Changes {
-  /** Paths from the root of the repository, with a replacement for what would steer or hide text. */
+  /** Paths from the root of the repository; control and invisible characters are replaced. */
   files: string[];
-  /** There are more than could be listed. */
+  /** More files have changed than are listed. */
   truncated: boolean;
 }
 
 const headMs = 30_000;
 const localMs = 120_000;
-/** For all of a comparison: the asker waits for the commit, and the files are an extra. */
+/** Deadline for a whole comparison: the caller waits for the commit, and the files are optional. */
 const changesMs = 10_000;
 const maxPackBytes = 2 * 1024 ** 3;
-/** Of trees without files; where the host ignores that files are not wanted, of a small repository with them. */
+/** Most bytes of fetched trees. If the host ignores the filter and sends files too, only a small repository fits. */
 const maxTreesBytes = 64 * 1024 * 1024;
 const defaultMaxFiles = 200_000;
 const maxMessageChars = 200;
-/** Of the list of all files: long enough for so many. */
+/** Most bytes of a list of all files: enough for `defaultMaxFiles`. */
 const maxListBytes = 64 * 1024 * 1024;
 const maxTextBytes = 1024 * 1024;
 
-/** Nothing of the machine's configuration counts, nothing is asked, nothing of a repository is run. */
+/** Settings of git: it ignores the machine's configuration, never prompts, and runs nothing of a repository. */
 const settings = [
   'core.hooksPath=/dev/null',
   'core.fsmonitor=false',
@@ -100,7 +101,7 @@ const settings = [
   'http.lowSpeedTime=60',
   'fetch.recurseSubmodules=false',
   'submodule.recurse=false',
-  // A pack grows under our eyes, single objects would not.
+  // `watchSize` can measure a growing pack, but not single objects.
   'fetch.unpackLimit=1',
   'gc.auto=0',
   'maintenance.auto=false',
@@ -146,7 +147,7 @@ export function git(options: GitOptions): Git {
     }
   };
 
-  /** Runs one command against a repository; a host that wants another spelling of the address gets it. */
+  /** Runs one command against a repository. If the host redirects, tries the address with `.git` once. */
   const remote = async (
     source: ParsedGitUrl,
     args: (url: string) => readonly string[],
@@ -237,7 +238,7 @@ export function git(options: GitOptions): Git {
       const stop = options.clock.timer(changesMs, () => late.abort(unreachable(`Repository ${url} takes too long`)));
       using watch = watchSize(options.clock, join(store, 'objects', 'pack'), maxTreesBytes, url);
       const enough = AbortSignal.any([signal, late.signal, watch.signal]);
-      // What is missing in a repository without files would be fetched unseen, from an address that nobody looked at.
+      // Without this, git would silently fetch missing objects, from an address that was not checked.
       const offline = new Set<GitProtocol>();
       const own = (args: readonly string[], maxOutputBytes: number): Promise<string> =>
         succeeded(
@@ -264,7 +265,7 @@ export function git(options: GitOptions): Git {
       try {
         await own(['init', '--quiet', '--bare', '--template='], maxTextBytes);
         await succeeded(remote(source, fetch, changesMs, enough));
-        // A few trees can stand for any number of files, which the comparison would keep in memory.
+        // A few trees can stand for any number of files, and the comparison would hold all of them in memory.
         for (const one of [since, commit]) {
           const names = await own(['ls-tree', '-r', '-z', '--name-only', '--full-tree', one], maxListBytes);
           if (names.split('\0').length - 1 > (options.maxFiles ?? defaultMaxFiles)) return undefined;
@@ -297,13 +298,13 @@ function environment(allowed: ReadonlySet<GitProtocol>): Record<string, string> 
   };
 }
 
-/** What connections are held to, so that a name cannot mean another machine a moment after it was judged. */
+/** The addresses that connections must use, so that the name cannot lead to another machine after it was checked. */
 interface Pinned {
   https?: string;
   ssh?: SshPin | undefined;
 }
 
-/** @throws RuntimeFailure `invalid_source` where the repository may not be fetched from there. */
+/** Returns the pin of an allowed repository. @throws RuntimeFailure `invalid_source` if it may not be fetched */
 async function allowedAddress(
   source: ParsedGitUrl,
   options: GitOptions,
@@ -329,7 +330,7 @@ async function allowedAddress(
   return { https };
 }
 
-/** @throws RuntimeFailure if the program failed. */
+/** Returns the output of the program. @throws RuntimeFailure if it failed */
 async function succeeded(running: Promise<ProcessResult>): Promise<string> {
   const { code, stdout, stderr } = await running;
   if (code !== 0) throw unreachable(reason(stderr));
@@ -342,7 +343,7 @@ function shown(text: string): string {
   return text.replace(hidden, '\uFFFD');
 }
 
-/** As many names as may be told. */
+/** Returns as many names as `changedFilesLimits` allow. */
 function listed(names: readonly string[]): Changes {
   const files: string[] = [];
   let chars = 0;

@@ -2,36 +2,36 @@ import { posix } from 'node:path';
 import { IgnorePattern, type Reached } from './ignore-pattern.ts';
 import { codePoints } from './ignore-segment.ts';
 
-/** More patterns than anybody writes by hand. */
+/** More patterns than a file written by hand has. */
 const maxPatterns = 1000;
 const maxPatternChars = 256;
-/** A few seconds of one CPU: many times what 200,000 files need with 50 patterns that begin with `**`. */
+/** A few seconds of one CPU: many times what 200 000 files need with 50 patterns that begin with `**`. */
 const maxIgnoreSteps = 1_000_000_000;
-/** A few milliseconds: so long nothing else of the agent runs. */
+/** A few milliseconds, during which nothing else of the agent runs. */
 const stepsPerTurn = 500_000;
 
-/** What a `.dockerignore` leaves out, asked folder by folder as the build context is walked. */
+/** Decides what a `.dockerignore` leaves out, folder by folder as the build context is walked. */
 export interface IgnoreFile {
-  /** Of the folder whose entries the patterns are about. */
+  /** The folder that the patterns start from. */
   readonly top: IgnoreFolder;
-  /** Work that was done so far. */
+  /** Steps taken so far, see `Work`. */
   readonly steps: number;
 }
 
-/** What is known of the patterns within one folder. */
+/** State of the patterns within one folder. */
 export interface IgnoreFolder {
   /**
-   * The entry of that name. Gives the event loop a turn every few milliseconds.
-   * @throws RangeError when all entries together took too many steps.
+   * Evaluates the entry of that name. Yields to the event loop every few milliseconds.
+   * @throws RangeError if all entries together took too many steps
    */
   entry(name: string): Promise<IgnoreEntry>;
 }
 
 export interface IgnoreEntry {
   readonly ignored: boolean;
-  /** Nothing below it can be kept after all. */
+  /** True if it is ignored and no exception can apply below it. */
   readonly isClosed: boolean;
-  /** What is known within it, should it be a folder. */
+  /** State of the patterns within it, if it is a folder. */
   below(): IgnoreFolder;
 }
 
@@ -40,15 +40,15 @@ interface Rule {
   pattern: IgnorePattern;
 }
 
-/** Patterns that may still match something below a folder, the later ones first. */
+/** Patterns that may still match something below a folder, last pattern first. */
 type Live = readonly { index: number; rule: Rule; reached: Reached }[];
 
 /**
  * Reads the `.dockerignore` language as Docker does: one pattern per line, `#` at the start of a line for comments, `!`
- * for exceptions, `*`, `?` and `[a-z]` within a segment, `**` for any number of folders; slashes at both ends mean
- * nothing, a pattern that matches a folder matches all that is in it, and the last match decides. A pattern that leads
+ * for exceptions, `*`, `?` and `[a-z]` within a segment, `**` for any number of folders. Slashes at both ends are
+ * ignored. A pattern that matches a folder also matches everything in it. The last match decides. A pattern that leads
  * out of the folder matches nothing.
- * @throws RangeError when there are too many patterns, or one is too long or cannot be read.
+ * @throws RangeError if there are too many patterns, or one is too long or cannot be read
  */
 export function ignoreFile(text: string, maxSteps = maxIgnoreSteps): IgnoreFile {
   const rules = text
@@ -68,7 +68,7 @@ export function ignoreFile(text: string, maxSteps = maxIgnoreSteps): IgnoreFile 
     await new Promise((resolve) => setImmediate(resolve));
   };
 
-  /** @param decided the last rule that matches the folder, and so all that is in it. */
+  /** @param decided index of the last rule that matches the folder, and so everything in it; -1 if there is none */
   const folder = (live: Live, decided: number): IgnoreFolder => ({
     async entry(name) {
       const points = codePoints(name);
@@ -79,7 +79,7 @@ export function ignoreFile(text: string, maxSteps = maxIgnoreSteps): IgnoreFile 
         if (work.steps - pausedAt > stepsPerTurn || work.steps > maxSteps) await breathe();
         if (reached.length === 0) continue;
         if (rule.pattern.matches(reached)) {
-          // Earlier rules decide nothing any more, neither here nor below.
+          // Earlier rules have no effect any more, neither here nor below.
           last = index;
           break;
         }

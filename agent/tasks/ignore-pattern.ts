@@ -1,25 +1,25 @@
 import { segmentMatcher, type Segment } from './ignore-segment.ts';
 
-/** Positions in a pattern that are reached after some folders; empty: it matches nothing below them. */
+/** Positions in a pattern that are reached after some folders; if empty, the pattern matches nothing below them. */
 export type Reached = readonly number[];
 
-/** Work that was done: a comparison of two characters is 1. */
+/** Amount of work done: a comparison of two characters is one step. */
 export interface Work {
   steps: number;
 }
 
-/** What one position costs beside the comparison of its segment. */
+/** Steps that one position costs in addition to the comparison of its segment. */
 const positionSteps = 8;
 const maxSpellings = 16;
 
 /**
- * One pattern of the `.dockerignore` language, cleaned. It is followed folder by folder with the set of all positions
- * that are reached, so that nothing is tried twice.
+ * One normalised pattern of the `.dockerignore` language. It is followed folder by folder with the set of all reached
+ * positions, so that nothing is tried twice.
  */
 export class IgnorePattern {
   /** `undefined`: any number of folders. */
   readonly #segments: readonly (Segment | undefined)[];
-  /** When each position was last reached: no set is ever cleared. */
+  /** Turn in which each position was last reached, so that no set needs to be cleared. */
   readonly #seen: Uint32Array;
   #turn = 0;
   readonly start: Reached;
@@ -32,20 +32,20 @@ export class IgnorePattern {
   }
 
   /**
-   * The patterns that a glob stands for together: more than one where `**` is only a part of a segment.
-   * @throws RangeError for a class that cannot be read, and for too many of such `**`.
+   * Returns the patterns that together mean the same as a glob: more than one if `**` is only a part of a segment.
+   * @throws RangeError for a class that cannot be read, and for too many such `**`
    */
   static of(glob: string): IgnorePattern[] {
     const spelled = spellings(glob);
     if (spelled.length > maxSpellings) throw new RangeError('has too many ** within segments');
     return spelled.map((one) => {
-      // `**` at the end stands for one segment at least: what is in a folder, and not the folder.
+      // `**` at the end stands for at least one segment: the content of a folder, not the folder.
       const segments = one.replace(/(?:^|\/)\*\*$/, '$&/*').split('/');
       return new IgnorePattern(segments.map((it) => (it === '**' ? undefined : segmentMatcher(it))));
     });
   }
 
-  /** Positions after one more segment. */
+  /** Returns the positions after one more segment. */
   follow(from: Reached, name: string, points: readonly number[], work: Work): Reached {
     this.#turn += 1;
     const reached: number[] = [];
@@ -59,12 +59,12 @@ export class IgnorePattern {
     return reached;
   }
 
-  /** Whether these positions hold the end: of {@link start}, never. */
+  /** True if these positions include the end of the pattern; never true for {@link start}. */
   matches(reached: Reached): boolean {
     return reached.includes(this.#segments.length);
   }
 
-  /** Any number of folders may be none. */
+  /** Adds a position, and the next one after `**`, which may also stand for no folder. */
   #reach(at: number, reached: number[]): number[] {
     for (let next = at; this.#seen[next] !== this.#turn; next += 1) {
       this.#seen[next] = this.#turn;
@@ -76,8 +76,8 @@ export class IgnorePattern {
 }
 
 /**
- * Docker takes `a**b` for `ab`, or an `a…` with a `b` anywhere below it; `**b` for a `b` below any folders; and `a**` for `a*`,
- * which matches all that is below it too.
+ * Rewrites a `**` within a segment as Docker reads it. `a**b` means `ab`, or an `a…` with a `b` anywhere below it.
+ * `**b` means a `b` below any folders. `a**` means `a*`, which also matches everything below it.
  */
 function spellings(glob: string): string[] {
   const at = inner(glob);
@@ -89,7 +89,7 @@ function spellings(glob: string): string[] {
   return [...spellings(`${before}${after}`), ...spellings(`${before}*/**/${after}`)].slice(0, maxSpellings + 1);
 }
 
-/** Where a `**` begins that is not a segment by itself. */
+/** Returns the index of the first `**` that is not a whole segment; -1 if there is none. */
 function inner(glob: string): number {
   for (const { 0: found, index } of glob.matchAll(/\\.|\*\*/gu)) {
     if (found !== '**') continue;

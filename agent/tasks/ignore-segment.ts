@@ -1,9 +1,9 @@
 import type { Work } from './ignore-pattern.ts';
 
-/** Whether a name, given as text and as code points, is matched. */
+/** Tests if a name, given as text and as code points, matches. */
 export type Segment = (name: string, points: readonly number[], work: Work) => boolean;
 
-/** Tokens beside code points, which are not negative. */
+/** Tokens are negative, in contrast to code points. */
 const one = -1;
 const star = -2;
 /** The class with index `firstClass - token`. */
@@ -15,8 +15,8 @@ interface Class {
 }
 
 /**
- * The matcher of one segment of a pattern: `*`, `?`, `[a-z]`, and `\` before a character that means itself.
- * @throws RangeError for a class that cannot be read.
+ * Makes the matcher of one segment of a pattern: `*`, `?`, `[a-z]`, and `\` before a character that means itself.
+ * @throws RangeError for a class that cannot be read
  */
 export function segmentMatcher(glob: string): Segment {
   if (!/[*?[\\]/.test(glob)) {
@@ -33,7 +33,10 @@ export function codePoints(text: string): number[] {
   return Array.from(text, (character) => character.codePointAt(0) ?? 0);
 }
 
-/** Greedy with one way back, which suffices where `*` is the only repetition: name times pattern at most. */
+/**
+ * Matches greedily and goes back only to the last `*`, which is enough as `*` is the only repetition. It takes at most
+ * name length times pattern length steps.
+ */
 function matches(tokens: Int32Array, classes: readonly Class[], name: readonly number[], work: Work): boolean {
   let at = 0;
   let back = -1;
@@ -87,7 +90,7 @@ function compile(points: readonly number[]): { tokens: Int32Array; classes: read
   return { tokens: Int32Array.from(tokens), classes };
 }
 
-/** `[abc]`, `[a-z]`, `[^a-z]`; `\` takes the meaning from the character after it. */
+/** Parses a class: `[abc]`, `[a-z]` or `[^a-z]`. A character after `\` means itself. */
 function classAt(points: readonly number[], start: number): Class & { end: number } {
   const ranges: [number, number][] = [];
   let at = start + 1;

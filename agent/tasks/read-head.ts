@@ -3,8 +3,9 @@ import type { Git } from './git.ts';
 import type { WorkFolder } from './work-folder.ts';
 
 /**
- * Commit at the head of a branch and, where a commit to compare with is named and both can be read, the files that differ.
- * @throws RuntimeFailure as `Git.head`.
+ * Returns the commit at the head of a branch and, if `since` is given and both commits can be read, the files that
+ * differ.
+ * @throws RuntimeFailure as `Git.head`
  */
 export type ReadHead = (
   query: { url: string; branch: string; since: string | undefined },

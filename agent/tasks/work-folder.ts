@@ -1,13 +1,13 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Where tasks keep their files while they run. */
+/** Folder for the files of running tasks. */
 export interface WorkFolder {
-  /** An empty folder, which is removed when it is disposed. */
+  /** Makes an empty folder, which its disposal removes. */
   make(): Promise<{ path: string } & AsyncDisposable>;
 }
 
-/** Empties the folder first: an agent that was killed left its files there. */
+/** Opens the folder and empties it, as a killed agent may have left files there. */
 export async function openWorkFolder(path: string): Promise<WorkFolder> {
   await rm(path, { recursive: true, force: true });
   await mkdir(path, { recursive: true, mode: 0o700 });

@@ -7,10 +7,10 @@ const Containers = z.array(z.object({ Id: z.string(), Names: z.array(z.string())
 const Networks = z.array(z.object({ Name: z.string(), Labels }));
 const Images = z.array(z.object({ Id: z.string(), Labels }));
 
-/** What an engine holds for one server, whichever agent made it. */
+/** What an engine has of one server, whichever agent made it. */
 export interface Belongings {
   server: string;
-  /** Ids. Only containers that also bear the name that an agent gives to the one of their assignment. */
+  /** Ids. Only containers that also have the name that an agent gives to the container of their assignment. */
   containers: string[];
   /** Names. */
   networks: string[];
@@ -18,7 +18,7 @@ export interface Belongings {
   images: string[];
 }
 
-/** Everything on the engine that bears the label of a server, by server. */
+/** Returns everything on the engine that has the label of a server, by server. */
 export async function belongings(engine: Engine, signal: AbortSignal): Promise<Belongings[]> {
   const query = { filters: JSON.stringify({ label: [labels.server] }) };
   const [containers, networks, images] = await Promise.all([
@@ -34,7 +34,7 @@ export async function belongings(engine: Engine, signal: AbortSignal): Promise<B
   };
   for (const one of Containers.parse(containers)) {
     const { [labels.server]: server, [labels.assignment]: assignment } = one.Labels ?? {};
-    // A stranger's copy of our labels is left alone.
+    // A foreign container with copied labels does not count.
     const isNamed = one.Names?.some((name) => name.startsWith('/sp-') && name.endsWith(`-${assignment?.slice(0, 8)}`));
     if (server !== undefined && assignment !== undefined && isNamed === true) of(server).containers.push(one.Id);
   }

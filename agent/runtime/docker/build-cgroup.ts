@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { Engine } from './engine.ts';
 
-/** What all builds of the machine together may use. */
+/** Limits for all builds of the machine together. */
 export interface BuildGroup {
-  /** Of the control group; all agents of a machine have the same. */
+  /** Name of the control group, the same for all agents of a machine. */
   name: string;
   pids: number;
   memoryBytes: number;
@@ -19,9 +19,10 @@ const root = '/sys/fs/cgroup';
 const periodUs = 100_000;
 
 /**
- * The control group that builds run in, whose limits hold for all of them together: the engine knows no limit of
- * processes for a build. Where systemd keeps the groups it is a slice, and its limits are those of the unit of that name.
- * @returns what the engine is told as the parent
+ * Sets up the control group that all builds run in. Its limits apply to all of them together; the engine itself has no
+ * limit of processes for a build. If systemd manages control groups it is a slice, with the limits of the unit of that
+ * name.
+ * @returns the parent group to pass to the engine
  * @throws Error if the group cannot be made
  */
 export async function buildCgroup(engine: Engine, group: BuildGroup, signal: AbortSignal): Promise<string> {

@@ -7,7 +7,7 @@ import { fail, failureOf, type Fallback } from './failure.ts';
 import { inspectImage } from './images.ts';
 import { jsonLines } from './json-lines.ts';
 
-/** Of each container that a build runs in, and of all of them together. */
+/** Limits of each container that a build runs in, and of all of them together. */
 export interface BuildLimits {
   group: BuildGroup;
   memoryBytes: number;
@@ -15,9 +15,9 @@ export interface BuildLimits {
   cpuShares: number;
 }
 
-/** The engine answers with the first line of the build, after it has read the context. */
+/** Deadline for the upload of the context: the engine answers with the first line only after it has read it. */
 const uploadMs = 600_000;
-/** A longer line is passed on in pieces. */
+/** A longer line is passed on in pieces of this length. */
 const maxLineChars = 16_384;
 
 const Progress = z.object({
@@ -27,12 +27,12 @@ const Progress = z.object({
   error: z.string().optional(),
 });
 
-/** There is none such. Without any in the list the engine takes steps of every image that it has. */
+/** An id of no image. If the cache list is empty, the engine uses steps of every image that it has. */
 const noImage = `sha256:${'0'.repeat(64)}`;
 
 const fallback: Fallback = { code: 'build_failed', attempted: 'Build failed', codes: ['no_space'] };
 
-/** Builds by the engine's classic builder, which all supported engines have. */
+/** Builds with the engine's classic builder, which all supported engines have. @throws RuntimeFailure */
 export async function build(
   engine: Engine,
   limits: BuildLimits,
@@ -52,7 +52,7 @@ export async function build(
     dockerfile: options.dockerfile,
     buildargs: JSON.stringify(options.buildArgs),
     labels: JSON.stringify(options.labels),
-    // The builder of which it is known how it reads a Dockerfile.
+    // The classic builder: the agent knows how it reads a Dockerfile.
     version: 1,
     cachefrom: JSON.stringify([noImage, ...(options.cacheFrom ?? [])]),
     networkmode: options.network,
@@ -76,7 +76,7 @@ export async function build(
     }
     output.end();
   } catch (error) {
-    // What ended the upload shows as a lost connection.
+    // A failed upload shows only as a lost connection, so that its own error comes first.
     fail(upload.failure() ?? error, fallback);
   }
   const built = await inspectImage(engine, tag, signal);
@@ -84,7 +84,7 @@ export async function build(
   throw new RuntimeFailure('build_failed', 'Build failed: the engine ended without an image', { retryable: true });
 }
 
-/** The same bytes, and why they ended early. */
+/** Passes the bytes on and remembers the error that ended them early. */
 function watched(source: AsyncIterable<Uint8Array>): { bytes: AsyncIterable<Uint8Array>; failure: () => unknown } {
   let failure: unknown;
   const read = async function* (): AsyncGenerator<Uint8Array> {
@@ -98,14 +98,14 @@ function watched(source: AsyncIterable<Uint8Array>): { bytes: AsyncIterable<Uint
   return { bytes: read(), failure: () => failure };
 }
 
-/** Progress of downloads comes many times a second; only its ends are of interest. */
+/** True for a status to show: those for the progress of downloads come many times a second and are left out. */
 function isMilestone(status: string): boolean {
   return !['Downloading', 'Extracting', 'Waiting', 'Verifying Checksum', 'Pulling fs layer', 'Preparing'].includes(
     status,
   );
 }
 
-/** Joins pieces of text to lines. */
+/** Joins pieces of text into lines. */
 function lines(line: (text: string) => void): { write(text: string): void; end(): void } {
   let rest = '';
   const flush = (text: string): void => {

@@ -12,21 +12,21 @@ import type { Engine } from './engine.ts';
 import { fail, isStatus } from './failure.ts';
 import { EngineError } from './transport.ts';
 
-/** What every container gets beside its spec. */
+/** Limits that every container gets in addition to its spec. */
 export interface ContainerLimits {
-  /** Processes and threads of one container. */
+  /** Most processes and threads of one container. */
   pids: number;
-  /** Where none is asked for; absent: no limit. */
+  /** Limits of a container whose spec has none; absent: no limit. */
   memoryBytes?: number;
   nanoCpus?: number;
-  /** Above 0: where memory is short the kernel ends containers before anything of the machine. */
+  /** Above 0: when memory is short, the kernel ends containers before other processes of the machine. */
   oomScoreAdj: number;
-  /** Size of one file of the engine's own record of the output, and their number. */
+  /** Size of one file of the engine's own record of the output, and the number of these files. */
   logFileBytes: number;
   logFiles: number;
 }
 
-/** Creation and start include image layers and networks: slow disks take their time. */
+/** Creation and start include image layers and networks, which take long on slow disks. */
 const slowMs = 120_000;
 
 const State = z
@@ -43,7 +43,7 @@ const Listed = z.array(
   }),
 );
 
-/** The engine's zero time: never. */
+/** The engine's zero time means never and becomes an empty text. */
 const Time = z.string().transform((time) => (time.startsWith('0001-') ? '' : time));
 
 const Inspected = z.object({
@@ -68,15 +68,15 @@ const Inspected = z.object({
   NetworkSettings: z.object({ Networks: z.record(z.string(), z.object({ IPAddress: z.string() })).nullable() }),
 });
 
-/** The engine leaves out a size of 0. */
+/** The engine omits a size of 0. */
 const Measured = z.object({ SizeRw: z.int().default(0) });
 
 const Created = z.object({ Id: z.string() });
 
-/** A process that keeps ending can do so during each of them. */
+/** Most tries of an update: a process that keeps exiting can exit during each of them. */
 const maxUpdates = 5;
 
-/** The process ended while the engine wrote the limits of what ran; it then takes the whole update back. */
+/** True if the process ended while the engine updated its limits: the engine then reverts the whole update. */
 function endedMeanwhile(error: unknown): boolean {
   return error instanceof EngineError && /cannot update a stopped container/i.test(error.reason);
 }
@@ -156,7 +156,7 @@ export function containers(engine: Engine, limits: ContainerLimits): Verbs {
     },
 
     async unpause(id, signal) {
-      // 409 and, before engine 23, 500: it is not paused.
+      // 409 and, before engine 23, 500: the container is not paused.
       await ignoring(
         [404, 409, 500],
         engine.call({ method: 'POST', path: ['containers', id, 'unpause'] }, signal),
@@ -204,7 +204,7 @@ export function containers(engine: Engine, limits: ContainerLimits): Verbs {
   };
 }
 
-/** `undefined`: there is none. */
+/** Returns `undefined` if there is no such container. */
 export async function inspectContainer(
   engine: Engine,
   id: string,
@@ -218,7 +218,7 @@ export async function inspectContainer(
   }
 }
 
-/** Waits for a removal that somebody else began. */
+/** Waits for a removal that another client of the engine began. */
 async function removed(engine: Engine, id: string, signal: AbortSignal): Promise<void> {
   const path = ['containers', id, 'wait'];
   const call = { method: 'POST', path, query: { condition: 'removed' }, timeoutMs: slowMs } as const;
@@ -248,13 +248,14 @@ function creation(spec: ContainerSpec, limits: ContainerLimits): object {
       PidsLimit: limits.pids,
       OomScoreAdj: limits.oomScoreAdj,
       SecurityOpt: ['no-new-privileges:true'],
-      // Raw sockets let a container pose as its neighbours in the network; device nodes reach the disks.
+      // With raw sockets a container could impersonate others in its network; with device nodes it could reach the
+      // disks.
       CapDrop: ['NET_RAW', 'MKNOD'],
       LogConfig: {
         Type: 'local',
         Config: { 'max-size': `${limits.logFileBytes}`, 'max-file': `${limits.logFiles}` },
       },
-      // Swap equal to memory: none on top of it.
+      // MemorySwap counts memory and swap together: an equal value means no swap.
       ...(memoryBytes === undefined ? {} : { Memory: memoryBytes, MemorySwap: memoryBytes }),
       ...(nanoCpus === undefined ? {} : { NanoCpus: nanoCpus }),
     },

@@ -29,7 +29,7 @@ export interface DockerRuntime extends ContainerRuntime, Disposable {
   belongings(signal: AbortSignal): Promise<Belongings[]>;
 }
 
-/** A Docker engine, 20.10 or later, by its API over the unix socket. Disposing closes its connections. */
+/** A Docker engine, 20.10 or later, by its API over the unix socket. Disposal closes the connections. */
 export function dockerRuntime(options: DockerOptions): DockerRuntime {
   const { clock } = options;
   const engine = new Engine(options.socketPath, clock);

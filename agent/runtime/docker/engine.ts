@@ -3,20 +3,20 @@ import type { Clock } from '../../../agent-protocol/clock.ts';
 import { RuntimeFailure } from '../runtime.ts';
 import { EngineError, Transport, type EngineRequest } from './transport.ts';
 
-/** Engine 20.10. */
+/** API version of engine 20.10. */
 const oldest = [1, 41] as const;
-/** Engine 25; engines up to 29 still speak it. */
+/** API version of engine 25; engines up to 29 still support it. */
 const newest = [1, 44] as const;
-/** For calls that only read or mark. */
+/** Deadline of calls that only read or make a small change. */
 const shortMs = 30_000;
 
 export interface EngineCall {
   method: EngineRequest['method'];
-  /** Below the version, as segments; each is encoded. */
+  /** Segments of the path after the API version; each is encoded. */
   path: readonly string[];
   query?: Readonly<Record<string, string | number | boolean | undefined>>;
   body?: EngineRequest['body'];
-  /** 30 s unless told. */
+  /** 30 s by default. */
   timeoutMs?: number;
 }
 
@@ -31,19 +31,19 @@ export class Engine {
     this.#transport = new Transport(socketPath, clock);
   }
 
-  /** The engine's own version. */
+  /** Asks for the engine's own version, and negotiates the API version again. */
   async version(signal: AbortSignal): Promise<string> {
     this.#prefix = undefined;
     const answer = Version.parse(await this.call({ method: 'GET', path: ['version'] }, signal));
     return answer.Version;
   }
 
-  /** @returns the parsed JSON answer. @throws EngineError, RuntimeFailure */
+  /** Returns the parsed JSON answer. @throws EngineError, RuntimeFailure */
   async call(call: EngineCall, signal: AbortSignal): Promise<unknown> {
     return this.#with(call, signal, (request) => this.#transport.call(request, signal));
   }
 
-  /** @returns the bytes of the answer as they come. @throws EngineError, RuntimeFailure */
+  /** Returns the bytes of the answer as they come. @throws EngineError, RuntimeFailure */
   async open(call: EngineCall, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
     return this.#with(call, signal, (request) => this.#transport.open(request, signal));
   }
@@ -57,13 +57,13 @@ export class Engine {
     try {
       return await send(encode(await abortable(this.#prefix, signal), call));
     } catch (error) {
-      // The engine that answers next may be another version.
+      // The engine may have another version when it answers again.
       if (!(error instanceof EngineError)) this.#prefix = undefined;
       throw error;
     }
   }
 
-  /** Shared by all who wait for it, so it ends by its own deadline only. */
+  /** Shared by all callers that wait for it, so that only its own deadline ends it. */
   async #negotiate(): Promise<string> {
     const request: EngineRequest = { method: 'GET', path: '/version', timeoutMs: shortMs };
     const answer = Version.parse(await this.#transport.call(request, new AbortController().signal));
@@ -81,7 +81,7 @@ export class Engine {
   }
 }
 
-/** Ids, names and image references. The engine resolves dots in a path even where they are encoded. */
+/** Ids, names and image references, without `..`: the engine resolves dots in a path even if they are encoded. */
 const segment = /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9_.:@/[\]-]*$/;
 
 function encode(prefix: string, call: EngineCall): EngineRequest {
@@ -102,7 +102,7 @@ function encode(prefix: string, call: EngineCall): EngineRequest {
 async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason as Error); // our signals abort with errors only
+  const abort = (): void => aborted.reject(signal.reason as Error); // all callers abort with errors
   signal.addEventListener('abort', abort, { once: true });
   try {
     return await Promise.race([promise, aborted.promise]);

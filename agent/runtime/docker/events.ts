@@ -5,7 +5,7 @@ import type { Engine } from './engine.ts';
 import { jsonLines } from './json-lines.ts';
 import { unavailable } from './transport.ts';
 
-/** Of containers, what a list or an inspection shows; of networks, what cuts a container off: starting joins one too. */
+/** Events whose effect a list or an inspection shows. `connect` is left out: every start of a container causes one. */
 const containerActions = [
   'create',
   'destroy',
@@ -29,13 +29,13 @@ const Event = z.object({
 });
 
 /**
- * Events of this server's containers, and of the networks that any container leaves, from the moment of the call. Ends
- * only by its signal or by throwing.
+ * Yields events of this server's containers, and of networks that any container leaves, from the moment of the call.
+ * Ends only by its signal or an error.
  */
 export function events(engine: Engine, clock: Clock, server: string, signal: AbortSignal): AsyncIterable<RuntimeEvent> {
-  // By label the engine would filter out what happens to networks: it tells none of their labels, nor the containers'.
+  // A filter by label would drop events of networks: they have neither the network's labels nor the container's.
   const filters = JSON.stringify({ type: ['container', 'network'], event: [...containerActions, ...networkActions] });
-  // The engine subscribes after it answered: it replays what fell between from its buffer.
+  // The engine subscribes only after it has answered. With `since` it replays the events in between from its buffer.
   const since = (clock.now().getTime() - 1000) / 1000;
   return read(engine, server, { filters, since }, signal);
 }

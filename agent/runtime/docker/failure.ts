@@ -8,7 +8,7 @@ interface Rule {
   retryable: boolean;
 }
 
-/** What the engine's texts mean, first match wins. They are the same from engine 20.10 to 28. */
+/** What the engine's messages mean; the first match wins. The messages are the same from engine 20.10 to 28. */
 const rules: readonly Rule[] = [
   { text: /no space left on device/i, code: 'no_space', retryable: true },
   { text: /container name .* is already in use/i, code: 'name_taken', retryable: true },
@@ -27,22 +27,22 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** What applies where no rule matches, and which codes make sense for the call. */
+/** The failure if no rule matches, and the codes that make sense for the call. */
 export interface Fallback {
   code: FailureCode;
-  /** "Cannot start the container"; the engine's reason follows after a colon. */
+  /** For example "Cannot start the container"; the engine's reason follows after a colon. */
   attempted: string;
-  /** Rules for other codes than these and the fallback's are not consulted. */
+  /** Only rules for these codes and the fallback's code are used. */
   codes: readonly FailureCode[];
 }
 
-/** Throws `error` in the product's words; what is no answer of the engine is thrown as it is. */
+/** Throws an EngineError as a RuntimeFailure with the product's code and message; throws other errors as they are. */
 export function fail(error: unknown, fallback: Fallback): never {
   if (!(error instanceof EngineError)) throw error;
   throw failureOf(error.reason, error.status >= 500, fallback, { cause: error });
 }
 
-/** The same for a failure that came inside of a stream. */
+/** Makes the RuntimeFailure for a message of the engine, such as one within a stream. */
 export function failureOf(
   message: string,
   retryable: boolean,
@@ -58,12 +58,12 @@ export function failureOf(
   });
 }
 
-/** Whether the engine answered with one of these statuses. */
+/** True if the engine answered with one of these statuses. */
 export function isStatus(error: unknown, ...statuses: number[]): boolean {
   return error instanceof EngineError && statuses.includes(error.status);
 }
 
-/** The innermost cause of the engine's text, without ids, so that it is the same at every try. */
+/** Returns the innermost cause in the engine's message, without ids, so that it is the same for every try. */
 function reason(message: string): string {
   const inner = message.split(/container process: |container process caused: /).at(-1) ?? message;
   return inner

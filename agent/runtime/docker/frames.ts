@@ -1,6 +1,6 @@
 import type { OutputChunk } from '../runtime.ts';
 
-/** A part of a frame; the frame's parts follow each other and the last one says so. */
+/** A part of a frame. The parts of a frame come in order, and the final part has `last`. */
 export interface FramePart extends OutputChunk {
   last: boolean;
 }
@@ -8,9 +8,9 @@ export interface FramePart extends OutputChunk {
 const headerBytes = 8;
 
 /**
- * Splits the engine's multiplexed output: each frame is a header (stream number, three zeros, length big-endian) and
- * that many bytes. Parts are passed on as they come, so nothing is kept but an incomplete header.
- * @throws RangeError when the bytes are no such stream.
+ * Splits the engine's multiplexed output: each frame is a header (stream number, three zeros, length as big-endian u32)
+ * and that many bytes. Parts are passed on as they come: only an incomplete header is kept.
+ * @throws RangeError if the bytes are not such a stream
  */
 export async function* frames(source: AsyncIterable<Buffer>): AsyncGenerator<FramePart> {
   let header: Buffer = Buffer.alloc(0);

@@ -66,7 +66,7 @@ export function images(engine: Engine): Verbs {
         const path = ['images', imageReference(id)];
         await engine.call({ method: 'DELETE', path, timeoutMs: slowMs }, signal);
       } catch (error) {
-        // 409: a container, another image or another name uses it.
+        // 409: a container, another image or another name still uses the image.
         if (!isStatus(error, 404, 409)) {
           fail(error, { code: 'runtime_unavailable', attempted: `Cannot remove image ${id}`, codes: [] });
         }
@@ -75,7 +75,7 @@ export function images(engine: Engine): Verbs {
   };
 }
 
-/** `undefined`: not here. With a digest that a registry served: not here as that. */
+/** Returns the image; `undefined` if the engine does not have it, or, with `served`, not with that digest. */
 export async function inspectImage(
   engine: Engine,
   reference: ImageReference,
@@ -107,7 +107,8 @@ const pullReasons: Partial<Record<FailureCode, string>> = {
 };
 
 /**
- * In words of ours: what a registry answers may be of a service that is none, and is for who reads the agent's log.
+ * Replaces the registry's answer by the product's own message. The answer may come from a service that is no registry,
+ * so that it goes only into the agent's log.
  */
 function pullFailure(cause: RuntimeFailure, reference: ImageReference): RuntimeFailure {
   const { code, retryable } = cause;

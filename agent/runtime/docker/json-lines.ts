@@ -1,7 +1,10 @@
-/** Longest line that is waited for. */
+/** Longest accepted line. */
 const maxLineBytes = 4 * 1024 * 1024;
 
-/** The JSON values of a stream that separates them by line ends. @throws SyntaxError, RangeError */
+/**
+ * Yields the JSON values of a stream that has one per line.
+ * @throws SyntaxError if a line is not JSON; RangeError if it is too long
+ */
 export async function* jsonLines(source: AsyncIterable<Buffer>): AsyncGenerator<unknown> {
   let rest: Buffer[] = [];
   let size = 0;

@@ -1,10 +1,10 @@
 import { wait, type Clock } from '../../../agent-protocol/clock.ts';
 import type { OutputChunk } from '../runtime.ts';
 
-/** Reading stops while more is held; the engine then holds it, and in the end the container waits. */
+/** Reading pauses while more bytes are held: then the engine buffers, and in the end the container waits. */
 const maxHeldBytes = 8 * 1024 * 1024;
 
-/** Reads a live stream from its beginning, while its consumer is still busy with the record. */
+/** Reads a live stream from its beginning while its consumer still reads the record. */
 export class LiveOutput {
   readonly #clock: Clock;
   #held: OutputChunk[] = [];
@@ -16,10 +16,10 @@ export class LiveOutput {
   constructor(source: AsyncIterable<OutputChunk>, clock: Clock) {
     this.#clock = clock;
     this.#reading = this.#read(source);
-    this.#reading.catch(() => undefined); // told to whoever drains
+    this.#reading.catch(() => undefined); // `drain` throws the error
   }
 
-  /** What arrived and was not drained. */
+  /** Chunks that arrived and were not drained. */
   get held(): readonly OutputChunk[] {
     return this.#held;
   }
@@ -29,7 +29,7 @@ export class LiveOutput {
     await wait(this.#clock, ms, this.#ended.signal).catch(() => undefined); // rejects at the end of the stream only
   }
 
-  /** All that was held and all that follows; with `heldOnly` ends where it would have to wait. */
+  /** Yields all held chunks and all that follow; with `heldOnly` it ends where it would have to wait. */
   async *drain(heldOnly: boolean): AsyncGenerator<OutputChunk> {
     for (;;) {
       const batch = this.#held;

@@ -15,9 +15,9 @@ const Listed = z.array(
   }),
 );
 type Listed = z.infer<typeof Listed>;
-/** What an interface can be called. */
+/** Names of networks that also fit as the name of an interface (at most 15 characters). */
 const bridgeName = /^sp-[0-9A-Za-z]{1,12}$/;
-/** Address ranges that are tried for one network. */
+/** Most address ranges that are tried for one network. */
 const maxSubnets = 100;
 
 type Labels = Readonly<Record<string, string>>;
@@ -26,8 +26,8 @@ type Verbs = Pick<ContainerRuntime, 'ensureNetwork' | 'removeNetwork' | 'network
 
 /** The network verbs of the runtime: bridge networks, one per environment. */
 export function networks(engine: Engine): Verbs {
-  // The engine makes two networks of one name when it is asked twice at once, and then takes the name for neither. So
-  // one turn per name at a time, and a turn goes on to its end even when its caller has gone: the engine would, too.
+  // Two requests at the same time make two networks of one name, and the engine then accepts the name for neither. So
+  // only one turn per name runs at a time. It runs to its end even if its caller aborts, since the engine does so too.
   const turns = new Map<string, Promise<void>>();
   return {
     ensureNetwork(name, labels, signal) {
@@ -54,13 +54,13 @@ export function networks(engine: Engine): Verbs {
   };
 }
 
-/** Every call of it is bounded by the engine's own deadline. */
+/** Makes sure that the network exists. It has no signal: each of its calls has its own deadline. */
 async function ensure(engine: Engine, name: string, labels: Labels): Promise<void> {
   const { signal } = new AbortController();
   const present = await named(engine, name, signal);
   const [first, ...twins] = present.filter((one) => bears(one, labels));
   if (first) {
-    // Left by an agent that died between asking and hearing the answer.
+    // Twins remain if the agent ended between a request and its answer.
     for (const twin of twins) await remove(engine, twin, signal);
     return;
   }
@@ -82,7 +82,7 @@ async function ensure(engine: Engine, name: string, labels: Labels): Promise<voi
   throw new RuntimeFailure('create_failed', message, { retryable: true });
 }
 
-/** @returns false when the addresses are not to be had. */
+/** Returns false if the engine has no addresses left, or if the subnet is in use. */
 async function create(
   engine: Engine,
   name: string,
@@ -91,7 +91,7 @@ async function create(
   signal: AbortSignal,
 ): Promise<boolean> {
   const ipam = subnet === undefined ? {} : { IPAM: { Config: [{ Subnet: subnet }] } };
-  // By its own name the bridge is known to rules that are there before it.
+  // The bridge gets the network's name, so that rules can match it before it exists.
   const options = bridgeName.test(name) ? { Options: { 'com.docker.network.bridge.name': name } } : {};
   const body = { Name: name, Driver: 'bridge', CheckDuplicate: true, Labels: labels, ...options, ...ipam };
   try {
@@ -104,7 +104,7 @@ async function create(
   }
 }
 
-/** A network that containers are attached to stays. */
+/** Removes a network. A network with attached containers stays. */
 async function remove(engine: Engine, network: Listed[number], signal: AbortSignal): Promise<void> {
   try {
     await engine.call({ method: 'DELETE', path: ['networks', network.Id] }, signal);
@@ -114,7 +114,9 @@ async function remove(engine: Engine, network: Listed[number], signal: AbortSign
   }
 }
 
-/** Oldest first. By the list, since the path of one network would take an id for a name. */
+/**
+ * Returns the networks of that name, oldest first. It uses the list, since the path of a network also accepts an id.
+ */
 async function named(engine: Engine, name: string, signal: AbortSignal): Promise<Listed> {
   const found = await list(engine, { name: [name] }, signal);
   return found.filter((one) => one.Name === name).toSorted((a, b) => (a.Created < b.Created ? -1 : 1));

@@ -8,12 +8,12 @@ import { LiveOutput } from './live-output.ts';
 import { record } from './record.ts';
 import { beforeLive, type RecordedChunk } from './seam.ts';
 
-/** Live output begins within so many recorded chunks after the attachment was asked for. */
+/** Live output begins within this number of recorded chunks after the request to attach. */
 const maxSeamChunks = 10_000;
-/** The two ways that output takes through the engine, and the end of it, lie less apart. */
+/** The record, the live output and its end reach the agent within this time of each other. */
 const settleMs = 200;
 
-/** Attaches at the call, so that what a container writes right after its start is not missed. */
+/** Attaches at once, before the caller reads, so that output right after the start of the container is not missed. */
 export function output(
   engine: Engine,
   clock: Clock,
@@ -26,7 +26,7 @@ export function output(
   const query = { stream: true, stdout: true, stderr: true };
   const call = { method: 'POST', path: ['containers', id, 'attach'], query } as const;
   const opening = engine.open(call, AbortSignal.any([signal, stop.signal]));
-  opening.then(options.attached, () => undefined); // a failure is told to whoever reads
+  opening.then(options.attached, () => undefined); // `read` throws the failure
   return read();
 
   async function* read(): AsyncGenerator<OutputChunk> {
@@ -39,7 +39,7 @@ export function output(
       const live = new LiveOutput(frames(source), clock);
       if (options.since !== undefined) yield* recordUntil(live, options.since);
       const ended = !(await mayWrite(engine, id, signal));
-      // An attachment that came after the end would wait for the next start.
+      // If the attachment came after the end of the process, the live stream would wait for the next start.
       if (ended) await live.settle(settleMs);
       yield* live.drain(ended);
     } finally {

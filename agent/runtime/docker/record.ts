@@ -3,10 +3,12 @@ import type { Engine } from './engine.ts';
 import { isStatus } from './failure.ts';
 import type { RecordedChunk } from './seam.ts';
 
-/** The engine splits longer lines, so a longer frame is none of its record. */
+/** The engine splits longer lines, so that a longer frame is not part of its record. */
 const maxFrameBytes = 1024 * 1024;
 
-/** The engine's own record of a container's output from `since` (RFC 3339) to now; empty if it keeps none. */
+/**
+ * Yields the engine's own record of a container's output from `since` (RFC 3339) to now; nothing if there is no record.
+ */
 export async function* record(
   engine: Engine,
   id: string,
@@ -30,12 +32,12 @@ export async function* record(
       yield { stream, at: line.toString('latin1', 0, space), data: line.subarray(space + 1) };
     }
   } catch (error) {
-    // 404: it was removed meanwhile; 501: its log driver cannot be read, which only a foreign change can cause.
+    // 404: the container was removed. 501: its log driver cannot be read, which only a change from outside can cause.
     if (!isStatus(error, 404, 501)) throw error;
   }
 }
 
-/** Seconds and nanoseconds, as the engine wants them. */
+/** Converts a time to the engine's form: seconds and nanoseconds. */
 function engineTime(rfc3339: string): string {
   const fraction = /\.(\d{1,9})/.exec(rfc3339)?.[1] ?? '0';
   return `${Math.floor(Date.parse(rfc3339) / 1000)}.${fraction.padEnd(9, '0')}`;

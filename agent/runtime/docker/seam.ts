@@ -6,9 +6,9 @@ export interface RecordedChunk extends OutputChunk {
 }
 
 /**
- * Which of the recorded chunks came before the live ones. Both were read side by side: `recorded` to its end, `live`
- * from about the same moment on, so that the end of the one may be the beginning of the other. They are told apart by
- * content, for each of the two streams; the longest possible overlap counts.
+ * Returns the recorded chunks that came before the live ones. `live` begins at about the moment at which `recorded`
+ * ends, so that the end of the record may repeat the beginning of the live output. The overlap is found by content,
+ * separately for each of the two streams; the longest possible overlap counts.
  */
 export function beforeLive(recorded: readonly RecordedChunk[], live: readonly OutputChunk[]): RecordedChunk[] {
   const cut = { stdout: overlap(recorded, live, 'stdout'), stderr: overlap(recorded, live, 'stderr') };
@@ -19,7 +19,7 @@ export function beforeLive(recorded: readonly RecordedChunk[], live: readonly Ou
   });
 }
 
-/** How many recorded chunks of `stream` come before the first live byte. */
+/** Returns how many recorded chunks of `stream` come before the first live byte. */
 function overlap(
   recorded: readonly RecordedChunk[],
   live: readonly OutputChunk[],

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { BlockList } from 'node:net';
 
-/** Networks of 254 addresses, beside those that the engine gives out itself. */
+/** First of the ranges: 4096 networks of 254 addresses, apart from those that the engine assigns itself. */
 const first = [10, 208] as const;
 const count = 4096;
 
 /**
- * Address ranges for a network for which the engine has none left: it has about thirty. Those that this machine has a
- * route to are left out; another network may still have one of them. The order depends on the name only.
+ * Yields address ranges for a network when the engine has none left; it has about thirty. Leaves out ranges that this
+ * machine has a route to; another network may still have one of the others. The order depends only on the name.
  */
 export async function* freeSubnets(name: string): AsyncGenerator<string> {
   const routed = await routes();
@@ -20,7 +20,7 @@ export async function* freeSubnets(name: string): AsyncGenerator<string> {
   }
 }
 
-/** What the routing table of the kernel leads to, without the default route. */
+/** Returns the destinations in the kernel's routing table, without the default route. */
 async function routes(): Promise<BlockList> {
   const table = await readFile('/proc/net/route', 'utf8').catch(() => '');
   const found = new BlockList();
@@ -32,7 +32,7 @@ async function routes(): Promise<BlockList> {
   return found;
 }
 
-/** The kernel writes addresses in the order of its own bytes. */
+/** Parses an address, which the kernel writes in the byte order of the machine. */
 function octets(hex: string): number[] {
   return [...Buffer.from(hex, 'hex')].toReversed();
 }

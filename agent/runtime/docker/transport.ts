@@ -7,7 +7,7 @@ import { RuntimeFailure } from '../runtime.ts';
 /** Longest answer of the engine that is read into memory. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 
-/** Of what the engine says of a failure: it passes on what a registry answered. */
+/** Most characters of the engine's reason for a failure, which can have the answer of a registry. */
 const maxReasonChars = 2000;
 
 export interface EngineRequest {
@@ -16,11 +16,11 @@ export interface EngineRequest {
   path: string;
   /** Sent as JSON; a stream is sent as a tar archive. */
   body?: object | AsyncIterable<Uint8Array>;
-  /** The headers of the answer must have arrived, and for {@link Transport.call} its body too. */
+  /** Deadline for the headers of the answer, and for {@link Transport.call} also for its body. */
   timeoutMs: number;
 }
 
-/** The engine answered with a failure; `reason` is its own text. */
+/** The engine answered with a failure; `reason` is the engine's own text. */
 export class EngineError extends RuntimeFailure {
   readonly status: number;
   readonly reason: string;
@@ -49,8 +49,9 @@ export class Transport {
   }
 
   /**
-   * The parsed JSON answer; `undefined` when it has no content.
-   * @throws EngineError for a status other than success and 304, RuntimeFailure `runtime_unavailable` when there is no answer.
+   * Returns the parsed JSON answer; `undefined` if it has no content.
+   * @throws EngineError for a status other than success and 304; RuntimeFailure `runtime_unavailable` if there is no
+   * answer
    */
   async call(what: EngineRequest, signal: AbortSignal): Promise<unknown> {
     using limit = this.#deadline(what, signal);
@@ -60,8 +61,8 @@ export class Transport {
   }
 
   /**
-   * The bytes of an answer as they come, until the engine ends them or `signal` aborts. The deadline holds for its
-   * beginning only. Whoever never iterates must abort the signal.
+   * Returns the bytes of an answer as they come, until the engine ends them or `signal` aborts. The deadline applies
+   * only to its headers. A caller that does not iterate must abort the signal.
    */
   async open(what: EngineRequest, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
     using limit = this.#deadline(what, signal);
@@ -85,7 +86,7 @@ export class Transport {
     signal.throwIfAborted();
     const answer = await this.#exchange(what, agent, signal).catch((error: unknown) => this.#fail(error, signal));
     const status = answer.statusCode ?? 0;
-    // Redirects are for paths that no caller means.
+    // A redirect counts as a failure: the engine sends one only for paths that no caller uses.
     if (status < 300 || status === 304) return answer;
     const text = await readText(this.#read(answer, signal));
     throw new EngineError(status, (engineMessage(text) ?? 'no reason given').slice(0, maxReasonChars));
@@ -106,7 +107,7 @@ export class Transport {
       });
       outgoing.on('error', reject);
       if (!stream) outgoing.end(json);
-      // An engine that refuses early closes the request under the upload; its answer says why.
+      // An engine that refuses early closes the request during the upload; its answer has the reason.
       else
         pipeline(Readable.from(stream), outgoing).catch((e: unknown) =>
           outgoing.once('close', () => reject(e as Error)),
@@ -132,15 +133,15 @@ export class Transport {
   }
 }
 
-/** Destroys `stream` with the signal's reason when it aborts; the answer stops that. */
+/** Destroys `stream` with the signal's reason when it aborts. Returns a function that cancels this. */
 function destroyOn(stream: { destroy(error?: Error): unknown }, signal: AbortSignal): () => void {
-  const abort = (): void => void stream.destroy(signal.reason as Error); // our signals abort with errors only
+  const abort = (): void => void stream.destroy(signal.reason as Error); // all callers abort with errors
   if (signal.aborted) abort();
   else signal.addEventListener('abort', abort, { once: true });
   return () => signal.removeEventListener('abort', abort);
 }
 
-/** @returns a retryable `runtime_unavailable`. */
+/** Returns a retryable RuntimeFailure `runtime_unavailable`. */
 export function unavailable(message: string, options: ErrorOptions = {}): RuntimeFailure {
   return new RuntimeFailure('runtime_unavailable', message, { ...options, retryable: true });
 }
@@ -161,7 +162,7 @@ function engineMessage(text: string): string | undefined {
     const answer: unknown = JSON.parse(text);
     if (typeof answer === 'object' && answer !== null && 'message' in answer) return String(answer.message);
   } catch {
-    // Not JSON: a proxy or a very old engine; its text is not for users.
+    // Not JSON: the answer of a proxy or a very old engine, which is not for users.
   }
   return undefined;
 }

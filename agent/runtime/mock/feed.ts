@@ -1,4 +1,4 @@
-/** More than this waiting for a slow reader ends its subscription. */
+/** Most values that may wait for a slow reader: beyond it the subscription fails. */
 const maxWaiting = 100_000;
 
 interface Subscriber<T> {
@@ -8,7 +8,7 @@ interface Subscriber<T> {
   changed: PromiseWithResolvers<void>;
 }
 
-/** Values to any number of readers, each from the moment of its subscription on. */
+/** Passes values to any number of readers, to each from the moment of its subscription on. */
 export class Feed<T> {
   readonly #subscribers = new Set<Subscriber<T>>();
 
@@ -20,7 +20,7 @@ export class Feed<T> {
     }
   }
 
-  /** All present readers get what waits for them, and then end. */
+  /** All readers get the values that wait for them, and then end. */
   end(): void {
     this.#finish((one) => (one.ended = true));
   }
@@ -29,7 +29,7 @@ export class Feed<T> {
     this.#finish((one) => (one.failure = failure));
   }
 
-  /** Begins at the call, with `before` ahead of all that comes. */
+  /** Subscribes at once. The reader gets the values of `before` first, then all new values. */
   subscribe(signal: AbortSignal, before: readonly T[] = []): AsyncIterable<T> {
     const one: Subscriber<T> = {
       waiting: [...before],

@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { text } from 'node:stream/consumers';
 import { extract } from 'tar-stream';
 
-/** Labels that the `LABEL` instructions of the Dockerfile in a build context give, where their values are plain words. */
+/** Returns the labels of the `LABEL` instructions in a build context's Dockerfile. Understands only plain words. */
 export async function labelsOfContext(context: Buffer, dockerfile: string): Promise<Record<string, string>> {
   const archive = extract();
   const reading = pipeline(Readable.from([context]), archive);

@@ -3,11 +3,11 @@ import type { Container, ContainerDetail, ContainerSpec, OutputChunk, OutputOpti
 import { Feed } from './feed.ts';
 import type { RunScript, Script } from './script.ts';
 
-/** As the engine's own restarts: doubling, and forgotten after a run of ten seconds. */
+/** Delays of restarts, as those of a real engine: they double, and start anew after a run of 10 s. */
 const restart = { firstMs: 100, mostMs: 60_000, forgottenAfterMs: 10_000 };
 const maxRecorded = 10_000;
 
-/** What a container is made of; by hand it can be changed. */
+/** Settings of a container that can be changed from outside. */
 export interface Mutable {
   labels: Record<string, string>;
   env: Record<string, string>;
@@ -18,7 +18,7 @@ export interface Mutable {
   restart: ContainerSpec['restart'];
 }
 
-/** One container of the mock engine: its processes come and go by script and clock. */
+/** One container of the mock engine. A script and a clock determine when its processes start and exit. */
 export class MockContainer {
   readonly id: string;
   readonly name: string;
@@ -38,7 +38,7 @@ export class MockContainer {
   #delayMs = restart.firstMs;
   #exitCode: number | undefined;
   #oom = false;
-  /** Somebody wants it stopped: it is not restarted however it ends. */
+  /** A stop was requested: the container is not restarted, however its process ends. */
   #asked = false;
   #startedAt = '';
   #finishedAt = '';
@@ -78,23 +78,23 @@ export class MockContainer {
     return this.#state;
   }
 
-  /** While it runs. */
+  /** Its address; `undefined` while it does not run. */
   get address(): string | undefined {
     return this.#address;
   }
 
-  /** It is attached to its network. */
+  /** True while it is attached to its network. */
   get connected(): boolean {
     return this.#connected;
   }
 
-  /** It loses its network, for good: a start does not bring it back. */
+  /** Takes it off its network for good: a start does not attach it again. */
   disconnect(): void {
     this.#connected = false;
     this.#changed('disconnect');
   }
 
-  /** What its next start does. */
+  /** Script of its next run. */
   get next(): RunScript {
     return typeof this.#script === 'function' ? this.#script(this.#starts + 1) : this.#script;
   }
@@ -122,7 +122,7 @@ export class MockContainer {
     };
   }
 
-  /** A start that was asked for, not the engine's own: restarts are counted from here. */
+  /** Starts it by a call, not by the restart policy: restarts are counted from here. */
   start(address: string): void {
     this.#restarts = 0;
     this.#delayMs = restart.firstMs;
@@ -131,7 +131,7 @@ export class MockContainer {
     this.#begin(address);
   }
 
-  /** The process ends. Unless it was asked to, the restart policy decides what follows. */
+  /** Ends the process. Unless that was `asked` for, the restart policy decides what follows. */
   exit(code: number, how: { oom?: boolean; asked: boolean }): void {
     const address = this.#address;
     if (address === undefined) return;
@@ -155,7 +155,7 @@ export class MockContainer {
     this.#delayMs = Math.min(this.#delayMs * 2, restart.mostMs);
   }
 
-  /** Asks the process to end, kills it after the grace; ends the restarts too. */
+  /** Asks the process to end and kills it after `graceMs`. Also ends restarts. */
   async stop(graceMs: number): Promise<void> {
     this.#asked = true;
     if (this.#address === undefined) {
@@ -181,7 +181,7 @@ export class MockContainer {
     this.#changed(paused ? 'pause' : 'unpause');
   }
 
-  /** Kills what runs; nothing happens with it afterwards. */
+  /** Kills the process. Nothing happens to the container afterwards. */
   destroy(): void {
     this.exit(137, { asked: true });
     this.#clear();
@@ -189,7 +189,7 @@ export class MockContainer {
     this.#changed('destroy');
   }
 
-  /** Status of an answer; `undefined`: nobody listens. */
+  /** Returns the HTTP status of an answer; `undefined` if nothing listens. */
   answer(port: number, path: string): number | undefined {
     const runningMs = this.#clock.monotonic() - this.#since;
     const { http = 200, listenAfterMs = 0 } = this.#run;
@@ -197,7 +197,7 @@ export class MockContainer {
     return typeof http === 'number' ? http : http({ port, path, runningMs });
   }
 
-  /** Lets the process write a line. */
+  /** Writes a line as output of the process. */
   write(text: string, stream: OutputChunk['stream'] = 'stdout'): void {
     const chunk = { stream, data: Buffer.from(`${text}\n`), at: this.#clock.now().toISOString() };
     this.#record.push(chunk);

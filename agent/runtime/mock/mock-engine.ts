@@ -20,7 +20,7 @@ interface Image extends ImageInfo {
   here: boolean;
 }
 
-/** What was done to the engine, by whom it does not matter. */
+/** A call that changed the engine, of any client. */
 export interface JournalEntry {
   verb: string;
   /** Name of the container, image or network. */
@@ -30,8 +30,8 @@ export interface JournalEntry {
 const maxJournal = 100_000;
 
 /**
- * An engine in memory, driven by scripts and a clock; the same calls at the same times give the same world. It lives
- * apart from its clients: an agent that starts again with the same engine finds its containers as it left them.
+ * An engine in memory, driven by scripts and a clock. The same calls at the same times have the same results. It is
+ * independent of its clients: an agent that restarts with the same engine finds its containers as it left them.
  */
 export class MockEngine {
   readonly #clock: Clock;
@@ -51,9 +51,9 @@ export class MockEngine {
     this.#clock = clock;
   }
 
-  // Verbs of tests: what happens to a machine beside its agent.
+  // Calls for tests: what happens on a machine apart from its agent.
 
-  /** Makes an image known, on the machine or to be pulled. */
+  /** Adds an image, on the machine (`local`) or to be pulled. */
   addImage(reference: string, script: ImageScript = {}): ImageInfo {
     const id = `sha256:${this.#hash(`image ${reference} ${this.#images.length}`)}`;
     const info = { id, digest: script.digest ?? id };
@@ -62,22 +62,22 @@ export class MockEngine {
     return info;
   }
 
-  /** Says what is pulled by references that were not added; without it there is nothing. */
+  /** Sets the images that can be pulled without having been added; by default there are none. */
   onPull(registry: (reference: string) => ImageScript | undefined): void {
     this.#registry = registry;
   }
 
-  /** Says what becomes of the builds from now on; without it they succeed. */
+  /** Sets the results of builds from now on; by default they succeed. */
   onBuild(builds: BuildScripts): void {
     this.#builds = builds;
   }
 
-  /** The next call of this verb fails so, once per call of this function. */
+  /** Makes the next call of this verb fail. Each call of this function counts for one failure. */
   failNext(verb: string, failure: ScriptedFailure): void {
     this.#failures.set(verb, [...(this.#failures.get(verb) ?? []), failure]);
   }
 
-  /** The engine answers nothing until it is up again; its containers run on. */
+  /** The engine does not answer until `up` is called; its containers run on. */
   down(): void {
     this.#down = true;
     this.#events.fail(unavailable());
@@ -87,7 +87,7 @@ export class MockEngine {
     this.#down = false;
   }
 
-  /** The machine starts again: everything stopped, then what has a restart policy runs. */
+  /** Reboots the machine: stops all containers, then starts those with a restart policy. */
   async reboot(): Promise<void> {
     this.down();
     const running = this.containers.filter((one) => one.address !== undefined);
@@ -96,12 +96,12 @@ export class MockEngine {
     for (const one of running) if (one.mutable.restart === 'unless-stopped') await this.start(one.id);
   }
 
-  /** All containers, in the order of their making. */
+  /** All containers, in the order of their creation. */
   get containers(): MockContainer[] {
     return [...this.#containers.values()];
   }
 
-  /** @throws Error when there is none. */
+  /** @throws Error if there is no such container */
   byName(name: string): MockContainer {
     const found = this.containers.find((one) => one.name === name);
     if (!found) throw new Error(`The mock engine has no container named ${name}`);
@@ -112,12 +112,12 @@ export class MockEngine {
     this.remove(id);
   }
 
-  /** As `docker stop`: its restart policy does not apply. */
+  /** Like `docker stop`: the restart policy does not apply. */
   async stopByHand(id: string): Promise<void> {
     await this.#must(id).stop(0);
   }
 
-  /** As a signal from outside of the engine: its restart policy applies. */
+  /** Like a signal from outside of the engine: the restart policy applies. */
   killByHand(id: string, code = 137): void {
     this.#must(id).exit(code, { asked: false });
   }
@@ -132,12 +132,12 @@ export class MockEngine {
     this.#must(id).pause(true);
   }
 
-  /** As `docker network disconnect`. */
+  /** Like `docker network disconnect`. */
   disconnectByHand(id: string): void {
     this.#must(id).disconnect();
   }
 
-  /** A running container that somebody else made. */
+  /** Makes and starts a container that does not belong to an agent. */
   async foreign(spec: ContainerSpec, script: Script = {}): Promise<MockContainer> {
     const { id: imageId } = this.addImage(spec.image, { local: true, runs: script });
     if (!this.#networks.has(spec.network)) this.#networks.set(spec.network, {});
@@ -146,14 +146,14 @@ export class MockEngine {
     return this.#must(id);
   }
 
-  /** All calls that change something, oldest first. */
+  /** The last 100 000 calls that changed something, oldest first. */
   get journal(): readonly JournalEntry[] {
     return this.#journal;
   }
 
-  // What clients call.
+  // Calls of clients.
 
-  /** @throws RuntimeFailure when the engine is down or the verb was told to fail. */
+  /** Begins a call. @throws RuntimeFailure if the engine is down or a failure of this verb is set */
   enter(verb: string, target?: string): void {
     if (this.#down) throw unavailable();
     const failure = this.#failures.get(verb)?.shift();
@@ -177,7 +177,7 @@ export class MockEngine {
     return this.#make(spec, image.script, image.id);
   }
 
-  /** Goes on whether or not somebody still waits for it. */
+  /** Starts a container. The start goes on also if its caller no longer waits for it. */
   start(id: string): Promise<void> {
     const one = this.#containers.get(id);
     if (!one) {
@@ -274,7 +274,7 @@ export class MockEngine {
     return this.#events.subscribe(signal);
   }
 
-  /** The container that answers at this address now. */
+  /** Returns the container that has this address now and is attached to its network. */
   at(address: string): MockContainer | undefined {
     return this.containers.find((one) => one.address === address && one.connected);
   }
@@ -288,7 +288,7 @@ export class MockEngine {
       const message = `Cannot start the container: network ${one.network} not found`;
       throw failureOf({ code: 'create_failed', message });
     }
-    // It may have been removed meanwhile.
+    // The container may have been removed meanwhile.
     if (this.#containers.has(one.id)) one.start(this.#freeAddress());
   }
 
@@ -321,7 +321,7 @@ export class MockEngine {
   }
 
   #event(one: MockContainer, action: string): void {
-    const labels = action === 'disconnect' ? {} : { ...one.mutable.labels }; // it is the network's event
+    const labels = action === 'disconnect' ? {} : { ...one.mutable.labels }; // an event of the network has no labels
     this.#events.push({ containerId: one.id, action, labels });
   }
 
@@ -333,7 +333,7 @@ export class MockEngine {
     }
   }
 
-  /** What a registry gives comes with the digest that it has there. */
+  /** Digest of an image in its registry. */
   #registryDigest(reference: string): string {
     const repository = reference.replace(/(:[^/:]*)?(@.*)?$/, '');
     return `${repository}@sha256:${this.#hash(`manifest ${reference}`)}`;

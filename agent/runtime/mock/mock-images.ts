@@ -3,13 +3,13 @@ import type { ImageScript, RunScript } from './script.ts';
 
 const serves: RunScript = { output: [{ afterMs: 0, text: 'Listening' }] };
 
-/** What becomes of images on an engine that is there for trying things out, by their tag. */
+/** Scripts of images by their tag, for an engine to try things out. */
 const byTag: Readonly<Record<string, ImageScript | undefined>> = {
   missing: undefined,
   crashing: { runs: { runForMs: 50, exitCode: 1, output: [{ afterMs: 0, text: 'Cannot start', stream: 'stderr' }] } },
 };
 
-/** Lets every image be pulled and run, and every build succeed, but for the tags `missing` and `crashing`. */
+/** Makes every pull, run and build succeed, except for images with the tags `missing` and `crashing`. */
 export function stockImages(engine: MockEngine): void {
   engine.onPull((reference) => {
     const tag = reference.slice(reference.lastIndexOf(':') + 1);

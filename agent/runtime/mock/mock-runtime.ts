@@ -2,7 +2,7 @@ import type { Prober } from '../../probe.ts';
 import { labels, type ContainerRuntime, type RuntimeEvent } from '../runtime.ts';
 import type { MockEngine } from './mock-engine.ts';
 
-/** One client of a mock engine. A call whose signal aborts is given up by the client, not by the engine. */
+/** Makes a client of a mock engine. If its signal aborts, a call ends for the client, but goes on in the engine. */
 export function mockRuntime(engine: MockEngine): ContainerRuntime {
   const ask = async <T>(
     verb: string,
@@ -10,7 +10,7 @@ export function mockRuntime(engine: MockEngine): ContainerRuntime {
     signal: AbortSignal,
     answer: () => T | Promise<T>,
   ): Promise<T> => {
-    await Promise.resolve(); // as an answer over a socket, none comes within the call
+    await Promise.resolve(); // no answer comes synchronously, as over a socket
     signal.throwIfAborted();
     engine.enter(verb, target);
     return abortable(answer(), signal);
@@ -61,7 +61,7 @@ export function mockRuntime(engine: MockEngine): ContainerRuntime {
   };
 }
 
-/** Asks the containers of a mock engine: by address, as a probe over the network does. */
+/** Checks containers of a mock engine by address, as a probe over the network does. */
 export function mockProber(engine: MockEngine): Prober {
   return {
     async probe({ address, port, path }, signal) {
@@ -80,7 +80,7 @@ function bears(given: Readonly<Record<string, string>>, wanted: Readonly<Record<
 
 async function abortable<T>(work: T | Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason as Error); // our signals abort with errors only
+  const abort = (): void => aborted.reject(signal.reason as Error); // all callers abort with errors
   signal.addEventListener('abort', abort, { once: true });
   try {
     return await Promise.race([work, aborted.promise]);

@@ -1,43 +1,43 @@
 import type { FailureCode } from '../../../agent-protocol/assignment.ts';
 import type { BuildOptions, OutputChunk } from '../runtime.ts';
 
-/** A failure that a script asks for. Retryable unless told. */
+/** A failure in a script. Retryable by default. */
 export interface ScriptedFailure {
   code: FailureCode;
   message: string;
   retryable?: boolean;
 }
 
-/** What one run of a container does. Without anything: runs until it is stopped, answers 200 to every request. */
+/** One run of a container. By default it runs until it is stopped, and answers 200 to every request. */
 export interface RunScript {
-  /** Exits by itself after so long. */
+  /** It exits by itself after this time. */
   runForMs?: number;
-  /** Of that exit; 0 unless told. */
+  /** Code of that exit; 0 by default. */
   exitCode?: number;
-  /** That exit is the kernel's, for lack of memory. */
+  /** The kernel ends the process for lack of memory. */
   oom?: boolean;
-  /** The call to start it takes so long. */
+  /** Duration of the call that starts it. */
   startBlockMs?: number;
   failStart?: ScriptedFailure;
-  /** Stops only when it is killed. */
+  /** It stops only when it is killed. */
   ignoreTerm?: boolean;
-  /** Between being asked to stop and its exit with code 0. */
+  /** Time from the request to stop to its exit with code 0. */
   stopTakesMs?: number;
-  /** Status of its answers, the same for all requests or by what is asked; `undefined`: it does not listen. */
+  /** HTTP status of its answers, one for all requests or by request; `undefined`: it does not listen. */
   http?: number | ((request: { port: number; path: string; runningMs: number }) => number | undefined);
-  /** Refuses connections until it ran so long. */
+  /** It refuses connections until it has run for this time. */
   listenAfterMs?: number;
   output?: readonly { afterMs: number; text: string; stream?: OutputChunk['stream'] }[];
 }
 
-/** The same for every run, or by the number of the start: 1 is the first. */
+/** One script for every run, or a script by the number of the start; the first is 1. */
 export type Script = RunScript | ((start: number) => RunScript);
 
 export interface ImageScript {
   runs?: Script;
-  /** Whether the image is on the machine from the beginning; else it must be pulled. */
+  /** The image is on the machine from the beginning; otherwise it must be pulled. */
   local?: boolean;
-  /** Digest of its repository; without one the id stands for it. */
+  /** Its repository digest; by default its id. */
   digest?: string;
   pullTakesMs?: number;
   failPull?: ScriptedFailure;
@@ -48,9 +48,9 @@ export interface BuildScript {
   lines?: readonly string[];
   takesMs?: number;
   failure?: ScriptedFailure;
-  /** What containers of the built image do. */
+  /** Script of containers of the built image. */
   runs?: Script;
 }
 
-/** What becomes of a build, by what was asked for. */
+/** Returns the script of a build by its options. */
 export type BuildScripts = (options: Omit<BuildOptions, 'context'>) => BuildScript;
