@@ -154,6 +154,7 @@ const ReportFields = z.object({
   started_at: Cut(64).optional(),
   /** `code` is one of {@link failureCodes}; `message` is the same for the same cause: no times, no counters. */
   error: z.object({ code: Cut(64), message: Cut(2000) }).optional(),
+  /** Of a build that ended, also of one that failed after it had its files. */
   commit: Cut(64).optional(),
   commit_message: Cut(2000).optional(),
   gone: z.boolean().optional(),

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { WireAssignment, WireBuild, WireReport } from '../agent-protocol/assignment.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
 import { wait } from '../agent-protocol/clock.ts';
+import type { BuildProgress, BuildSource } from './build-progress.ts';
 import type { BuildTurns } from './build-turns.ts';
 import { deadline } from './deadline.ts';
 import type { DesiredSet } from './desired.ts';
@@ -15,15 +16,13 @@ import { RuntimeFailure } from './runtime/runtime.ts';
 /** A build item of the desired set. */
 export type BuildItem = WireAssignment & { spec: WireBuild };
 
-export interface BuildResult {
+export interface BuildResult extends BuildSource {
   /** Id of the image that was built. */
   image: string;
-  commit: string;
-  commitMessage: string;
 }
 
 /** Makes the image of an item. @throws RuntimeFailure */
-export type RunBuild = (item: BuildItem, line: (text: string) => void, signal: AbortSignal) => Promise<BuildResult>;
+export type RunBuild = (item: BuildItem, progress: BuildProgress, signal: AbortSignal) => Promise<BuildResult>;
 
 /** What all build workers of an agent share. */
 export interface BuildDeps {
@@ -163,18 +162,16 @@ export class BuildWorker {
       });
     };
     const seconds = desired.spec.deadline_seconds;
+    let source: BuildSource | undefined;
+    const progress: BuildProgress = {
+      line: (text) => tell('build', text),
+      checkedOut: (found) => (source = found),
+    };
     using limit = deadline(clock, seconds * 1000, 'The build', signal);
     try {
-      const result = await build(desired, (text) => tell('build', text), limit.signal);
+      const result = await build(desired, progress, limit.signal);
       await logs.flushed(desired.workload_id);
-      const message = result.commitMessage;
-      return {
-        ...blank(desired),
-        phase: 'succeeded',
-        image_digest: result.image,
-        commit: result.commit,
-        commit_message: message,
-      };
+      return { ...blank(desired), ...commitOf(result), phase: 'succeeded', image_digest: result.image };
     } catch (error) {
       signal.throwIfAborted();
       const late = limit.signal.aborted;
@@ -186,7 +183,7 @@ export class BuildWorker {
           : failureOf(error);
       tell('system', failure.message);
       await logs.flushed(desired.workload_id);
-      return { ...blank(desired), phase: 'failed', error: failure };
+      return { ...blank(desired), ...commitOf(source), phase: 'failed', error: failure };
     }
   }
 
@@ -211,6 +208,10 @@ function keyOf(desired: BuildItem): string {
 
 function blank(item: { id: string; generation: number }): Omit<WireReport, 'phase'> {
   return { id: item.id, generation: item.generation, ready: false, stable: false, restarts: 0, crash_loop: false };
+}
+
+function commitOf(source: BuildSource | undefined): Pick<WireReport, 'commit' | 'commit_message'> {
+  return source === undefined ? {} : { commit: source.commit, commit_message: source.commitMessage };
 }
 
 function failureOf(error: unknown): { code: string; message: string } {

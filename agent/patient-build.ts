@@ -17,20 +17,22 @@ export function patientBuild(
   it: { disk: DiskGuard; engine: EngineMonitor; clock: Clock; relist: () => Promise<void> },
 ): RunBuild {
   const { disk, engine, clock, relist } = it;
-  return async (item, line, signal) => {
+  return async (item, progress, signal) => {
+    const { line } = progress;
     for (let losses = 0; ;) {
       if (engine.isSilent) line('Waits for the container engine of the server, which does not answer');
       await engine.answers(signal);
       await disk.check(`build image ${item.spec.image}`);
       using watch = watchDisk(disk, clock, `go on building image ${item.spec.image}`);
       try {
-        return await build(item, line, AbortSignal.any([signal, watch.signal]));
+        return await build(item, progress, AbortSignal.any([signal, watch.signal]));
       } catch (error) {
         if (!signal.aborted) watch.signal.throwIfAborted();
         if (signal.aborted || !isLoss(error)) throw error;
         await relist().catch(() => undefined); // the list only shows whether the engine answers
         if (!engine.isSilent && ++losses === mostLosses) throw error;
         line('The container engine went away: the build begins again');
+        progress.checkedOut(undefined);
       }
     }
   };

@@ -116,8 +116,8 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
     ports,
     prober,
     images,
-    build: (item, line, signal) =>
-      runBuild(item, { runtime, images, git: sources, folder, server: serverId }, line, signal),
+    build: (item, progress, signal) =>
+      runBuild(item, { runtime, images, git: sources, folder, server: serverId }, progress, signal),
     gitHead: headReader({ git: sources, folder }),
     disk,
     logBytes,

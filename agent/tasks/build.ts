@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import type { WireAssignment, WireBuild } from '../../agent-protocol/assignment.ts';
 import { buildNetwork } from '../build-network.ts';
+import type { BuildProgress, BuildSource } from '../build-progress.ts';
 import type { ImageOwner } from '../image-record.ts';
 import type { ImageStore } from '../image-store.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
@@ -23,12 +24,10 @@ export interface BuildDeps {
   server: string;
 }
 
-export interface BuiltImage {
+export interface BuiltImage extends BuildSource {
   /** Id of the image that was built. */
   image: string;
   digest: string;
-  commit: string;
-  commitMessage: string;
 }
 
 /** Share of the build's deadline for the fetch, so that a repository that does not answer is reported as the cause. */
@@ -52,7 +51,7 @@ const engineNote = /^( ---> |Removing intermediate container )/;
 export async function runBuild(
   item: WireAssignment & { spec: WireBuild },
   deps: BuildDeps,
-  line: (text: string) => void,
+  { line, checkedOut }: BuildProgress,
   signal: AbortSignal,
 ): Promise<BuiltImage> {
   const { spec } = item;
@@ -65,6 +64,7 @@ export async function runBuild(
   const source = { url: spec.repository_url, branch: spec.branch, commit: spec.commit, withinMs };
   const { commit, message, committedAt } = await deps.git.checkout(source, folder.path, signal);
   line(`Checked out ${commit} ${message}`);
+  checkedOut({ commit, commitMessage: message });
   const root = await realpath(join(folder.path, 'tree'));
   const context = await findContext(root, spec.build_context);
   const written = await findDockerfile(root, context, spec.dockerfile_path);

@@ -116,8 +116,10 @@ function fromBuilding(world: World, before: Observed): Observed {
       commit_message: built.commit_message,
     });
   }
-  if (built?.phase === 'failed')
-    return fail(world, before, built.error ?? { code: 'build_failed', message: 'The build failed' });
+  if (built?.phase === 'failed') {
+    const { commit, commit_message, error = { code: 'build_failed', message: 'The build failed' } } = built;
+    return fail(world, { ...before, ...defined({ commit, commit_message }) }, error);
+  }
   if (built?.phase === 'lost' && world.buildsExhausted)
     return fail(world, before, {
       code: 'build_lost',

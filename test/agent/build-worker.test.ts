@@ -7,6 +7,7 @@ import { expect, test, vi } from 'vitest';
 import type { WireReport } from '../../agent-protocol/assignment.ts';
 import type { BuildItem, RunBuild } from '../../agent/build-worker.ts';
 import { Results } from '../../agent/results.ts';
+import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
 import { AgentWorld, service } from './agent-world.ts';
 
 const mostBuilds = 5;
@@ -26,6 +27,14 @@ function item(): BuildItem {
       attempt: 1,
     },
   };
+}
+
+const wrong = new RuntimeFailure('build_failed', 'The build failed', { retryable: false });
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
+  );
 }
 
 /** Each build comes to another image, as builds of a changing world do. */
@@ -65,6 +74,47 @@ test('a result that the disk does not take is not told, and is known once it is 
   } finally {
     full.mockRestore();
   }
+});
+
+test('a build that fails or takes too long names the commit that it had checked out, and keeps it', async () => {
+  const failures: { build: RunBuild; seconds: number; code: string }[] = [
+    { build: () => Promise.reject(wrong), seconds: 600, code: 'build_failed' },
+    { build: () => new Promise(() => undefined), seconds: 1, code: 'build_timeout' },
+  ];
+  for (const { build, seconds, code } of failures) {
+    await using world = await AgentWorld.create();
+    const known: RunBuild = (of, progress, signal) => {
+      progress.checkedOut({ commit: 'c0ffee', commitMessage: 'Break it' });
+      return Promise.race([build(of, progress, signal), aborted(signal)]);
+    };
+    const wanted = item();
+    wanted.spec.deadline_seconds = seconds;
+    await world.start({ build: known });
+    await world.snapshot(wanted);
+    await world.until('failed', () => world.report(wanted)?.phase === 'failed');
+    const told = { error: { code }, commit: 'c0ffee', commit_message: 'Break it' };
+    expect(world.report(wanted)).toMatchObject(told);
+    await world.stop();
+    await world.start({ build: known });
+    await world.snapshot(wanted);
+    await world.until('told again', () => world.report(wanted)?.phase === 'failed');
+    expect(world.report(wanted)).toMatchObject(told);
+  }
+});
+
+test('a build that fails before it has a commit names none', async () => {
+  await using world = await AgentWorld.create();
+  const wanted = item();
+  await world.start({
+    build: (_, progress) => {
+      progress.checkedOut({ commit: 'c0ffee', commitMessage: 'Of an attempt that the engine lost' });
+      progress.checkedOut(undefined);
+      return Promise.reject(wrong);
+    },
+  });
+  await world.snapshot(wanted);
+  await world.until('failed', () => world.report(wanted)?.phase === 'failed');
+  expect(world.report(wanted)).not.toHaveProperty('commit');
 });
 
 test('a result that cannot be written is not known either', async () => {

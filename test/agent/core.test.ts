@@ -47,7 +47,7 @@ async function lines(workload: string): Promise<LogLine[]> {
 function scripted() {
   const begun: { id: string; line: (text: string) => void; end: PromiseWithResolvers<void>; signal: AbortSignal }[] =
     [];
-  const run: RunBuild = async (item, line, stop) => {
+  const run: RunBuild = async (item, { line }, stop) => {
     const end = Promise.withResolvers<void>();
     begun.push({ id: item.id, line, end, signal: stop });
     stop.addEventListener('abort', () => end.reject(stop.reason as Error), { once: true });

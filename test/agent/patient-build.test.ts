@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
+import type { BuildProgress } from '../../agent/build-progress.ts';
 import type { BuildItem, BuildResult } from '../../agent/build-worker.ts';
 import { diskGuard } from '../../agent/disk-guard.ts';
 import { EngineMonitor } from '../../agent/engine-monitor.ts';
@@ -27,11 +28,17 @@ function rig(
     log: pino({ level: 'silent' }),
   });
   const lines: string[] = [];
+  const commits: (string | undefined)[] = [];
+  const progress: BuildProgress = {
+    line: (text) => lines.push(text),
+    checkedOut: (source) => commits.push(source?.commit),
+  };
   const stop = new AbortController();
   const left = [...attempts];
   const build = patientBuild(
-    async (_item, _line, signal) => {
+    async (_item, progress, signal) => {
       const next = left.shift();
+      progress.checkedOut({ commit: `c${left.length}`, commitMessage: 'm' });
       if (next === undefined) throw new Error('Built more often than expected');
       if (next instanceof Error) throw next;
       return typeof next === 'function' ? next(signal) : next;
@@ -45,11 +52,11 @@ function rig(
       },
     },
   );
-  return { clock, space, engine, lines, stop, left, run: () => build(item, (text) => lines.push(text), stop.signal) };
+  return { clock, space, engine, lines, commits, stop, left, run: () => build(item, progress, stop.signal) };
 }
 
 test('a build waits for an engine that is away, and begins again when it was lost with it', async () => {
-  const { engine, lines, left, run } = rig([lost, result]);
+  const { engine, lines, commits, left, run } = rig([lost, result]);
   engine.silent(lost);
   const running = run();
   await expect.poll(() => lines.length).toBe(1);
@@ -58,6 +65,7 @@ test('a build waits for an engine that is away, and begins again when it was los
   await expect.poll(() => lines.length).toBe(3);
   engine.returned();
   expect(await running).toBe(result);
+  expect(commits).toEqual(['c1', undefined, 'c0']);
 });
 
 test('a build that the deadline ends while it waits says that the engine is why', async () => {

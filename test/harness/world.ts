@@ -220,7 +220,7 @@ export class World implements AsyncDisposable {
         ports: process.reach(machine.ports),
         prober: process.reach(mockProber(machine.engine)),
         images: await openImages(runtime, machine.folder),
-        build: (item, line, signal) => build(machine, item, line, signal),
+        build: (item, { line }, signal) => build(machine, item, line, signal),
         gitHead: () => Promise.resolve({ commit: 'c'.repeat(40) }),
         disk: () => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 }),
         logBytes: 1024 ** 3,

@@ -86,8 +86,10 @@ function item(url: string, spec: Partial<WireBuild> = {}): WireAssignment & { sp
   };
 }
 
+const checkedOut = (): void => undefined;
+
 const build = (wanted: ReturnType<typeof item>, line: (text: string) => void = () => undefined): Promise<BuiltImage> =>
-  runBuild(wanted, deps, line, signal());
+  runBuild(wanted, deps, { line, checkedOut }, signal());
 
 async function failure(files: GitFiles, spec: Partial<WireBuild> = {}): Promise<unknown> {
   const { fileUrl } = await repository(files);
@@ -144,6 +146,17 @@ test('a repository becomes an image that bears its commit and its owner', async 
   expect(await outputOf(built.image, ['/bin/cat', '/app/hello', '/app/same/run.sh'])).toBe('hello from gitecho run');
   expect(await outputOf(built.image, ['/bin/ls', '-A', '/app'])).toBe('Dockerfile\ndeep\nhello\nsame\n');
   expect(lines.filter((text) => /^Step .*LABEL/.test(text))).toHaveLength(1);
+});
+
+test('a build tells the commit before anything of it can fail', async () => {
+  const { fileUrl } = await repository({ hello: 'no Dockerfile' });
+  const told: unknown[] = [];
+  const progress = { line: () => undefined, checkedOut: (source: unknown) => void told.push(source) };
+  await expect(runBuild(item(fileUrl), deps, progress, signal())).rejects.toMatchObject({
+    code: 'dockerfile_not_found',
+  });
+  const commit = await deps.git.head(fileUrl, 'main', signal());
+  expect(told).toEqual([{ commit, commitMessage: 'Say hello' }]);
 });
 
 test('a build that is repeated takes everything but its labels from the cache', async () => {
@@ -212,7 +225,7 @@ test('a build that is given up leaves no container', async () => {
   const line = (text: string): void => {
     if (text === `started ${mark}`) started.resolve();
   };
-  const building = runBuild(item(fileUrl), deps, line, enough.signal);
+  const building = runBuild(item(fileUrl), deps, { line, checkedOut }, enough.signal);
   await started.promise;
   expect(await containers()).toHaveLength(1);
   enough.abort(new Error('Enough'));
@@ -275,7 +288,7 @@ test('the engine never sees what the repository does not hold', async () => {
     },
   };
   const { fileUrl } = await repository({ Dockerfile: 'FROM scratch', '.gitmodules': '', hello: 'hi' });
-  await runBuild(item(fileUrl), { ...deps, runtime }, () => undefined, signal());
+  await runBuild(item(fileUrl), { ...deps, runtime }, { line: () => undefined, checkedOut }, signal());
   const archive = Buffer.concat(seen).toString('latin1');
   expect(archive).toContain('hello');
   expect(archive).not.toMatch(/\.git\/|HEAD|refs/);
@@ -298,9 +311,12 @@ describe('SEC-26 the steps of a build', () => {
     const building = runBuild(
       wanted,
       deps,
-      (text) => {
-        lines.push(text);
-        if (text === 'waits') waits.resolve();
+      {
+        line(text) {
+          lines.push(text);
+          if (text === 'waits') waits.resolve();
+        },
+        checkedOut,
       },
       enough.signal,
     );

@@ -240,6 +240,22 @@ describe('the phase of a deployment', () => {
     expect(advance({ ...given, slots: [stopped] }).phase).toBe('deploying');
   });
 
+  it('names the commit that could not be built, where the server came so far', () => {
+    const error = { code: 'build_failed', message: 'no' };
+    const failed = (known: Partial<ObservedOf<'assignment'>>, observed = building) =>
+      advance(world({ source: git, observed, build: { phase: 'failed', error, ...known } }));
+    const commit = 'c'.repeat(40);
+    expect(failed({ commit, commit_message: 'Break it' })).toMatchObject({
+      phase: 'failed',
+      error,
+      commit,
+      commit_message: 'Break it',
+    });
+    expect(failed({})).not.toHaveProperty('commit');
+    const again = { ...building, commit, commit_message: 'first' };
+    expect(failed({}, again)).toMatchObject({ phase: 'failed', commit, commit_message: 'first' });
+  });
+
   it('says why it failed, in the words of the instance', () => {
     const failed = advance(
       world({
