@@ -22,7 +22,7 @@ import { startServer } from './server-process.ts';
 const count = 500;
 const perAgent = 10;
 const timeoutMs = 300_000;
-/** No write for so long: everything has come to rest. */
+/** After this time without a write, the store is at rest. */
 const quietMs = 12_000;
 const idleMs = 20_000;
 const betweenRequestsMs = 20;
@@ -96,7 +96,7 @@ async function measureInstallation(data: string, path: string, agents: AgentsArg
   return { connectS, deployPerSecond, memory: after.memoryMb, cpu, writes, againS, p99 };
 }
 
-/** Servers with their agents' keys, and applications that are to run on them. */
+/** Creates servers with the keys of their agents, and applications that should run on them. */
 async function seed(path: string): Promise<AgentsArgument['agents']> {
   await mkdir(join(path, '..'), { recursive: true });
   await using store = await openStore(`sqlite:${path}`);
@@ -119,7 +119,7 @@ async function seed(path: string): Promise<AgentsArgument['agents']> {
   return agents;
 }
 
-/** Resolves when nothing was written for a while. */
+/** Resolves when nothing was written for `quietMs`. */
 async function comeToRest(path: string): Promise<void> {
   let last = revisionOf(path);
   let since = performance.now();
@@ -135,7 +135,7 @@ async function comeToRest(path: string): Promise<void> {
   );
 }
 
-/** Of the file, past the process that holds it. */
+/** Reads the revision directly from the file, while another process uses it. */
 function revisionOf(path: string): number {
   const db = new DatabaseSync(path, { readOnly: true });
   const row = db.prepare("SELECT v FROM meta WHERE k = 'revision'").get();
@@ -159,7 +159,7 @@ async function oneOf(url: string, token: string): Promise<string> {
   return `${url}/default/api/v1/applications/${data[0]?.id ?? ''}`;
 }
 
-/** One request after the other, with pauses; resolves with the milliseconds of each when the signal aborts. */
+/** Sends one request after the other, with pauses. When the signal aborts, resolves with the milliseconds of each. */
 async function readInTurn(url: string, token: string, signal: AbortSignal): Promise<number[]> {
   const times: number[] = [];
   while (!signal.aborted) {

@@ -2,12 +2,12 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 
-/** What a program of `bench/programs` offers to whoever started it; parameters and answers are JSON. */
+/** Methods of a program of `bench/programs`, for the process that started it. Parameters and results are JSON. */
 export type Methods = Record<string, (...parameters: never[]) => Promise<unknown>>;
 
 type Answer = { id: number; ok: unknown } | { id: number; error: string };
 
-/** A program of this folder as a process of its own: what it costs falls on nobody else. */
+/** A program of `bench/programs` in its own process, so that its cost does not count for other programs. */
 export class Child<M extends Methods> implements AsyncDisposable {
   readonly #process: ChildProcess;
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
@@ -26,7 +26,7 @@ export class Child<M extends Methods> implements AsyncDisposable {
     });
   }
 
-  /** Resolves when the program serves. `name` without `.ts`; `flags` are those of Node. */
+  /** Resolves when the program is ready. `name`: the file without `.ts`; `flags`: flags of Node. */
   static async start<M extends Methods>(name: string, argument: object, flags: string[] = []): Promise<Child<M>> {
     const path = new URL(`programs/${name}.ts`, import.meta.url).pathname;
     const options = { execArgv: ['--disable-warning=ExperimentalWarning', ...flags] };

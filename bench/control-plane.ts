@@ -10,7 +10,7 @@ import type { ControlPlaneArgument, ControlPlaneMethods } from './programs/contr
 const owner = { email: 'owner@example.test', password: 'correct horse battery' };
 const Login = z.object({ token: z.string() });
 
-/** A control plane in a process of its own, with its first user logged in. */
+/** A control plane in its own process, with its first user logged in. */
 export interface BenchControlPlane extends AsyncDisposable {
   child: Child<ControlPlaneMethods>;
   url: string;
@@ -20,14 +20,14 @@ export interface BenchControlPlane extends AsyncDisposable {
   server: ApiObject;
 }
 
-/** Registers the first user; resolves with its token. */
+/** Registers and logs in the first user. Resolves with the user's token. */
 export async function logIn(url: string): Promise<string> {
   const visitor = createClient({ server: url, tenant: 'default' });
   await visitor.request('POST', '/api/v1/auth/register', { ...owner, first_name: 'Olive', last_name: 'Owner' });
   return Login.parse(await visitor.request('POST', '/api/v1/auth/login', owner)).token;
 }
 
-/** `store`: a URL, or `file` for SQLite in the folder of the benchmark. */
+/** Starts a control plane. `store`: a URL, or `file` for SQLite in the folder of the benchmark. */
 export async function startControlPlane(store: string): Promise<BenchControlPlane> {
   await using starting = new AsyncDisposableStack();
   const dataDir = await mkdtemp(join(tmpdir(), 'setpoint-bench-'));
@@ -40,7 +40,7 @@ export async function startControlPlane(store: string): Promise<BenchControlPlan
   const url = await child.call('url');
   const token = await logIn(url);
   const client = createClient({ server: url, tenant: 'default', token });
-  // one user writes as fast as the program can answer
+  // No limit on writes: one user writes as fast as the program answers.
   const any = { written_bytes_per_minute: 0 };
   await client.request('PUT', '/api/v1/settings', { budgets: { project: any, user: any, tenant: any } });
   const project = await client.object('POST', '/api/v1/projects', { name: 'bench' });
@@ -49,7 +49,7 @@ export async function startControlPlane(store: string): Promise<BenchControlPlan
   return { child, url, token, client, project, server, [Symbol.asyncDispose]: () => running.disposeAsync() };
 }
 
-/** Applications that are stopped, so that changing them rolls nothing out. */
+/** Creates stopped applications, so that a change of them starts no rollout. */
 export async function createApplications(plane: BenchControlPlane, count: number): Promise<ApiObject[]> {
   const created: ApiObject[] = [];
   for (let n = 0; n < count; n += 1) {

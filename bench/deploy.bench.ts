@@ -13,7 +13,7 @@ import type { RawContainer } from './raw-container.ts';
 
 const rounds = 15;
 
-/** Everything is a process of its own, as it is installed; what is asked is the port of the server. */
+/** All programs run as separate processes, as in an installation; requests go to the port of the server. */
 export const bench: Bench = {
   id: 'P1, P2, P11',
   async run({ compare }) {

@@ -14,8 +14,8 @@ export interface LoadRequest {
 }
 
 /**
- * One client on one connection that is kept alive. It reads no more of an answer than its length, so that as much as
- * possible of the machine is left to the server.
+ * One client on one connection that is kept alive. It reads only the length of an answer, so that the server gets as
+ * much of the machine as possible.
  */
 class LoadClient {
   readonly #host: string;
@@ -23,7 +23,7 @@ class LoadClient {
   #socket: Socket | undefined;
   #waiting: PromiseWithResolvers<void> | undefined;
   #head: Buffer | undefined;
-  /** Bytes of the body that are to come. */
+  /** Bytes of the body that have not come yet. */
   #left = 0;
   #closes = false;
 
@@ -53,7 +53,7 @@ class LoadClient {
       port: this.#port,
       host: this.#host,
       noDelay: true,
-      // one buffer for all that comes: the client should cost little beside the server
+      // One buffer for all input: the client must cost little compared to the server.
       onread: {
         buffer: Buffer.alloc(256 * 1024),
         callback: (length, buffer) => {
@@ -105,7 +105,7 @@ class LoadClient {
   }
 }
 
-/** What so many clients get out of a server, each sending its next request when its last one was answered. */
+/** Measures the throughput of a server with `clients` clients. Each sends its next request after the last answer. */
 export async function load(
   url: string,
   clients: number,

@@ -22,8 +22,8 @@ const settleMs = 1_000;
 const line = 'GET /some/path/of/a/page 200 in 12 ms, 3456 bytes, from 192.0.2.17';
 
 /**
- * What writes: it does nothing until it is asked for `/burst/<lines>`, at once, or `/tick/<lines>`, 10 of them each
- * 10 ms with the instant of their writing. The last line of either is `end <n>`, n counting the requests.
+ * The program that writes lines. `/burst/<lines>` makes it write them at once, `/tick/<lines>` 10 of them every 10 ms,
+ * each with its time. The last line of either is `end <n>`, where n counts the requests.
  */
 const writer = `
   let requests = 0;
@@ -51,7 +51,7 @@ const writer = `
 `.replaceAll(/\s*\n\s*/g, ' ');
 const mark = '(at \\d+\\.\\d+|end \\d+)';
 
-/** What reads: lines that came, and when those with a mark came. */
+/** A reader of lines: it counts all lines, and notes when lines with a mark arrived. */
 interface Reading {
   lines(): Promise<number>;
   take(): Promise<{ mark: string; at: number[] }[]>;
@@ -136,7 +136,7 @@ async function readersOf(town: Installation, app: ApiObject, count: number): Pro
   };
 }
 
-/** Asks the writer for lines and waits until every reader has the last one. */
+/** Makes the writer write lines, and waits until every reader has the last one. */
 async function ask(
   url: string,
   what: string,
@@ -157,7 +157,7 @@ async function ask(
 
 async function rateOf(url: string, by: Reading, lines: number, readers: number) {
   const { ms, lines: came } = await ask(url, `burst/${lines}`, by, readers);
-  // the last line, which says that it is the last, is one more
+  // The line that marks the end is one more.
   const delivered = came - readers;
   return { perSecond: (delivered * 1000) / ms, lost: lines * readers - delivered };
 }
@@ -169,7 +169,7 @@ function latencies(marks: readonly { mark: string; at: number[] }[]): { p50: num
   return { p50: percentile(times, 0.5), p99: percentile(times, 0.99) };
 }
 
-/** Reads what a container writes, as it comes, by the engine's hijacked connection. */
+/** Reads the output of a container as it comes, by a hijacked connection to the engine. */
 async function attach(id: string): Promise<Reading & Disposable> {
   const opened = Promise.withResolvers<() => void>();
   const path = `/v1.41/containers/${id}/attach?stream=1&stdout=1`;

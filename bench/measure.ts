@@ -1,26 +1,26 @@
-/** One run of a piece of work; resolves with its figure in the unit of the measurement. */
+/** Runs a piece of work once. Resolves with its figure in the unit of the measurement. */
 export type Sample = () => Promise<number>;
 
-/** What is asked of the median of ours ÷ raw; of ours alone where there is no raw figure, or where it says so. */
+/** The goal for the median of ours ÷ raw. It is for ours alone if there is no raw figure, or with `of: 'ours'`. */
 export type Goal = ({ atMost: number } | { atLeast: number }) & { of?: 'ours' };
 
 export interface Figure {
   /** What is measured, in a few words: "deploy of a local image until it answers". */
   what: string;
   unit: 'ms' | 's' | 'per s' | 'MB' | '%' | 'writes' | 'lines';
-  /** Absent: told for what it tells. */
+  /** Absent: the figure is only for information. */
   goal?: Goal;
 }
 
-/** Several figures that one run yields. */
+/** Several figures of one run. */
 export interface Comparison<K extends string> {
   figures: Readonly<Record<K, Figure>>;
-  /** The raw limit or the peer on the same machine, for some or all of the figures. */
+  /** Measures the raw limit, or another product, on the same machine, for some or all of the figures. */
   raw?: () => Promise<Readonly<Partial<Record<NoInfer<K>, number>>>>;
   ours: () => Promise<Readonly<Record<NoInfer<K>, number>>>;
-  /** Pairs that count. Default 7. */
+  /** Number of pairs that count; 7 by default. */
   rounds?: number;
-  /** Pairs before them that do not. Default 1. */
+  /** Number of pairs before them that do not count; 1 by default. */
   warmUps?: number;
 }
 
@@ -40,13 +40,13 @@ export interface Spread {
 export interface Result extends Figure {
   raw?: Spread;
   ours: Spread;
-  /** Of the pairs, each measured back to back, so that what else the machine does falls on both. */
+  /** Ours ÷ raw of each pair. A pair is measured back to back, so that other load of the machine affects both. */
   ratio?: Spread;
   /** Absent without a goal. */
   met?: boolean;
 }
 
-/** Runs raw and ours in turns, the first of a pair in every second round the second in the next. */
+/** Runs raw and ours in pairs. The order within a pair changes with every round. */
 export async function measureAll<K extends string>(comparison: Comparison<K>): Promise<Record<K, Result>> {
   const { figures, raw, ours, rounds = 7, warmUps = 1 } = comparison;
   const none = async (): Promise<Readonly<Partial<Record<K, number>>>> => ({}) as Partial<Record<K, number>>; // none of the figures
@@ -108,27 +108,30 @@ export function spread(figures: readonly number[]): Spread {
   return { median: (at(Math.floor(middle)) + at(Math.ceil(middle))) / 2, min: at(0), max: at(sorted.length - 1) };
 }
 
-/** The figure that `share` of all are below: 0.99 for p99. */
+/** Returns the figure that `share` of all figures are below: 0.99 for p99. */
 export function percentile(figures: readonly number[], share: number): number {
   const sorted = figures.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 }
 
-/** Milliseconds that the work takes, by the monotonic clock. */
+/** Returns the milliseconds that the work takes, by the monotonic clock. */
 export async function timed(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now();
   await work();
   return performance.now() - start;
 }
 
-/** What `clients` callers, each waiting for its own answer, get through the work: how often, and how long it took. */
+/** The rate of the work, and the milliseconds that one piece took. */
 export interface Throughput {
   perSecond: number;
   p50: number;
   p99: number;
 }
 
-/** `work` gets the number of its client, from 0. */
+/**
+ * Measures the work by `clients` callers for `ms` milliseconds; each begins again when its last piece is done. `work`
+ * gets the number of its client, from 0.
+ */
 export async function throughput(
   work: (client: number) => Promise<unknown>,
   clients: number,

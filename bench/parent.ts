@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import type { Methods } from './child.ts';
 
-/** What the program was started with. */
+/** Resolves with the argument that the program was started with. */
 export async function argument<T>(): Promise<T> {
   const [value] = await once(process, 'message');
-  return value as T; // whoever starts a program knows what it takes
+  return value as T; // the process that starts a program knows its type
 }
 
-/** Tells whoever started this program that it serves, and answers its calls until it goes away. */
+/** Reports to the parent process that this program is ready, and answers its calls until the parent disconnects. */
 export async function serve(methods: Methods): Promise<void> {
   process.on('message', ({ id, name, parameters }: { id: number; name: string; parameters: never[] }) => {
     const method = methods[name];

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 
-/** Of the kernel, for user programs. */
+/** Clock ticks of /proc: the kernel shows user programs 100 per second. */
 const ticksPerSecond = 100;
 
-/** What a process has used up to now. */
+/** What a process uses: memory now, processor time since its start. */
 export interface Usage {
   /** Resident memory in MB (10⁶ bytes). */
   memoryMb: number;
@@ -17,7 +17,7 @@ export async function usageOf(pid: number): Promise<Usage> {
     readFile(`/proc/${pid}/stat`, 'utf8'),
   ]);
   const kilobytes = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]);
-  // the name of the program, in parentheses, may contain spaces
+  // The name of the program, in parentheses, may have spaces.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return { memoryMb: (kilobytes * 1024) / 1e6, cpuSeconds: (Number(fields[11]) + Number(fields[12])) / ticksPerSecond };
 }

@@ -12,16 +12,16 @@ const Inspected = z.object({
 
 export interface RawContainer {
   id: string;
-  /** Of its port 8080. */
+  /** URL of its port 8080. */
   url: string;
 }
 
-/** Containers by bare calls of the engine's interface, on a bridge network of their own. */
+/** Containers made by direct calls of the engine's API, on a bridge network of their own. */
 export interface RawContainers extends AsyncDisposable {
-  /** Creates and starts one. */
+  /** Creates and starts a container. */
   run(changes?: object): Promise<RawContainer>;
   remove(id: string): Promise<void>;
-  /** The floor of repair: each container that is destroyed is made again at once. Until the signal aborts. */
+  /** The fastest possible repair: until the signal aborts, makes a new container at once when one is destroyed. */
   repair(made: (it: RawContainer) => void, signal: AbortSignal): Promise<void>;
 }
 
@@ -74,10 +74,10 @@ async function eachEvent(filters: string, signal: AbortSignal, act: () => Promis
   await opened.promise;
 }
 
-/** A question to an address where nobody is any more gets no answer: it is asked again. */
+/** Timeout of one request: the address of a removed container never answers, so that the request is repeated. */
 const answerMs = 50;
 
-/** Resolves at the first answer of 200; asks as fast as it is refused. */
+/** Resolves at the first answer with status 200. Repeats the request as soon as it fails. */
 export async function firstAnswer(url: string, timeoutMs = 30_000): Promise<void> {
   const end = performance.now() + timeoutMs;
   while (!(await answers(url))) {

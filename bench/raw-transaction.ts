@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Etcd3 } from 'etcd3';
 
-/** Replaces a value of 1 KiB if it is as it was read: what every write comes down to. */
+/** Transactions that replace a value of 1 KiB if it has not changed: the least that every write needs. */
 export interface RawTransactions extends AsyncDisposable {
-  /** Clients do not meet on a key. */
+  /** Replaces the value of one client. Each client has its own key. */
   replace(client: number): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export async function rawEtcd(host: string): Promise<RawTransactions> {
   };
 }
 
-/** SQLite alone, durable at every commit: the present and a row of history. */
+/** SQLite alone, durable at every commit: writes the value and one row of history. */
 export async function rawSqlite(): Promise<RawTransactions> {
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-bench-'));
   const db = new DatabaseSync(join(folder, 'raw.db'));

@@ -70,7 +70,7 @@ async function measureStore(
 }
 
 interface Rig extends AsyncDisposable {
-  /** Reconciles every object once; resolves with how many per second. */
+  /** Reconciles every object once. Resolves with the objects per second. */
   pass(writing: boolean): Promise<number>;
 }
 
@@ -130,7 +130,7 @@ async function startRig(store: Store): Promise<Rig> {
       const start = performance.now();
       controllers.resync();
       await done.promise;
-      // the last answers are still being written
+      // The last results are still being written.
       if (writing) await mirror.reached((before + objects) as typeof before, AbortSignal.timeout(10_000)); // one each
       return (objects * 1000) / (performance.now() - start);
     },
@@ -138,7 +138,7 @@ async function startRig(store: Store): Promise<Rig> {
   };
 }
 
-/** The revision of the store once nobody writes any more. */
+/** Returns the revision of the store once it does not change any more. */
 async function settled(store: Store) {
   for (let before = await store.revision(); ;) {
     await new Promise((resolve) => setTimeout(resolve, 50));

@@ -3,13 +3,13 @@ import type { Repository, Unit } from '../store/repo.ts';
 /** Objects per transaction, well within the limits of the store. */
 const perUnit = 8;
 
-/** Where seeded objects belong. */
+/** Project and environment of seeded objects. */
 export interface Place {
   project: string;
   environment: string;
 }
 
-/** A project with its environment. */
+/** Creates a project with its environment. */
 export async function seedProject(repository: Repository): Promise<Place> {
   const [project, environment] = [crypto.randomUUID(), crypto.randomUUID()];
   const unit = repository.begin();
@@ -26,7 +26,7 @@ export async function seedProject(repository: Repository): Promise<Place> {
   return { project, environment };
 }
 
-/** Creates `count` objects by `create`, some in each transaction. */
+/** Calls `create` for `count` objects, with `perUnit` of them in each transaction. */
 export async function seedMany(
   repository: Repository,
   count: number,
@@ -58,7 +58,7 @@ export function seedServer(unit: Unit, { id, publicKey }: SeededServer, n: numbe
   });
 }
 
-/** An application; with `deployment` it is to run. */
+/** Creates an application; with `deployed` it has a deployment and should run. */
 export function seedApplication(
   unit: Unit,
   place: Place & { server: string },

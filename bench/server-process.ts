@@ -6,22 +6,22 @@ import { setTimeout as delay } from 'node:timers/promises';
 const setpoint = new URL('../cli/setpoint', import.meta.url).pathname;
 const timeoutMs = 60_000;
 
-/** A server that answers, as a process of its own. */
+/** A server in its own process, ready to answer. */
 export interface ServerProcess extends AsyncDisposable {
   pid: number;
   url: string;
-  /** From the start of the process to its first answer of 200. */
+  /** Milliseconds from the start of the process to its first answer with status 200. */
   ms: number;
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
-/** `setpoint server` as it is installed. */
+/** Starts `setpoint server` as an installation does. */
 export function startServer(port: number, data: string): Promise<ServerProcess> {
   const flags = ['--listen', `127.0.0.1:${port}`, '--data', data, '--log-level', 'error'];
   return startProcess([setpoint, 'server', ...flags], port);
 }
 
-/** Resolves when `/readyz` at the port is answered with 200. */
+/** Starts a program. Resolves when `/readyz` at the port answers with status 200. */
 export async function startProcess([program = '', ...rest]: readonly string[], port: number): Promise<ServerProcess> {
   const begun = performance.now();
   const child = spawn(program, rest, { stdio: 'inherit' });

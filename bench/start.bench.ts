@@ -13,7 +13,7 @@ import type { ServerProcess } from './server-process.ts';
 import { seedApplication, seedMany, seedProject } from './seed.ts';
 
 const bare = new URL('programs/http.ts', import.meta.url).pathname;
-/** A start leaves garbage behind; what is left after that time is what is kept. */
+/** Wait before memory is measured: a start leaves garbage, which is collected within this time. */
 const idleMs = 3_000;
 
 export const bench: Bench = {
@@ -62,7 +62,7 @@ export const bench: Bench = {
   },
 };
 
-/** Applications that were never deployed, as their controller leaves them. */
+/** Creates applications that were never deployed, in the state in which their controller leaves them. */
 async function seed(data: string, objects: number): Promise<void> {
   await mkdir(data, { recursive: true });
   if (objects > 0) {
@@ -71,7 +71,7 @@ async function seed(data: string, objects: number): Promise<void> {
     const place = { ...(await seedProject(repository)), server: crypto.randomUUID() };
     await seedMany(repository, objects, (unit, n) => seedApplication(unit, place, n, { deployed: false }));
   }
-  // the first start makes keys and observes everything: what is measured is a restart
+  // The first start makes keys and writes all observed records: the benchmark measures a restart.
   await using server = await startServer(await freePort(), data);
   await delay(objects > 0 ? 5_000 : 500);
   await server.stop();

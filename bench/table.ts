@@ -2,7 +2,7 @@ import type { Goal, Result, Spread } from './measure.ts';
 
 export type Row = Result & { bench: string; id: string };
 
-/** One result, spread out over some lines. */
+/** Formats one result on several lines. */
 export function describe({ unit, goal, raw, ours, ratio, met }: Result): string {
   const rows = [
     raw && `  raw    ${figures(raw)}  ${unit}`,
@@ -13,7 +13,7 @@ export function describe({ unit, goal, raw, ours, ratio, met }: Result): string 
   return rows.filter((row) => row !== undefined).join('\n');
 }
 
-/** All results as a table in Markdown: median (smallest–largest). */
+/** Formats all results as a table in Markdown: median (smallest–largest). */
 export function table(rows: readonly Row[]): string {
   const lines = rows.map((row) => [
     row.id,
@@ -46,7 +46,7 @@ function figures({ median, min, max }: Spread): string {
   return parts.map(([name, figure]) => `${name} ${short(figure).padStart(7)}`).join('  ');
 }
 
-/** Three significant digits, or all before the point. */
+/** Formats a figure with three significant digits, or with all digits before the point. */
 function short(figure: number): string {
   return Math.abs(figure) >= 100 ? Math.round(figure).toString() : Number(figure.toPrecision(3)).toString();
 }

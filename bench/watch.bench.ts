@@ -9,7 +9,7 @@ import type { Arrivals, ReadersArgument, ReadersMethods } from './programs/reade
 
 const readers = 1_000;
 const changes = 5;
-/** Between two changes, so that each finds everything at rest. */
+/** Wait between two changes, so that each begins at rest. */
 const restMs = 150;
 
 export const bench: Bench = {
@@ -45,7 +45,7 @@ function startReaders(argument: ReadersArgument): Promise<Child<ReadersMethods>>
   return Child.start<ReadersMethods>('readers', argument);
 }
 
-/** Milliseconds from the instant of sending to each arrival, over some changes. */
+/** Measures the milliseconds from sending to each arrival, over several changes. */
 async function deliver(
   to: Child<ReadersMethods>,
   send: () => Promise<{ at: number; mark: string }>,

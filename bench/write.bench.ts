@@ -15,7 +15,7 @@ export const bench: Bench = {
       await measureWrites(context, { name: 'SQLite', store: 'file', raw, goal: { atMost: 1.5, of: 'ours' } });
     }
     await using etcd = await startEtcd([], { onDisk: true });
-    // a cluster of its own: a store serves this product alone
+    // A separate cluster, because a store must serve only this product.
     await using bare = await startEtcd([], { onDisk: true });
     await using raw = await rawEtcd(bare.host);
     await measureWrites(context, { name: 'etcd', store: `etcd://${etcd.host}`, raw, goal: { atMost: 2 } });

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { parseWritten } from '../store/faults.ts';
 import type { Fault } from '../store/faults.ts';
 
-/** A declared application: names instead of ids, the interface's own field names otherwise. */
+/** A declared application. It has names instead of ids, and otherwise the field names of the API. */
 export const ApplicationManifest = z.strictObject({
   apiVersion: z.literal('setpoint/v1'),
   kind: z.literal('Application'),
@@ -41,7 +41,7 @@ const maxDocuments = 100;
 /**
  * Reads the applications that a YAML text declares, separated by `---`.
  *
- * @throws Error that names the line, the field and the rule.
+ * @throws Error that names the line, the field and the rule
  */
 export function parseApplications(text: string): ApplicationManifest[] {
   if (Buffer.byteLength(text) > maxBytes) throw new Error(`Manifest must be at most ${maxBytes / 1024} KiB`);
@@ -58,7 +58,7 @@ export function parseApplications(text: string): ApplicationManifest[] {
   });
 }
 
-/** Where the value lies that a fault is about, or the nearest one around it. */
+/** Returns the position of the faulty value, or of the nearest value around it. */
 function placeOf(document: Document, fault: Fault, lines: LineCounter): string {
   const path: unknown[] = [...fault.path];
   for (; path.length > 0; path.pop()) {

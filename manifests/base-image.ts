@@ -7,13 +7,13 @@ import { pipeline } from 'node:stream/promises';
 import { pack } from 'tar-stream';
 import type { Pack } from 'tar-stream';
 
-/** Name under which the base image is known to the machine's engine: `FROM setpoint-base/node` in a Dockerfile. */
+/** Name of the base image in the machine's engine: `FROM setpoint-base/node` in a Dockerfile. */
 export const baseImageTag = 'setpoint-base/node:latest';
 
-/** Carries the digest of what the image was made from: another digest, another image. */
+/** Label with the digest of the image's sources: if it differs, the image is built again. */
 const digestLabel = 'setpoint.base-image';
 
-/** What an engine must be able to do for {@link ensureBaseImage}. */
+/** Calls of the engine that {@link ensureBaseImage} needs. */
 export interface ImageBuilder {
   image(reference: string, signal: AbortSignal): Promise<{ id: string } | undefined>;
   images(labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<{ id: string }[]>;
@@ -47,10 +47,10 @@ const textFiles: Readonly<Record<string, string>> = {
 };
 
 /**
- * Makes sure that the engine has the base image: Node as it runs here, the libraries it is linked to, the machine's
- * certificates and busybox as its shell. It is made from the machine's own files, so no registry is asked, and only
- * when the image is absent or was made from other files. Resolves with the image's id.
- * @throws Error when the machine has no busybox; else what the builder throws.
+ * Makes sure that the engine has the base image: Node as it runs here, its libraries, the machine's certificates, and
+ * busybox as its shell. The image is built from the machine's own files, without a registry, and only if it is absent
+ * or was built from other files. Resolves with the image's id.
+ * @throws Error if the machine has no busybox; any error of the builder
  */
 export async function ensureBaseImage(builder: ImageBuilder, signal: AbortSignal): Promise<string> {
   const files = await machineFiles();
@@ -65,7 +65,7 @@ export async function ensureBaseImage(builder: ImageBuilder, signal: AbortSignal
   return image.id;
 }
 
-/** Where each file of the image lies on this machine, by its place in the image. */
+/** Returns the path on this machine of each file of the image, by its path in the image. */
 async function machineFiles(): Promise<ReadonlyMap<string, string>> {
   const libraries = loadedLibraries();
   const busybox = await firstOf(busyboxPlaces);
@@ -85,14 +85,14 @@ async function machineFiles(): Promise<ReadonlyMap<string, string>> {
   return files;
 }
 
-/** The dynamic loader and the libraries of this very process, by absolute path. */
+/** Returns the absolute paths of the dynamic loader and the libraries of this process. */
 function loadedLibraries(): string[] {
   // The report is typed as a bare object.
   const { sharedObjects } = process.report.getReport() as { sharedObjects: string[] };
   return sharedObjects.filter((path) => /^\/(usr\/)?lib/.test(path)).toSorted();
 }
 
-/** Before version 2.34 the C library loads these when it looks up a name, so they are not among the loaded ones. */
+/** Libraries that a C library before 2.34 loads only when it looks up a name: they may not be loaded yet. */
 function resolverLibraries(libraries: readonly string[]): string[] {
   const libc = libraries.find((path) => path.endsWith('/libc.so.6'));
   if (libc === undefined) return [];
@@ -108,11 +108,11 @@ async function digest(files: ReadonlyMap<string, string>, signal: AbortSignal): 
   return hash.digest('hex');
 }
 
-/** Tar stream of the build context; nothing in it depends on the time. */
+/** Makes the build context as a tar stream. Nothing in it depends on the time. */
 async function* buildContext(files: ReadonlyMap<string, string>): AsyncGenerator<Uint8Array> {
   const context = pack();
   write(context, files).catch((error: unknown) => context.destroy(error instanceof Error ? error : undefined));
-  // The packer emits bytes only; its types say `unknown`.
+  // The packer emits only bytes; its type is `unknown`.
   for await (const chunk of context) yield chunk as Uint8Array;
 }
 
@@ -123,7 +123,7 @@ async function write(context: Pack, files: ReadonlyMap<string, string>): Promise
   for (const [path, source] of files) {
     const { size } = await stat(source);
     const target = context.entry(entry({ name: `rootfs${path}`, size, mode: 0o755 }));
-    // A streamx stream does all that `pipeline` asks of a stream; its types do not say so.
+    // A streamx stream does all that `pipeline` needs; its types do not show it.
     await pipeline(createReadStream(source, { highWaterMark: 1 << 20 }), target as unknown as Writable);
   }
   context.finalize();

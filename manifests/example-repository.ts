@@ -1,7 +1,7 @@
 import { access, cp, mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** Runs a program to its end; rejects when it fails. */
+/** Runs a program to its end; rejects if it fails. */
 export type Run = (
   program: string,
   argv: readonly string[],
@@ -10,7 +10,7 @@ export type Run = (
 
 const source = new URL('examples/hello/', import.meta.url).pathname;
 
-/** Neither the machine's git settings nor the time have a say in the first commit: its id is always the same. */
+/** Keeps the machine's git settings and the time out of the first commit, so that its id is always the same. */
 const env = {
   GIT_CONFIG_NOSYSTEM: '1',
   GIT_CONFIG_GLOBAL: '/dev/null',
@@ -19,8 +19,8 @@ const env = {
 };
 
 /**
- * Makes sure that `directory` is a git repository with the example application on its branch `main`. One that exists
- * already is left as it is, with whatever was committed to it since. It appears whole or not at all.
+ * Makes sure that `directory` is a git repository with the example application on its branch `main`. An existing
+ * repository stays as it is, with all later commits. The directory appears complete or not at all.
  */
 export async function ensureExampleRepository(directory: string, run: Run): Promise<void> {
   if (await isRepository(directory)) return;

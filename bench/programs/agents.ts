@@ -1,4 +1,4 @@
-/** Agents without containers: real sessions over real sockets, and whatever they are told to run is running at once. */
+/** Agents without containers: they have real sessions over real sockets, and report each desired item as running. */
 import { createPrivateKey, sign } from 'node:crypto';
 import { pino } from 'pino';
 import { systemClock } from '../../agent-protocol/clock.ts';
@@ -7,7 +7,7 @@ import { FakeBackend, running } from '../../test/harness/fake-backend.ts';
 import { argument, serve } from '../parent.ts';
 
 export interface AgentsArgument {
-  /** Of the control plane with the tenant. */
+  /** URL of the control plane with the tenant. */
   url: string;
   agents: { server: string; publicKey: string; /** PKCS #8, PEM. */ privateKey: string }[];
 }
@@ -48,7 +48,7 @@ function start({ server, publicKey, privateKey }: AgentsArgument['agents'][numbe
 
 const methods = {
   start: async () => agents.forEach(start),
-  /** How many were welcomed since the start, or since they were forgotten. */
+  /** Number of agents that were welcomed since the start, or since `forget`. */
   welcomed: async () => welcomed.size,
   forget: async () => welcomed.clear(),
 };

@@ -1,4 +1,4 @@
-/** The package ws alone: sends one frame to everybody who is connected. */
+/** The package ws alone: sends each frame to all connected clients. */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { WebSocketServer } from 'ws';
@@ -11,19 +11,19 @@ const { port } = server.address() as AddressInfo; // a TCP server has such an ad
 let sent = 0;
 /** Frames to each reader between two turns of the event loop. */
 const batch = 20;
-/** Bytes that may wait for a reader. */
+/** Most bytes that may wait for a reader. */
 const most = 1024 * 1024;
 
 const methods = {
   url: async () => `ws://127.0.0.1:${port}`,
-  /** Resolves with the mark of the frame and the instant before the first `send`. */
+  /** Sends one frame. Resolves with its mark and the time before the first `send`, in milliseconds since 1970. */
   send: async () => {
     const at = performance.timeOrigin + performance.now();
     const mark = String((sent += 1));
     for (const client of server.clients) client.send(`{"mark":"${mark}","text":"${text}"}`);
     return { at, mark };
   },
-  /** Sends so many frames to everybody, as fast as they are taken. */
+  /** Sends `frames` frames to all clients, as fast as these read them. */
   flood: async (frames: number) => {
     for (let n = 1; n <= frames; n += 1) {
       for (const client of server.clients) client.send(text);

@@ -1,4 +1,4 @@
-/** A replica of the control plane whose clients are not limited in number, otherwise as `setpoint server` runs it. */
+/** A replica of the control plane as `setpoint server` runs it, but without limits on requests and streams. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -14,7 +14,7 @@ import { openKeyring } from '../../store/seal.ts';
 import { argument, serve } from '../parent.ts';
 
 export interface ControlPlaneArgument {
-  /** As `openStore` takes it. */
+  /** URL for `openStore`. */
   store: string;
   dataDir: string;
 }
@@ -23,7 +23,7 @@ const unlimited = { perMinute: 1e9, burst: 1e9 };
 const { store: storeUrl, dataDir } = await argument<ControlPlaneArgument>();
 const registry = new Registry();
 collectDefaultMetrics({ register: registry });
-/** Of a cluster that lives for one benchmark: what a minute may write follows from it. */
+/** Quota of a cluster that exists for one benchmark. The limit of writes per minute depends on it. */
 const quotaBytes = 256 * 1024 ** 3;
 await using store = await openStore(storeUrl, { quotaBytes });
 await using replica = await startReplica({
@@ -51,13 +51,13 @@ const repository = openRepository(store, 'default', systemClock);
 
 const methods = {
   url: async () => `http://127.0.0.1:${port}`,
-  /** Changes an object; resolves with the instant before its commit, in milliseconds since 1970, and its revision. */
+  /** Changes a project. Resolves with the time before the commit, in milliseconds since 1970, and its revision. */
   describeProject: async (id: string, description: string) => {
     const project = await repository.get('project', id);
     if (project === undefined) throw new Error(`There is no project ${id}`);
     const unit = repository.begin();
     unit.change<'project'>(project, (draft) => void (draft.description = description));
-    // before the commit: after it the frames are written sooner than whoever waits for it goes on
+    // Taken before the commit: after it, frames may be sent before this function continues.
     const at = performance.timeOrigin + performance.now();
     const { revision } = await unit.commit();
     return { at, revision };

@@ -1,4 +1,4 @@
-/** Express 5 with nothing but two routes that answer with the bytes that they were given. */
+/** Express 5 with only two routes, each of which answers with the bytes that it was given. */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import express from 'express';

@@ -1,4 +1,4 @@
-/** Many readers of one WebSocket address. They note when frames came, by the marks that the frames carry. */
+/** Many readers of one WebSocket URL. They note when frames arrived, by the marks in the frames. */
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 import { argument, serve } from '../parent.ts';
@@ -6,11 +6,11 @@ import { argument, serve } from '../parent.ts';
 export interface ReadersArgument {
   url: string;
   count: number;
-  /** A regular expression whose first group is the mark of a frame; frames without one are counted only. */
+  /** A regular expression whose first group is the mark of a frame. Frames without a mark are only counted. */
   mark: string;
 }
 
-/** Of one mark: the instants at which it came, in milliseconds since 1970, one per reader. */
+/** The times at which a mark arrived, in milliseconds since 1970, one per reader. */
 export interface Arrivals {
   mark: string;
   at: number[];
@@ -39,9 +39,9 @@ for (let n = 0; n < count; n += 1) {
 }
 
 const methods = {
-  /** Frames that came since the start. */
+  /** Number of frames since the start. */
   frames: async () => frames,
-  /** What came since the last call. */
+  /** Marks that arrived since the last call. */
   take: async (): Promise<Arrivals[]> => {
     const taken = [...arrivals].map(([key, at]) => ({ mark: key, at }));
     arrivals = new Map();

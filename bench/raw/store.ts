@@ -7,8 +7,8 @@ import type { Store } from '../../store/store.ts';
 import { startEtcd } from '../../test/harness/etcd.ts';
 
 /**
- * Raw figures of the stores: what one guarded transaction of two 1 KiB values costs at 1, 16 and 64 in flight, and how
- * long a commit takes to reach a watch. Everything else is measured as a ratio to these.
+ * Raw figures of the stores: the cost of one guarded transaction of two 1 KiB values with 1, 16 and 64 in flight, and
+ * the time from a commit to a watch. Everything else is measured as a ratio to these.
  */
 const value = 'x'.repeat(1024);
 const rounds = 5;

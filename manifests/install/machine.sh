@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes a Debian or Ubuntu machine ready: installs the packages that are missing and, but for `check`, starts the Docker
-# engine. Does nothing where all is there. Says what it is going to do before it does it. `list` prints the packages.
+# Prepares a Debian or Ubuntu machine: installs missing packages and, except for `check`, starts the Docker engine. Does
+# nothing if everything is present. Prints each step before it begins. `list` only prints the packages.
 # Usage: machine.sh [list] check | run | test | fresh
 set -eu
 
-# What shows that a package is not needed (a program, a library or a file), and the package. Of several packages the
-# first that the distribution has: Debian 13 split the engine's command line from the engine.
+# Per line: a program, library or file, and the package to install if it is missing. Of several packages, the first that
+# the distribution has is installed: Debian 13 split the engine's command line from the engine.
 needs_check='
 libatomic.so.1 libatomic1
 '
@@ -61,7 +61,7 @@ missing_packages() {
   done
 }
 
-# The first of packages separated by `|` that the distribution has; the last where it is not known.
+# Prints the first of the packages, separated by `|`, that the distribution has; the last one if that is not known.
 first_known() {
   case $1 in
     *'|'*) if [ -n "$(apt-cache madison "${1%%|*}" 2>/dev/null)" ]; then echo "${1%%|*}"; else first_known "${1#*|}"; fi ;;
@@ -71,7 +71,7 @@ first_known() {
 
 install_packages() {
   case " $* " in
-    # what it recommends are services that watch the machine
+    # Its recommended packages are services that monitor the machine.
     *' prometheus '*) DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends prometheus || return 1 ;;
   esac
   DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$@"
@@ -88,7 +88,7 @@ ensure_packages() {
   [ ! -d /run/systemd/system ] || stop_services_of "$@"
 }
 
-# Leaves no server running on this machine that only the tests need.
+# Stops services that only the tests need and that a package has started.
 stop_services_of() {
   echo "$services_of_tests" | while read -r package unit; do
     case " $* " in *" ${package:-none} "*) ;; *) continue ;; esac
