@@ -88,6 +88,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     this.#announcing = announceReplica(store, clock, log, replica, this.#stop.signal);
     this.#unsubscribe = [
       mirror.subscribe((change) => {
+        if (change.kind === 'server' && change.after === undefined) this.#passes.forget(change.tenant, change.id);
         for (const session of this.#concerned(change)) session.changed(change);
       }),
       mirror.subscribeKeys((change) => this.#keyChanged(change)),

@@ -7,7 +7,7 @@ import type { Mirror } from '../../store/mirror.ts';
 export class Passes {
   readonly #mirror: Pick<Mirror, 'tenant'>;
   readonly #clock: Clock;
-  /** Time of the last good pass by server: at most one entry per server since the start, deleted servers included. */
+  /** Time of the last good pass by server: at most one entry per server that there is. */
   readonly #last = new Map<string, number>();
 
   constructor(mirror: Pick<Mirror, 'tenant'>, clock: Clock) {
@@ -26,5 +26,10 @@ export class Passes {
     if (!isGoodPass(pass, key, this.#clock.now())) return undefined;
     this.#last.set(name, pass.at);
     return name;
+  }
+
+  /** The server is deleted: no pass of it is good any more. */
+  forget(tenant: string, server: string): void {
+    this.#last.delete(`${tenant}/${server}`);
   }
 }

@@ -124,4 +124,22 @@ describe('a pass', () => {
     expect(statuses).toEqual([101, 503, 503, 503, 503, 503, 503]);
     expect(await statusOf({ [passHeader]: makePass(server.id, new Date(now + 2), sign) })).toBe(101);
   });
+
+  it('is forgotten with its server', async () => {
+    const server = await joined();
+    const identity = await world.identity(server);
+    const pass = makePass(server.id, new Date(), (bytes) => identity.sign(bytes));
+    await crowd();
+    expect(await statusOf({ [passHeader]: pass })).toBe(101);
+    expect(await statusOf({ [passHeader]: pass })).toBe(503);
+    const it = (await world.repo.get('server', server.id))!;
+    const unit = world.repo.begin();
+    unit.requestDelete(it);
+    unit.release(it, 'server');
+    await unit.commit();
+    await until('it is gone', async () => replica.mirror.tenant(tenant).get('server', server.id) === undefined);
+    await world.create('server', server.id, it.desired);
+    await until('it is there', async () => replica.mirror.tenant(tenant).get('server', server.id) !== undefined);
+    expect(await statusOf({ [passHeader]: pass })).toBe(101);
+  });
 });
