@@ -17,7 +17,7 @@ export interface TestCandidate extends AsyncDisposable {
 /** Starts to run for the leadership of that name, which each test has for itself. */
 export function startCandidate(
   { store, mirror, clock }: { store: Store; mirror: Mirror; clock: Clock },
-  { name, replica }: { name: string; replica: string },
+  { name, replica, random = () => 0.5 }: { name: string; replica: string; random?: () => number },
 ): TestCandidate {
   const end = new AbortController();
   const terms: Term[] = [];
@@ -37,7 +37,7 @@ export function startCandidate(
     });
   };
   const log = pino({ level: 'silent' });
-  const done = campaign({ store, mirror, clock, random: () => 0.5, log, name, replica }, lead, end.signal);
+  const done = campaign({ store, mirror, clock, random, log, name, replica }, lead, end.signal);
   const stop = async (): Promise<void> => {
     end.abort();
     await done;
