@@ -367,7 +367,7 @@ export class AgentSession {
   }
 }
 
-/** What a control plane of another release may ask for: understood, or the error to answer with. */
+/** Parses parameters, which a control plane of another release may have sent. Returns them, or the error to answer. */
 function asks<T extends readonly z.ZodObject[]>(
   known: z.ZodDiscriminatedUnion<T>,
   by: string,

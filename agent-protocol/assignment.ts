@@ -50,7 +50,7 @@ export const WireBuild = z.object({
 });
 export type WireBuild = z.infer<typeof WireBuild>;
 
-/** What every item of a desired set says, whatever it asks for. */
+/** Fields of every item of a desired set. */
 const itemHead = {
   id: z.string(),
   generation: z.int(),
@@ -66,8 +66,8 @@ const itemHead = {
 };
 
 /**
- * One item of a server's desired set, as it travels and as the agent keeps it. Equal `generation` and `spec_hash`:
- * nothing changed. It stays as it came, so that a later release of the agent finds in it what this one does not know.
+ * One item of a server's desired set, on the wire and on the agent's disk. Equal `generation` and `spec_hash`: nothing
+ * changed. The agent keeps it unchanged, so that a later release finds in it what this release does not know.
  */
 export const WireItem = z.looseObject({ ...itemHead, run: z.string(), spec: z.looseObject({ type: z.string() }) });
 export type WireItem = z.infer<typeof WireItem>;
@@ -82,7 +82,7 @@ export type WireAssignment = z.infer<typeof WireAssignment>;
 
 const understood = new WeakMap<WireItem, WireAssignment | 'unknown'>();
 
-/** The item as this release reads it; `undefined`: it asks for something that this release does not know. */
+/** Returns the item as this release reads it; `undefined` if it has something that this release does not know. */
 export function understand(item: WireItem): WireAssignment | undefined {
   let known = understood.get(item);
   if (known === undefined) understood.set(item, (known = WireAssignment.safeParse(item).data ?? 'unknown'));
@@ -154,7 +154,7 @@ const ReportFields = z.object({
   started_at: Cut(64).optional(),
   /** `code` is one of {@link failureCodes}; `message` is the same for the same cause: no times, no counters. */
   error: z.object({ code: Cut(64), message: Cut(2000) }).optional(),
-  /** Of a build that ended, also of one that failed after it had its files. */
+  /** Commit of a build that ended, also of a build that failed after its checkout. */
   commit: Cut(64).optional(),
   commit_message: Cut(2000).optional(),
   gone: z.boolean().optional(),

@@ -89,7 +89,7 @@ export const Welcome = z.object({
   registries: Registries.optional(),
 });
 
-/** A code that this release does not know is taken for `busy`: the agent comes back when it was told to. */
+/** A code that this release does not know is read as `busy`: the agent connects again after `retry_after_ms`. */
 export const RefuseCode = z.enum(['unknown', 'retired', 'superseded', 'upgrade', 'busy', 'unauthorized']).catch('busy');
 export type RefuseCode = z.infer<typeof RefuseCode>;
 export const Refuse = z.object({
@@ -130,7 +130,8 @@ export const SnapshotBegin = z.object({
   digest: z.string(),
   /**
    * Assignments that the agent keeps exactly as it has them although the snapshot holds no item for them: their secrets
-   * cannot be opened now, or their removal awaits a confirmation after the store was restored from a backup.
+   * cannot be opened now, the replica cannot read them, or their removal awaits a confirmation after the store was
+   * restored from a backup.
    */
   keep: z.array(z.string()).default([]),
 });
@@ -171,7 +172,7 @@ export const Report = z.object({
   more: z.boolean().optional(),
   items: z.array(WireReport).max(1000),
 });
-/** A code that this release does not know is taken for `unavailable`: the report is sent again. */
+/** A code that this release does not know is read as `unavailable`: the report is sent again. */
 const RejectCode = z.enum(['not_assigned', 'stale_generation', 'unavailable']).catch('unavailable');
 export const ReportAck = z.object({
   type: z.literal('report_ack'),
@@ -221,7 +222,7 @@ export const Call = z.object({
   type: z.literal('call'),
   id: z.int(),
   timeout_ms: z.int(),
-  /** {@link CallParams}; of a method that the agent does not know it answers with the error `unsupported`. */
+  /** {@link CallParams}. The agent answers a method that it does not know with the error `unsupported`. */
   params: z.looseObject({ method: z.string() }),
 });
 export const Result = z.object({
@@ -240,7 +241,7 @@ export type StreamParams = z.infer<typeof StreamParams>;
 export const StreamOpen = z.object({
   type: z.literal('stream.open'),
   stream: z.int(),
-  /** {@link StreamParams}; a stream of a kind that the agent does not know it resets with `unsupported`. */
+  /** {@link StreamParams}. The agent resets a stream of a kind that it does not know with `unsupported`. */
   params: z.looseObject({ kind: z.string() }),
   /** Bytes that the agent may send before it needs more credit. */
   credit: z.int(),

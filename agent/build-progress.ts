@@ -4,10 +4,10 @@ export interface BuildSource {
   commitMessage: string;
 }
 
-/** What a build tells before its end. */
+/** What a build reports before its end. */
 export interface BuildProgress {
   /** A line of its output. */
   line: (text: string) => void;
-  /** The files of the commit are there; without one, the build begins again. */
+  /** The files of the commit are checked out; `undefined`: the build begins again. */
   checkedOut: (source: BuildSource | undefined) => void;
 }

@@ -39,7 +39,7 @@ export class Configurations {
     return this.#held.get(id);
   }
 
-  /** Resolves when they are on disk. */
+  /** Stores configurations. Resolves when they are on disk. */
   async add(configurations: readonly WireConfiguration[]): Promise<void> {
     for (const it of configurations) {
       if (isDeepStrictEqual(this.#held.get(it.id), it.env)) continue; // each session sends them again
@@ -51,7 +51,7 @@ export class Configurations {
     }
   }
 
-  /** Removes all others. What cannot be removed now is removed by the next call. */
+  /** Removes all configurations except these. A file that cannot be removed now is removed by the next call. */
   async retain(ids: ReadonlySet<string>): Promise<void> {
     const kept = new Set([...ids].map(fileOf));
     for (const id of this.#held.keys()) if (!ids.has(id)) this.#held.delete(id);

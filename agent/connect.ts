@@ -40,11 +40,11 @@ const limits = {
   backoffFirstMs: 1000,
   /** When a control plane returns, all agents must have connected and settled within a minute. */
   backoffMaxMs: 20_000,
-  /** Least wait after a refusal whose cause does not pass by itself. */
+  /** Lower bound of the delay, before jitter, after a refusal whose cause does not pass by itself. */
   refusedMs: 30_000,
-  /** Longest wait after such a refusal: the control plane may be restored, or the server registered again. */
+  /** Upper bound of that delay: the control plane may be restored, or the server registered again. */
   slowMs: 5 * 60_000,
-  /** Longest wait after a final refusal, which may have been a mistake. */
+  /** Delay, before jitter, after a final refusal, which may have been a mistake. */
   retiredMs: 60 * 60_000,
 } as const;
 
@@ -73,7 +73,7 @@ export async function connect(options: ConnectOptions, signal: AbortSignal): Pro
   }
 }
 
-/** Milliseconds until the next attempt. Pure but for `random`. */
+/** Returns the milliseconds until the next attempt. Pure except for `random`. */
 export function delay(end: AgentEnd, failures: number, random: () => number): number {
   const jitter = (ms: number): number => random() * ms;
   const backoff = jitter(Math.min(limits.backoffMaxMs, limits.backoffFirstMs * 2 ** Math.max(0, failures - 1)));

@@ -35,7 +35,7 @@ const JournalRecord = z.discriminatedUnion('type', [Whole, Delta, Settled]);
 type JournalRecord = z.infer<typeof JournalRecord>;
 
 const keptTombstones = 1000;
-/** What has containers of an item that this release does not understand is given that long to end. */
+/** Time to end for containers of an item that this release does not understand. */
 const unknownGraceSeconds = 10;
 const rewriteSlackBytes = 256 * 1024;
 

@@ -46,8 +46,7 @@ function settingsDrift(desired: ServiceItem, { container, detail }: Actual, { ba
   if (detail === undefined) return undefined;
   const known = baseline?.container === container.id ? baseline : undefined;
   if (known !== undefined && known.settings !== settingsOf(detail)) return 'settings';
-  // A container that this process made is compared with its own baseline only: engines may present settings
-  // differently.
+  // A container that this process made is compared only with its own baseline: engines present settings differently.
   if (known?.own !== true && !isMadeAsDesired(desired, detail)) return 'settings';
   return container.state === 'running' && !(desired.spec.network in detail.addresses) ? 'network' : undefined;
 }

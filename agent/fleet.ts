@@ -159,7 +159,7 @@ export class Fleet {
     const desired = this.#desired.get(id);
     const known = this.#workers.get(id);
     const worker = known ?? this.#make(id, desired);
-    // What runs of it is left as it is: a worker without a desired state does nothing while the item is in the set.
+    // Its containers stay as they are: a worker without a desired state does nothing while the item is in the set.
     if (this.#desired.unknown(id) !== undefined) this.#reported(id);
     if (worker === undefined) return;
     if (worker instanceof BuildWorker) worker.desire(desired !== undefined && isBuild(desired) ? desired : undefined);

@@ -105,7 +105,7 @@ export class Housekeeping {
     return needed;
   }
 
-  /** Removes logs of workloads that a set of the control plane lacks: only then will their numbers not be continued. */
+  /** Removes empty logs of workloads that are not desired. Others stay: they keep the number of the next line. */
   async #logs(): Promise<void> {
     const { desired, logs } = this.#deps;
     if (desired.confirmed) await logs.forget(new Set([...desired.all()].map((item) => item.workload_id)));

@@ -51,7 +51,7 @@ export async function findLeftovers(deps: { engine: Engine; clock: Clock }, sign
 
 /**
  * Removes a leftover: the rules first, so that no port leads to a container that is being removed. May be repeated
- * after a failure. An image that is still in use stays.
+ * after a failure. Whatever is still in use, such as an image, stays.
  */
 export async function removeLeftover(
   { engine, clock }: { engine: Engine; clock: Clock },

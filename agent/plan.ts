@@ -88,7 +88,8 @@ function prepare({ desired, memory, networkReady }: World): Action | undefined {
 }
 
 /**
- * Removes the first of the containers, after ports have stopped leading to it, so that no request meets a closed one.
+ * Returns the next step to remove the first of the containers. Ports stop leading to it first, so that no request meets
+ * a stopped container.
  */
 function retireFirst(world: World, containers: readonly Actual[], graceSeconds: number): Action | undefined {
   const [actual] = containers;

@@ -60,7 +60,10 @@ export class PortClaims {
     return true;
   }
 
-  /** Gives each port without a workload to the first offer that asks for it. Resolves when the claims are on disk. */
+  /**
+   * Releases ports that no offer asks for any more, and gives each free port to the first offer that asks for it.
+   * Resolves when the claims are on disk.
+   */
   async settle(offers: Offers): Promise<void> {
     const refused = this.#state.refused.filter((one) => offers.get(one.assignment)?.port === one.port);
     const lost = new Set(refused.map(({ assignment }) => assignment));

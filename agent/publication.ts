@@ -139,7 +139,7 @@ export class Publication {
     await this.#apply();
   }
 
-  /** The desired set is known, and every assignment of it has claimed its port. */
+  /** The desired set is known, and each of its assignments has claimed its port. */
   told(): void {
     if (this.#told) return;
     this.#told = true;

@@ -68,7 +68,7 @@ function phaseOf(world: World): WirePhase {
 function errorOf(it: Circumstances, ready: boolean): WireReport['error'] {
   const { memory, desired } = it.world;
   const { failure } = memory;
-  // The first `create_failed` is not reported: it would fail a deployment that the next try can complete.
+  // A `create_failed` is reported only once it is final: before, it would fail a deployment that a retry can complete.
   if (failure !== undefined && (failure.final || failure.code !== 'create_failed'))
     return { code: failure.code, message: failure.message };
   if (it.portProblem !== undefined) return { ...it.portProblem };

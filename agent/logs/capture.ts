@@ -46,7 +46,9 @@ export class Capture {
     this.#log = deps.log;
   }
 
-  /** Resolves when all further output of the container is captured, or after 3 s. */
+  /**
+   * Resolves when all further output of the container is captured, when the signal aborts, or 3 s after the request.
+   */
   async attach(container: string, writer: Writer, signal: AbortSignal): Promise<void> {
     // The output of the container's former process is stored first.
     await this.finished(container, signal);

@@ -33,7 +33,7 @@ const dayMs = 86_400_000;
 const forgottenDays = 400;
 const workloadId = /^[0-9A-Za-z-]{1,64}$/;
 
-/** The logs of all workloads of this server. Retention removes lines, not the removal of their containers. */
+/** The logs of all workloads of this server. Lines are removed by retention, not together with their containers. */
 export class LogStore {
   readonly #options: LogStoreOptions;
   readonly #logs: Map<string, WorkloadLog>;

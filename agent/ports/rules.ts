@@ -132,8 +132,7 @@ export function ruleSet(
     {
       table: 'raw',
       name: chains.loop,
-      // CVE-2020-8558: with route_localnet, containers on the bridge could reach programs that listen on 127.0.0.1
-      // only.
+      // CVE-2020-8558: with route_localnet, containers on the bridge could reach what listens on 127.0.0.1 only.
       rules: bridges.map((name) => `-d 127.0.0.0/8 -i ${name} -j DROP`),
       jumps: [{ from: 'PREROUTING', condition: '', first: false }],
     },
