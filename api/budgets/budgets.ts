@@ -13,6 +13,7 @@ import { createBuildTime } from './build-time.ts';
 import type { BuildTime } from './build-time.ts';
 import { createByteRate } from './byte-rate.ts';
 import type { Capacity } from './capacity.ts';
+import { createClones } from './clones.ts';
 import { costOf, isAlwaysAllowed } from './effect.ts';
 import type { Cost, Share } from './effect.ts';
 import { createReservations } from './reservations.ts';
@@ -65,6 +66,7 @@ export function createBudgets({ mirror, clock, capacity, buildDeadlineMs }: Depe
   const rate = createByteRate(clock);
   const reservations = createReservations();
   const builds = createBuildTime(mirror, clock, buildDeadlineMs);
+  const clones = createClones(mirror);
   const shortage = createShortage(usage, clock);
 
   const judgeShare = (view: TenantView, caller: Principal, { scope, adds }: Share): void => {
@@ -72,12 +74,13 @@ export function createBudgets({ mirror, clock, capacity, buildDeadlineMs }: Depe
     const kept = keptOf(scope, caller);
     const used = storedBy(usage, view, scope);
     const promised = reservations.of(scopeName(view.tenant, scope));
-    const bytes = used.bytes + promised.bytes + adds.bytes;
+    const copying = clones.of(view, scope);
+    const bytes = used.bytes + promised.bytes + copying.bytes + adds.bytes;
     const most = bounds.stored_bytes * (1 - kept);
     const isSmall = adds.objects <= 0 && adds.bytes <= slack.bytes && bytes <= most * (1 + slack.share);
     if (bounds.stored_bytes > 0 && adds.bytes > 0 && bytes > most && !isSmall)
       throw shortage.ofBytes(view, caller, scope, { bytes, most });
-    const objects = used.objects + promised.objects + adds.objects;
+    const objects = used.objects + promised.objects + copying.objects + adds.objects;
     const mostObjects = Math.floor(bounds.objects * (1 - kept));
     if (bounds.objects > 0 && adds.objects > 0 && objects > mostObjects)
       throw shortage.ofObjects(view, caller, scope, { objects: used.objects, most: mostObjects });
@@ -142,18 +145,21 @@ export function createBudgets({ mirror, clock, capacity, buildDeadlineMs }: Depe
       };
     },
     boundsOf: (view, scope) => boundsOf(view, scope, capacity.now),
-    [Symbol.dispose]: () => builds[Symbol.dispose](),
+    [Symbol.dispose]() {
+      builds[Symbol.dispose]();
+      clones[Symbol.dispose]();
+    },
   };
 
   /** Reserves what a transaction adds until the mirror shows it. Call the returned function with the outcome. */
-  function reserve(view: TenantView, { shares, clones }: Cost) {
+  function reserve(view: TenantView, { shares }: Cost) {
     let isOver = (): boolean => false;
     const adds = new Map<string, Amount>(shares.map(({ scope, adds: own }) => [scopeName(view.tenant, scope), own]));
     reservations.add(adds, () => isOver());
     return ({ revision, isUnknown }: { revision?: Revision; isUnknown?: true }): void => {
       const at = clock.monotonic();
-      if (revision !== undefined)
-        isOver = () => mirror.applied >= revision && !clones.some((it) => isCopying(view, it));
+      // what a clone is going to copy is counted among the clones as soon as the mirror shows it
+      if (revision !== undefined) isOver = () => mirror.applied >= revision;
       else isOver = () => isUnknown !== true || clock.monotonic() - at > unknownMs;
     };
   }
@@ -170,8 +176,4 @@ function judgeBuilds(builds: BuildTime, view: TenantView, capacity: Capacity, { 
     if (action === 'create' && it.meta.kind === 'deployment')
       // the kind was just checked
       builds.judge(view, it as ReadonlyResource<'deployment'>, (scope) => boundsOf(view, scope, capacity));
-}
-
-function isCopying(view: TenantView, { meta }: ReadonlyResource<'environment'>): boolean {
-  return view.get('environment', meta.id)?.desired.clone_of?.complete === false;
 }

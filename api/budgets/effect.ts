@@ -1,5 +1,5 @@
-import { contentOf, isUnfinishedClone } from '../../store/copying.ts';
-import { keys, parseKey } from '../../store/keys.ts';
+import { isUnfinishedClone } from '../../store/copying.ts';
+import { parseKey } from '../../store/keys.ts';
 import type { KeyMeaning } from '../../store/keys.ts';
 import { isKindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -8,6 +8,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Write } from '../../store/store.ts';
 import { bytesOf, holderOf, isCounted, objectBytes } from '../../store/usage.ts';
 import type { Amount, Holder, Usage } from '../../store/usage.ts';
+import { contentAmount } from './clones.ts';
 import { scopeName } from './scope.ts';
 import type { Scope } from './scope.ts';
 
@@ -23,8 +24,6 @@ export interface Cost {
   shares: Share[];
   /** Written bytes, whatever was stored before. */
   written: number;
-  /** Environments whose content is still to be copied: until then the content counts as reserved. */
-  clones: ReadonlyResource<'environment'>[];
 }
 
 /** Kinds that a login, an account or an operator writes; room is kept for them. */
@@ -53,27 +52,15 @@ export function costOf(
     if (meaning.area === 'audit') continue;
     sums.add(sums.holderOf(meaning, caller), { bytes: bytes - usage.sizeOf(key), objects: 0 });
   }
-  const clones: ReadonlyResource<'environment'>[] = [];
   for (const { it, before, action } of objects) {
     if (action === 'create' && isCounted(it.meta.kind))
       sums.add(holderOf(it.meta.kind, it.meta.id, it.desired), { bytes: 0, objects: 1 });
-    if (isEnvironment(it) && action === 'create' && isUnfinishedClone(it)) {
-      clones.push(it);
+    if (isEnvironment(it) && action === 'create' && isUnfinishedClone(it))
       sums.add({ project: it.desired.project_id }, contentAmount(view, usage, it));
-    }
     if (isProject(it) && isProject(before) && before.desired.owner_id !== it.desired.owner_id)
       sums.addUser(it.desired.owner_id, usage.ofProject(view.tenant, it.meta.id));
   }
-  return { shares: sums.shares(), written, clones };
-}
-
-function contentAmount(view: TenantView, usage: Usage, { desired }: ReadonlyResource<'environment'>): Amount {
-  const sum = { bytes: 0, objects: 0 };
-  for (const { meta } of contentOf(view, desired.clone_of?.environment_id ?? '')) {
-    sum.bytes += usage.sizeOf(keys.desired(view.tenant, meta.kind, meta.id));
-    sum.objects += 1;
-  }
-  return sum;
+  return { shares: sums.shares(), written };
 }
 
 function keyOf(write: Write): [string, KeyMeaning | undefined] {

@@ -13,7 +13,7 @@ interface Reservation {
   isOver(): boolean;
 }
 
-/** The reservations of one replica; as many as it has requests and clones under way. */
+/** The reservations of one replica; as many as it has requests under way. */
 export function createReservations(): Reservations {
   let all: Reservation[] = [];
   return {

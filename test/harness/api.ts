@@ -251,7 +251,7 @@ async function passwordHash(): Promise<string> {
   return hashed;
 }
 
-function createClient(base: string, token: string | undefined): Client {
+export function createClient(base: string, token: string | undefined): Client {
   const request = async (
     method: string,
     path: string,

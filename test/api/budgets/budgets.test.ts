@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { startApi } from '../../harness/api.ts';
+import { createClient, startApi } from '../../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../../harness/api.ts';
 import { formOf, png } from '../../harness/images.ts';
 
@@ -140,9 +140,34 @@ describe('what is stored', () => {
     await root.put('/settings', { budgets: { project: { stored_bytes: 190 * KiB } } });
     const clone = (name: string) =>
       user.post(`/projects/${place.project}/environments/${place.environment}/clone`, { name });
-    expect((await clone('staging')).status).toBe(201);
-    // nothing is copied yet: no controller runs here
-    expect(reasonOf(await clone('more'))).toEqual([409, 'stored_budget']);
+    // nothing is copied here: no controller runs
+    const answers = await Promise.all([clone('staging'), clone('at once')]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 409]);
+    expect(reasonOf(await clone('later'))).toEqual([409, 'stored_budget']);
+  });
+
+  it('counts what a clone is going to copy in every replica, until it is complete or given up', async () => {
+    world = await startApi();
+    const root = await world.owner();
+    const user = await world.user();
+    const place = await world.place(user);
+    for (const name of ['a', 'b', 'c']) await user.post('/applications', application(place, name, 20 * KiB));
+    await root.put('/settings', { budgets: { project: { stored_bytes: 190 * KiB } } });
+    const path = `/projects/${place.project}/environments`;
+    const clone = (name: string, by: Client) => by.post(`${path}/${place.environment}/clone`, { name });
+    const there = createClient(`${await world.replica()}/default/api/v1`, user.token);
+    const first = await clone('first', user);
+    expect(first.status).toBe(201);
+    const started = createClient(`${await world.replica()}/default/api/v1`, user.token);
+    for (const by of [user, there, started]) expect(reasonOf(await clone('more', by))).toEqual([409, 'stored_budget']);
+    await world.repo.change('environment', first.data.id, (draft) => {
+      if (draft.clone_of) draft.clone_of.complete = true;
+    });
+    const second = await clone('second', there);
+    expect(second.status).toBe(201);
+    for (const by of [user, there, started]) expect(reasonOf(await clone('more', by))).toEqual([409, 'stored_budget']);
+    expect((await user.delete(`${path}/${second.data.id}`)).status).toBe(200);
+    expect((await clone('third', started)).status).toBe(201);
   });
 
   it('moves with a project to whom it is given, who must have room for it', async () => {
