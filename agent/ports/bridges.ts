@@ -35,10 +35,13 @@ export async function reflect(name: string, signal: AbortSignal): Promise<void> 
   }
 }
 
+/** What `ip` says of an interface that was removed, or is of no bridge any more. */
+const left = /Cannot find device|does not exist|Operation not supported/i;
+
 async function setByNetlink(attached: string, cause: unknown, signal: AbortSignal): Promise<void> {
   const args = ['link', 'set', 'dev', attached, 'type', 'bridge_slave', 'hairpin', 'on'];
   const { code, stderr } = await run('ip', { args, maxOutputBytes: 64 * 1024 }, signal);
-  if (code !== 0 && !/Cannot find device|does not exist/i.test(stderr))
+  if (code !== 0 && !left.test(stderr))
     throw new Error(`Cannot set hairpin mode of ${attached}: ${stderr.trim().slice(0, 200)}`, { cause });
 }
 

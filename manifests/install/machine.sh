@@ -28,7 +28,8 @@ mkfs.ext4 e2fsprogs
 mount mount
 sshd openssh-server
 aiosmtpd python3-aiosmtpd
-promtool prometheus
+prometheus prometheus
+promtool promtool|prometheus
 chromium chromium
 "
 needs_fresh="$needs_test
