@@ -115,13 +115,13 @@ export function serviceUnavailable(
 }
 
 /** A write for which the store has no room; only the operator can make room. */
-export function storeFull(cause?: unknown): ApiError {
+export function storeFull(outcome: Outcome503 = 'not_written', cause?: unknown): ApiError {
   const message = 'The store is full: its operator must make room, as docs/operations.md says';
   const details = [
-    { field: '', reason: 'not_written', message: outcomes.not_written },
+    { field: '', reason: outcome, message: outcomes[outcome] },
     { field: '', reason: 'store_full', message },
   ];
-  const all = `${message}; ${outcomes.not_written}`;
+  const all = `${message}; ${outcomes[outcome]}`;
   return new ApiError('SERVICE_UNAVAILABLE', all, { details, cause, retryAfter: 30 });
 }
 

@@ -7,9 +7,9 @@ import { afterCommit, ApiError, badRequest, conflicting, serviceUnavailable, sto
 export function toApiError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error;
   if (isConflict(error)) return conflictError(error);
-  if (isFull(error)) return storeFull(error);
   if (isUnavailable(error)) {
     const outcome = mayBeWritten(error) ? 'outcome_unknown' : 'not_written';
+    if (isFull(error)) return storeFull(outcome, error);
     return serviceUnavailable('The store does not answer', { outcome, cause: error });
   }
   if (isTooLarge(error)) return badRequest('The object would be too large to be stored');

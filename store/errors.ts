@@ -6,9 +6,9 @@ export type StoreFailure =
   | { kind: 'conflict'; reason?: CommitFailure }
   | { kind: 'compacted'; compactedTo: Revision }
   | { kind: 'rewound'; incarnation: string }
-  /** `mayBeWritten`: a transaction was sent, and its outcome is unknown. */
+  /** `mayBeWritten`, here and in `full`: a transaction was sent, and its outcome is unknown. */
   | { kind: 'unavailable'; mayBeWritten?: true }
-  | { kind: 'full' }
+  | { kind: 'full'; mayBeWritten?: true }
   | { kind: 'too-large' };
 
 /** The one error class of a store. Callers use the predicates below and never look at the class. */
@@ -56,10 +56,10 @@ export function isUnavailable(error: unknown): boolean {
 /** The transaction was sent and its outcome is unknown. False: nothing was written. */
 export function mayBeWritten(error: unknown): boolean {
   const failure = failureOf(error);
-  return failure?.kind === 'unavailable' && failure.mayBeWritten === true;
+  return (failure?.kind === 'unavailable' || failure?.kind === 'full') && failure.mayBeWritten === true;
 }
 
-/** The store refused a write as it has no room left. Nothing was written; deletions may still be possible. */
+/** The store refused a write as it has no room left; see {@link mayBeWritten}. Deletions may still be possible. */
 export function isFull(error: unknown): boolean {
   return failureOf(error)?.kind === 'full';
 }
@@ -89,6 +89,12 @@ export function outcomeUnknown(what: string, cause?: unknown): StoreError {
 
 export function full(what: string, cause?: unknown): StoreError {
   return new StoreError(`Store is full, nothing was written: ${what}`, { kind: 'full' }, { cause });
+}
+
+/** The store refused a write as it has no room left, and yet it may have taken it. */
+export function fullUnknown(what: string, cause?: unknown): StoreError {
+  const message = `Store is full, and what was sent may be written: ${what}`;
+  return new StoreError(message, { kind: 'full', mayBeWritten: true }, { cause });
 }
 
 export function tooLarge(what: string): StoreError {

@@ -15,7 +15,7 @@ import type { Revision } from './revision.ts';
  * 6. `list({ at })` at or above the compaction point works; below it throws `Compacted`.
  * 7. The expiry of a lease deletes its keys in one revision, and watchers see the deletes.
  * 8. An `Unavailable` transaction may have committed if it is `mayBeWritten`: callers must be safe to replay, which
- *    guards make them. A transaction that is refused because the store is full (`isFull`) wrote nothing.
+ *    guards make them. A transaction that was refused because the store is full (`isFull`) follows the same rule.
  */
 export interface Store {
   /** Changes when history was rewound (restored, wiped). A caller that keeps a revision keeps this beside it. */

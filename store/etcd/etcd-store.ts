@@ -4,7 +4,8 @@ import { checkTxn } from '../check-txn.ts';
 import type { Clock } from '../clock.ts';
 import { guardHolds } from '../guard-holds.ts';
 import { keys } from '../keys.ts';
-import { isCompacted, rewound, unavailable } from '../errors.ts';
+import { fullUnknown, isCompacted, isFull, rewound, unavailable } from '../errors.ts';
+import type { StoreError } from '../errors.ts';
 import type { Revision } from '../revision.ts';
 import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, StoreSize, Txn, TxnResult } from '../store.ts';
 import type { Endpoints } from './endpoints.ts';
@@ -91,7 +92,9 @@ export class EtcdStore implements Store, AsyncDisposable {
   async txn(txn: Txn): Promise<TxnResult> {
     checkTxn(txn);
     return this.#attempt('commit', async () => {
-      const { header, succeeded, responses } = await this.#send(txn);
+      const sent = await this.#send(txn);
+      if ('written' in sent) return { committed: true, revision: sent.written };
+      const { header, succeeded, responses } = sent;
       const revision = this.#history.observe(header);
       if (succeeded) return { committed: true, revision };
       const found = responses.map(({ response_range: { kvs } }) => kvs[0] && toEntry(kvs[0]));
@@ -116,8 +119,31 @@ export class EtcdStore implements Store, AsyncDisposable {
         ),
       );
     } catch (error) {
-      throw toCommitError(error);
+      const failure = toCommitError(error);
+      if (!isFull(failure)) throw failure;
+      const written = await this.#writtenAlthoughFull(txn, failure);
+      if (written === undefined) throw failure;
+      return { written };
     }
+  }
+
+  /**
+   * etcd applies the write that first exceeds the quota, and refuses it with the same error as those that it does not
+   * apply (`quotaApplierV3` in its server/etcdserver/apply.go). A key that the transaction guards and puts tells which.
+   * Answers the revision at which it was written. @throws StoreError full, `mayBeWritten` if no key tells
+   */
+  async #writtenAlthoughFull(txn: Txn, failure: StoreError): Promise<Revision | undefined> {
+    for (const write of txn.then) {
+      if (!('put' in write)) continue;
+      const guard = txn.if.find(({ key }) => key === write.put);
+      if (guard === undefined || guard.is === 'present') continue; // that holds before and after
+      const now = await this.get(write.put).catch(() => 'unknown' as const);
+      if (now === 'unknown') break;
+      if (guardHolds(guard, now?.modRevision)) return undefined;
+      if (now?.value === write.value) return now.modRevision;
+      break;
+    }
+    throw fullUnknown('cannot commit', failure);
   }
 
   watch(range: KeyRange, from: Revision, signal: AbortSignal): AsyncIterable<Batch> {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CallError } from '../../agent-protocol/call-error.ts';
-import { full, outcomeUnknown, unavailable } from '../../store/errors.ts';
+import { full, fullUnknown, outcomeUnknown, unavailable } from '../../store/errors.ts';
 import { password, startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
 import { FailingStore } from '../harness/failing-store.ts';
@@ -54,6 +54,14 @@ describe('a 503 says whether something was written', () => {
     store.setFault(from(0, { before: down }));
     expectSaid(await create(), 'not_written');
     expect(await isStored()).toBe(false);
+  });
+
+  it('is not known, where a full store may have taken the write', async () => {
+    store.setFault(from(0, { after: fullUnknown('database space exceeded') }));
+    const answer = await create();
+    expectSaid(answer, 'outcome_unknown');
+    expect(answer.body.error?.details).toMatchObject([{ reason: 'outcome_unknown' }, { reason: 'store_full' }]);
+    expect(await isStored()).toBe(true);
   });
 
   it('not, where the store is full, and what helps', async () => {

@@ -109,12 +109,14 @@ test('a watch cut anywhere on the wire misses and repeats nothing', async () => 
 test('a full etcd says that it is full and nothing was written, is read, and takes deletions', async () => {
   await using etcd = await startEtcd(['--quota-backend-bytes=8000000']);
   await using store = await openEtcd({ hosts: [etcd.host], quotaBytes: 8_000_000 });
+  const create = async (key: string) =>
+    committed(await store.txn({ if: [{ key, is: 'absent' }], then: [{ put: key, value: 'x'.repeat(1_000_000) }] }));
   const { room } = await store.size();
   let written = 0;
   let error: Error | undefined;
   // a write that took too long on a busy machine says nothing of the room that is left
   for (; written < 50 && error?.message.includes('DEADLINE_EXCEEDED') !== false; written++)
-    error = await put(store, `${written}`, 'x'.repeat(1_000_000)).then(
+    error = await create(`${written}`).then(
       () => undefined,
       (thrown: Error) => thrown,
     );
@@ -128,6 +130,39 @@ test('a full etcd says that it is full and nothing was written, is read, and tak
   expect(await store.get(`${written - 1}`)).toBeUndefined();
   committed(await store.txn({ if: [{ key: '0', is: 'present' }], then: [{ delete: '0' }] }));
   expect(await store.get('0')).toBeUndefined();
+});
+
+test('what several write at once into a full etcd is written or not as its answer says', async () => {
+  await using etcd = await startEtcd(['--quota-backend-bytes=8000000']);
+  await using store = await openEtcd({ hosts: [etcd.host], quotaBytes: 8_000_000 });
+  const outcomes = new Map<string, 'written' | 'not written' | 'unknown'>();
+  const count = (wanted: string) => [...outcomes.values()].filter((outcome) => outcome === wanted).length;
+  for (let round = 0; round < 100 && count('not written') < 8; round++)
+    await Promise.all(
+      Array.from({ length: 4 }, async (_, n) => {
+        const key = `/${round}/${n}`;
+        const guards = n === 3 ? [] : [{ key, is: 'absent' as const }];
+        try {
+          const { committed: isCommitted } = await store.txn({
+            if: guards,
+            then: [
+              { put: `${key}/more`, value: '' },
+              { put: key, value: `${n}`.repeat(300_000) },
+            ],
+          });
+          outcomes.set(key, isCommitted ? 'written' : 'not written');
+        } catch (error) {
+          if (!isUnavailable(error)) throw error;
+          outcomes.set(key, mayBeWritten(error) ? 'unknown' : 'not written');
+          if (isFull(error) && n < 3) expect(mayBeWritten(error)).toBe(false);
+        }
+      }),
+    );
+  for (const [key, outcome] of outcomes)
+    if (outcome !== 'unknown')
+      expect([key, (await store.get(key)) === undefined ? 'not written' : 'written']).toEqual([key, outcome]);
+  expect(count('written')).toBeGreaterThan(10);
+  expect(count('not written')).toBeGreaterThanOrEqual(8);
 });
 
 test('a cluster that is not there is unavailable at the start', async () => {
