@@ -91,7 +91,7 @@ export function full(what: string, cause?: unknown): StoreError {
   return new StoreError(`Store is full, nothing was written: ${what}`, { kind: 'full' }, { cause });
 }
 
-/** The store refused a write as it has no room left, and yet it may have taken it. */
+/** The error of a write that a full store refused but may have applied. */
 export function fullUnknown(what: string, cause?: unknown): StoreError {
   const message = `Store is full, and what was sent may be written: ${what}`;
   return new StoreError(message, { kind: 'full', mayBeWritten: true }, { cause });

@@ -41,7 +41,7 @@ export interface TenantView {
   /** Objects of that kind under that value of one of its declared indexes, or of the implicit `owner` and `label`. */
   by<K extends KindName>(kind: K, index: string, value: string): readonly ReadonlyResource<K>[];
   list<K extends KindName>(kind: K): readonly ReadonlyResource<K>[];
-  /** Ids of objects that are in the store and not here, as this release cannot read them: a newer one wrote them. */
+  /** Ids of objects in the store that the view does not show: a newer release wrote them, this one cannot read them. */
   unreadable(kind: KindName): readonly string[];
   /** The live session of a server's agent. */
   agent(server: string): LiveAgent | undefined;
@@ -59,7 +59,7 @@ export interface LiveAgent {
   agentVersion?: string;
   runtime?: string;
   runtimeVersion?: string;
-  /** What its release understands beyond the first; absent: it was taken in by a replica that did not say so. */
+  /** What its release understands beyond the first; absent: the replica that admitted it did not record that. */
   capabilities?: readonly string[];
   /** Why its container engine cannot be used; `reason` is CamelCase. */
   engineTrouble?: { reason: string; message: string };

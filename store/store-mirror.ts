@@ -51,7 +51,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
   #attempts = 0;
   #lists = 0;
   #fillings = 0;
-  /** From the first attempt until one succeeds. */
+  /** True from the first attempt to list until one succeeds. */
   #isListing = false;
   /** Ends the watch that is running. */
   #watching: AbortController | undefined;

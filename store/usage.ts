@@ -87,7 +87,7 @@ export class Usage {
     return this.#places.get(`${tenant}/${kind}/${id}`) ?? nothing;
   }
 
-  /** Of every record that is counted. */
+  /** Keys of all records that are counted. */
   keys(): Iterable<string> {
     return this.#sizes.keys();
   }

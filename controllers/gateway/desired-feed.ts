@@ -176,7 +176,7 @@ export class DesiredFeed {
     this.#references.clear();
     this.#dropped.clear();
     const put: Sendable[] = [];
-    // What a newer release wrote may be of this server.
+    // Assignments that only a newer release can read may be of this server.
     const keep = [...this.#keep, ...this.#o.view.unreadable('assignment')];
     const drop: string[] = [];
     for (const it of this.#o.view.by('assignment', 'server', this.#o.server)) {

@@ -7,7 +7,7 @@ import type { Mirror } from '../../store/mirror.ts';
 export class Passes {
   readonly #mirror: Pick<Mirror, 'tenant'>;
   readonly #clock: Clock;
-  /** Time of the last good pass by server: at most one entry per server that there is. */
+  /** Time of the last good pass by server: at most one entry per existing server. */
   readonly #last = new Map<string, number>();
 
   constructor(mirror: Pick<Mirror, 'tenant'>, clock: Clock) {
@@ -28,7 +28,7 @@ export class Passes {
     return name;
   }
 
-  /** The server is deleted: no pass of it is good any more. */
+  /** Forgets a deleted server: no pass of it is good any more. */
   forget(tenant: string, server: string): void {
     this.#last.delete(`${tenant}/${server}`);
   }

@@ -59,7 +59,7 @@ export class RemovalHold {
     if (report.more === true) return undefined;
     this.#isAsking = false;
     const { view, server } = this.#o;
-    // What cannot be read is in the store, and is kept in any case.
+    // An assignment that this release cannot read is in the store, and is kept in any case.
     const unreadable = new Set(view.unreadable('assignment'));
     const unknown = this.#reported.filter(
       (id) => view.get('assignment', id)?.desired.server_id !== server && !unreadable.has(id),

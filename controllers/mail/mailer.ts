@@ -41,7 +41,7 @@ export interface MailerOptions {
   id: () => string;
   log: Logger;
   registry: Registry;
-  /** Replace those of `limits.mail`. */
+  /** Override values of `limits.mail`. */
   limits?: Partial<MailLimits>;
 }
 

@@ -1,7 +1,7 @@
 const second = 1000;
 const minute = 60 * second;
 
-/** Every default of the controllers in one place. Durations in milliseconds. test/controllers/limits tries each of them. */
+/** Every default of the controllers, tested in test/controllers/limits. Durations in milliseconds. */
 export const limits = {
   leader: {
     /** Lease of the leader key; the store renews it. */

@@ -128,15 +128,16 @@ export class EtcdStore implements Store, AsyncDisposable {
   }
 
   /**
-   * etcd applies the write that first exceeds the quota, and refuses it with the same error as those that it does not
-   * apply (`quotaApplierV3` in its server/etcdserver/apply.go). A key that the transaction guards and puts tells which.
-   * Answers the revision at which it was written. @throws StoreError full, `mayBeWritten` if no key tells
+   * Finds out whether a full etcd applied a transaction that it refused. etcd applies the write that first exceeds the
+   * quota, and refuses it with the same error as those that it does not apply (`quotaApplierV3` in its
+   * server/etcdserver/apply.go). A key that the transaction guards and puts shows the outcome. Returns the revision of
+   * the write; `undefined` if there was none. @throws StoreError full with `mayBeWritten` if no key shows it
    */
   async #writtenAlthoughFull(txn: Txn, failure: StoreError): Promise<Revision | undefined> {
     for (const write of txn.then) {
       if (!('put' in write)) continue;
       const guard = txn.if.find(({ key }) => key === write.put);
-      if (guard === undefined || guard.is === 'present') continue; // that holds before and after
+      if (guard === undefined || guard.is === 'present') continue; // such a guard holds before and after the write
       const now = await this.get(write.put).catch(() => 'unknown' as const);
       if (now === 'unknown') break;
       if (guardHolds(guard, now?.modRevision)) return undefined;

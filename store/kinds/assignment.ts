@@ -95,7 +95,7 @@ export const assignment = defineKind({
     exit_code: z.int().optional(),
     started_at: z.string().optional(),
     error: z.object({ code: z.string(), message: z.string() }).optional(),
-    /** Of a build that ended, also of one that failed after it had its files. */
+    /** Commit of a build that ended, also of one that failed after it had the files of the commit. */
     commit: z.string().optional(),
     commit_message: z.string().optional(),
     /** Last event of the agent that was recorded: a repeated one counts once. */
