@@ -25,7 +25,7 @@ afterAll(() => running.disposeAsync());
 
 const current = async (): Promise<void> => mirror.reached(await store.revision(), AbortSignal.timeout(10_000));
 
-test('a key that somebody else writes into the cluster holds up no reader', async () => {
+test('a key that another program writes into the cluster holds up no reader', async () => {
   await put(store, keys.replica('a'), 'ours');
   await current();
   for (const value of ['1', '2', '3']) {
@@ -45,13 +45,26 @@ test('many who wait for the same revision cost one write, and nothing is written
   expect(await store.revision()).toBe(before + 1);
 });
 
-test('a key of somebody else that changes all the time holds up no reader for long', async () => {
+test('a key of another program that changes all the time holds up no reader, and costs a write for each that waits', async () => {
+  let barriers = 0;
+  await using stack = new AsyncDisposableStack();
+  stack.defer(mirror.subscribeKeys(({ key }) => void (barriers += key === keys.meta('barrier') ? 1 : 0)));
   let isOver = false;
+  let written = 0;
   const others = async (): Promise<void> => {
-    while (!isOver) await store.txn({ if: [], then: [{ put: '/elsewhere', value: 'x' }] });
+    for (; !isOver; written++) await store.txn({ if: [], then: [{ put: '/elsewhere', value: 'x' }] });
   };
   const writing = others();
-  for (let n = 0; n < 5; n++) await current();
-  isOver = true;
-  await writing;
+  stack.defer(() => {
+    isOver = true;
+    return writing;
+  });
+  for (let n = 0; n < 5; n++) {
+    const wanted = await store.revision();
+    await mirror.reached(wanted, AbortSignal.timeout(10_000));
+    expect(mirror.applied).toBeGreaterThanOrEqual(wanted);
+  }
+  expect(barriers).toBeGreaterThan(0);
+  expect(barriers).toBeLessThanOrEqual(5);
+  expect(written).toBeGreaterThan(barriers);
 });
