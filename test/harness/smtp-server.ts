@@ -49,7 +49,7 @@ export async function startSmtpServer({ password }: { password?: string } = {}):
     const names = await readdir(join(maildir, 'new')).catch(() => []);
     const mails = await Promise.all(
       names
-        .toSorted((a, b) => a.localeCompare(b))
+        .toSorted((a, b) => arrival(a) - arrival(b))
         .map(async (name) => parse(await readFile(join(maildir, 'new', name), 'utf8'))),
     );
     return mails.filter(({ to }) => to === address);
@@ -107,6 +107,11 @@ function accepts(port: number): Promise<boolean> {
     });
     socket.once('error', () => resolve(false));
   });
+}
+
+/** The number of a mail in a Maildir of one process; the times in its name are not padded, so that names do not sort. */
+function arrival(name: string): number {
+  return Number(/Q(\d+)\./.exec(name)?.[1]);
 }
 
 function parse(raw: string): ReceivedMail {
