@@ -89,6 +89,12 @@ export interface EndpointSpec<
   handle(ctx: RequestContext, input: Input<K, Output<Q>, Output<B>>): Promise<Reply<Output<R>>>;
 }
 
+/** What a list's query parses to. Fields that are in the schema of some lists only are optional. */
+type Parsed<Q extends z.ZodType> =
+  Q extends z.ZodObject<infer S>
+    ? { [F in keyof S]: Exclude<S[F], undefined> extends z.ZodType<infer T> ? T : never }
+    : z.output<Q>;
+
 export interface ListSpec<K extends SubjectKind, Q extends z.ZodType, R extends z.ZodType> extends Common<K> {
   query: Q;
   item: R;
@@ -98,7 +104,7 @@ export interface ListSpec<K extends SubjectKind, Q extends z.ZodType, R extends 
   perSession?: true;
   /** The list also depends on the time, so that an answer is not kept. */
   ofNow?: true;
-  handle(ctx: RequestContext, input: Input<K, z.output<Q>, undefined>): Promise<PageReply<z.output<R>>>;
+  handle(ctx: RequestContext, input: Input<K, Parsed<Q>, undefined>): Promise<PageReply<z.output<R>>>;
 }
 
 /**

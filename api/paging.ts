@@ -39,7 +39,8 @@ export interface PageQuery extends z.infer<typeof base> {
 }
 
 type SortValue = string | number;
-type Placed = 'projectId' | 'environmentId' | 'serverId';
+const placed = ['projectId', 'environmentId', 'serverId'] as const;
+type Placed = (typeof placed)[number];
 
 /** How objects of a kind are searched, filtered and sorted. A list must not be sortable by a secret. */
 export interface Listing<K extends KindName> {
@@ -56,7 +57,7 @@ export interface Listing<K extends KindName> {
   defaultSort?: string;
 }
 
-const commonSorts: Readonly<Record<string, (it: ReadonlyResource) => SortValue>> = {
+const commonSorts: Readonly<Record<string, (it: Pick<ReadonlyResource, 'meta'>) => SortValue>> = {
   // objects that were created in the same millisecond are ordered by revision
   created_at: ({ meta }) => `${meta.createdAt} ${String(meta.createdRevision ?? 0).padStart(16, '0')}`,
   updated_at: (it) => it.meta.updatedAt,
@@ -65,10 +66,10 @@ const commonSorts: Readonly<Record<string, (it: ReadonlyResource) => SortValue>>
 /** The schema of a list's query: every filter and order that the list supports, and no others. */
 export function pageQuery<K extends KindName>(
   listing: Pick<Listing<K>, 'status' | 'labels' | 'filters' | 'sorts' | 'defaultSort'>,
-): z.ZodObject<{ [F in keyof Required<PageQuery>]: z.ZodType<PageQuery[F]> }> {
+) {
   const sorts = Object.keys({ ...commonSorts, ...listing.sorts }).flatMap((field) => [field, `-${field}`]);
-  const placed = Object.keys(listing.filters ?? {}).map((field) => [field, Reference.optional()]);
-  const shape = {
+  const { projectId, environmentId, serverId } = listing.filters ?? {};
+  return z.strictObject({
     ...base.shape,
     sort: z
       .enum(sorts)
@@ -82,10 +83,10 @@ export function pageQuery<K extends KindName>(
         .optional()
         .meta({ description: 'Requirements separated by commas, such as team=blue,tier!=web,!old' }),
     }),
-    ...Object.fromEntries(placed),
-  };
-  // the listing decides which optional fields there are; the schema refuses the others, so that they are absent
-  return z.strictObject(shape) as unknown as ReturnType<typeof pageQuery>;
+    ...(projectId && { projectId: Reference.optional() }),
+    ...(environmentId && { environmentId: Reference.optional() }),
+    ...(serverId && { serverId: Reference.optional() }),
+  });
 }
 
 function statuses(values: readonly string[]): z.ZodType<readonly string[]> {
@@ -152,9 +153,9 @@ function filtered<K extends KindName>(
   const { status } = query;
   const labels = query.labelSelector === undefined ? [] : parseLabelSelector(query.labelSelector);
   const tests: ((it: ReadonlyResource<K>) => boolean)[] = [];
-  for (const [field, matcher] of Object.entries(listing.filters ?? {})) {
-    const id = query[field as Placed]; // the keys of `filters`
-    if (id !== undefined) tests.push(matcher(id, view));
+  for (const field of placed) {
+    const [matcher, id] = [listing.filters?.[field], query[field]];
+    if (matcher !== undefined && id !== undefined) tests.push(matcher(id, view));
   }
   if (status !== undefined) tests.push((it) => status.includes(listing.status?.of(it, view) ?? ''));
   if (wanted !== undefined)
@@ -173,7 +174,7 @@ function sorterOf<K extends KindName>(
   if (own !== undefined) return (it) => own(it, view);
   const common = commonSorts[field];
   if (common === undefined) throw new TypeError(`No such order: ${field}`);
-  return (it) => common(it as ReadonlyResource); // they read the meta only
+  return common;
 }
 
 function order(a: SortValue, b: SortValue): number {

@@ -6,7 +6,7 @@ import { deltaOf, snapshotOf } from '../harness/desired-sets.ts';
 import { running } from '../harness/fake-backend.ts';
 import { FakeClock, settle } from '../harness/fake-clock.ts';
 import { protocolEnds } from '../harness/protocol-ends.ts';
-import { wireItem } from '../harness/wire-items.ts';
+import { wireItem, wireService } from '../harness/wire-items.ts';
 import { DesiredChain } from './fixtures/without-configurations/desired-chain.ts';
 import type { WireAssignment } from './fixtures/without-configurations/assignment.ts';
 import {
@@ -57,8 +57,7 @@ async function up() {
   return ends;
 }
 
-const big = (id: string) =>
-  wireItem(id, { spec: { ...wireItem(id).spec, type: 'service', env: { BIG: id.padEnd(300_000) } } as never });
+const big = (id: string) => wireItem(id, { spec: wireService({ env: { BIG: id.padEnd(300_000) } }) });
 
 describe('an agent that does not know configurations', () => {
   it('takes a change that is too large for one frame as one that goes on', async () => {
@@ -124,8 +123,8 @@ describe('a control plane that does not know configurations', () => {
 describe('configurations', () => {
   const red = { id: 'red', env: { COLOUR: 'red' } };
   const referring = (id: string, config = 'red') => {
-    const { env: _, ...spec } = wireItem(id).spec as { env?: object } & ReturnType<typeof wireItem>['spec'];
-    return wireItem(id, { spec: { ...spec, config } as never });
+    const { env: _, ...spec } = wireService({ config });
+    return wireItem(id, { spec });
   };
 
   it('come with the items that refer to them', async () => {

@@ -9,7 +9,7 @@ import { FakeControl, protocolEnds } from '../harness/protocol-ends.ts';
 import type { Ends } from '../harness/protocol-ends.ts';
 import { deltaMessages } from '../../agent-protocol/desired-parts.ts';
 import { deltaOf, snapshotOf } from '../harness/desired-sets.ts';
-import { wireItem } from '../harness/wire-items.ts';
+import { wireItem, wireService } from '../harness/wire-items.ts';
 
 async function up(options: Parameters<typeof protocolEnds>[1] = {}): Promise<Ends & { clock: FakeClock }> {
   const clock = new FakeClock();
@@ -115,7 +115,7 @@ describe('the desired set', () => {
   it('comes as a snapshot in parts and then as a chain of deltas', async () => {
     const { control, backend, host } = await up();
     const items = Array.from({ length: 30 }, (_, n) =>
-      wireItem(`a${n}`, { spec: { ...wireItem('x').spec, env: { BIG: 'x'.repeat(20_000) } } as never }),
+      wireItem(`a${n}`, { spec: wireService({ env: { BIG: 'x'.repeat(20_000) } }) }),
     );
     control.snapshot(snapshotOf(position(10), items, []));
     control.delta(deltaOf(10, 12, [wireItem('b')], ['a0']));
@@ -129,7 +129,7 @@ describe('the desired set', () => {
   it('is sent in frames that stay near their aim', async () => {
     const { control, pair } = await up();
     const items = Array.from({ length: 30 }, (_, n) =>
-      wireItem(`a${n}`, { spec: { ...wireItem('x').spec, env: { BIG: 'x'.repeat(50_000) } } as never }),
+      wireItem(`a${n}`, { spec: wireService({ env: { BIG: 'x'.repeat(50_000) } }) }),
     );
     control.snapshot(snapshotOf(position(10), items, []));
     await settle(50);
@@ -439,7 +439,7 @@ describe('liveness', () => {
   it('makes of a set only what the socket takes, for an agent that reads nothing', async () => {
     const { control, pair, host } = await up();
     pair.control.stalled = true;
-    const item = wireItem('a', { spec: { ...wireItem('x').spec, env: { BIG: 'x'.repeat(250_000) } } as never });
+    const item = wireItem('a', { spec: wireService({ env: { BIG: 'x'.repeat(250_000) } }) });
     let made = 0;
     function* items() {
       for (; made < 1000; made++) yield { item };

@@ -1,4 +1,4 @@
-import type { WireAssignment } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WireService } from '../../agent-protocol/assignment.ts';
 
 /** A service on the wire. */
 export function wireItem(id: string, overrides: Partial<WireAssignment> = {}): WireAssignment {
@@ -14,16 +14,22 @@ export function wireItem(id: string, overrides: Partial<WireAssignment> = {}): W
     workload_name: 'web',
     deployment_id: 'd',
     run: 'running',
-    spec: {
-      type: 'service',
-      slot: 0,
-      image: 'example/web:1',
-      env: {},
-      restart_policy: 'always',
-      grace_seconds: 10,
-      network: 'n',
-      alias: 'web',
-    },
+    spec: wireService(),
+    ...overrides,
+  };
+}
+
+/** How a service on the wire is to run. */
+export function wireService(overrides: Partial<WireService> = {}): WireService {
+  return {
+    type: 'service',
+    slot: 0,
+    image: 'example/web:1',
+    env: {},
+    restart_policy: 'always',
+    grace_seconds: 10,
+    network: 'n',
+    alias: 'web',
     ...overrides,
   };
 }
