@@ -1,20 +1,8 @@
-import type { Revision } from '../../store/revision.ts';
-import type {
-  Batch,
-  Entry,
-  KeyRange,
-  Lease,
-  ListOptions,
-  Page,
-  Store,
-  StoreSize,
-  Txn,
-  TxnResult,
-} from '../../store/store.ts';
+import type { Entry, KeyRange, ListOptions, Page, Txn, TxnResult } from '../../store/store.ts';
+import { ForwardingStore } from './forwarding-store.ts';
 
 /** A real store that counts what went through it: for laws such as "a system at rest writes nothing". */
-export class CountingStore implements Store {
-  readonly #store: Store;
+export class CountingStore extends ForwardingStore {
   /** Transactions that committed with at least one write. */
   committed = 0;
   /** Puts and deletes in those. */
@@ -28,10 +16,6 @@ export class CountingStore implements Store {
   /** The keys that were written, in order, at most the last thousand. */
   readonly keys: string[] = [];
 
-  constructor(store: Store) {
-    this.#store = store;
-  }
-
   reset(): void {
     this.committed = 0;
     this.writes = 0;
@@ -41,9 +25,9 @@ export class CountingStore implements Store {
     this.keys.length = 0;
   }
 
-  async txn(txn: Txn): Promise<TxnResult> {
+  override async txn(txn: Txn): Promise<TxnResult> {
     this.largestBytes = Math.max(this.largestBytes, bytesOf(txn));
-    const result = await this.#store.txn(txn);
+    const result = await super.txn(txn);
     if (!result.committed) this.conflicts += 1;
     else if (txn.then.length > 0) {
       this.committed += 1;
@@ -54,46 +38,14 @@ export class CountingStore implements Store {
     return result;
   }
 
-  get incarnation(): string {
-    return this.#store.incarnation;
-  }
-
-  get(key: string): Promise<Entry | undefined> {
+  override get(key: string): Promise<Entry | undefined> {
     this.reads += 1;
-    return this.#store.get(key);
+    return super.get(key);
   }
 
-  list(range: KeyRange, options?: ListOptions): Promise<Page> {
+  override list(range: KeyRange, options?: ListOptions): Promise<Page> {
     this.reads += 1;
-    return this.#store.list(range, options);
-  }
-
-  watch(range: KeyRange, from: Revision, signal: AbortSignal): AsyncIterable<Batch> {
-    return this.#store.watch(range, from, signal);
-  }
-
-  lease(ttlMs: number): Promise<Lease> {
-    return this.#store.lease(ttlMs);
-  }
-
-  revision(): Promise<Revision> {
-    return this.#store.revision();
-  }
-
-  barrier(): Promise<Revision> {
-    return this.#store.barrier();
-  }
-
-  size(): Promise<StoreSize> {
-    return this.#store.size();
-  }
-
-  compact(before: Revision): Promise<void> {
-    return this.#store.compact(before);
-  }
-
-  close(): Promise<void> {
-    return this.#store.close();
+    return super.list(range, options);
   }
 }
 

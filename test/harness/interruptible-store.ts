@@ -13,28 +13,20 @@ import type {
   Txn,
   TxnResult,
 } from '../../store/store.ts';
+import { ForwardingStore } from './forwarding-store.ts';
 
 /**
  * A store whose watches can be cut, whose transactions can be overtaken, whose calls can be made to fail, and whose
  * history can be replaced by another.
  */
-export class InterruptibleStore implements Store {
+export class InterruptibleStore extends ForwardingStore {
   /** What every call throws while it is set. */
   failure: Error | undefined;
   /** Runs before each transaction is sent, while it is set. */
   beforeTxn: ((txn: Txn) => Promise<void>) | undefined;
   /** Number of watches that were started. */
   watches = 0;
-  #inner: Store;
   readonly #cuts = new Set<AbortController>();
-
-  constructor(inner: Store) {
-    this.#inner = inner;
-  }
-
-  get incarnation(): string {
-    return this.#inner.incarnation;
-  }
 
   /** Ends the running watches with that error, between two revisions. */
   cut(error: Error): void {
@@ -43,33 +35,33 @@ export class InterruptibleStore implements Store {
 
   /** Another history from now on; running watches end with the error. */
   replace(inner: Store, error: Error): void {
-    this.#inner = inner;
+    this.inner = inner;
     this.cut(error);
   }
 
-  async get(key: string): Promise<Entry | undefined> {
+  override async get(key: string): Promise<Entry | undefined> {
     this.#check();
-    return this.#inner.get(key);
+    return super.get(key);
   }
 
-  async list(range: KeyRange, options?: ListOptions): Promise<Page> {
+  override async list(range: KeyRange, options?: ListOptions): Promise<Page> {
     this.#check();
-    return this.#inner.list(range, options);
+    return super.list(range, options);
   }
 
-  async txn(txn: Txn): Promise<TxnResult> {
+  override async txn(txn: Txn): Promise<TxnResult> {
     this.#check();
     await this.beforeTxn?.(txn);
-    return this.#inner.txn(txn);
+    return super.txn(txn);
   }
 
-  async *watch(range: KeyRange, from: Revision, signal: AbortSignal): AsyncGenerator<Batch, void, void> {
+  override async *watch(range: KeyRange, from: Revision, signal: AbortSignal): AsyncGenerator<Batch, void, void> {
     this.watches++;
     this.#check();
     const cut = new AbortController();
     this.#cuts.add(cut);
     try {
-      for await (const batch of this.#inner.watch(range, from, AbortSignal.any([signal, cut.signal]))) {
+      for await (const batch of super.watch(range, from, AbortSignal.any([signal, cut.signal]))) {
         for (const whole of byRevision(batch)) {
           yield whole;
           await nextTurn();
@@ -82,33 +74,29 @@ export class InterruptibleStore implements Store {
     }
   }
 
-  async lease(ttlMs: number): Promise<Lease> {
+  override async lease(ttlMs: number): Promise<Lease> {
     this.#check();
-    return this.#inner.lease(ttlMs);
+    return super.lease(ttlMs);
   }
 
-  async revision(): Promise<Revision> {
+  override async revision(): Promise<Revision> {
     this.#check();
-    return this.#inner.revision();
+    return super.revision();
   }
 
-  async barrier(): Promise<Revision> {
+  override async barrier(): Promise<Revision> {
     this.#check();
-    return this.#inner.barrier();
+    return super.barrier();
   }
 
-  async size(): Promise<StoreSize> {
+  override async size(): Promise<StoreSize> {
     this.#check();
-    return this.#inner.size();
+    return super.size();
   }
 
-  async compact(before: Revision): Promise<void> {
+  override async compact(before: Revision): Promise<void> {
     this.#check();
-    return this.#inner.compact(before);
-  }
-
-  close(): Promise<void> {
-    return this.#inner.close();
+    return super.compact(before);
   }
 
   #check(): void {

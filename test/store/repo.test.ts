@@ -10,6 +10,7 @@ import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
 import { randomId } from '../../store/uuid.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
+import { ForwardingStore } from '../harness/forwarding-store.ts';
 import { applicationState, environmentState, projectObserved, projectState, userState } from './states.ts';
 
 let store: Store & AsyncDisposable;
@@ -274,12 +275,10 @@ describe('a change', () => {
     const unit = repo.begin();
     const it = unit.create('user', randomId(), userState());
     await expectCommitted(unit);
-    const racing: Store = {
-      ...wrap(store),
-      txn: async (txn) => {
-        await store.txn({ if: [], then: [{ delete: keys.desired('acme', 'user', it.meta.id) }] });
-        return store.txn(txn);
-      },
+    const racing = new ForwardingStore(store);
+    racing.txn = async (txn) => {
+      await store.txn({ if: [], then: [{ delete: keys.desired('acme', 'user', it.meta.id) }] });
+      return store.txn(txn);
     };
     const changed = openRepository(racing, 'acme', clock).change(
       'user',
@@ -319,13 +318,11 @@ describe('a change', () => {
   it('gives up after five more attempts', async () => {
     const it = await create('a');
     let calls = 0;
-    const busy: Store = {
-      ...wrap(store),
-      txn: async (txn) => {
-        calls++;
-        await repo.change('project', it.meta.id, (draft) => (draft.description = `busy ${calls}`));
-        return store.txn(txn);
-      },
+    const busy = new ForwardingStore(store);
+    busy.txn = async (txn) => {
+      calls++;
+      await repo.change('project', it.meta.id, (draft) => (draft.description = `busy ${calls}`));
+      return store.txn(txn);
     };
     const change = openRepository(busy, 'acme', clock).change('project', it.meta.id, (draft) => (draft.name = 'b'));
     expect(await reasonOf(change)).toMatchObject({ why: 'changed' });
@@ -711,23 +708,6 @@ describe('a record of a newer version', () => {
     });
   });
 });
-
-/** The methods of a store that is a class, as properties to spread. */
-function wrap(inner: Store): Store {
-  return {
-    incarnation: inner.incarnation,
-    get: (key) => inner.get(key),
-    list: (range, options) => inner.list(range, options),
-    txn: (txn) => inner.txn(txn),
-    watch: (range, from, signal) => inner.watch(range, from, signal),
-    lease: (ttlMs) => inner.lease(ttlMs),
-    revision: () => inner.revision(),
-    barrier: () => inner.barrier(),
-    size: () => inner.size(),
-    compact: (before) => inner.compact(before),
-    close: () => inner.close(),
-  };
-}
 
 describe('what comes into an object', () => {
   const marker = (environment: string): string => keys.population('acme', 'environment', environment);
