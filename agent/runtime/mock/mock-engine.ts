@@ -55,7 +55,7 @@ export class MockEngine {
 
   /** Adds an image, on the machine (`local`) or to be pulled. */
   addImage(reference: string, script: ImageScript = {}): ImageInfo {
-    const id = `sha256:${this.#hash(`image ${reference} ${this.#images.length}`)}`;
+    const id = script.id ?? `sha256:${this.#hash(`image ${reference} ${this.#images.length}`)}`;
     const info = { id, digest: script.digest ?? id };
     for (const image of this.#images) image.names.delete(reference);
     this.#images.push({ ...info, names: new Set([reference]), labels: {}, script, here: script.local ?? false });
@@ -142,6 +142,15 @@ export class MockEngine {
     const { id: imageId } = this.addImage(spec.image, { local: true, runs: script });
     if (!this.#networks.has(spec.network)) this.#networks.set(spec.network, {});
     const id = this.#make({ ...spec, image: imageId }, { runs: script }, imageId);
+    await this.start(id);
+    return this.#must(id);
+  }
+
+  /** A container that was made on the machine before this engine: it has the id that it had, and runs. */
+  async found(id: string, spec: ContainerSpec): Promise<MockContainer> {
+    const image = this.#image(spec.image);
+    if (image === undefined) throw new Error(`The mock engine has no image ${spec.image}`);
+    this.#make(spec, image.script, image.id, id);
     await this.start(id);
     return this.#must(id);
   }
@@ -292,8 +301,8 @@ export class MockEngine {
     if (this.#containers.has(one.id)) one.start(this.#freeAddress());
   }
 
-  #make(spec: ContainerSpec, { runs = {} }: ImageScript, imageId: string): string {
-    const id = this.#hash(`container ${++this.#counter}`);
+  #make(spec: ContainerSpec, { runs = {} }: ImageScript, imageId: string, known?: string): string {
+    const id = known ?? this.#hash(`container ${++this.#counter}`);
     const one = new MockContainer({
       id,
       spec,

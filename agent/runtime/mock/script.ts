@@ -37,6 +37,8 @@ export interface ImageScript {
   runs?: Script;
   /** The image is on the machine from the beginning; otherwise it must be pulled. */
   local?: boolean;
+  /** Its id; by default one that follows from the reference. */
+  id?: string;
   /** Its repository digest; by default its id. */
   digest?: string;
   pullTakesMs?: number;
