@@ -4,7 +4,6 @@ import { CommandLine } from '../harness/command-line.ts';
 import { freePort, Program } from '../harness/program.ts';
 import { startSmtpServer } from '../harness/smtp-server.ts';
 import type { SmtpTestServer } from '../harness/smtp-server.ts';
-import { until } from '../harness/until.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 120_000 });
@@ -32,7 +31,7 @@ beforeAll(async () => {
   );
   running.defer(() => server.kill());
   server.start();
-  await until('the server is ready', async () => (await fetch(`${url}/readyz`)).ok);
+  await server.ready(url);
 });
 afterAll(() => running.disposeAsync());
 
@@ -57,7 +56,7 @@ it('the first user presents the token that the server wrote to its log', async (
   const [, token = ''] = /"setupToken":"([^"]+)"/.exec(log) ?? [];
   expect((await register('--setup-token', token)).code).toBe(0);
   await server.restart();
-  await until('the server is ready again', async () => (await fetch(`${url}/readyz`)).ok);
+  await server.ready(url);
   expect((await server.log()).slice(log.length)).not.toContain('setupToken');
 });
 

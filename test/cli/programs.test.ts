@@ -54,7 +54,10 @@ it('a server says that its port is taken, and that its data directory is held', 
 
   const free = await freePort();
   const first = cli.start(['server', '--listen', `127.0.0.1:${free}`, '--data', data]);
-  await until('it is ready', async () => (await fetch(`http://127.0.0.1:${free}/readyz`)).ok);
+  await until('it is ready', async () => (await fetch(`http://127.0.0.1:${free}/readyz`)).ok, {
+    timeoutMs: 60_000,
+    explain: async () => first.out(),
+  });
   const second = await cli.run(['server', '--listen', `127.0.0.1:${await freePort()}`, '--data', data]);
   expect(second.code).toBe(1);
   expect(second.err).toMatch(/^Cannot open \S+store\.db as it is held by process \d+ on /);

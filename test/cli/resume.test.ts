@@ -19,20 +19,20 @@ it('what follows output or changes goes on where it was cut when the control pla
   await watch.says(/web +shop /);
 
   await town.server.restart();
-  await until('the control plane is ready again', async () => (await fetch(`${town.url}/readyz`)).ok);
+  await town.server.ready(town.url);
   await until('the server is connected again', async () => {
     const [server] = await town.client.list('/api/v1/servers');
     return server?.['agent_status'] === 'connected';
   });
   expect((await town.cli.run(['stop', 'web'])).code).toBe(0);
-  await watch.says(/web +shop +stopped +0\/1 /); // it is back, however late
+  await watch.says(/web +shop +production +stopped +0\/1 /); // it is back, however late
   expect((await town.cli.run(['start', 'web', '--no-wait'])).code).toBe(0);
 
   await logs.says(/Listening\n[^]*Listening\n/);
-  await watch.says(/web +shop +stopped +0\/1 [^]*web +shop +deploying /);
+  await watch.says(/web +shop +production +stopped +0\/1 [^]*web +shop +production +deploying /);
   const said = await logs.interrupt();
   expect(said.code).toBe(0);
   expect(said.err).toMatch(/^… .*: connecting again\n/);
   expect(said.out.match(/Listening/g)).toHaveLength(2);
   expect(await watch.interrupt()).toMatchObject({ code: 0, err: expect.stringContaining('connecting again') });
-}, 120_000);
+}, 180_000);

@@ -86,7 +86,7 @@ export class CommandLine implements AsyncDisposable {
       out: () => out,
       says: async (what) => {
         const isSaid = async () => (typeof what === 'string' ? out.includes(what) : what.test(out)) || isOver;
-        await until(`it says ${String(what)}`, isSaid, { timeoutMs: 120_000, explain: async () => `${out}\n${err}` });
+        await until(`it says ${String(what)}`, isSaid, { timeoutMs: 90_000, explain: async () => `${out}\n${err}` });
         if (isOver && !(typeof what === 'string' ? out.includes(what) : what.test(out)))
           throw new Error(`It ended without saying ${String(what)}:\n${out}\n${err}`);
       },
@@ -169,7 +169,7 @@ export class Town implements AsyncDisposable {
 
   async #bringUp(): Promise<void> {
     this.server.start();
-    await until('the control plane is ready', async () => (await fetch(`${this.url}/readyz`)).ok);
+    await this.server.ready(this.url);
     const visitor = createClient({ server: this.url, tenant: 'default' });
     await visitor.request('POST', '/api/v1/auth/register', { ...account, first_name: 'Olive', last_name: 'Owner' });
     const login = z.object({ token: z.string() });

@@ -132,8 +132,8 @@ export class Installation implements AsyncDisposable {
     return createClient({ ...this.client.connection, server: this.url(index) });
   }
 
-  async ready(index = 0): Promise<void> {
-    await this.until(`replica ${index} is ready`, async () => (await fetch(`${this.url(index)}/readyz`)).ok, 20_000);
+  ready(index = 0): Promise<void> {
+    return this.replicas[index]!.program.ready(this.url(index));
   }
 
   /** Creates an application of an image or a git source in the installation's project. */
@@ -177,8 +177,8 @@ export class Installation implements AsyncDisposable {
   /** The last lines of every process, for the message of a failure. */
   async logs(): Promise<string> {
     const programs = [...this.replicas.map((it) => it.program), ...(this.agent === undefined ? [] : [this.agent])];
-    const texts = await Promise.all(programs.map((it) => it.log()));
-    return texts.map((it) => it.split('\n').slice(-40).join('\n')).join('\n---\n');
+    const texts = await Promise.all(programs.map((it) => it.lastOutput()));
+    return texts.join('\n---\n');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -5,7 +5,10 @@ import { createWriteStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { randomInt } from 'node:crypto';
+import { until } from './until.ts';
 
+/** A start takes seconds; on a machine whose cores other tests take, many more. */
+const readyMs = 60_000;
 const command = new URL('../../cli/setpoint', import.meta.url).pathname;
 
 /** A `setpoint` process of a test: it can be killed at any instant and started again with the same arguments. */
@@ -57,6 +60,28 @@ export class Program {
 
   log(): Promise<string> {
     return readFile(this.#logPath, 'utf8').catch(() => '');
+  }
+
+  /** The end of its log, for the message of a failure. */
+  async lastOutput(): Promise<string> {
+    return (await this.log()).split('\n').slice(-40).join('\n');
+  }
+
+  /**
+   * Resolves when this control plane says at `url` that it is ready. @throws Error with its last output if it ends before
+   * that, or is not ready within a minute.
+   */
+  async ready(url: string): Promise<void> {
+    const state = await until(
+      `the control plane at ${url} is ready`,
+      async () => {
+        if (!this.isRunning) return 'ended';
+        return (await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(5000) })).ok && 'ready';
+      },
+      { timeoutMs: readyMs, explain: () => this.lastOutput() },
+    );
+    if (state === 'ended')
+      throw new Error(`The control plane at ${url} ended before it was ready:\n${await this.lastOutput()}`);
   }
 }
 

@@ -83,11 +83,7 @@ async function start(...flags: string[]): Promise<void> {
   await ready();
 }
 
-const ready = () =>
-  until('the control plane is ready', async () => (await fetch(`${url}/readyz`)).ok, {
-    timeoutMs: 60_000,
-    explain: () => program.log(),
-  });
+const ready = () => program.ready(url);
 
 async function register(tenant: string): Promise<Somebody> {
   if (tenant !== 'default')
