@@ -13,7 +13,7 @@ import { makePass, passHeader } from '../agent-protocol/pass.ts';
 import { socketWire } from '../agent-protocol/socket-wire.ts';
 import type { Backend } from './backend.ts';
 import type { Identity } from './identity.ts';
-import type { Machine } from './machine.ts';
+import type { Machine } from './machine/machine.ts';
 
 export interface ConnectOptions {
   /**

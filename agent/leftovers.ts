@@ -1,5 +1,5 @@
 import type { Clock } from '../agent-protocol/clock.ts';
-import { identitiesHere } from './machine-identities.ts';
+import { identitiesHere } from './machine/machine-identities.ts';
 import { iptables } from './ports/firewall.ts';
 import { foreignPorts, ownersOfRules } from './ports/foreign-rules.ts';
 import { removeRules } from './ports/iptables-publisher.ts';

@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { z } from 'zod';
 import { systemClock } from '../agent-protocol/clock.ts';
 import { findLeftovers } from '../agent/leftovers.ts';
-import { run } from '../agent/process.ts';
+import { run } from '../agent/machine/process.ts';
 import { parseApplications } from '../manifests/application.ts';
 import { baseImageTag, ensureBaseImage } from '../manifests/base-image.ts';
 import { ensureExampleRepository } from '../manifests/example-repository.ts';

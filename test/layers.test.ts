@@ -33,7 +33,7 @@ test.each([
   ['api/a.ts', '../controllers/application/plan.ts', 'plan'],
   ['api/a.ts', '../controllers/gateway/gateway.ts', 'startGateway'],
   ['api/routes/a.ts', '../../controllers/deployment/reconcile.ts', 'deploymentController'],
-  ['api/a.ts', '../agent/process.ts', 'runProcess'],
+  ['api/a.ts', '../agent/machine/process.ts', 'runProcess'],
   ['controllers/application/a.ts', '../../api/api-error.ts', 'ApiError'],
   ['controllers/application/a.ts', '../../agent/plan.ts', 'plan'],
   ['store/a.ts', '../controllers/application/plan.ts', 'plan'],
@@ -53,7 +53,7 @@ test.each([
 test.each([
   ['api/a.ts', '../store/keys.ts', 'keys'],
   ['controllers/gateway/a.ts', '../../store/seal.ts', 'Unsealer'],
-  ['agent/process.ts', 'node:child_process', 'spawn'],
+  ['agent/machine/process.ts', 'node:child_process', 'spawn'],
   ['agent/a.ts', '../agent-protocol/codec.ts', 'decode'],
 ])('%s may import %s', async (path, from, name) => {
   expect(await lint(path, using(name, from))).not.toContain('no-restricted-imports');

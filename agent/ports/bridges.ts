@@ -1,7 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { BlockList } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { run } from '../process.ts';
+import { run } from '../machine/process.ts';
 import type { Bridge } from './rules.ts';
 
 /** Returns the interface of this machine whose network contains the address; `undefined` if there is none. */

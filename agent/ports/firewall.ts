@@ -1,5 +1,5 @@
 import { wait, type Clock } from '../../agent-protocol/clock.ts';
-import { run } from '../process.ts';
+import { run } from '../machine/process.ts';
 import type { ForeignPort } from './foreign-rules.ts';
 import { withoutPort } from './foreign-rules.ts';
 import type { Chain, Family, Table } from './rules.ts';

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../agent-protocol/clock.ts';
-import { OutputLimitError } from '../process.ts';
+import { OutputLimitError } from '../machine/process.ts';
 import { invalid } from './git-failure.ts';
 
 const watchMs = 500;

@@ -1,4 +1,4 @@
-import { run } from '../process.ts';
+import { run } from '../machine/process.ts';
 import type { ParsedGitUrl } from './git-source.ts';
 
 /** The address that a connection must use, so that the name cannot lead to another machine after it was checked. */

@@ -13,7 +13,7 @@ import { hashJoinToken, makeJoinToken, parseJoinToken } from '../../agent-protoc
 import { isProof, proofBytes } from '../../agent-protocol/proof.ts';
 import { connect, delay } from '../../agent/connect.ts';
 import { openIdentity } from '../../agent/identity.ts';
-import { readMachine } from '../../agent/machine.ts';
+import { readMachine } from '../../agent/machine/machine.ts';
 import { FakeBackend } from '../harness/fake-backend.ts';
 import { FakeClock, settle } from '../harness/fake-clock.ts';
 import { until } from '../harness/until.ts';

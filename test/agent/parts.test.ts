@@ -5,7 +5,7 @@ import { stepFailure } from '../../agent/step-failure.ts';
 import { laterPhase } from '../../agent/service-report.ts';
 import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
 import { floorBytes } from '../../agent/disk-guard.ts';
-import { parseNetwork } from '../../agent/load.ts';
+import { parseNetwork } from '../../agent/machine/load.ts';
 import { backoffMs, isCrashLoop } from '../../agent/memory.ts';
 
 test('events stay until a report that had them was acknowledged, the newest at most', () => {

@@ -17,7 +17,7 @@ const starters = new Set(['spawn', 'spawnSync', 'exec', 'execSync', 'execFile', 
 
 /**
  * Every call below these folders that starts a program: the functions of `node:child_process`, what `promisify` makes of
- * them, `run` of `agent/process.ts`, and the `executablePath` of a browser.
+ * them, `run` of `agent/machine/process.ts`, and the `executablePath` of a browser.
  */
 export async function startedPrograms(root: string, folders: readonly string[]): Promise<Start[]> {
   const starts: Start[] = [];

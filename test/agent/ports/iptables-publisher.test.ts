@@ -11,7 +11,7 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../agent-protocol/clock.ts';
 import { bridgeOf, reflect } from '../../../agent/ports/bridges.ts';
-import { holdIdentity } from '../../../agent/machine-identities.ts';
+import { holdIdentity } from '../../../agent/machine/machine-identities.ts';
 import { IptablesPublisher, removeRules } from '../../../agent/ports/iptables-publisher.ts';
 import { anothersPort, leftPort, takenPort, unansweredPort } from '../../../agent/ports/port-problems.ts';
 import { chainsOf, shortOwner } from '../../../agent/ports/rules.ts';

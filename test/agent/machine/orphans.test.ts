@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { endOrphans, ownerVariable } from '../../agent/orphans.ts';
+import { endOrphans, ownerVariable } from '../../../agent/machine/orphans.ts';
 
 function sleeper(owner: string) {
   const child = spawn('/bin/sh', ['-c', 'sleep 600 & wait'], {

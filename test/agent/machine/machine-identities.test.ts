@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { holdIdentity, identitiesHere } from '../../agent/machine-identities.ts';
+import { holdIdentity, identitiesHere } from '../../../agent/machine/machine-identities.ts';
 
 let folder: string;
 let server: string;
@@ -19,7 +19,7 @@ const isLiving = async (id: string): Promise<boolean> => (await identitiesHere(f
 
 /** Another process that has the identity, in namespaces of its own where some are named. */
 async function holder(...namespaces: string[]) {
-  const module = new URL('../../agent/machine-identities.ts', import.meta.url).href;
+  const module = new URL('../../../agent/machine/machine-identities.ts', import.meta.url).href;
   const code = `import { holdIdentity } from '${module}';
     await holdIdentity('${server}', '${folder}'); console.log('held'); setInterval(() => undefined, 1000);`;
   const program = [process.execPath, '--input-type=module-typescript', '-e', code];

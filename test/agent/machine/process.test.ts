@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { OutputLimitError, run } from '../../agent/process.ts';
-import { until } from '../harness/until.ts';
+import { OutputLimitError, run } from '../../../agent/machine/process.ts';
+import { until } from '../../harness/until.ts';
 
 const signal = (): AbortSignal => AbortSignal.timeout(30_000);
 const maxOutputBytes = 10_000;

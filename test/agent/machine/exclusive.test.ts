@@ -2,7 +2,7 @@ import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { holdExclusively } from '../../agent/exclusive.ts';
+import { holdExclusively } from '../../../agent/machine/exclusive.ts';
 
 describe('a data directory', () => {
   let folder: string;
