@@ -9,7 +9,7 @@ import type { DesiredSet } from './desired.ts';
 import { clean } from './logs/clean.ts';
 import { guessLevel } from './logs/level.ts';
 import type { LogStore } from './logs/log-store.ts';
-import { isDiskFull } from './disk-full.ts';
+import { isDiskFull } from './disk/disk-full.ts';
 import type { Results } from './results.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 

@@ -3,7 +3,7 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { WireConfiguration } from '../agent-protocol/assignment.ts';
-import { deriveKey, Journal } from './journal.ts';
+import { deriveKey, Journal } from './disk/journal.ts';
 
 type Env = WireConfiguration['env'];
 

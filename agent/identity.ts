@@ -3,7 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { hashJoinToken, parseJoinToken } from '../agent-protocol/join-token.ts';
-import { writeAtomically } from './atomic-file.ts';
+import { writeAtomically } from './disk/atomic-file.ts';
 
 const Stored = z.object({
   v: z.literal(1),

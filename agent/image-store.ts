@@ -1,4 +1,4 @@
-import type { DiskGuard } from './disk-guard.ts';
+import type { DiskGuard } from './disk/disk-guard.ts';
 import type { ImageOwner, ImageRecord } from './image-record.ts';
 import type { RegistryGuard } from './registry-guard.ts';
 import { imageSource, notAllowed, type ImageSource } from './runtime/image-reference.ts';

@@ -1,7 +1,7 @@
 import type { RunBuild } from './build-worker.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
-import type { DiskGuard } from './disk-guard.ts';
-import { watchDisk } from './disk-guard.ts';
+import type { DiskGuard } from './disk/disk-guard.ts';
+import { watchDisk } from './disk/disk-guard.ts';
 import type { EngineMonitor } from './engine-monitor.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 

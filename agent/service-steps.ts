@@ -5,7 +5,7 @@ import { wait } from '../agent-protocol/clock.ts';
 import { containerSpec } from './container-spec.ts';
 import { deadline } from './deadline.ts';
 import { imageKey } from './drift.ts';
-import type { DiskSpace } from './disk-guard.ts';
+import type { DiskSpace } from './disk/disk-guard.ts';
 import type { ImageStore } from './image-store.ts';
 import type { Ledger } from './ledger.ts';
 import type { Capture } from './logs/capture.ts';

@@ -1,4 +1,4 @@
-import { isDiskFull } from './disk-full.ts';
+import { isDiskFull } from './disk/disk-full.ts';
 import type { Failure } from './memory.ts';
 import { backoffMs } from './memory.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';

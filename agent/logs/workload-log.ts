@@ -3,7 +3,7 @@ import { open, rm } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../../agent-protocol/clock.ts';
 import { wait } from '../../agent-protocol/clock.ts';
-import { syncDirectory } from '../atomic-file.ts';
+import { syncDirectory } from '../disk/atomic-file.ts';
 import type { Entry, StoredLine } from './record.ts';
 import { encodeLine } from './record.ts';
 import type { Segment } from './segments.ts';

@@ -9,7 +9,7 @@ import { deltaMessages } from '../../agent-protocol/desired-parts.ts';
 import type { Piece } from '../../agent-protocol/desired-parts.ts';
 import { bounds } from '../../agent-protocol/timing.ts';
 import { DesiredSet } from '../../agent/desired.ts';
-import { deriveKey, Journal } from '../../agent/journal.ts';
+import { deriveKey, Journal } from '../../agent/disk/journal.ts';
 import { Ledger } from '../../agent/ledger.ts';
 import type { Container } from '../../agent/runtime/runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { diskGuard } from '../../agent/disk-guard.ts';
+import { diskGuard } from '../../agent/disk/disk-guard.ts';
 import { ImageRecord, type ImageOwner } from '../../agent/image-record.ts';
 import { imageStore, type ImageStore, type WantedImage } from '../../agent/image-store.ts';
 import { openRegistries } from '../../agent/registry-guard.ts';

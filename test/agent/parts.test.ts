@@ -4,7 +4,7 @@ import { blankMemory } from '../../agent/memory.ts';
 import { stepFailure } from '../../agent/step-failure.ts';
 import { laterPhase } from '../../agent/service-report.ts';
 import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
-import { floorBytes } from '../../agent/disk-guard.ts';
+import { floorBytes } from '../../agent/disk/disk-guard.ts';
 import { parseNetwork } from '../../agent/machine/load.ts';
 import { backoffMs, isCrashLoop } from '../../agent/memory.ts';
 

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import type { BuildProgress } from '../../agent/build-progress.ts';
 import type { BuildItem, BuildResult } from '../../agent/build-worker.ts';
-import { diskGuard } from '../../agent/disk-guard.ts';
+import { diskGuard } from '../../agent/disk/disk-guard.ts';
 import { EngineMonitor } from '../../agent/engine-monitor.ts';
 import { engineTrouble } from '../../agent/engine-trouble.ts';
 import { patientBuild } from '../../agent/patient-build.ts';

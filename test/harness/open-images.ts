@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { diskGuard, type DiskSpace } from '../../agent/disk-guard.ts';
+import { diskGuard, type DiskSpace } from '../../agent/disk/disk-guard.ts';
 import { ImageRecord } from '../../agent/image-record.ts';
 import { imageStore, type ImageStore } from '../../agent/image-store.ts';
 import { openRegistries } from '../../agent/registry-guard.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { WireAssignment, WireBuild } from '../../../agent-protocol/assignment.ts';
 import { systemClock } from '../../../agent-protocol/clock.ts';
-import { diskGuard } from '../../../agent/disk-guard.ts';
+import { diskGuard } from '../../../agent/disk/disk-guard.ts';
 import { ImageRecord } from '../../../agent/image-record.ts';
 import { imageStore } from '../../../agent/image-store.ts';
 import { registryGuard } from '../../../agent/registry-guard.ts';

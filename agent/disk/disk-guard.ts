@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
-import type { Clock } from '../agent-protocol/clock.ts';
-import { RuntimeFailure } from './runtime/runtime.ts';
+import type { Clock } from '../../agent-protocol/clock.ts';
+import { RuntimeFailure } from '../runtime/runtime.ts';
 
 export interface DiskSpace {
   freeBytes: number;

@@ -2,11 +2,11 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Journal } from '../../agent/journal.ts';
-import { Ledger } from '../../agent/ledger.ts';
-import { labels } from '../../agent/runtime/runtime.ts';
-import type { Container } from '../../agent/runtime/runtime.ts';
-import { failNextOf } from '../harness/failing-files.ts';
+import { Journal } from '../../../agent/disk/journal.ts';
+import { Ledger } from '../../../agent/ledger.ts';
+import { labels } from '../../../agent/runtime/runtime.ts';
+import type { Container } from '../../../agent/runtime/runtime.ts';
+import { failNextOf } from '../../harness/failing-files.ts';
 
 const key = Buffer.alloc(32, 7);
 let dir: string;
