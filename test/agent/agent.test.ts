@@ -585,7 +585,7 @@ describe('a change of what is desired', () => {
     expect(world.ports.machine.backends(80)).toBeUndefined();
   });
 
-  test('a port that does not answer everybody is told once by an event', async () => {
+  test('a port that does not answer the instance behind it is told once by an event', async () => {
     const notice = 'Port 80 of the server does not answer the instance behind it';
     world.ports.machine.notices.set(80, notice);
     await world.start();
@@ -672,7 +672,7 @@ describe('an agent that starts again', () => {
     expect(new Set(world.ports.history.slice(mapped - 1)).size).toBe(1);
   });
 
-  test('without a control plane it removes nothing, and after a snapshot what nobody wants', async () => {
+  test('without a control plane it removes nothing, and after a snapshot what is not in it', async () => {
     await world.start();
     const item = service({}, healthy);
     await world.snapshot(item);

@@ -45,10 +45,13 @@ describe('SEC-10 a registry', () => {
     '10.0.0.1:5000',
     '[::1]:5000',
     'registry',
-  ])('that is on this machine or in a private network is refused where nobody named it: %s', async (name) => {
-    await expect(registryGuard(() => undefined).check(name, signal())).rejects.toMatchObject(refused);
-    await expect(registryGuard(() => ['*.test']).check(name, signal())).rejects.toMatchObject(refused);
-  });
+  ])(
+    'that is on this machine or in a private network is refused unless an administrator named it: %s',
+    async (name) => {
+      await expect(registryGuard(() => undefined).check(name, signal())).rejects.toMatchObject(refused);
+      await expect(registryGuard(() => ['*.test']).check(name, signal())).rejects.toMatchObject(refused);
+    },
+  );
 
   test('on this machine is asked before the engine, and allowed, where it was named', async () => {
     const { name, asked } = await registry();
@@ -56,7 +59,7 @@ describe('SEC-10 a registry', () => {
     expect(asked).toEqual(['/v2/']);
   });
 
-  test('that nobody has named is not even asked', async () => {
+  test('that no administrator named is not even asked', async () => {
     const { name, asked } = await registry();
     await expect(registryGuard(() => undefined).check(name, signal())).rejects.toMatchObject(refused);
     expect(asked).toEqual([]);

@@ -73,7 +73,7 @@ it('a code to log in arrives by mail, and the credentials of the mail server are
   expect(log).not.toContain('is your code');
 });
 
-it('whoever has lost the password gets another from the operator', async () => {
+it('a user who has lost the password gets another from the operator', async () => {
   const { code, out } = await onServer('user', 'reset-password', email);
   expect(code).toBe(0);
   expect((await post('/auth/login', { email, password })).status).toBe(401);

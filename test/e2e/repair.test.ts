@@ -43,7 +43,7 @@ describe.each(['sqlite', 'etcd'] as const)('drift on %s', (store) => {
   const networkOf = (id: string): Promise<string> =>
     docker('inspect', '--format', '{{range $name, $_ := .NetworkSettings.Networks}}{{$name}}{{end}}', id);
 
-  it('brings back a container that somebody removed, and says so', async () => {
+  it('brings back a container that was removed by hand, and says so', async () => {
     const before = await instance();
     await docker('rm', '--force', before);
     await serves();
@@ -107,7 +107,7 @@ describe.each(['sqlite', 'etcd'] as const)('drift on %s', (store) => {
     }[];
     const copied = Object.entries(detail!.Config.Labels).flatMap(([key, value]) => ['--label', `${key}=${value}`]);
     const name = detail!.Name.slice(1);
-    // Whoever comes first, the agent's own replacement or the stranger's: in the end the declared one runs.
+    // Whichever comes first, the agent's replacement or the one made by hand: in the end the declared one runs.
     await docker('rm', '--force', id);
     await docker(
       'run',

@@ -22,7 +22,7 @@ interface Answer {
   data: ReturnType<typeof JSON.parse>;
 }
 
-class Somebody {
+class Caller {
   readonly #base: string;
   readonly #token: string | undefined;
 
@@ -46,10 +46,10 @@ class Somebody {
     return { status: response.status, retryAfter, message: answer?.error?.message ?? '', data: answer?.data };
   }
 
-  async logIn(email: string): Promise<Somebody> {
+  async logIn(email: string): Promise<Caller> {
     const { status, data } = await this.ask('POST', '/auth/login', { email, password });
     if (status !== 200) throw new Error(`Login of ${email} failed: ${status}`);
-    return new Somebody(this.#base, data.token);
+    return new Caller(this.#base, data.token);
   }
 }
 
@@ -85,20 +85,20 @@ async function start(...flags: string[]): Promise<void> {
 
 const ready = () => program.ready(url);
 
-async function register(tenant: string): Promise<Somebody> {
+async function register(tenant: string): Promise<Caller> {
   if (tenant !== 'default')
     expect((await cli.run(['tenant', 'create', tenant, '--data', join(folder, 'server')])).code).toBe(0);
-  const visitor = new Somebody(`${url}/${tenant}`);
+  const visitor = new Caller(`${url}/${tenant}`);
   const email = `root@${tenant}.test`;
   expect((await visitor.ask('POST', '/auth/register', { email, password })).status).toBe(201);
   return visitor.logIn(email);
 }
 
 /** A plain user with a password, who came by an invite. */
-async function addUser(root: Somebody, tenant: string, name: string): Promise<Somebody> {
+async function addUser(root: Caller, tenant: string, name: string): Promise<Caller> {
   const email = `${name}@${tenant}.test`;
   expect((await root.ask('POST', '/users/invites', { email })).status).toBe(201);
-  const visitor = new Somebody(`${url}/${tenant}`);
+  const visitor = new Caller(`${url}/${tenant}`);
   const before = (await mail.mailTo(email)).length;
   expect((await visitor.ask('POST', '/auth/send-code', { email })).status).toBe(200);
   const code = await until('the code is mailed', async () => {
@@ -106,7 +106,7 @@ async function addUser(root: Somebody, tenant: string, name: string): Promise<So
     return mails.map(({ text }) => /\b(\d{6}) is your code/.exec(text)?.[1]).find((it) => it !== undefined);
   });
   const verified = await visitor.ask('POST', '/auth/verify-code', { email, code });
-  const user = new Somebody(`${url}/${tenant}`, verified.data.token);
+  const user = new Caller(`${url}/${tenant}`, verified.data.token);
   const set = await user.ask('POST', '/auth/me/set-initial-password', { password, new_password: password });
   expect([200, 204, 400]).toContain(set.status);
   if (set.status === 400)
@@ -120,7 +120,7 @@ interface Place {
   server_id: string;
 }
 
-async function place(user: Somebody, root: Somebody): Promise<Place> {
+async function place(user: Caller, root: Caller): Promise<Place> {
   const name = crypto.randomUUID().slice(0, 8);
   const project = await user.ask('POST', '/projects', { name });
   expect(project.status, project.message).toBe(201);
@@ -139,7 +139,7 @@ function application(where: Place, n: number) {
 }
 
 /** Creates applications until one is refused for what is stored; answers with how many there are and the refusal. */
-async function fill(user: Somebody, where: Place): Promise<{ made: number; refusal: Answer }> {
+async function fill(user: Caller, where: Place): Promise<{ made: number; refusal: Answer }> {
   for (let n = 0; n < 3000; n++) {
     const answer = await user.ask('POST', '/applications', application(where, n));
     if (answer.status === 409) return { made: n, refusal: answer };
@@ -163,7 +163,7 @@ describe('a server with 512 MiB of heap', () => {
     }
     const refusals: string[] = [];
     const places: Place[] = [];
-    const users: Somebody[] = [];
+    const users: Caller[] = [];
     for (const { name, root } of tenants)
       for (const who of ['ann', 'bob', 'eve']) {
         const user = await addUser(root, name, who);
@@ -190,7 +190,7 @@ describe('a server with 512 MiB of heap', () => {
       }
       for (const { name, root } of tenants) {
         expect((await root.ask('POST', '/projects', { name: `of the admin ${again}` })).status).toBe(201);
-        await new Somebody(`${url}/${name}`).logIn(`ann@${name}.test`);
+        await new Caller(`${url}/${name}`).logIn(`ann@${name}.test`);
       }
       const [user, where] = [users[0]!, places[0]!];
       const list = await user.ask('GET', `/applications?projectId=${where.project_id}&limit=10`);
@@ -235,7 +235,7 @@ describe('an etcd with a quota of 256 MiB', () => {
       if (n % 100 !== 0) continue;
       other += 1;
       expect((await elsewhere.ask('POST', '/projects', { name: `project ${other}` })).status).toBe(201);
-      await new Somebody(`${url}/other`).logIn('root@other.test');
+      await new Caller(`${url}/other`).logIn('root@other.test');
       expect((await root.ask('POST', '/projects', { name: `admin ${other}` })).status).toBe(201);
     }
     console.log(`answers: ${JSON.stringify([...statuses])}`);

@@ -506,7 +506,7 @@ describe('deletion', () => {
     await expectCommitted(deletion);
     const marked = (await repo.get('project', it.meta.id))!;
     const other = repo.begin();
-    other.release(marked, 'somebody-else');
+    other.release(marked, 'of-another-controller');
     await expectCommitted(other);
     expect(await repo.get('project', it.meta.id)).toEqual(marked);
     const before = await store.revision();

@@ -64,7 +64,7 @@ describe('while others take all places with sockets that say nothing', () => {
     expect(await statusOf()).toBe(503);
   });
 
-  it('agents come in after a restart of the control plane, with nobody in yet', async () => {
+  it('agents come in after a restart of the control plane, with none connected yet', async () => {
     const servers = await Promise.all(Array.from({ length: 5 }, joined));
     const started = await world.replica();
     await flooded(started);

@@ -138,7 +138,7 @@ describe('an agent of an earlier release', () => {
   });
 });
 
-/** Answers whoever connects with a challenge, a welcome, an empty snapshot and deltas that drop all that it hears of. */
+/** Answers each agent that connects with a challenge, a welcome, an empty snapshot and deltas that drop all that it hears of. */
 async function impostor(proofFor: (hello: { server_id: string; control: { nonce: string } }) => object | undefined) {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => subprotocol });
   await once(server, 'listening');
@@ -177,7 +177,7 @@ function ownKey() {
   return { public: privateKey.export({ format: 'jwk' }).x ?? '', private: privateKey };
 }
 
-describe('somebody who poses as the control plane', () => {
+describe('a stranger that poses as the control plane', () => {
   it.each([
     ['proves nothing', () => undefined],
     [

@@ -218,7 +218,7 @@ describe('an agent that is nowhere', () => {
 });
 
 describe('the relay', () => {
-  it('serves nobody without the key of the cluster', async () => {
+  it('serves no replica without the key of the cluster', async () => {
     const target = {
       url: holder.url,
       clusterKey: randomBytes(32),
@@ -290,7 +290,7 @@ describe('a replica that stops', () => {
 });
 
 describe('the load of a server', () => {
-  it('is told with each beat to whoever listens', async () => {
+  it('is told with each beat to its listeners', async () => {
     const told = Promise.withResolvers<number>();
     const stop = holder.gateway.onLoad(tenant, server.id, (load) => told.resolve(load.cores));
     expect(await within('a load is told', told.promise)).toBe(2);

@@ -85,7 +85,7 @@ describe('SEC-54: an agent can write of its own assignments only', () => {
     expect(await observedOf(foreign.meta.id)).toBeUndefined();
   });
 
-  it('and not release what nobody wants gone, or what is of another server', async () => {
+  it('and not release what was not deleted, or what is of another server', async () => {
     const [mine, other] = [await world.server(), await world.server()];
     const [own, foreign] = [await world.assignment(mine.id), await world.assignment(other.id)];
     await world.delete('assignment', foreign.meta.id);

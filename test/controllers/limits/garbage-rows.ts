@@ -120,7 +120,7 @@ const garbage: Rows<'garbage'> = {
       return txn(its);
     };
     const unit = rig.repo.begin();
-    for (let m = 0; m < n; m++) unit.create('session', id(`s${m}`), session('nobody'));
+    for (let m = 0; m < n; m++) unit.create('session', id(`s${m}`), session('missing'));
     await unit.commit();
     await rig.clock.advance(1);
     const most = underWay;
