@@ -27,7 +27,7 @@ import { LogStore } from './logs/log-store.ts';
 import { readMachine } from './machine/machine.ts';
 import { Observer } from './observer.ts';
 import { patientBuild } from './patient-build.ts';
-import type { Prober } from './probe.ts';
+import type { Prober } from './runtime/probe.ts';
 import type { PortPublisher } from './publication.ts';
 import { Publication } from './publication.ts';
 import { RemovalGuard } from './removal-guard.ts';

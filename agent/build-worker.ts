@@ -4,7 +4,7 @@ import type { Clock } from '../agent-protocol/clock.ts';
 import { wait } from '../agent-protocol/clock.ts';
 import type { BuildProgress, BuildSource } from './build-progress.ts';
 import type { BuildTurns } from './build-turns.ts';
-import { deadline } from './deadline.ts';
+import { deadline } from './runtime/deadline.ts';
 import type { DesiredSet } from './desired.ts';
 import { clean } from './logs/clean.ts';
 import { guessLevel } from './logs/level.ts';

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../agent-protocol/clock.ts';
 import type { EngineState } from '../agent-protocol/messages.ts';
-import { deadline } from './deadline.ts';
+import { deadline } from './runtime/deadline.ts';
 import { engineTrouble } from './engine-trouble.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../agent-protocol/clock.ts';
 import { wait } from '../agent-protocol/clock.ts';
 import { containerSpec } from './container-spec.ts';
-import { deadline } from './deadline.ts';
+import { deadline } from './runtime/deadline.ts';
 import { imageKey } from './drift.ts';
 import type { DiskSpace } from './disk/disk-guard.ts';
 import type { ImageStore } from './image-store.ts';

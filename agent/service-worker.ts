@@ -7,7 +7,7 @@ import type { Memory, Now, ServiceItem } from './memory.ts';
 import { blankMemory, remember } from './memory.ts';
 import type { Action, World } from './plan.ts';
 import { keeper, plan } from './plan.ts';
-import type { Prober } from './probe.ts';
+import type { Prober } from './runtime/probe.ts';
 import { Readiness } from './readiness.ts';
 import { readinessSubject } from './readiness-subject.ts';
 import { laterPhase, serviceReport } from './service-report.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../agent-protocol/clock.ts';
-import { deadline } from './deadline.ts';
+import { deadline } from './runtime/deadline.ts';
 import type { DiskSpace } from './disk/disk-guard.ts';
 import type { Observer } from './observer.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';

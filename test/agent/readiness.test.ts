@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ProbeResult } from '../../agent/probe.ts';
+import type { ProbeResult } from '../../agent/runtime/probe.ts';
 import { Readiness } from '../../agent/readiness.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 

@@ -10,7 +10,7 @@ import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { containerName } from '../../agent/ledger.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
-import { httpProber } from '../../agent/probe.ts';
+import { httpProber } from '../../agent/runtime/probe.ts';
 import type { Container } from '../../agent/runtime/runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import type { TestDocker } from '../harness/docker.ts';

@@ -1,4 +1,4 @@
-import type { Prober } from '../../probe.ts';
+import type { Prober } from '../probe.ts';
 import { labels, type ContainerRuntime, type RuntimeEvent } from '../runtime.ts';
 import type { MockEngine } from './mock-engine.ts';
 

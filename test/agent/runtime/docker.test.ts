@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../agent-protocol/clock.ts';
-import { httpProber } from '../../../agent/probe.ts';
+import { httpProber } from '../../../agent/runtime/probe.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../../agent/runtime/docker/docker-runtime.ts';
 import { labels, type ContainerRuntime } from '../../../agent/runtime/runtime.ts';
 import { engineCall, engineSocket, testBuilds, testDocker, type TestDocker } from '../../harness/docker.ts';

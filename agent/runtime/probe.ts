@@ -1,5 +1,5 @@
 import { request } from 'node:http';
-import type { Clock } from '../agent-protocol/clock.ts';
+import type { Clock } from '../../agent-protocol/clock.ts';
 
 /** The address of a health check. */
 export interface ProbeTarget {
