@@ -12,7 +12,7 @@ import type { Housekeeping } from './housekeeping.ts';
 import type { ImageStore } from './image-store.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './observer.ts';
-import type { Publication } from './publication.ts';
+import type { Publication } from './ports/publication.ts';
 import type { RemovalGuard } from './removal-guard.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 import type { ReadHead } from './tasks/read-head.ts';

@@ -12,7 +12,7 @@ import type { Capture } from './logs/capture.ts';
 import type { Memory, ServiceItem } from './memory.ts';
 import type { Observer } from './observer.ts';
 import type { Action } from './plan.ts';
-import type { Publication } from './publication.ts';
+import type { Publication } from './ports/publication.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
 import { labels } from './runtime/runtime.ts';
 import { storageLimit } from './storage-watch.ts';

@@ -18,7 +18,7 @@ import { IptablesPublisher } from '../agent/ports/iptables-publisher.ts';
 import { MockPorts } from '../agent/ports/mock-ports.ts';
 import type { Prober } from '../agent/runtime/probe.ts';
 import { httpProber } from '../agent/runtime/probe.ts';
-import type { PortPublisher } from '../agent/publication.ts';
+import type { PortPublisher } from '../agent/ports/publication.ts';
 import { openRegistries, registryGuard } from '../agent/registry-guard.ts';
 import type { BuildLimits } from '../agent/runtime/docker/build.ts';
 import type { ContainerLimits } from '../agent/runtime/docker/containers.ts';

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../agent-protocol/clock.ts';
 import { identitiesHere } from '../machine/machine-identities.ts';
-import type { PortBackend, PortProblem, PortPublisher } from '../publication.ts';
+import type { PortBackend, PortProblem, PortPublisher } from './publication.ts';
 import { bridgeOf, reflect, routeLoopback } from './bridges.ts';
 import { iptables, standOf, type Firewall, type Present } from './firewall.ts';
 import { foreignPorts, type ForeignPort } from './foreign-rules.ts';

@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net';
-import type { PortBackend } from '../publication.ts';
+import type { PortBackend } from './publication.ts';
 
 /** Names of the chains of one agent. Each agent of a machine has its own chains. */
 export interface Chains {

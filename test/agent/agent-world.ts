@@ -7,7 +7,7 @@ import type { WireAssignment, WireItem, WireReport, WireService } from '../../ag
 import type { Agent, AgentOptions } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { containerName } from '../../agent/ledger.ts';
-import type { PortBackend, PortProblem, PortPublisher } from '../../agent/publication.ts';
+import type { PortBackend, PortProblem, PortPublisher } from '../../agent/ports/publication.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import type { MockContainer } from '../../agent/runtime/mock/mock-container.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';

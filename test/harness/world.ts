@@ -8,7 +8,7 @@ import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import type { BuildItem } from '../../agent/build-worker.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
-import type { PortPublisher } from '../../agent/publication.ts';
+import type { PortPublisher } from '../../agent/ports/publication.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
 import { mockProber, mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';

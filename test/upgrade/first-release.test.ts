@@ -10,7 +10,7 @@ import type { Agent } from '../../agent/agent.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
 import { mockProber, mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
-import type { PortPublisher } from '../../agent/publication.ts';
+import type { PortPublisher } from '../../agent/ports/publication.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import { createClient } from '../../cli/client.ts';
 import { startControlPlane } from '../../cli/control-plane.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../agent-protocol/clock.ts';
-import type { PortPolicy } from '../agent-protocol/port-policy.ts';
+import type { Clock } from '../../agent-protocol/clock.ts';
+import type { PortPolicy } from '../../agent-protocol/port-policy.ts';
 import { PortClaims } from './port-claims.ts';
 
 /** Address and port of a ready instance. */

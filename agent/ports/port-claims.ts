@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { PortPolicy, refusedPort } from '../agent-protocol/port-policy.ts';
-import { writeAtomically } from './disk/atomic-file.ts';
+import { PortPolicy, refusedPort } from '../../agent-protocol/port-policy.ts';
+import { writeAtomically } from '../disk/atomic-file.ts';
 import type { Offer, PortProblem } from './publication.ts';
 
 /** One port of the server and the workload that has it. Claims are in the order in which they were made. */

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { PortPolicy } from '../../agent-protocol/port-policy.ts';
-import type { Offer, PortBackend, PortProblem } from '../../agent/publication.ts';
-import { Publication } from '../../agent/publication.ts';
-import { FakeClock } from '../harness/fake-clock.ts';
-import { idle } from '../harness/idle.ts';
+import type { PortPolicy } from '../../../agent-protocol/port-policy.ts';
+import type { Offer, PortBackend, PortProblem } from '../../../agent/ports/publication.ts';
+import { Publication } from '../../../agent/ports/publication.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
+import { idle } from '../../harness/idle.ts';
 
 let dir: string;
 let clock: FakeClock;
