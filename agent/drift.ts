@@ -1,7 +1,7 @@
-import { containerName } from './ledger.ts';
+import { containerName } from './engine/ledger.ts';
 import type { Memory, ServiceItem } from './memory.ts';
 import { settingsOf } from './memory.ts';
-import type { Actual } from './observer.ts';
+import type { Actual } from './engine/observer.ts';
 import type { ContainerDetail } from './runtime/runtime.ts';
 import { labels } from './runtime/runtime.ts';
 

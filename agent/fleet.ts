@@ -6,11 +6,11 @@ import { BuildWorker } from './build-worker.ts';
 import type { DesiredSet } from './desired.ts';
 import type { Capture } from './logs/capture.ts';
 import type { ServiceItem } from './memory.ts';
-import type { Observer } from './observer.ts';
+import type { Observer } from './engine/observer.ts';
 import { labels } from './runtime/runtime.ts';
 import type { ServiceDeps } from './service-worker.ts';
 import { ServiceWorker } from './service-worker.ts';
-import type { Overflow } from './storage-watch.ts';
+import type { Overflow } from './engine/storage-watch.ts';
 
 type Worker = ServiceWorker | BuildWorker;
 

@@ -4,7 +4,7 @@ import { buildNetwork } from './build-network.ts';
 import { deadline } from './runtime/deadline.ts';
 import type { DesiredSet } from './desired.ts';
 import type { LogStore } from './logs/log-store.ts';
-import type { Observer } from './observer.ts';
+import type { Observer } from './engine/observer.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
 import { labels } from './runtime/runtime.ts';
 

@@ -15,7 +15,7 @@ import type { StepDeps, StepSubject } from './service-steps.ts';
 import { performStep } from './service-steps.ts';
 import { stepEvent } from './step-event.ts';
 import { stepFailure } from './step-failure.ts';
-import type { Overflow } from './storage-watch.ts';
+import type { Overflow } from './engine/storage-watch.ts';
 
 /** What all service workers of an agent share. */
 export interface ServiceDeps extends StepDeps {

@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import type { WireAssignment, WireItem, WireReport, WireService } from '../../agent-protocol/assignment.ts';
 import type { Agent, AgentOptions } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
-import { containerName } from '../../agent/ledger.ts';
+import { containerName } from '../../agent/engine/ledger.ts';
 import type { PortBackend, PortProblem, PortPublisher } from '../../agent/ports/publication.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import type { MockContainer } from '../../agent/runtime/mock/mock-container.ts';

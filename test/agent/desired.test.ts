@@ -10,7 +10,7 @@ import type { Piece } from '../../agent-protocol/desired-parts.ts';
 import { bounds } from '../../agent-protocol/timing.ts';
 import { DesiredSet } from '../../agent/desired.ts';
 import { deriveKey, Journal } from '../../agent/disk/journal.ts';
-import { Ledger } from '../../agent/ledger.ts';
+import { Ledger } from '../../agent/engine/ledger.ts';
 import type { Container } from '../../agent/runtime/runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { service } from './agent-world.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { condemn, imageKey } from '../../agent/drift.ts';
 import type { Memory } from '../../agent/memory.ts';
 import { blankMemory, remember, settingsOf } from '../../agent/memory.ts';
-import type { Actual } from '../../agent/observer.ts';
+import type { Actual } from '../../agent/engine/observer.ts';
 import type { Action, World } from '../../agent/plan.ts';
 import { plan } from '../../agent/plan.ts';
 import type { ServiceItem } from '../../agent/memory.ts';

@@ -8,7 +8,7 @@ import type { WireAssignment, WireService } from '../../agent-protocol/assignmen
 import { systemClock } from '../../agent-protocol/clock.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
-import { containerName } from '../../agent/ledger.ts';
+import { containerName } from '../../agent/engine/ledger.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import { httpProber } from '../../agent/runtime/probe.ts';
 import type { Container } from '../../agent/runtime/runtime.ts';

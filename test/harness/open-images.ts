@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { diskGuard, type DiskSpace } from '../../agent/disk/disk-guard.ts';
-import { ImageRecord } from '../../agent/image-record.ts';
-import { imageStore, type ImageStore } from '../../agent/image-store.ts';
-import { openRegistries } from '../../agent/registry-guard.ts';
+import { ImageRecord } from '../../agent/engine/image-record.ts';
+import { imageStore, type ImageStore } from '../../agent/engine/image-store.ts';
+import { openRegistries } from '../../agent/engine/registry-guard.ts';
 import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
 
 const roomy = (): Promise<DiskSpace> => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 });

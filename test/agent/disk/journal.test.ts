@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Journal } from '../../../agent/disk/journal.ts';
-import { Ledger } from '../../../agent/ledger.ts';
+import { Ledger } from '../../../agent/engine/ledger.ts';
 import { labels } from '../../../agent/runtime/runtime.ts';
 import type { Container } from '../../../agent/runtime/runtime.ts';
 import { failNextOf } from '../../harness/failing-files.ts';

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { networks, reachOf } from '../../agent/network-address.ts';
-import { isListed, registryGuard } from '../../agent/registry-guard.ts';
+import { networks, reachOf } from '../../../agent/engine/network-address.ts';
+import { isListed, registryGuard } from '../../../agent/engine/registry-guard.ts';
 
 const refused = { code: 'image_not_allowed', retryable: false };
 const signal = (): AbortSignal => AbortSignal.timeout(20_000);

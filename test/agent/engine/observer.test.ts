@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { Ledger } from '../../agent/ledger.ts';
-import { Observer } from '../../agent/observer.ts';
-import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
-import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
-import { labels } from '../../agent/runtime/runtime.ts';
-import { defaultContainerLimits, dockerRuntime } from '../../agent/runtime/docker/docker-runtime.ts';
-import { systemClock } from '../../store/clock.ts';
-import { FakeClock } from '../harness/fake-clock.ts';
-import { testBuilds } from '../harness/docker.ts';
+import { Ledger } from '../../../agent/engine/ledger.ts';
+import { Observer } from '../../../agent/engine/observer.ts';
+import { MockEngine } from '../../../agent/runtime/mock/mock-engine.ts';
+import { mockRuntime } from '../../../agent/runtime/mock/mock-runtime.ts';
+import { labels } from '../../../agent/runtime/runtime.ts';
+import { defaultContainerLimits, dockerRuntime } from '../../../agent/runtime/docker/docker-runtime.ts';
+import { systemClock } from '../../../store/clock.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
+import { testBuilds } from '../../harness/docker.ts';
 
 test('an engine that never answered is told of, once', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-observer-'));

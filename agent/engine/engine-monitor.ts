@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../agent-protocol/clock.ts';
-import type { EngineState } from '../agent-protocol/messages.ts';
-import { deadline } from './runtime/deadline.ts';
+import type { Clock } from '../../agent-protocol/clock.ts';
+import type { EngineState } from '../../agent-protocol/messages.ts';
+import { deadline } from '../runtime/deadline.ts';
 import { engineTrouble } from './engine-trouble.ts';
-import type { ContainerRuntime } from './runtime/runtime.ts';
-import { RuntimeFailure } from './runtime/runtime.ts';
+import type { ContainerRuntime } from '../runtime/runtime.ts';
+import { RuntimeFailure } from '../runtime/runtime.ts';
 
 /** A silence up to this time is not reported: a restart of the engine takes less. */
 export const hiccupMs = 10_000;

@@ -1,9 +1,9 @@
-import type { DiskGuard } from './disk/disk-guard.ts';
+import type { DiskGuard } from '../disk/disk-guard.ts';
 import type { ImageOwner, ImageRecord } from './image-record.ts';
 import type { RegistryGuard } from './registry-guard.ts';
-import { imageSource, notAllowed, type ImageSource } from './runtime/image-reference.ts';
-import type { ContainerRuntime, LocalImage } from './runtime/runtime.ts';
-import { labels, RuntimeFailure } from './runtime/runtime.ts';
+import { imageSource, notAllowed, type ImageSource } from '../runtime/image-reference.ts';
+import type { ContainerRuntime, LocalImage } from '../runtime/runtime.ts';
+import { labels, RuntimeFailure } from '../runtime/runtime.ts';
 
 /** An image to run or to build upon, and the workload that it is for. */
 export interface WantedImage {

@@ -1,11 +1,11 @@
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import type { Clock } from '../agent-protocol/clock.ts';
-import { wait } from '../agent-protocol/clock.ts';
-import { deadline } from './runtime/deadline.ts';
+import type { Clock } from '../../agent-protocol/clock.ts';
+import { wait } from '../../agent-protocol/clock.ts';
+import { deadline } from '../runtime/deadline.ts';
 import type { Ledger, Origin } from './ledger.ts';
-import type { Container, ContainerDetail, ContainerRuntime, RuntimeEvent } from './runtime/runtime.ts';
-import { labels } from './runtime/runtime.ts';
+import type { Container, ContainerDetail, ContainerRuntime, RuntimeEvent } from '../runtime/runtime.ts';
+import { labels } from '../runtime/runtime.ts';
 
 /** A container of an assignment as it was last observed. */
 export interface Actual {

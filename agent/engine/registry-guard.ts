@@ -3,7 +3,7 @@ import { request as requestTls } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { addressesOf } from './addresses-of.ts';
 import { reachOf } from './network-address.ts';
-import { notAllowed } from './runtime/image-reference.ts';
+import { notAllowed } from '../runtime/image-reference.ts';
 
 /** Checks a registry before the engine connects to it, because the engine has no such check. */
 export interface RegistryGuard {

@@ -1,5 +1,5 @@
-import type { EngineState } from '../agent-protocol/messages.ts';
-import { RuntimeFailure } from './runtime/runtime.ts';
+import type { EngineState } from '../../agent-protocol/messages.ts';
+import { RuntimeFailure } from '../runtime/runtime.ts';
 
 type Trouble = NonNullable<EngineState['trouble']>;
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { writeAtomically } from './disk/atomic-file.ts';
+import { writeAtomically } from '../disk/atomic-file.ts';
 
 /** More images than a server has. Beyond it the oldest entries are removed. */
 const mostConfirmed = 5000;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { Container } from './runtime/runtime.ts';
-import { labels } from './runtime/runtime.ts';
-import { Journal } from './disk/journal.ts';
+import type { Container } from '../runtime/runtime.ts';
+import { labels } from '../runtime/runtime.ts';
+import { Journal } from '../disk/journal.ts';
 
 const Entry = z.discriminatedUnion('type', [
   z.object({

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../agent-protocol/clock.ts';
-import { deadline } from './runtime/deadline.ts';
-import type { DiskSpace } from './disk/disk-guard.ts';
+import type { Clock } from '../../agent-protocol/clock.ts';
+import { deadline } from '../runtime/deadline.ts';
+import type { DiskSpace } from '../disk/disk-guard.ts';
 import type { Observer } from './observer.ts';
-import type { ContainerRuntime } from './runtime/runtime.ts';
-import { labels } from './runtime/runtime.ts';
+import type { ContainerRuntime } from '../runtime/runtime.ts';
+import { labels } from '../runtime/runtime.ts';
 
 const gibibyte = 1024 ** 3;
 const share = 0.1;
