@@ -5,7 +5,7 @@ import { wait } from '../agent-protocol/clock.ts';
 import type { BuildProgress, BuildSource } from './build-progress.ts';
 import type { BuildTurns } from './build-turns.ts';
 import { deadline } from './runtime/deadline.ts';
-import type { DesiredSet } from './desired.ts';
+import type { DesiredSet } from './desired/desired.ts';
 import { clean } from './logs/clean.ts';
 import { guessLevel } from './logs/level.ts';
 import type { LogStore } from './logs/log-store.ts';

@@ -6,14 +6,14 @@ import type { LogFollow } from '../agent-protocol/logs.ts';
 import type { CallParams, EngineState, Load, Position, StreamParams } from '../agent-protocol/messages.ts';
 import type { ServerSettings } from '../agent-protocol/server-settings.ts';
 import type { Backend } from './backend.ts';
-import type { DesiredSet } from './desired.ts';
+import type { DesiredSet } from './desired/desired.ts';
 import type { Fleet } from './fleet.ts';
 import type { Housekeeping } from './housekeeping.ts';
 import type { ImageStore } from './engine/image-store.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './engine/observer.ts';
 import type { Publication } from './ports/publication.ts';
-import type { RemovalGuard } from './removal-guard.ts';
+import type { RemovalGuard } from './desired/removal-guard.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 import type { ReadHead } from './tasks/read-head.ts';
 

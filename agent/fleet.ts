@@ -3,7 +3,7 @@ import type { FailureCode, WireAssignment, WireItem, WireReport } from '../agent
 import type { Clock } from '../agent-protocol/clock.ts';
 import type { BuildDeps, BuildItem } from './build-worker.ts';
 import { BuildWorker } from './build-worker.ts';
-import type { DesiredSet } from './desired.ts';
+import type { DesiredSet } from './desired/desired.ts';
 import type { Capture } from './logs/capture.ts';
 import type { ServiceItem } from './memory.ts';
 import type { Observer } from './engine/observer.ts';

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../agent-protocol/clock.ts';
 import { buildNetwork } from './build-network.ts';
 import { deadline } from './runtime/deadline.ts';
-import type { DesiredSet } from './desired.ts';
+import type { DesiredSet } from './desired/desired.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './engine/observer.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';

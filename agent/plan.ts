@@ -1,4 +1,4 @@
-import type { Tombstone } from './desired.ts';
+import type { Tombstone } from './desired/desired.ts';
 import { driftOf, imageKey } from './drift.ts';
 import { containerName } from './engine/ledger.ts';
 import type { Memory, Now, ServiceItem } from './memory.ts';

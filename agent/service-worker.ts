@@ -1,5 +1,5 @@
 import type { WirePhase, WireReport } from '../agent-protocol/assignment.ts';
-import type { DesiredSet } from './desired.ts';
+import type { DesiredSet } from './desired/desired.ts';
 import { condemn, imageKey } from './drift.ts';
 import { EventLog } from './event-log.ts';
 import { LastOutput } from './last-output.ts';

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { WireAssignment } from '../../agent-protocol/assignment.ts';
-import { RemovalGuard } from '../../agent/removal-guard.ts';
-import { FakeClock } from '../harness/fake-clock.ts';
-import { AgentWorld, service } from './agent-world.ts';
+import type { WireAssignment } from '../../../agent-protocol/assignment.ts';
+import { RemovalGuard } from '../../../agent/desired/removal-guard.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
+import { AgentWorld, service } from '../agent-world.ts';
 
 let world: AgentWorld;
 beforeEach(async () => {

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { WireConfiguration, WireService } from '../agent-protocol/assignment.ts';
-import type { WireAssignment } from '../agent-protocol/assignment.ts';
-import { understand, WireItem } from '../agent-protocol/assignment.ts';
-import { OutdatedItem } from '../agent-protocol/desired-chain.ts';
-import { Position } from '../agent-protocol/messages.ts';
+import type { WireConfiguration, WireService } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment } from '../../agent-protocol/assignment.ts';
+import { understand, WireItem } from '../../agent-protocol/assignment.ts';
+import { OutdatedItem } from '../../agent-protocol/desired-chain.ts';
+import { Position } from '../../agent-protocol/messages.ts';
 import { Configurations } from './configurations.ts';
-import { Journal } from './disk/journal.ts';
+import { Journal } from '../disk/journal.ts';
 
 /**
  * An assignment that is no longer desired. It is kept to remove its containers and to refuse an outdated copy of it.

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { WireConfiguration } from '../agent-protocol/assignment.ts';
-import { deriveKey, Journal } from './disk/journal.ts';
+import { WireConfiguration } from '../../agent-protocol/assignment.ts';
+import { deriveKey, Journal } from '../disk/journal.ts';
 
 type Env = WireConfiguration['env'];
 
