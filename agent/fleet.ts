@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { FailureCode, WireAssignment, WireItem, WireReport } from '../agent-protocol/assignment.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
-import type { BuildDeps, BuildItem } from './build-worker.ts';
-import { BuildWorker } from './build-worker.ts';
+import type { BuildDeps, BuildItem } from './tasks/build-worker.ts';
+import { BuildWorker } from './tasks/build-worker.ts';
 import type { DesiredSet } from './desired/desired.ts';
 import type { Capture } from './logs/capture.ts';
 import type { ServiceItem } from './memory.ts';

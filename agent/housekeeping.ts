@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../agent-protocol/clock.ts';
-import { buildNetwork } from './build-network.ts';
+import { buildNetwork } from './tasks/build-network.ts';
 import { deadline } from './runtime/deadline.ts';
 import type { DesiredSet } from './desired/desired.ts';
 import type { LogStore } from './logs/log-store.ts';

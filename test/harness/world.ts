@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
-import type { BuildItem } from '../../agent/build-worker.ts';
+import type { BuildItem } from '../../agent/tasks/build-worker.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import type { PortPublisher } from '../../agent/ports/publication.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';

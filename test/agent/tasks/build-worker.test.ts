@@ -4,11 +4,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import type { WireReport } from '../../agent-protocol/assignment.ts';
-import type { BuildItem, RunBuild } from '../../agent/build-worker.ts';
-import { Results } from '../../agent/results.ts';
-import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
-import { AgentWorld, service } from './agent-world.ts';
+import type { WireReport } from '../../../agent-protocol/assignment.ts';
+import type { BuildItem, RunBuild } from '../../../agent/tasks/build-worker.ts';
+import { Results } from '../../../agent/tasks/results.ts';
+import { RuntimeFailure } from '../../../agent/runtime/runtime.ts';
+import { AgentWorld, service } from '../agent-world.ts';
 
 const mostBuilds = 5;
 

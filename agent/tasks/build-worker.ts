@@ -1,17 +1,17 @@
 import type { Logger } from 'pino';
-import type { WireAssignment, WireBuild, WireReport } from '../agent-protocol/assignment.ts';
-import type { Clock } from '../agent-protocol/clock.ts';
-import { wait } from '../agent-protocol/clock.ts';
+import type { WireAssignment, WireBuild, WireReport } from '../../agent-protocol/assignment.ts';
+import type { Clock } from '../../agent-protocol/clock.ts';
+import { wait } from '../../agent-protocol/clock.ts';
 import type { BuildProgress, BuildSource } from './build-progress.ts';
 import type { BuildTurns } from './build-turns.ts';
-import { deadline } from './runtime/deadline.ts';
-import type { DesiredSet } from './desired/desired.ts';
-import { clean } from './logs/clean.ts';
-import { guessLevel } from './logs/level.ts';
-import type { LogStore } from './logs/log-store.ts';
-import { isDiskFull } from './disk/disk-full.ts';
+import { deadline } from '../runtime/deadline.ts';
+import type { DesiredSet } from '../desired/desired.ts';
+import { clean } from '../logs/clean.ts';
+import { guessLevel } from '../logs/level.ts';
+import type { LogStore } from '../logs/log-store.ts';
+import { isDiskFull } from '../disk/disk-full.ts';
 import type { Results } from './results.ts';
-import { RuntimeFailure } from './runtime/runtime.ts';
+import { RuntimeFailure } from '../runtime/runtime.ts';
 
 /** A build item of the desired set. */
 export type BuildItem = WireAssignment & { spec: WireBuild };

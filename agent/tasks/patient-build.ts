@@ -1,9 +1,9 @@
 import type { RunBuild } from './build-worker.ts';
-import type { Clock } from '../agent-protocol/clock.ts';
-import type { DiskGuard } from './disk/disk-guard.ts';
-import { watchDisk } from './disk/disk-guard.ts';
-import type { EngineMonitor } from './engine/engine-monitor.ts';
-import { RuntimeFailure } from './runtime/runtime.ts';
+import type { Clock } from '../../agent-protocol/clock.ts';
+import type { DiskGuard } from '../disk/disk-guard.ts';
+import { watchDisk } from '../disk/disk-guard.ts';
+import type { EngineMonitor } from '../engine/engine-monitor.ts';
+import { RuntimeFailure } from '../runtime/runtime.ts';
 
 /** A build fails after the engine, although it answers again, has lost it this number of times. */
 const mostLosses = 3;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { WireReport } from '../agent-protocol/assignment.ts';
-import { Journal } from './disk/journal.ts';
+import { WireReport } from '../../agent-protocol/assignment.ts';
+import { Journal } from '../disk/journal.ts';
 
 const Result = z.object({ id: z.string(), attempt: z.int(), report: WireReport });
 export type Result = z.infer<typeof Result>;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { BuildTurns } from '../../agent/build-turns.ts';
-import { idle } from '../harness/idle.ts';
+import { BuildTurns } from '../../../agent/tasks/build-turns.ts';
+import { idle } from '../../harness/idle.ts';
 
 /** Builds that begin and end when they are told to. */
 function builds(most: number) {

@@ -1,15 +1,15 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import type { BuildProgress } from '../../agent/build-progress.ts';
-import type { BuildItem, BuildResult } from '../../agent/build-worker.ts';
-import { diskGuard } from '../../agent/disk/disk-guard.ts';
-import { EngineMonitor } from '../../agent/engine/engine-monitor.ts';
-import { engineTrouble } from '../../agent/engine/engine-trouble.ts';
-import { patientBuild } from '../../agent/patient-build.ts';
-import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
-import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
-import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
-import { FakeClock } from '../harness/fake-clock.ts';
+import type { BuildProgress } from '../../../agent/tasks/build-progress.ts';
+import type { BuildItem, BuildResult } from '../../../agent/tasks/build-worker.ts';
+import { diskGuard } from '../../../agent/disk/disk-guard.ts';
+import { EngineMonitor } from '../../../agent/engine/engine-monitor.ts';
+import { engineTrouble } from '../../../agent/engine/engine-trouble.ts';
+import { patientBuild } from '../../../agent/tasks/patient-build.ts';
+import { MockEngine } from '../../../agent/runtime/mock/mock-engine.ts';
+import { mockRuntime } from '../../../agent/runtime/mock/mock-runtime.ts';
+import { RuntimeFailure } from '../../../agent/runtime/runtime.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
 
 const item = { spec: { image: 'web:1' } } as BuildItem; // nothing else of it is read
 const result: BuildResult = { image: 'sha256:1', commit: 'c', commitMessage: 'm' };
