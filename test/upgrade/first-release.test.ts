@@ -1,4 +1,4 @@
-import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -56,6 +56,8 @@ let publisher: PortPublisher;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'setpoint-upgrade-'));
   for (const part of ['server', 'agent']) await cp(join(release, part), join(folder, part), { recursive: true });
+  // A checkout does not keep who may read them.
+  for (const secret of ['server/keys.json', 'agent/identity.json']) await chmod(join(folder, secret), 0o600);
   engine = new MockEngine(systemClock);
   ports = new MockPorts();
   publisher = ports.publisher();
