@@ -5,11 +5,11 @@ import type { BuildDeps, BuildItem } from './tasks/build-worker.ts';
 import { BuildWorker } from './tasks/build-worker.ts';
 import type { DesiredSet } from './desired/desired.ts';
 import type { Capture } from './logs/capture.ts';
-import type { ServiceItem } from './memory.ts';
+import type { ServiceItem } from './service/memory.ts';
 import type { Observer } from './engine/observer.ts';
 import { labels } from './runtime/runtime.ts';
-import type { ServiceDeps } from './service-worker.ts';
-import { ServiceWorker } from './service-worker.ts';
+import type { ServiceDeps } from './service/service-worker.ts';
+import { ServiceWorker } from './service/service-worker.ts';
 import type { Overflow } from './engine/storage-watch.ts';
 
 type Worker = ServiceWorker | BuildWorker;

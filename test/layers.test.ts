@@ -35,7 +35,7 @@ test.each([
   ['api/routes/a.ts', '../../controllers/deployment/reconcile.ts', 'deploymentController'],
   ['api/a.ts', '../agent/machine/process.ts', 'runProcess'],
   ['controllers/application/a.ts', '../../api/api-error.ts', 'ApiError'],
-  ['controllers/application/a.ts', '../../agent/plan.ts', 'plan'],
+  ['controllers/application/a.ts', '../../agent/service/plan.ts', 'plan'],
   ['store/a.ts', '../controllers/application/plan.ts', 'plan'],
   ['store/kinds/a.ts', '../../agent-protocol/messages.ts', 'GitHead'],
   ['agent/tasks/a.ts', '../../store/keys.ts', 'keys'],

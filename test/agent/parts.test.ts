@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { EventLog } from '../../agent/event-log.ts';
-import { blankMemory } from '../../agent/memory.ts';
-import { stepFailure } from '../../agent/step-failure.ts';
-import { laterPhase } from '../../agent/service-report.ts';
+import { EventLog } from '../../agent/service/event-log.ts';
+import { blankMemory } from '../../agent/service/memory.ts';
+import { stepFailure } from '../../agent/service/step-failure.ts';
+import { laterPhase } from '../../agent/service/service-report.ts';
 import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
 import { floorBytes } from '../../agent/disk/disk-guard.ts';
 import { parseNetwork } from '../../agent/machine/load.ts';
-import { backoffMs, isCrashLoop } from '../../agent/memory.ts';
+import { backoffMs, isCrashLoop } from '../../agent/service/memory.ts';
 
 test('events stay until a report that had them was acknowledged, the newest at most', () => {
   const log = new EventLog('one');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { ProbeResult } from '../../agent/runtime/probe.ts';
-import { Readiness } from '../../agent/readiness.ts';
-import { FakeClock } from '../harness/fake-clock.ts';
+import type { ProbeResult } from '../../../agent/runtime/probe.ts';
+import { Readiness } from '../../../agent/service/readiness.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
 
 const health = { address: '10.0.0.1', port: 80, path: '/' };
 

@@ -1,6 +1,6 @@
 import type { ServiceItem } from './memory.ts';
-import type { ContainerSpec } from './runtime/runtime.ts';
-import { labels } from './runtime/runtime.ts';
+import type { ContainerSpec } from '../runtime/runtime.ts';
+import { labels } from '../runtime/runtime.ts';
 
 /**
  * Returns the container that a service item asks for. It has no restart policy: it gets that only once it is healthy.

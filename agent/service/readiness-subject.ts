@@ -1,4 +1,4 @@
-import type { Actual } from './engine/observer.ts';
+import type { Actual } from '../engine/observer.ts';
 import type { World } from './plan.ts';
 import type { Subject } from './readiness.ts';
 

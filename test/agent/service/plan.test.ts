@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { condemn, imageKey } from '../../agent/drift.ts';
-import type { Memory } from '../../agent/memory.ts';
-import { blankMemory, remember, settingsOf } from '../../agent/memory.ts';
-import type { Actual } from '../../agent/engine/observer.ts';
-import type { Action, World } from '../../agent/plan.ts';
-import { plan } from '../../agent/plan.ts';
-import type { ServiceItem } from '../../agent/memory.ts';
-import type { ContainerDetail, ContainerState } from '../../agent/runtime/runtime.ts';
-import { labels } from '../../agent/runtime/runtime.ts';
-import { nameOf, network, service } from './agent-world.ts';
+import { condemn, imageKey } from '../../../agent/service/drift.ts';
+import type { Memory } from '../../../agent/service/memory.ts';
+import { blankMemory, remember, settingsOf } from '../../../agent/service/memory.ts';
+import type { Actual } from '../../../agent/engine/observer.ts';
+import type { Action, World } from '../../../agent/service/plan.ts';
+import { plan } from '../../../agent/service/plan.ts';
+import type { ServiceItem } from '../../../agent/service/memory.ts';
+import type { ContainerDetail, ContainerState } from '../../../agent/runtime/runtime.ts';
+import { labels } from '../../../agent/runtime/runtime.ts';
+import { nameOf, network, service } from '../agent-world.ts';
 
 const now = { monotonic: 1_000_000, wall: new Date('2030-01-01T00:00:00Z') };
 const imageId = 'sha256:web';

@@ -1,21 +1,21 @@
 import type PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import type { Clock } from '../agent-protocol/clock.ts';
-import { wait } from '../agent-protocol/clock.ts';
+import type { Clock } from '../../agent-protocol/clock.ts';
+import { wait } from '../../agent-protocol/clock.ts';
 import { containerSpec } from './container-spec.ts';
-import { deadline } from './runtime/deadline.ts';
+import { deadline } from '../runtime/deadline.ts';
 import { imageKey } from './drift.ts';
-import type { DiskSpace } from './disk/disk-guard.ts';
-import type { ImageStore } from './engine/image-store.ts';
-import type { Ledger } from './engine/ledger.ts';
-import type { Capture } from './logs/capture.ts';
+import type { DiskSpace } from '../disk/disk-guard.ts';
+import type { ImageStore } from '../engine/image-store.ts';
+import type { Ledger } from '../engine/ledger.ts';
+import type { Capture } from '../logs/capture.ts';
 import type { Memory, ServiceItem } from './memory.ts';
-import type { Observer } from './engine/observer.ts';
+import type { Observer } from '../engine/observer.ts';
 import type { Action } from './plan.ts';
-import type { Publication } from './ports/publication.ts';
-import type { ContainerRuntime } from './runtime/runtime.ts';
-import { labels } from './runtime/runtime.ts';
-import { storageLimit } from './engine/storage-watch.ts';
+import type { Publication } from '../ports/publication.ts';
+import type { ContainerRuntime } from '../runtime/runtime.ts';
+import { labels } from '../runtime/runtime.ts';
+import { storageLimit } from '../engine/storage-watch.ts';
 
 /** What steps need. */
 export interface StepDeps {

@@ -1,9 +1,9 @@
-import type { WirePhase, WireReport } from '../agent-protocol/assignment.ts';
+import type { WirePhase, WireReport } from '../../agent-protocol/assignment.ts';
 import { imageKey } from './drift.ts';
 import { isCrashLoop } from './memory.ts';
 import type { World } from './plan.ts';
 import { isFinished, keeper } from './plan.ts';
-import type { PortProblem } from './ports/publication.ts';
+import type { PortProblem } from '../ports/publication.ts';
 import type { Health } from './readiness.ts';
 
 export interface Circumstances {

@@ -1,9 +1,9 @@
-import { containerName } from './engine/ledger.ts';
+import { containerName } from '../engine/ledger.ts';
 import type { Memory, ServiceItem } from './memory.ts';
 import { settingsOf } from './memory.ts';
-import type { Actual } from './engine/observer.ts';
-import type { ContainerDetail } from './runtime/runtime.ts';
-import { labels } from './runtime/runtime.ts';
+import type { Actual } from '../engine/observer.ts';
+import type { ContainerDetail } from '../runtime/runtime.ts';
+import { labels } from '../runtime/runtime.ts';
 
 /** Why a container does not match its assignment and must be replaced. */
 export type Drift =

@@ -1,4 +1,4 @@
-import type { WireEvent } from '../agent-protocol/assignment.ts';
+import type { WireEvent } from '../../agent-protocol/assignment.ts';
 import type { Drift } from './drift.ts';
 import { driftOf } from './drift.ts';
 import type { Action, World } from './plan.ts';

@@ -1,6 +1,6 @@
-import type { Clock } from '../agent-protocol/clock.ts';
+import type { Clock } from '../../agent-protocol/clock.ts';
 import { stableMs } from './memory.ts';
-import type { Prober } from './runtime/probe.ts';
+import type { Prober } from '../runtime/probe.ts';
 
 /** The process of a container that is checked. */
 export interface Subject {

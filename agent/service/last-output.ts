@@ -1,4 +1,4 @@
-import type { Capture } from './logs/capture.ts';
+import type { Capture } from '../logs/capture.ts';
 import type { Exit, ServiceItem } from './memory.ts';
 
 const mostChars = 1_000;

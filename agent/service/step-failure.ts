@@ -1,7 +1,7 @@
-import { isDiskFull } from './disk/disk-full.ts';
+import { isDiskFull } from '../disk/disk-full.ts';
 import type { Failure } from './memory.ts';
 import { backoffMs } from './memory.ts';
-import { RuntimeFailure } from './runtime/runtime.ts';
+import { RuntimeFailure } from '../runtime/runtime.ts';
 
 /** Least delay before another try if only a change of the request or of the environment can help. */
 const finalRetryMs = 30_000;

@@ -1,7 +1,7 @@
-import type { FailureCode, WireAssignment, WireService } from '../agent-protocol/assignment.ts';
-import type { Actual } from './engine/observer.ts';
-import type { ContainerDetail, ImageInfo } from './runtime/runtime.ts';
-import type { Overflow } from './engine/storage-watch.ts';
+import type { FailureCode, WireAssignment, WireService } from '../../agent-protocol/assignment.ts';
+import type { Actual } from '../engine/observer.ts';
+import type { ContainerDetail, ImageInfo } from '../runtime/runtime.ts';
+import type { Overflow } from '../engine/storage-watch.ts';
 
 /** A service item of the desired set. It has no `env` if its configuration is missing. */
 export type ServiceItem = WireAssignment & { spec: WireService };

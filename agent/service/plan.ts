@@ -1,9 +1,9 @@
-import type { Tombstone } from './desired/desired.ts';
+import type { Tombstone } from '../desired/desired.ts';
 import { driftOf, imageKey } from './drift.ts';
-import { containerName } from './engine/ledger.ts';
+import { containerName } from '../engine/ledger.ts';
 import type { Memory, Now, ServiceItem } from './memory.ts';
 import { isCrashLoop } from './memory.ts';
-import type { Actual } from './engine/observer.ts';
+import type { Actual } from '../engine/observer.ts';
 
 /** Everything that determines the next step of one service. */
 export interface World {

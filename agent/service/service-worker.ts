@@ -1,5 +1,5 @@
-import type { WirePhase, WireReport } from '../agent-protocol/assignment.ts';
-import type { DesiredSet } from './desired/desired.ts';
+import type { WirePhase, WireReport } from '../../agent-protocol/assignment.ts';
+import type { DesiredSet } from '../desired/desired.ts';
 import { condemn, imageKey } from './drift.ts';
 import { EventLog } from './event-log.ts';
 import { LastOutput } from './last-output.ts';
@@ -7,7 +7,7 @@ import type { Memory, Now, ServiceItem } from './memory.ts';
 import { blankMemory, remember } from './memory.ts';
 import type { Action, World } from './plan.ts';
 import { keeper, plan } from './plan.ts';
-import type { Prober } from './runtime/probe.ts';
+import type { Prober } from '../runtime/probe.ts';
 import { Readiness } from './readiness.ts';
 import { readinessSubject } from './readiness-subject.ts';
 import { laterPhase, serviceReport } from './service-report.ts';
@@ -15,7 +15,7 @@ import type { StepDeps, StepSubject } from './service-steps.ts';
 import { performStep } from './service-steps.ts';
 import { stepEvent } from './step-event.ts';
 import { stepFailure } from './step-failure.ts';
-import type { Overflow } from './engine/storage-watch.ts';
+import type { Overflow } from '../engine/storage-watch.ts';
 
 /** What all service workers of an agent share. */
 export interface ServiceDeps extends StepDeps {

@@ -1,4 +1,4 @@
-import type { WireEvent, WireEvents } from '../agent-protocol/assignment.ts';
+import type { WireEvent, WireEvents } from '../../agent-protocol/assignment.ts';
 
 const keptEvents = 16;
 
