@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest';
-import { EventLog } from '../../agent/service/event-log.ts';
-import { blankMemory } from '../../agent/service/memory.ts';
-import { stepFailure } from '../../agent/service/step-failure.ts';
-import { laterPhase } from '../../agent/service/service-report.ts';
-import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
-import { floorBytes } from '../../agent/disk/disk-guard.ts';
-import { parseNetwork } from '../../agent/machine/load.ts';
-import { backoffMs, isCrashLoop } from '../../agent/service/memory.ts';
+import { EventLog } from '../../../agent/service/event-log.ts';
+import { blankMemory } from '../../../agent/service/memory.ts';
+import { stepFailure } from '../../../agent/service/step-failure.ts';
+import { laterPhase } from '../../../agent/service/service-report.ts';
+import { RuntimeFailure } from '../../../agent/runtime/runtime.ts';
+import { backoffMs, isCrashLoop } from '../../../agent/service/memory.ts';
 
 test('events stay until a report that had them was acknowledged, the newest at most', () => {
   const log = new EventLog('one');
@@ -48,17 +46,4 @@ test('phases go forward only, but for those that are ends', () => {
   expect(laterPhase('starting', 'running')).toBe('running');
   expect(laterPhase('running', 'failed')).toBe('failed');
   expect(laterPhase('failed', 'starting')).toBe('starting');
-});
-
-test('the disk keeps 5 % free, within bounds', () => {
-  const GiB = 1024 ** 3;
-  expect([GiB, 20 * GiB, 1000 * GiB].map(floorBytes)).toEqual([GiB / 2, GiB, 5 * GiB]);
-});
-
-test('traffic between containers is not counted as the machine’s', () => {
-  const head = 'Inter-|   Receive\n face |bytes\n';
-  const line = (name: string, received: number, sent: number): string =>
-    `  ${name}: ${received} 1 0 0 0 0 0 0 ${sent} 1 0 0 0 0 0 0\n`;
-  const text = `${head}${line('lo', 5, 5)}${line('eth0', 100, 200)}${line('br-1a', 7, 7)}${line('veth2', 7, 7)}${line('ens3', 1, 2)}`;
-  expect(parseNetwork(text)).toEqual({ received: 101, sent: 202 });
 });
