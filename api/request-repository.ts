@@ -12,23 +12,23 @@ export interface RequestRepository extends Pick<Repository, 'tenant' | 'get' | '
  * The repository for a handler, and the function by which `RequestContext.commit` gets the committable form of its
  * units.
  */
-export function createRequestRepository({ tenant, get, idByName, begin }: Repository): {
+export function createRequestRepository(repository: Repository): {
   repo: RequestRepository;
-  committable(unit: Unit): CommittableUnit;
+  committable: (unit: Unit) => CommittableUnit;
 } {
   const begun = new Map<Unit, CommittableUnit>();
   return {
     repo: {
-      tenant,
-      get,
-      idByName,
+      tenant: repository.tenant,
+      get: (kind, id) => repository.get(kind, id),
+      idByName: (kind, scope, name) => repository.idByName(kind, scope, name),
       begin() {
-        const unit = begin();
+        const unit = repository.begin();
         begun.set(unit, unit);
         return unit;
       },
     },
-    committable(unit) {
+    committable: (unit) => {
       const known = begun.get(unit);
       if (known === undefined) throw new Error('Cannot commit a unit that another repository began');
       return known;

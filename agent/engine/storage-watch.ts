@@ -82,7 +82,7 @@ export class StorageWatch {
   async #measure(id: string): Promise<number | undefined> {
     const { runtime, clock } = this.#deps;
     using call = deadline(clock, callMs, 'Measuring what a container wrote', this.#closing.signal);
-    return runtime.written(id, call.signal);
+    return await runtime.written(id, call.signal);
   }
 }
 

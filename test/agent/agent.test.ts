@@ -302,6 +302,23 @@ describe('what is done to a container from outside', () => {
     expect(world.report(item)?.events?.items).toMatchObject([{ reason: 'StorageExceeded' }]);
   });
 
+  test('a measurement that is not answered is given up, and the next one is not waited for', async () => {
+    const { item, id } = await running();
+    const limit = Number(world.container(item)?.mutable.labels[labels.storage]);
+    await world.stop();
+    const runtime = mockRuntime(world.engine);
+    let asked = 0;
+    const written: typeof runtime.written = async (container, signal) => {
+      asked += 1;
+      if (asked > 1) return runtime.written(container, signal);
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+    };
+    await world.start({}, { ...runtime, written });
+    world.engine.changeByHand(id, { writtenBytes: 2 * limit });
+    await world.until('measured once', () => asked === 1, 70_000, 500);
+    await world.until('replaced', () => world.container(item)?.id !== id, 130_000, 500);
+  });
+
   test('one that was made without a limit is left alone', async () => {
     const { item, id } = await running();
     const { [labels.storage]: _, ...others } = world.container(item)!.mutable.labels;
