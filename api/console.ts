@@ -39,7 +39,7 @@ export function createConsole(): (path: string) => Promise<ConsoleFile | undefin
 
 async function readFiles(): Promise<Map<string, ConsoleFile>> {
   const names = await readdir(folder, { recursive: true });
-  const served = names.filter((name) => types[extname(name)] !== undefined);
+  const served = names.filter((name) => types[extname(name)] !== undefined && !name.endsWith('.d.ts'));
   const own = served.map(async (name) => [name, await readOwn(name)] as const);
   const others = Object.entries(libraries).map(
     async ([name, specifier]) =>

@@ -22,6 +22,7 @@ const checks = {
   format: ['oxfmt', '--check', '.'],
   lint: ['oxlint', '--type-aware', '--deny-warnings'],
   types: ['tsc', '--noEmit'],
+  'the API in the console': ['node', 'test/clients/console-types.ts'],
   'types of the console': ['tsc', '--noEmit', '--project', 'web'],
 };
 const layers = ['unit', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser', 'long', 'fresh'];
