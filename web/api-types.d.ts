@@ -1759,8 +1759,11 @@ export interface components {
             replica: number;
             deployment_id: string;
             server_id: string;
-            /** @description unknown while the server does not answer */
-            status: string;
+            /**
+             * @description unknown while the server does not answer
+             * @enum {string}
+             */
+            status: "pending" | "preparing" | "starting" | "running" | "stopping" | "stopped" | "succeeded" | "failed" | "lost" | "unknown";
             ready: boolean;
             restarts: number;
             started_at: string | null;

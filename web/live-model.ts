@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { list, openSocket, Refused } from './api.ts';
 import type { Login } from './api.ts';
 import { emptyModel, kinds, withChange } from './model.ts';
-import type { Application, Kind, Model, ObjectOf, Project, Server } from './model.ts';
+import type { Kind, Model, ObjectOf } from './model.ts';
 
 /**
  * Whether the shown model follows the control plane (`live`), may be old (`lost`), the session has ended (`ended`), or
@@ -10,13 +10,11 @@ import type { Application, Kind, Model, ObjectOf, Project, Server } from './mode
  */
 export type Liveness = 'connecting' | 'live' | 'lost' | 'ended' | 'reset';
 
-interface Frame {
-  type: string;
-  op?: 'put' | 'delete';
-  kind?: Kind;
-  id?: string;
-  object?: ObjectOf<Kind>;
-}
+/** What happened to one object, as the stream sends it. */
+type Change = {
+  [K in Kind]: { type: 'change'; kind: K; id: string } & ({ op: 'put'; object: ObjectOf<K> } | { op: 'delete' });
+}[Kind];
+type Frame = { type: 'ready' | 'gap' | 'ping' | 'end' } | Change;
 
 const firstRetryMs = 500;
 const maxRetryMs = 15_000;
@@ -79,9 +77,9 @@ class Follower {
     this.#socket = socket;
     if (this.#closed) socket.close();
     /** Changes that arrived before the lists were read. */
-    let early: Frame[] | undefined = [];
+    let early: Change[] | undefined = [];
     socket.addEventListener('message', ({ data }) => {
-      const frame = JSON.parse(String(data)) as Frame;
+      const frame = JSON.parse(String(data)) as Frame; // the stream sends no other
       if (frame.type === 'ready')
         this.#readLists().then(
           (model) => {
@@ -120,7 +118,7 @@ class Follower {
     this.#timer = setTimeout(
       () => {
         this.#retryMs = Math.min(maxRetryMs, this.#retryMs * 2);
-        list(this.#login, '/projects', 1).then(
+        list(this.#login, '/api/v1/projects', 1).then(
           () => this.#connect(),
           (error: unknown) => {
             if (error instanceof Refused && error.status === 401) this.#setLiveness('ended');
@@ -134,12 +132,14 @@ class Follower {
 
   async #readLists(): Promise<Model> {
     const [projects, servers, applications] = await Promise.all([
-      list<Project>(this.#login, '/projects'),
-      list<Server>(this.#login, '/servers'),
-      list<Application>(this.#login, '/applications', 5000),
+      list(this.#login, '/api/v1/projects', 1000),
+      list(this.#login, '/api/v1/servers', 1000),
+      list(this.#login, '/api/v1/applications', 5000),
     ]);
     const environments = await Promise.all(
-      projects.map(({ id }) => list<ObjectOf<'environment'>>(this.#login, `/projects/${id}/environments`)),
+      projects.map(({ id }) =>
+        list(this.#login, '/api/v1/projects/{projectId}/environments', 1000, { path: { projectId: id } }),
+      ),
     );
     return {
       project: byId(projects),
@@ -150,11 +150,10 @@ class Follower {
     };
   }
 
-  #apply({ op, kind, id, object }: Frame): void {
-    if (kind === undefined || id === undefined) return;
-    this.#model = withChange(this.#model, kind, id, op === 'put' ? object : undefined);
-    // the kind is deployment
-    if (kind === 'deployment' && op === 'put') this.#forgetDeployments(object as ObjectOf<'deployment'>);
+  #apply(change: Change): void {
+    const { kind, id } = change;
+    this.#model = withChange(this.#model, kind, id, change.op === 'put' ? change.object : undefined);
+    if (kind === 'deployment' && change.op === 'put') this.#forgetDeployments(change.object);
   }
 
   #forgetDeployments({ application_id }: ObjectOf<'deployment'>): void {

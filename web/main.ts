@@ -45,7 +45,7 @@ function Console({ login, end, renew }: { login: Login; end: (reason?: string) =
     if (liveness === 'ended') end('The session has ended: log in again.');
   }, [liveness]);
   const logOut = async (): Promise<void> => {
-    await call(login, 'POST', '/auth/logout').catch(() => undefined); // the token is forgotten here in any case
+    await call(login, 'POST', '/api/v1/auth/logout').catch(() => undefined); // the token is forgotten here in any case
     end();
   };
   return html`

@@ -2,9 +2,17 @@ import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { html } from './html.ts';
 import type { Line } from './log-stream.ts';
-import type { Condition, ObjectEvent } from './model.ts';
+import type { Application, Condition, Deployment, Instance, ObjectEvent, Project, Server } from './model.ts';
 
-const tones: Readonly<Record<string, 'good' | 'busy' | 'bad'>> = {
+/** Every status that the console shows. */
+type AnyStatus =
+  | Project['status']
+  | Application['status']
+  | Deployment['status']
+  | Instance['status']
+  | Server['status' | 'agent_status'];
+
+const tones: Readonly<Record<AnyStatus, 'good' | 'busy' | 'bad' | ''>> = {
   running: 'good',
   active: 'good',
   succeeded: 'good',
@@ -14,14 +22,29 @@ const tones: Readonly<Record<string, 'good' | 'busy' | 'bad'>> = {
   queued: 'busy',
   provisioning: 'busy',
   deleting: 'busy',
+  pending: 'busy',
+  preparing: 'busy',
+  starting: 'busy',
+  stopping: 'busy',
   failed: 'bad',
   error: 'bad',
   offline: 'bad',
   disconnected: 'bad',
+  lost: 'bad',
+  stopped: '',
+  cancelled: '',
+  superseded: '',
+  unknown: '',
 };
 
-export function Status({ value }: { value: string }): VNode {
-  return html`<span class=${`status ${tones[value] ?? ''}`}>${value}</span>`;
+export function Status({ value }: { value: AnyStatus }): VNode {
+  return html`<span class=${`status ${tones[value]}`}>${value}</span>`;
+}
+
+/** The text in a field of a form. */
+export function textOf(form: FormData, name: string): string {
+  const value = form.get(name);
+  return typeof value === 'string' ? value : '';
 }
 
 /** Sets the title of the tab while a page is shown. */

@@ -1,4 +1,4 @@
-import type { ApplicationStatus } from './model.ts';
+import type { Application } from './model.ts';
 
 /** The states in which each verb is offered; the server decides and gives the reason of a refusal. */
 export const verbs = {
@@ -7,12 +7,12 @@ export const verbs = {
   stop: { label: 'Stop', in: ['running', 'deploying', 'failed', 'error'] },
   restart: { label: 'Restart', in: ['running', 'error'] },
   rollback: { label: 'Roll back', in: ['running', 'failed', 'error', 'stopped'] },
-} as const satisfies Record<string, { label: string; in: readonly ApplicationStatus[] }>;
+} as const satisfies Record<string, { label: string; in: readonly Application['status'][] }>;
 
 export type Verb = keyof typeof verbs;
 
 /** Why a verb is not offered now; `undefined` if it is. */
-export function whyNot(verb: Verb, status: ApplicationStatus): string | undefined {
-  const states: readonly ApplicationStatus[] = verbs[verb].in;
+export function whyNot(verb: Verb, status: Application['status']): string | undefined {
+  const states: readonly Application['status'][] = verbs[verb].in;
   return states.includes(status) ? undefined : `Not while the application is ${status}`;
 }

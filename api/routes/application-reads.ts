@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { DeploymentPhase } from '../../store/kinds/application.ts';
+import { AssignmentPhase } from '../../store/kinds/assignment.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { successes } from '../../store/serving.ts';
@@ -24,7 +25,9 @@ const Instance = z
     replica: z.int(),
     deployment_id: z.string(),
     server_id: z.string(),
-    status: z.string().meta({ description: 'unknown while the server does not answer' }),
+    status: z
+      .enum([...AssignmentPhase.options, 'unknown'])
+      .meta({ description: 'unknown while the server does not answer' }),
     ready: z.boolean(),
     restarts: z.int(),
     started_at: z.string().nullable(),

@@ -313,6 +313,13 @@ describe('pages that are of no tenant', () => {
     expect(await missing.json()).toMatchObject({ success: false, error: { code: 'NOT_FOUND' } });
   });
 
+  it('serve the modules of the console without their types, and no declarations', async () => {
+    const module = await fetch(`${world.url}/console/verbs.ts`);
+    expect([module.status, module.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
+    expect(await module.text()).not.toContain('import type');
+    expect((await fetch(`${world.url}/console/api-types.d.ts`)).status).toBe(404);
+  });
+
   it('document every endpoint, by the schemas that validate', async () => {
     const document = (await (await fetch(`${world.url}/openapi.json`)).json()) as {
       openapi: string;

@@ -114,6 +114,20 @@ it('fits a narrow window on every page', async () => {
   await page.setViewportSize(wide);
 });
 
+it('shows of a deployment that was cancelled before its build that nothing was built', async () => {
+  const { page } = browser;
+  const absent = await town.client.object('POST', '/api/v1/servers', { name: 'never-joined' });
+  const git = { source_type: 'git', repository_url: 'https://git.example.test/shop.git', branch: 'main' };
+  const { id } = await town.createApplication({ name: 'never-built', server_id: absent.id, ...git });
+  const deployment = await town.deploy(id);
+  await page.goto(`${town.url()}/console#/applications/${id}`);
+  const log = page.getByRole('log', { name: 'Log of deployment 1' });
+  await log.getByText('No line yet.').waitFor();
+  await town.client.request('POST', `/api/v1/deployments/${deployment.id}/cancel`);
+  await town.deployment(deployment.id, 'cancelled');
+  await log.getByText('Nothing was built.').waitFor();
+});
+
 it('goes back to the login within seconds when the session is ended elsewhere', async () => {
   const { page } = browser;
   const sessions = (await town.client.request('GET', '/api/v1/auth/sessions')) as ApiObject[];

@@ -41,7 +41,7 @@ function Found({ login, model, it }: { login: Login; model: Model; it: Applicati
     <div class="columns">
       <section>
         <h2>Conditions</h2>
-        <${Conditions} of=${it.conditions ?? []} />
+        <${Conditions} of=${it.conditions} />
       </section>
       <section>
         <h2>Events</h2>
@@ -79,9 +79,12 @@ function useDetails(login: Login, it: Application, model: Model): Details {
     let isCurrent = true;
     let timer: ReturnType<typeof setTimeout> | undefined;
     Promise.all([
-      list<Deployment>(login, `/applications/${it.id}/deployments?sort=-number`, 20),
-      call<Instance[]>(login, 'GET', `/applications/${it.id}/instances`),
-      call<ObjectEvent[]>(login, 'GET', `/applications/${it.id}/events`),
+      list(login, '/api/v1/applications/{appId}/deployments', 20, {
+        path: { appId: it.id },
+        query: { sort: '-number' },
+      }),
+      call(login, 'GET', '/api/v1/applications/{id}/instances', { path: { id: it.id } }),
+      call(login, 'GET', '/api/v1/applications/{id}/events', { path: { id: it.id } }),
     ]).then(
       ([deployments, instances, events]) => {
         if (isCurrent)
@@ -106,7 +109,7 @@ function Verbs({ login, it }: { login: Login; it: Application }): VNode {
   const act = async (verb: Verb): Promise<void> => {
     setError('');
     try {
-      await call(login, 'POST', `/applications/${it.id}/${verb}`);
+      await call(login, 'POST', `/api/v1/applications/{id}/${verb}`, { path: { id: it.id } });
     } catch (failure) {
       setError(failure instanceof Error ? failure.message : String(failure));
     }
@@ -201,7 +204,7 @@ function Deployments(props: {
 
 function DeploymentLog({ login, of }: { login: Login; of: Deployment }): VNode {
   const lines = useLog(login, `/ws/deployments/${of.id}/logs`);
-  const empty = of.duration_ms === null ? 'No line yet.' : 'Nothing was built.';
+  const empty = of.finished_at === null ? 'No line yet.' : 'Nothing was built.';
   return html`<section>
     <h2>Log of deployment ${of.number}</h2>
     <${Log} lines=${lines} label=${`Log of deployment ${of.number}`} empty=${empty} />

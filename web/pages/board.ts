@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { html } from '../html.ts';
 import { byName } from '../model.ts';
-import type { Application, Model, Project } from '../model.ts';
+import type { Application, Model, Project, Server } from '../model.ts';
 import { Ago, Status, useTitle } from '../parts.ts';
 
 /** The overview: desired state, observed state, and what keeps them apart. */
@@ -63,7 +63,7 @@ function ProjectBoard({ project, model }: { project: Project; model: Model }): V
 }
 
 /** Why an application has not reached its desired state, in the words of its controller. */
-function waitsFor({ conditions = [], generation, observed_generation }: Application): string {
+function waitsFor({ conditions, generation, observed_generation }: Application): string {
   const open = conditions.find(
     ({ type, status }) => (type === 'Reconciling' || type === 'Stalled') && status === 'true',
   );
@@ -92,17 +92,7 @@ export function Servers({ model }: { model: Model }): VNode {
         </tr>
       </thead>
       <tbody>
-        ${servers.map(
-          (one) =>
-            html`<tr key=${one.id}>
-              <td class="long">${one.name}</td>
-              <td><${Status} value=${one.status} /></td>
-              <td><${Status} value=${one.agent_status} /> <span class="quiet">${one.agent_version ?? ''}</span></td>
-              <td>${load.get(one.id)?.length ?? 0}</td>
-              <td>${one.runtime_version ?? ''}</td>
-              <td>${one.updated_at !== undefined && html`<${Ago} at=${one.updated_at} />`}</td>
-            </tr>`,
-        )}
+        ${servers.map((one) => html`<${ServerRow} key=${one.id} of=${one} load=${load.get(one.id)?.length ?? 0} />`)}
         ${
           servers.length === 0 &&
           html`<tr>
@@ -112,4 +102,17 @@ export function Servers({ model }: { model: Model }): VNode {
       </tbody>
     </table>
   </section>`;
+}
+
+/** `load`: how many applications the server has. */
+function ServerRow({ of, load }: { of: Server; load: number }): VNode {
+  const details = 'runtime_version' in of ? of : undefined;
+  return html`<tr>
+    <td class="long">${of.name}</td>
+    <td><${Status} value=${of.status} /></td>
+    <td><${Status} value=${of.agent_status} /> <span class="quiet">${details?.agent_version ?? ''}</span></td>
+    <td>${load}</td>
+    <td>${details?.runtime_version ?? ''}</td>
+    <td>${details !== undefined && html`<${Ago} at=${details.updated_at} />`}</td>
+  </tr>`;
 }

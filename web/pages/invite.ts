@@ -3,26 +3,20 @@ import { useEffect, useState } from 'preact/hooks';
 import { call } from '../api.ts';
 import type { Login } from '../api.ts';
 import { html } from '../html.ts';
+import type { Invite } from '../model.ts';
 import { useTitle } from '../parts.ts';
-
-interface Invite {
-  email: string;
-  role: string;
-  project_name: string | null;
-}
 
 /** Shows the invite in the link of a mail, and a button to accept it. */
 export function InvitePage({ login, token }: { login: Login; token: string }): VNode {
   const [invite, setInvite] = useState<Invite>();
   const [error, setError] = useState('');
   useTitle('Invite');
-  const path = `/invites/${encodeURIComponent(token)}`;
   const told = (failure: unknown): void => setError(failure instanceof Error ? failure.message : String(failure));
   useEffect(() => {
-    call<Invite>(login, 'GET', path).then(setInvite, told);
-  }, [login, path]);
+    call(login, 'GET', '/api/v1/invites/{token}', { path: { token } }).then(setInvite, told);
+  }, [login, token]);
   const accept = (): void => {
-    call(login, 'POST', `${path}/accept`).then(() => location.assign('#/'), told);
+    call(login, 'POST', '/api/v1/invites/{token}/accept', { path: { token } }).then(() => location.assign('#/'), told);
   };
   return html`<section>
     <h1>Invite</h1>

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { call, Refused } from '../api.ts';
 import type { Login } from '../api.ts';
 import { html } from '../html.ts';
-import { useTitle } from '../parts.ts';
+import { textOf, useTitle } from '../parts.ts';
 
 /** A password or a mailed code; an invited user without a password logs in by a code. */
 type Way = 'password' | 'code';
@@ -21,31 +21,23 @@ export function LoginPage(props: { done: (login: Login) => void; tenant: string;
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const form = new FormData(event.target as HTMLFormElement); // the form below
-    const text = (name: string): string => {
-      const value = form.get(name);
-      return typeof value === 'string' ? value : '';
-    };
-    const email = text('email');
+    const email = textOf(form, 'email');
     setBusy(true);
     setError('');
     try {
       if (way === 'code' && !isSent) {
-        await call({ tenant }, 'POST', '/auth/send-code', { email });
+        await call({ tenant }, 'POST', '/api/v1/auth/send-code', { body: { email } });
         setSent(true);
         return;
       }
-      const second = needsSecond && { totp: text('totp') };
+      const second = needsSecond && { totp: textOf(form, 'totp') };
       const { token } =
         way === 'code'
-          ? await call<{ token: string }>({ tenant }, 'POST', '/auth/verify-code', {
-              email,
-              code: text('code'),
-              ...second,
+          ? await call({ tenant }, 'POST', '/api/v1/auth/verify-code', {
+              body: { email, code: textOf(form, 'code'), ...second },
             })
-          : await call<{ token: string }>({ tenant }, 'POST', '/auth/login', {
-              email,
-              password: text('password'),
-              ...second,
+          : await call({ tenant }, 'POST', '/api/v1/auth/login', {
+              body: { email, password: textOf(form, 'password'), ...second },
             });
       props.done({ tenant, token, email });
     } catch (failure) {

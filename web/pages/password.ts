@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { call } from '../api.ts';
 import type { Login } from '../api.ts';
 import { html } from '../html.ts';
-import { useTitle } from '../parts.ts';
+import { textOf, useTitle } from '../parts.ts';
 
 /** Asks for a password in place of the one from the operator. `done` is called once it is changed. */
 export function PasswordPage({ login, done }: { login: Login; done: () => void }): VNode {
@@ -14,11 +14,11 @@ export function PasswordPage({ login, done }: { login: Login; done: () => void }
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const form = new FormData(event.target as HTMLFormElement); // the form below
-    const body = { current_password: form.get('current'), new_password: form.get('new') };
+    const body = { current_password: textOf(form, 'current'), new_password: textOf(form, 'new') };
     setBusy(true);
     setError('');
     try {
-      await call(login, 'PUT', '/auth/me/password', body);
+      await call(login, 'PUT', '/api/v1/auth/me/password', { body });
       done();
     } catch (failure) {
       setError(failure instanceof Error ? failure.message : String(failure));
