@@ -117,8 +117,13 @@ it('fits a narrow window on every page', async () => {
 it('shows of a deployment that was cancelled before its build that nothing was built', async () => {
   const { page } = browser;
   const absent = await town.client.object('POST', '/api/v1/servers', { name: 'never-joined' });
-  const git = { source_type: 'git', repository_url: 'https://git.example.test/shop.git', branch: 'main' };
-  const { id } = await town.createApplication({ name: 'never-built', server_id: absent.id, ...git });
+  const source = {
+    source_type: 'git',
+    repository_url: 'https://git.example.test/shop.git',
+    branch: 'main',
+    dockerfile_path: 'Dockerfile',
+  };
+  const { id } = await town.createApplication({ name: 'never-built', server_id: absent.id, ...source });
   const deployment = await town.deploy(id);
   await page.goto(`${town.url()}/console#/applications/${id}`);
   const log = page.getByRole('log', { name: 'Log of deployment 1' });
