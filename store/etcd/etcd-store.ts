@@ -4,12 +4,11 @@ import { checkTxn } from '../check-txn.ts';
 import type { Clock } from '../clock.ts';
 import { guardHolds } from '../guard-holds.ts';
 import { keys } from '../keys.ts';
-import { fullUnknown, isCompacted, isFull, rewound, unavailable } from '../errors.ts';
-import type { StoreError } from '../errors.ts';
+import { isCompacted, isFull, rewound, unavailable } from '../errors.ts';
 import type { Revision } from '../revision.ts';
 import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, StoreSize, Txn, TxnResult } from '../store.ts';
 import type { Endpoints } from './endpoints.ts';
-import { saysCompacted, saysFuture, saysNoSpace, toCommitError, toStoreError } from './failure.ts';
+import { saysCompacted, saysFuture, saysNoSpace, toCommitError, toFullUnknown, toStoreError } from './failure.ts';
 import { markKey } from './history.ts';
 import type { History } from './history.ts';
 import { grantLease } from './lease.ts';
@@ -121,7 +120,7 @@ export class EtcdStore implements Store, AsyncDisposable {
     } catch (error) {
       const failure = toCommitError(error);
       if (!isFull(failure)) throw failure;
-      const written = await this.#writtenAlthoughFull(txn, failure);
+      const written = await this.#writtenAlthoughFull(txn, error);
       if (written === undefined) throw failure;
       return { written };
     }
@@ -133,7 +132,7 @@ export class EtcdStore implements Store, AsyncDisposable {
    * server/etcdserver/apply.go). A key that the transaction guards and puts shows the outcome. Returns the revision of
    * the write; `undefined` if there was none. @throws StoreError full with `mayBeWritten` if no key shows it
    */
-  async #writtenAlthoughFull(txn: Txn, failure: StoreError): Promise<Revision | undefined> {
+  async #writtenAlthoughFull(txn: Txn, error: unknown): Promise<Revision | undefined> {
     for (const write of txn.then) {
       if (!('put' in write)) continue;
       const guard = txn.if.find(({ key }) => key === write.put);
@@ -144,7 +143,7 @@ export class EtcdStore implements Store, AsyncDisposable {
       if (now?.value === write.value) return now.modRevision;
       break;
     }
-    throw fullUnknown('cannot commit', failure);
+    throw toFullUnknown(error);
   }
 
   watch(range: KeyRange, from: Revision, signal: AbortSignal): AsyncIterable<Batch> {

@@ -1,4 +1,4 @@
-import { conflict, full, outcomeUnknown, StoreError, tooLarge, unavailable } from '../errors.ts';
+import { conflict, full, fullUnknown, outcomeUnknown, StoreError, tooLarge, unavailable } from '../errors.ts';
 
 /** Texts of etcd's errors: its client keeps nothing else of an error. */
 const says = {
@@ -54,4 +54,9 @@ export function toCommitError(error: unknown): StoreError {
   const seen = toStoreError(error, 'commit');
   if (seen === error || seen.failure.kind !== 'unavailable' || isUnsent(error)) return seen;
   return outcomeUnknown(`cannot commit: ${textOf(error)}`, error);
+}
+
+/** The error of a transaction that etcd refused for want of room, and of which it may have applied all. */
+export function toFullUnknown(error: unknown): StoreError {
+  return fullUnknown(`cannot commit: ${textOf(error)}`, error);
 }
