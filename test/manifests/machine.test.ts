@@ -34,6 +34,7 @@ const startedAt: Readonly<Record<string, readonly string[]>> = {
   'test/manifests/machine.test.ts: script': [],
   'test/run.ts: program': [],
   'test/clients/clients.test.ts: process.execPath': [],
+  'test/clients/console-types.ts: process.execPath': [],
   'test/cli/stop-signal.test.ts: process.execPath': [],
   'test/store/sqlite/writer-process.ts: process.execPath': [],
 };
