@@ -5,6 +5,7 @@ import type { DirectPorts } from '../store/direct-ports.ts';
 import { jsonEqual } from '../store/json-equal.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import type { TenantView } from '../store/mirror.ts';
+import { servingDeployment } from '../store/serving.ts';
 import { badField, conflicting } from './api-error.ts';
 import type { RequestContext } from './context.ts';
 import { referred } from './references.ts';
@@ -60,10 +61,8 @@ function isOwner({ desired, meta }: ReadonlyResource<'application'>, port: numbe
 
 /** Whether the application already serves with the port. */
 function isHeld({ id, port }: Wanting, view: TenantView): boolean {
-  const it = id === undefined ? undefined : view.get('application', id);
-  const serving = it?.observed?.current_deployment_id;
-  if (it?.desired.run !== 'running' || serving === undefined) return false;
-  return view.get('deployment', serving)?.desired.config.exposed_port === port;
+  if (id === undefined || view.get('application', id)?.desired.run !== 'running') return false;
+  return servingDeployment(view, id)?.desired.config.exposed_port === port;
 }
 
 /**

@@ -56,7 +56,7 @@ export function toCommitError(error: unknown): StoreError {
   return outcomeUnknown(`cannot commit: ${textOf(error)}`, error);
 }
 
-/** The error of a transaction that etcd refused for want of room, and of which it may have applied all. */
+/** The error of a transaction that etcd refused as its database is full. etcd may have applied the transaction. */
 export function toFullUnknown(error: unknown): StoreError {
   return fullUnknown(`cannot commit: ${textOf(error)}`, error);
 }

@@ -14,7 +14,7 @@ let clock: FakeClock;
 let applied: [number, readonly PortBackend[]][][];
 let problems: Map<number, PortProblem>;
 let broken: boolean;
-/** What was told of each assignment, in order. */
+/** The assignments of which the publication reported a change, in order. */
 let told: [string, string | undefined][];
 let publication: Publication;
 beforeEach(async () => {

@@ -5,7 +5,7 @@ import { FakeClock } from '../../harness/fake-clock.ts';
 
 const health = { address: '10.0.0.1', port: 80, path: '/' };
 
-/** An instance that started now, and says what it is told to say. */
+/** An instance that started now. The test sets how it answers its health check. */
 function instance() {
   const clock = new FakeClock();
   const answers: { now: ProbeResult } = { now: { ok: true } };
