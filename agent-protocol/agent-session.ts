@@ -1,19 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import type { WireConfiguration, WireItem, WireReport } from './assignment.ts';
+import type { AgentHost } from './agent-host.ts';
 import { CallError, tellable } from './call-error.ts';
 import type { Clock } from './clock.ts';
 import { judgeControl } from './control-proof.ts';
 import type { Verdict } from './control-proof.ts';
 import { decodeControlFrame, encodeMessage } from './codec.ts';
 import { CallParams, StreamParams } from './messages.ts';
-import type { AgentMessage, ControlMessage, EngineState, Hello, Load, Position } from './messages.ts';
+import type { AgentMessage, ControlMessage, Hello } from './messages.ts';
 import { DesiredChain } from './desired-chain.ts';
 import { every } from './every.ts';
 import { Outbox } from './outbox.ts';
 import { proofBytes } from './proof.ts';
 import { ReportPump } from './report-pump.ts';
 import { settingsOf } from './server-settings.ts';
-import type { ServerSettings } from './server-settings.ts';
 import { StreamSenders } from './stream-senders.ts';
 import { bounds, timing } from './timing.ts';
 import { closeCodes } from './wire.ts';
@@ -21,36 +20,6 @@ import type { Frame, Wire } from './wire.ts';
 import type { z } from 'zod';
 
 type MessageOf<T extends ControlMessage['type']> = Extract<ControlMessage, { type: T }>;
-
-/** What a session needs from its agent. */
-export interface AgentHost {
-  /** A session begins. `isProven`: the control plane proved its identity. */
-  trusts(isProven: boolean): void;
-  position(): Position | undefined;
-  snapshot(
-    position: Position,
-    items: readonly WireItem[],
-    keep: readonly string[],
-    configurations: readonly WireConfiguration[],
-  ): Promise<void>;
-  delta(
-    to: number,
-    put: readonly WireItem[],
-    drop: readonly string[],
-    configurations: readonly WireConfiguration[],
-  ): Promise<void>;
-  reports(): WireReport[];
-  onReport(listener: (id: string) => void): () => void;
-  report(id: string): WireReport | undefined;
-  acknowledged(reports: readonly WireReport[], rejected: ReadonlySet<string>): void;
-  load(): Load;
-  engine(): EngineState;
-  call(params: CallParams, signal: AbortSignal): Promise<unknown>;
-  stream(params: StreamParams, signal: AbortSignal): AsyncIterable<Uint8Array>;
-  configure(settings: ServerSettings): void;
-  /** Digests of the images to keep, by workload. `whole`: the images of all other workloads are forgotten. */
-  keepImages(images: Readonly<Record<string, readonly string[]>>, whole: boolean): void;
-}
 
 /** How a session ended. */
 export type AgentEnd =

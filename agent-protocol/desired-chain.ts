@@ -1,28 +1,14 @@
-import type { WireConfiguration, WireItem, WireReport } from './assignment.ts';
+import type { AgentHost } from './agent-host.ts';
+import type { WireConfiguration, WireItem } from './assignment.ts';
 import { desiredDigest } from './desired-digest.ts';
-import type { ControlMessage, Position } from './messages.ts';
+import type { ControlMessage } from './messages.ts';
 import { bounds } from './timing.ts';
 
 type MessageOf<T extends ControlMessage['type']> = Extract<ControlMessage, { type: T }>;
 export type DesiredMessage = MessageOf<'snapshot.begin' | 'snapshot.part' | 'snapshot.end' | 'delta'>;
 
-interface DesiredSet {
-  /** Rejects, and changes nothing, if an item that is to run refers to a missing configuration. */
-  snapshot(
-    position: Position,
-    items: readonly WireItem[],
-    keep: readonly string[],
-    configurations: readonly WireConfiguration[],
-  ): Promise<void>;
-  /** Rejects as {@link snapshot} does. */
-  delta(
-    to: number,
-    put: readonly WireItem[],
-    drop: readonly string[],
-    configurations: readonly WireConfiguration[],
-  ): Promise<void>;
-  report(id: string): WireReport | undefined;
-}
+/** What the chain needs from the agent. */
+type DesiredSet = Pick<AgentHost, 'snapshot' | 'delta' | 'report'>;
 
 /** An item has a lower generation than the known one: it is of another history than the set, or there is a defect. */
 export class OutdatedItem extends Error {

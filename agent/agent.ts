@@ -6,7 +6,7 @@ import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { wait } from '../agent-protocol/clock.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
-import type { Backend } from './backend.ts';
+import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import { BuildTurns } from './tasks/build-turns.ts';
 import type { RunBuild } from './tasks/build-worker.ts';
 import { connect } from './connect.ts';
@@ -66,7 +66,7 @@ export interface AgentOptions {
 /** A running agent. Disposal sends a goodbye and stops the agent: containers and their ports stay as they are. */
 export interface Agent extends AsyncDisposable {
   readonly serverId: string;
-  readonly backend: Backend;
+  readonly backend: AgentHost;
   /** Resolves when every desired assignment was inspected since the start and the ports follow, or after 10 s. */
   settled(): Promise<void>;
 }

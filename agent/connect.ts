@@ -11,7 +11,7 @@ import { maxControlFrameBytes } from '../agent-protocol/codec.ts';
 import { agentCapabilities, protocols, subprotocol } from '../agent-protocol/messages.ts';
 import { makePass, passHeader } from '../agent-protocol/pass.ts';
 import { socketWire } from '../agent-protocol/socket-wire.ts';
-import type { Backend } from './backend.ts';
+import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import type { Identity } from './identity.ts';
 import type { Machine } from './machine/machine.ts';
 
@@ -28,7 +28,7 @@ export interface ConnectOptions {
   agentVersion: string;
   /** Name and version of the container engine, as known at each attempt. */
   runtime: () => { name: string; version: string };
-  backend: Backend;
+  backend: AgentHost;
   clock: Clock;
   /** Uniform in [0, 1). */
   random: () => number;

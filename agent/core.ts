@@ -5,7 +5,7 @@ import { encodeLogChunk } from '../agent-protocol/log-stream.ts';
 import type { LogFollow } from '../agent-protocol/logs.ts';
 import type { CallParams, EngineState, Load, Position, StreamParams } from '../agent-protocol/messages.ts';
 import type { ServerSettings } from '../agent-protocol/server-settings.ts';
-import type { Backend } from './backend.ts';
+import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import type { DesiredSet } from './desired/desired.ts';
 import type { Fleet } from './fleet.ts';
 import type { Housekeeping } from './housekeeping.ts';
@@ -33,7 +33,7 @@ export interface CoreDeps {
 }
 
 /** The agent as its connection sees it. */
-export class Core implements Backend {
+export class Core implements AgentHost {
   readonly #deps: CoreDeps;
   #isProven = false;
 

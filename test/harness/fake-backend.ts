@@ -4,10 +4,10 @@ import { CallError } from '../../agent-protocol/call-error.ts';
 import type { CallParams, EngineState, Load, Position, StreamParams } from '../../agent-protocol/messages.ts';
 import type { PortPolicy } from '../../agent-protocol/port-policy.ts';
 import type { ServerSettings } from '../../agent-protocol/server-settings.ts';
-import type { Backend } from '../../agent/backend.ts';
+import type { AgentHost } from '../../agent-protocol/agent-host.ts';
 
 /** An agent without containers: it keeps the desired set in memory and reports what the test tells it to. */
-export class FakeBackend implements Backend {
+export class FakeBackend implements AgentHost {
   items = new Map<string, WireItem>();
   /** Those that items refer to. */
   configurations = new Map<string, WireConfiguration['env']>();

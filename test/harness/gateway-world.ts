@@ -12,7 +12,7 @@ import { hashJoinToken } from '../../agent-protocol/join-token.ts';
 import { connect } from '../../agent/connect.ts';
 import { openIdentity } from '../../agent/identity.ts';
 import type { Identity } from '../../agent/identity.ts';
-import type { Backend } from '../../agent/backend.ts';
+import type { AgentHost } from '../../agent-protocol/agent-host.ts';
 import { clusterKey } from '../../controllers/gateway/cluster-key.ts';
 import { ensureControlKeys } from '../../controllers/gateway/control-keys.ts';
 import { Gateway } from '../../controllers/gateway/gateway.ts';
@@ -230,7 +230,7 @@ export class GatewayWorld implements AsyncDisposable {
   async agent(
     replica: Pick<TestReplica, 'url'>,
     server: { id: string; token?: string },
-    backend: Backend,
+    backend: AgentHost,
     options: { folder?: string; machineId?: string; bootId?: string } = {},
   ): Promise<AsyncDisposable & { attempts(): number }> {
     const identity = await this.identity(server, options.folder);
