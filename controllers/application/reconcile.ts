@@ -1,5 +1,5 @@
-import { isKind } from '../runtime/kind-guard.ts';
-import type { Context, Controller, Next, Verdict, Wake } from '../runtime/controller.ts';
+import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
+import { onChange, onChild } from '../runtime/wakes.ts';
 import type { Ref } from '../../store/resource.ts';
 import { plan } from './plan.ts';
 import type { Action } from './plan.ts';
@@ -16,26 +16,29 @@ export interface ApplicationSettings {
 
 /** Brings the instances of an application to its deployment, one by one; returns to the last success on failure. */
 export function applicationController(settings: ApplicationSettings): Controller<'application'> {
-  // When each application was first seen without a ready instance, on this leader's monotonic clock.
-  const unreadySince = new Map<string, number>();
-
   return {
     name: 'application',
     kind: 'application',
     reads: ['deployment', 'assignment', 'server'],
     children: ['assignment', 'deployment'],
-    wakes: [wakeByApplication('deployment'), wakeByApplication('assignment'), wakeByServer],
-    begin: () => unreadySince.clear(),
+    wakes: [
+      onChild('deployment', ({ desired }) => [desired.application_id]),
+      onChild('assignment', ({ desired }) => [desired.workload_id]),
+      onChange(
+        'server',
+        ({ meta, desired, observed }) => [meta.deletionRequestedAt, desired.direct_ports_enabled, observed?.phase],
+        ({ meta }, view) => view.by('application', 'server', meta.id).map((app) => app.meta.id),
+      ),
+    ],
     async reconcile(it, ctx) {
       const read = readWorld(it, ctx.view);
-      const unready = unreadyFor(it, isUnready(read), ctx);
-      const world: World = { ...read, unreadyTooLong: unready !== undefined && unready.left <= 0 };
+      const unreadyLeft = leftOfGrace(it, isUnready(read), ctx);
+      const world: World = { ...read, unreadyTooLong: unreadyLeft !== undefined && unreadyLeft <= 0 };
       for (const action of plan(world)) await perform(ctx, action);
       await tell(world, ctx);
-      return verdict(world, ctx, unready?.left);
+      return verdict(world, ctx, unreadyLeft);
     },
     async finalize(it, ctx) {
-      unreadySince.delete(keyOf(it));
       const world: World = { ...readWorld(it, ctx.view), unreadyTooLong: false };
       for (const action of plan(world)) await perform(ctx, action);
       const deployments = ctx.view.by('deployment', 'application', it.meta.id);
@@ -45,23 +48,14 @@ export function applicationController(settings: ApplicationSettings): Controller
     },
   };
 
-  function unreadyFor(it: App, unready: boolean, ctx: Context): { left: number } | undefined {
-    const key = keyOf(it);
-    if (!unready) {
-      unreadySince.delete(key);
-      return undefined;
-    }
-    const now = ctx.clock.monotonic();
-    const since = unreadySince.get(key) ?? now;
-    unreadySince.set(key, since);
+  /** Milliseconds that an application without a ready instance has left; `undefined` if it has or needs none. */
+  function leftOfGrace(it: App, unready: boolean, ctx: Context): number | undefined {
+    const lasted = ctx.since('unready', unready);
+    if (!unready) return undefined;
     const before = it.observed?.phase;
     const grace = before === 'running' || before === 'error' ? settings.unreadyGraceMs : settings.startDeadlineMs;
-    return { left: since + grace - now };
+    return grace - lasted;
   }
-}
-
-function keyOf(it: App): string {
-  return `${it.meta.tenant}/${it.meta.id}`;
 }
 
 async function perform(ctx: Context, action: Action): Promise<void> {
@@ -149,35 +143,3 @@ function nextOf(world: World, unreadyLeft: number | undefined): Next {
 function instances(world: World): Ref[] {
   return world.slots.map((it) => ({ kind: 'assignment', id: it.meta.id }));
 }
-
-function wakeByApplication(kind: 'deployment' | 'assignment'): Wake<'application'> {
-  return {
-    kind,
-    ids: ({ before, after }) => {
-      const it = after ?? before;
-      if (it === undefined) return [];
-      if (isKind(it, 'deployment')) return [it.desired.application_id];
-      if (isKind(it, 'assignment')) return [it.desired.workload_id];
-      return [];
-    },
-  };
-}
-
-/** Phase, deletion and port settings of a server matter to the applications on it; its other fields do not. */
-const wakeByServer: Wake<'application'> = {
-  kind: 'server',
-  ids: ({ before, after }, view) => {
-    const it = after ?? before;
-    if (it === undefined || !isKind(it, 'server')) return [];
-    const was = before !== undefined && isKind(before, 'server') ? before : undefined;
-    if (
-      was !== undefined &&
-      after !== undefined &&
-      was.observed?.phase === it.observed?.phase &&
-      was.desired.direct_ports_enabled === it.desired.direct_ports_enabled &&
-      was.meta.deletionRequestedAt === it.meta.deletionRequestedAt
-    )
-      return [];
-    return view.by('application', 'server', it.meta.id).map((app) => app.meta.id);
-  },
-};

@@ -1,6 +1,6 @@
-import type { Context, Controller, Next, Verdict, Wake } from '../runtime/controller.ts';
+import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
 import { isLive } from '../application/world.ts';
-import { isKind } from '../runtime/kind-guard.ts';
+import { onChange, onChild } from '../runtime/wakes.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { buildsExhausted, plan } from './plan.ts';
@@ -17,16 +17,37 @@ export interface DeploymentSettings {
 
 /** Leads a deployment from its request to its end: build, image, success or failure. The application rolls it out. */
 export function deploymentController(settings: DeploymentSettings): Controller<'deployment'> {
-  // Since when each deployment is in its phase, on this leader's monotonic clock; a new leader begins to count anew.
-  const phaseSince = new Map<string, { phase: string; at: number }>();
+  const deadlines = {
+    queued: settings.queueDeadlineMs,
+    // The agent ends a build at its deadline and reports why; this deadline is for an agent that never comes back.
+    building: settings.buildDeadlineMs + 60_000,
+    deploying: settings.rolloutDeadlineMs,
+  };
 
   return {
     name: 'deployment',
     kind: 'deployment',
     reads: ['application', 'assignment', 'server'],
     children: ['assignment'],
-    wakes: [wakeByAssignment, wakeByApplication, wakeByServer],
-    begin: () => phaseSince.clear(),
+    wakes: [
+      // A deployment depends on its own assignments, and on the instances of other deployments that it replaces.
+      onChild('assignment', ({ desired }, view) => {
+        const newest = view.get('application', desired.workload_id)?.desired.deployment_id;
+        return newest === undefined ? [desired.deployment_id] : [desired.deployment_id, newest];
+      }),
+      // An application's pointer, run state and deletion end its unfinished deployments; its status does not matter.
+      onChange(
+        'application',
+        ({ meta }) => meta.generation,
+        ({ meta }, view) => unfinished(view.by('deployment', 'application', meta.id)),
+      ),
+      // The deletion of a server ends its unfinished deployments; while the server is away, they wait for it.
+      onChange(
+        'server',
+        ({ meta, observed }) => [meta.deletionRequestedAt, observed?.phase],
+        ({ meta }, view) => unfinished(view.by('deployment', 'server', meta.id)),
+      ),
+    ],
     reconcile: (it, ctx) => step(it, ctx),
     async finalize(it, ctx) {
       const verdict = await step(it, ctx);
@@ -34,7 +55,6 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
       for (const assignment of left) {
         if (assignment.meta.deletionRequestedAt === undefined) await ctx.retire('assignment', assignment.meta.id);
       }
-      if (left.length === 0) phaseSince.delete(keyOf(it));
       return { ...verdict, released: left.length === 0 };
     },
   };
@@ -43,7 +63,6 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
     const left = remaining(it, ctx);
     const world = readWorld(it, ctx, left <= 0);
     const now = advance(world);
-    if (isTerminal(now.phase)) phaseSince.delete(keyOf(it));
     for (const action of plan(world, now, Math.ceil(settings.buildDeadlineMs / 1000))) {
       if (action.do === 'build') await ctx.ensure('assignment', action.id, action.desired, it);
       else await ctx.retire('assignment', action.id);
@@ -52,25 +71,16 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
     return { observed: now, conditions: [readyCondition(now, world)], next: nextOf(it, now, left, world) };
   }
 
+  /** Milliseconds until the deadline of its phase; infinite once it has ended. */
   function remaining(it: Deployment, ctx: Context): number {
     const phase = it.observed?.phase ?? 'queued';
-    if (isTerminal(phase)) return Number.POSITIVE_INFINITY;
-    const at = ctx.clock.monotonic();
-    const known = phaseSince.get(keyOf(it));
-    const since = known?.phase === phase ? known.at : at;
-    phaseSince.set(keyOf(it), { phase, at: since });
-    return since + deadlineOf(phase) - at;
+    const left = Object.entries(deadlines).map(([name, deadline]) => {
+      const isOn = name === phase;
+      const lasted = ctx.since(name, isOn);
+      return isOn ? deadline - lasted : Number.POSITIVE_INFINITY;
+    });
+    return Math.min(...left);
   }
-
-  function deadlineOf(phase: string): number {
-    if (phase === 'queued') return settings.queueDeadlineMs;
-    // The agent ends a build at its deadline and reports why; this deadline is for an agent that never comes back.
-    return phase === 'building' ? settings.buildDeadlineMs + 60_000 : settings.rolloutDeadlineMs;
-  }
-}
-
-function keyOf(it: Deployment): string {
-  return `${it.meta.tenant}/${it.meta.id}`;
 }
 
 function readWorld(it: Deployment, ctx: Context, expired: boolean): World {
@@ -164,48 +174,6 @@ function nextOf(it: Deployment, now: ObservedOf<'deployment'>, left: number, wor
 
 function isService({ desired }: Assignment): boolean {
   return desired.spec.type === 'service';
-}
-
-/** Wakes a deployment by its own assignments, and by the instances of other deployments that it replaces. */
-const wakeByAssignment: Wake<'deployment'> = {
-  kind: 'assignment',
-  ids: ({ before, after }, view) => {
-    const it = after ?? before;
-    if (it === undefined || !isKind(it, 'assignment')) return [];
-    const { deployment_id: own, workload_id: workload } = it.desired;
-    const newest = view.get('application', workload)?.desired.deployment_id;
-    return newest === undefined || newest === own ? [own] : [own, newest];
-  },
-};
-
-/** An application's pointer, run state and deletion end its unfinished deployments; its status does not matter. */
-const wakeByApplication: Wake<'deployment'> = {
-  kind: 'application',
-  ids: ({ before, after }, view) => {
-    const it = after ?? before;
-    if (
-      it === undefined ||
-      (before !== undefined && after !== undefined && before.meta.generation === after.meta.generation)
-    )
-      return [];
-    return unfinished(view.by('deployment', 'application', it.meta.id));
-  },
-};
-
-/** The deletion of a server ends its unfinished deployments; while the server is away, they wait for it. */
-const wakeByServer: Wake<'deployment'> = {
-  kind: 'server',
-  ids: ({ before, after }, view) => {
-    const it = after ?? before;
-    if (it === undefined) return [];
-    const isStaying = after !== undefined && after.meta.deletionRequestedAt === undefined;
-    const isSame = phaseOf(before) === phaseOf(after);
-    return isStaying && isSame ? [] : unfinished(view.by('deployment', 'server', it.meta.id));
-  },
-};
-
-function phaseOf(it: ReadonlyResource | undefined): string | undefined {
-  return it !== undefined && isKind(it, 'server') ? it.observed?.phase : undefined;
 }
 
 function unfinished(deployments: readonly Deployment[]): string[] {

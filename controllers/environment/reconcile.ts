@@ -1,7 +1,8 @@
 import { contentOf, copiedKinds, isUnfinishedClone } from '../../store/copying.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Transplanter } from '../../store/seal.ts';
-import type { Context, Controller, Verdict, Wake } from '../runtime/controller.ts';
+import { onGone } from '../runtime/wakes.ts';
+import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { advanceClone } from './clone.ts';
 import { sourceOf } from './plan.ts';
 
@@ -17,7 +18,10 @@ export function environmentController(transplanter: Transplanter): Controller<'e
     kind: 'environment',
     reads: ['project', 'server', ...copiedKinds],
     children: ['environment', ...copiedKinds],
-    wakes: copiedKinds.map(wakeByContent),
+    // An object that is gone makes room for its next copy, and for the end of the environment.
+    wakes: copiedKinds.map((kind) =>
+      onGone(kind, ({ desired }) => ('environment_id' in desired ? [desired.environment_id] : [])),
+    ),
     reconcile: (it, ctx) => (isUnfinishedClone(it) ? advanceClone(it, ctx, transplanter) : Promise.resolve(active())),
     async finalize(it, ctx) {
       const left = contentOf(ctx.view, it.meta.id);
@@ -49,16 +53,5 @@ function deleting(it: Environment, left: readonly ReadonlyResource[], { view }: 
       left.length === 0
         ? { settled: true }
         : { waitingFor: left.map(({ meta: { kind, id } }) => ({ kind, id })), because: 'what is in it to be gone' },
-  };
-}
-
-/** An object that is gone makes room for its next copy, and for the end of the environment. */
-function wakeByContent(kind: (typeof copiedKinds)[number]): Wake<'environment'> {
-  return {
-    kind,
-    ids: ({ before, after }) =>
-      after === undefined && before !== undefined && 'environment_id' in before.desired
-        ? [before.desired.environment_id]
-        : [],
   };
 }

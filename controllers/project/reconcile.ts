@@ -1,9 +1,7 @@
 import { copiedKinds } from '../../store/copying.ts';
-import type { KindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
-import type { Controller, Wake } from '../runtime/controller.ts';
-import { isKind } from '../runtime/kind-guard.ts';
+import type { Controller } from '../runtime/controller.ts';
+import { onChange, onGone } from '../runtime/wakes.ts';
 import { remainderOf } from './states.ts';
 
 /** A project has nothing to converge to until its deletion, which waits for its environments and shows what is left. */
@@ -12,7 +10,22 @@ export const projectController: Controller<'project'> = {
   kind: 'project',
   reads: ['environment', ...copiedKinds, 'assignment', 'server'],
   children: ['environment'],
-  wakes: [wakeByPart('environment'), ...copiedKinds.map(wakeByPart), wakeByPart('assignment'), wakeByServer()],
+  wakes: [
+    // A part that is gone brings the end of a project nearer.
+    ...(['environment', ...copiedKinds, 'assignment'] as const).map((kind) =>
+      onGone(kind, ({ desired }, view) => ('project_id' in desired ? going([desired.project_id], view) : [])),
+    ),
+    // A server that goes away or comes back changes what the end of a project waits for.
+    onChange(
+      'server',
+      ({ observed }) => observed?.phase,
+      ({ meta }, view) =>
+        going(
+          view.by('assignment', 'server', meta.id).map(({ desired }) => desired.project_id),
+          view,
+        ),
+    ),
+  ],
   reconcile: () =>
     Promise.resolve({
       observed: { phase: 'active' },
@@ -38,35 +51,9 @@ export const projectController: Controller<'project'> = {
   },
 };
 
-/** A part that is gone brings the end of a project nearer. */
-function wakeByPart(kind: KindName): Wake<'project'> {
-  return {
-    kind,
-    ids: ({ before, after }, view) => {
-      if (after !== undefined || before === undefined || !('project_id' in before.desired)) return [];
-      const { project_id } = before.desired;
-      return project_id !== undefined && isGoing(project_id, view) ? [project_id] : [];
-    },
-  };
-}
-
-/** A server that goes away or comes back changes what the end of a project waits for. */
-function wakeByServer(): Wake<'project'> {
-  return {
-    kind: 'server',
-    ids: ({ before, after }, view) => {
-      if (phaseOf(before) === phaseOf(after)) return [];
-      const id = (after ?? before)?.meta.id ?? '';
-      const projects = view.by('assignment', 'server', id).map(({ desired }) => desired.project_id);
-      return [...new Set(projects)].filter((project) => isGoing(project, view));
-    },
-  };
-}
-
-function phaseOf(it: ReadonlyResource | undefined): string | undefined {
-  return it !== undefined && isKind(it, 'server') ? it.observed?.phase : undefined;
-}
-
-function isGoing(id: string, view: TenantView): boolean {
-  return view.get('project', id)?.meta.deletionRequestedAt !== undefined;
+/** Those of the projects that are being deleted, each once. */
+function going(projects: readonly (string | undefined)[], view: TenantView): string[] {
+  return [...new Set(projects)].filter(
+    (id): id is string => id !== undefined && view.get('project', id)?.meta.deletionRequestedAt !== undefined,
+  );
 }

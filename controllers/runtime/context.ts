@@ -30,6 +30,7 @@ export interface ContextScope {
   readonly fence: Guard;
   readonly clock: Clock;
   readonly log: Logger;
+  since(key: string, name: string, isOn: boolean): number;
   wrote(operation: WriteOperation): void;
   event(of: ReadonlyResource, event: EventInput): void;
   notify(of: ReadonlyResource, key: string, notification: NotificationInput): Promise<void>;
@@ -65,6 +66,10 @@ export class RunContext implements Context {
 
   get log(): Logger {
     return (this.#log ??= this.#scope.log.child({ key: this.#key }));
+  }
+
+  since(name: string, isOn: boolean): number {
+    return this.#scope.since(this.#key, name, isOn);
   }
 
   /** The highest revision that this run wrote. */

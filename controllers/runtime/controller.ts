@@ -28,12 +28,14 @@ export interface Verdict<K extends KindName> {
   next: Next;
 }
 
-/** Which objects a change of another kind wakes. */
-export interface Wake<K extends KindName> {
+/**
+ * Which objects a change of another kind wakes. `wakes.ts` makes them of a declaration. A wake that throws loses
+ * nothing: see `FailedWakes`.
+ */
+export interface Wake {
   kind: KindName;
-  /** Ids of kind K to reconcile, given the other object before and after its change. */
+  /** Ids of the controller's kind to reconcile, given the other object before and after its change. */
   ids(change: { before?: ReadonlyResource; after?: ReadonlyResource }, view: TenantView): readonly string[];
-  readonly _of?: K;
 }
 
 /**
@@ -52,7 +54,7 @@ export interface Controller<K extends KindName> {
   readonly reads: readonly KindName[];
   /** Kinds whose desired state it may write. */
   readonly children: readonly KindName[];
-  readonly wakes: readonly Wake<K>[];
+  readonly wakes: readonly Wake[];
   /** Objects of K to reconcile when a key that is no object changes, such as the live session of an agent. */
   keyWakes?(key: KeyMeaning): { tenant: string; id: string } | undefined;
   /** A term begins: memory of an earlier term may be outdated, since another replica may have led meanwhile. */
@@ -88,6 +90,15 @@ export interface Context {
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  /**
+   * For how many milliseconds the object's condition `name` has held without a break, by the runs of this controller
+   * that asked; 0 while it does not hold and at the first run that finds it to hold. A run that does not ask changes
+   * nothing. It is forgotten with the object.
+   *
+   * Caveat: it is kept in the memory of this leader, on its monotonic clock. A new leader begins to count anew, so that
+   * a deadline that is judged by it can be exceeded by as long as the leader before had counted.
+   */
+  since(name: string, isOn: boolean): number;
   /**
    * Creates the child or changes its desired state; writes nothing if that is equal. Ids are deterministic, so that a
    * repetition after a crash finds the first child. @throws conflict, which the runtime retries silently.

@@ -39,6 +39,10 @@ export const limits = {
     /** Priority of the first pass and of the resync: a restart with 10 000 objects does not delay a user. */
     backgroundPriority: -100,
   },
+  since: {
+    /** Conditions of one object whose duration is kept. */
+    names: 16,
+  },
   /** Changes remembered to see whether an awaited object changed during the run that waits for it. */
   recentChanges: 1024,
   events: {

@@ -5,6 +5,7 @@ import type { KindName } from '../../store/kinds/kinds.ts';
 import type { KeyChange, ObjectChange } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Controller, Wake } from './controller.ts';
+import { FailedWakes } from './failed-wakes.ts';
 import type { Term } from './leader.ts';
 import { limits } from './limits.ts';
 import type { LoopDeps } from './loop-deps.ts';
@@ -17,7 +18,8 @@ import { Waiters } from './waiters.ts';
  * The loop of one controller for one term: decides which object is reconciled when.
  *
  * 1. Changes wake. Of its own kind only a change of the desired state does, so that the controller's own observed state
- *    does not wake it. Of other kinds `wakes` decides, and what the last verdict waits for.
+ *    does not wake it. Of other kinds `wakes` decides, and what the last verdict waits for. If a wake throws, every
+ *    object of its tenant is reconciled soon, in the background.
  * 2. Every object is looked at again once in 10 min ± 20 %, unless it is stalled.
  * 3. The reconciler does the run; a run that throws is a failure of its object alone.
  */
@@ -28,13 +30,19 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
   readonly #log: Logger;
   readonly #reconciler: Reconciler<K>;
   readonly #waiters = new Waiters();
-  readonly #wakes: ReadonlyMap<KindName, readonly Wake<K>[]>;
+  readonly #failedWakes: FailedWakes;
+  readonly #wakes: ReadonlyMap<KindName, readonly Wake[]>;
   readonly #stop: (() => void)[] = [];
 
   constructor(controller: Controller<K>, term: Term, deps: LoopDeps) {
     this.#controller = controller;
     this.#deps = deps;
     this.#log = deps.log.child({ controller: controller.name });
+    this.#failedWakes = new FailedWakes({
+      clock: deps.clock,
+      random: deps.random,
+      pass: (tenant) => this.#pass(tenant),
+    });
     this.#wakes = Map.groupBy(controller.wakes, (wake) => wake.kind);
     this.#reconciler = new Reconciler(controller, term, deps, {
       log: this.#log,
@@ -66,14 +74,17 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
 
   /** Queues every object, in the background. */
   resync(): void {
-    const { mirror } = this.#deps;
-    for (const tenant of mirror.tenants())
-      for (const { meta } of mirror.tenant(tenant).list(this.#controller.kind))
-        this.queue.add(keyOf(tenant, meta.id), { priority: limits.queue.backgroundPriority });
+    for (const tenant of this.#deps.mirror.tenants()) this.#pass(tenant);
+  }
+
+  #pass(tenant: string): void {
+    for (const { meta } of this.#deps.mirror.tenant(tenant).list(this.#controller.kind))
+      this.queue.add(keyOf(tenant, meta.id), { priority: limits.queue.backgroundPriority });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const stop of this.#stop.splice(0)) stop();
+    this.#failedWakes[Symbol.dispose]();
     await this.queue[Symbol.asyncDispose]();
   }
 
@@ -93,9 +104,16 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
         for (const woken of wake.ids({ ...(before && { before }), ...(after && { after }) }, view))
           this.queue.add(keyOf(tenant, woken), { priority });
       } catch (error) {
-        this.#log.error({ err: error, kind, id }, 'Wake failed; the resync will find the object');
+        this.#makeUp(error, [tenant], { kind, id });
       }
     }
+  }
+
+  /** Reports a wake that threw, and has every object of the tenants reconciled that it may have meant. */
+  #makeUp(error: unknown, tenants: readonly string[], changed: object): void {
+    this.#deps.metrics.wakeFailed(this.#controller.name);
+    this.#log.error({ err: error, ...changed }, 'Wake failed; every object that it may have meant is reconciled');
+    for (const tenant of tenants) this.#failedWakes.add(tenant);
   }
 
   #onKeyChange({ key, initial }: KeyChange): void {
@@ -106,7 +124,8 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
       if (woken === undefined) return;
       this.queue.add(keyOf(woken.tenant, woken.id), { priority: initial ? limits.queue.backgroundPriority : 0 });
     } catch (error) {
-      this.#log.error({ err: error, area: meaning.area }, 'Wake failed; the resync will find the object');
+      const tenants = 'tenant' in meaning ? [meaning.tenant] : this.#deps.mirror.tenants();
+      this.#makeUp(error, tenants, { area: meaning.area });
     }
   }
 

@@ -31,6 +31,7 @@ export interface ControllerMetrics {
   reconciled(controller: string, outcome: Outcome, milliseconds: number): void;
   wrote(controller: string, operation: WriteOperation): void;
   lawBroken(controller: string): void;
+  wakeFailed(controller: string): void;
   leading(isLeader: boolean): void;
   droppedEvent(): void;
   /** Reports the queue until the returned function is called. */
@@ -71,6 +72,12 @@ export function controllerMetrics(registry: Registry): ControllerMetrics {
     labelNames: ['controller'] as const,
     registers,
   });
+  const wakes = new Counter({
+    name: 'setpoint_wake_failures_total',
+    help: 'Wakes that threw, which made every object of a tenant be reconciled: each is a bug',
+    labelNames: ['controller'] as const,
+    registers,
+  });
   const leader = new Gauge({ name: 'setpoint_leader', help: 'Whether this replica runs the controllers', registers });
   const dropped = new Counter({
     name: 'setpoint_events_dropped_total',
@@ -99,6 +106,7 @@ export function controllerMetrics(registry: Registry): ControllerMetrics {
       total.inc({ controller, outcome });
     },
     wrote: (controller, operation) => writes.inc({ controller, operation }),
+    wakeFailed: (controller) => wakes.inc({ controller }),
     lawBroken: (controller) => laws.inc({ controller }),
     leading: (isLeader) => leader.set(isLeader ? 1 : 0),
     droppedEvent: () => dropped.inc(),

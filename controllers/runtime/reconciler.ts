@@ -14,6 +14,7 @@ import type { Outcome } from './metrics.ts';
 import { partsOf } from './object-key.ts';
 import type { After } from './queue.ts';
 import { createScopes } from './scopes.ts';
+import { Since } from './since.ts';
 import type { Waiters } from './waiters.ts';
 
 interface Run<K extends KindName> {
@@ -54,6 +55,7 @@ export class Reconciler<K extends KindName> {
   readonly #barriers = new Map<string, Revision>();
   /** Conflicts in a row. */
   readonly #conflicts = new Map<string, number>();
+  readonly #since: Since;
 
   /** @param again is called for a key whose object changed while it ran */
   constructor(
@@ -68,7 +70,8 @@ export class Reconciler<K extends KindName> {
     this.#log = log;
     this.#waiters = waiters;
     this.#again = again;
-    this.#scopeOf = createScopes(controller, term, deps, log);
+    this.#since = new Since(deps.clock);
+    this.#scopeOf = createScopes(controller, term, deps, { log, since: this.#since });
   }
 
   /** Reconciles an object and returns how that ended. It never throws: an error is a failure of that object alone. */
@@ -129,6 +132,7 @@ export class Reconciler<K extends KindName> {
 
   #forget(key: string, outcome: Outcome): Answer {
     this.#waiters.clear(key);
+    this.#since.forget(key);
     if (outcome === 'gone') this.#barriers.delete(key);
     return { outcome, after: nothing };
   }

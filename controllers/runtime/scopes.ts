@@ -5,13 +5,14 @@ import type { Controller } from './controller.ts';
 import { GuardedView } from './guarded-view.ts';
 import type { Term } from './leader.ts';
 import type { LoopDeps } from './loop-deps.ts';
+import type { Since } from './since.ts';
 
 /** What the runs of a controller may see and write within a term: one scope per tenant. */
 export function createScopes<K extends KindName>(
   controller: Controller<K>,
   term: Term,
   deps: LoopDeps,
-  log: Logger,
+  { log, since }: { log: Logger; since: Since },
 ): (tenant: string) => ContextScope {
   const scopes = new Map<string, ContextScope>();
   return (tenant) => {
@@ -32,6 +33,7 @@ export function createScopes<K extends KindName>(
       fence: term.fence,
       clock,
       log,
+      since: (key, condition, isOn) => since.ms(key, condition, isOn),
       wrote: (operation) => metrics.wrote(name, operation),
       event,
       notify,

@@ -1,7 +1,7 @@
 import type { Context, Controller, Next } from '../runtime/controller.ts';
 import type { LiveAgent } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { isKind } from '../runtime/kind-guard.ts';
+import { onChange, onGone } from '../runtime/wakes.ts';
 import { conditionsOf, isAwaitingAgent, observe } from './states.ts';
 import type { World } from './states.ts';
 
@@ -15,26 +15,23 @@ export interface ServerSettings {
  * server, and those that are deleted before the first agent joins.
  */
 export function serverController(settings: ServerSettings): Controller<'server'> {
-  // Since when each agent is away, on this leader's monotonic clock.
-  const awaySince = new Map<string, number>();
-
   return {
     name: 'server',
     kind: 'server',
     reads: ['assignment'],
     children: ['assignment'],
     wakes: [
-      {
-        kind: 'assignment',
-        ids: ({ before, after }, view) => (after === undefined ? serverOf(before) : withdrawnFrom(after, view)),
-      },
+      onGone('assignment', ({ desired }) => [desired.server_id]),
+      // This controller releases what is deleted of a server that has no agent.
+      onChange('assignment', ({ meta }) => meta.deletionRequestedAt, withdrawnFrom),
     ],
-    begin: () => awaySince.clear(),
     keyWakes: (key) =>
       key.area === 'agent' || key.area === 'removals' ? { tenant: key.tenant, id: key.server } : undefined,
     async reconcile(it, ctx) {
       const agent = ctx.view.agent(it.meta.id);
-      const left = leftUntilOffline(it, agent === undefined, ctx);
+      const isAway = agent === undefined;
+      const lasted = ctx.since('away', isAway);
+      const left = isAway ? settings.offlineAfterMs - lasted : undefined;
       const removals = ctx.view.heldRemovals(it.meta.id);
       const world: World = { server: it, agent, away: left !== undefined && left <= 0, removals };
       const observed = observe(world);
@@ -44,7 +41,6 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       return { observed, conditions: conditionsOf(world), next: nextOf(it, observed.phase, left) };
     },
     async finalize(it, ctx) {
-      awaySince.delete(keyOf(it));
       const left = ctx.view.by('assignment', 'server', it.meta.id);
       for (const assignment of left) {
         await ctx.retire('assignment', assignment.meta.id);
@@ -66,31 +62,11 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       };
     },
   };
-
-  function leftUntilOffline(it: ReadonlyResource<'server'>, away: boolean, ctx: Context): number | undefined {
-    if (!away) {
-      awaySince.delete(keyOf(it));
-      return undefined;
-    }
-    const now = ctx.clock.monotonic();
-    const since = awaySince.get(keyOf(it)) ?? now;
-    awaySince.set(keyOf(it), since);
-    return since + settings.offlineAfterMs - now;
-  }
-}
-
-function keyOf(it: ReadonlyResource): string {
-  return `${it.meta.tenant}/${it.meta.id}`;
-}
-
-function serverOf(it: ReadonlyResource | undefined): string[] {
-  if (it === undefined) return [];
-  return 'server_id' in it.desired && typeof it.desired.server_id === 'string' ? [it.desired.server_id] : [];
 }
 
 /** The server of an assignment that this controller has to release, as there is no agent. */
-function withdrawnFrom(it: ReadonlyResource, view: Context['view']): string[] {
-  if (!isKind(it, 'assignment') || it.meta.deletionRequestedAt === undefined) return [];
+function withdrawnFrom(it: ReadonlyResource<'assignment'>, view: Context['view']): string[] {
+  if (it.meta.deletionRequestedAt === undefined) return [];
   const server = view.get('server', it.desired.server_id);
   return server !== undefined && isAwaitingAgent(server) ? [server.meta.id] : [];
 }

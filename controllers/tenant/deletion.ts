@@ -10,6 +10,7 @@ import { aborted } from '../runtime/aborted.ts';
 import { limits } from '../runtime/limits.ts';
 import type { Term } from '../runtime/leader.ts';
 import type { Background, BackgroundDeps } from '../runtime/manager.ts';
+import { Since } from '../runtime/since.ts';
 import { plan } from './plan.ts';
 
 /**
@@ -24,8 +25,7 @@ export const tenantDeletion: Background = {
   name: 'tenant-deletion',
   async run(term, deps) {
     const { mirror, clock } = deps;
-    /** Since when each tenant is being deleted, on this leader's monotonic clock. */
-    const since = new Map<string, number>();
+    const since = new Since(clock);
     let changed = Promise.withResolvers<void>();
     using subscriptions = new DisposableStack();
     subscriptions.defer(
@@ -36,22 +36,19 @@ export const tenantDeletion: Background = {
     while (!term.signal.aborted) {
       changed = Promise.withResolvers();
       const deleting = deletingTenants(mirror);
-      for (const name of deleting) {
-        if (!since.has(name)) since.set(name, clock.monotonic());
-        await advance(name, since.get(name) ?? 0, term, deps);
-      }
-      for (const name of since.keys()) if (!deleting.includes(name)) since.delete(name);
+      for (const name of deleting) await advance(name, since.ms(name, 'deleting', true), term, deps);
+      for (const name of since.keys()) if (!deleting.includes(name)) since.forget(name);
       const pause = deleting.length === 0 ? aborted(term.signal) : wait(clock, limits.tenants.everyMs, term.signal);
       await Promise.race([changed.promise, pause.catch(() => undefined)]);
     }
   },
 };
 
-/** One pass over one tenant; the next pass repeats what failed. */
-async function advance(tenant: string, since: number, term: Term, deps: BackgroundDeps): Promise<void> {
-  const { mirror, clock, log } = deps;
+/** One pass over one tenant, which has been deleting for `lastedMs`; the next pass repeats what failed. */
+async function advance(tenant: string, lastedMs: number, term: Term, deps: BackgroundDeps): Promise<void> {
+  const { mirror, log } = deps;
   try {
-    const isLate = clock.monotonic() - since >= limits.tenants.agentPatienceMs;
+    const isLate = lastedMs >= limits.tenants.agentPatienceMs;
     const { request, left } = plan(mirror.tenant(tenant), () => isLate);
     for (const it of request) await requestDelete(it, term, deps);
     if (left === 0) await removeRest(tenant, term, deps);

@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { backoff } from '../../../controllers/runtime/backoff.ts';
 import type { Context, Verdict } from '../../../controllers/runtime/controller.ts';
 import { KeyedQueue } from '../../../controllers/runtime/queue.ts';
+import { Since } from '../../../controllers/runtime/since.ts';
 import { Waiters } from '../../../controllers/runtime/waiters.ts';
 import { conflict, unavailable } from '../../../store/errors.ts';
 import { keys } from '../../../store/keys.ts';
@@ -230,4 +231,17 @@ const recentChanges: Row = from(1024, (n) => {
   return waiters.changedSince(tenant, [{ kind: 'server', id: 'awaited' }], revision(1));
 });
 
-export const runtimeRows = { leader, reconcile, queue, recentChanges };
+const since: Rows<'since'> = {
+  names: upTo(16, (n) => {
+    const kept = new Since(new FakeClock());
+    const ask = (name: number): number => kept.ms('one', String(name), true);
+    try {
+      for (let m = 0; m < n; m++) ask(m);
+      return true;
+    } catch {
+      return false;
+    }
+  }),
+};
+
+export const runtimeRows = { leader, reconcile, queue, since, recentChanges };

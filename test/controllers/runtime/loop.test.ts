@@ -8,6 +8,7 @@ import { keys } from '../../../store/keys.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { settle } from '../../harness/fake-clock.ts';
 import { FaultyStore } from '../../harness/faulty-store.ts';
+import { onChild } from '../../../controllers/runtime/wakes.ts';
 import { createProject, id, openRig, tenant, type Rig } from './rig.ts';
 
 type Project = ReadonlyResource<'project'>;
@@ -445,24 +446,121 @@ test('the change of another kind wakes what the controller names', async () => {
   expect(seen).toHaveLength(2);
 });
 
+/** Creates an environment in a place of the project's name, whether or not that exists. */
+async function createEnvironment(rig: Rig, project: string, name: string): Promise<void> {
+  const unit = rig.repo.begin();
+  unit.create('environment', id(name), { ...environmentOf(project), name });
+  await unit.commit();
+  await rig.rest();
+}
+
 test('a wake that throws disturbs neither the mirror nor the controller', async () => {
   const { controller, seen } = projects({
     wakes: [
-      {
-        kind: 'environment',
-        ids: () => {
-          throw new Error('bug');
-        },
-      },
+      onChild('environment', () => {
+        throw new Error('bug');
+      }),
     ],
   });
   await using rig = await openRig({ controllers: [controller] });
-  const unit = rig.repo.begin();
-  unit.create('environment', id('env'), environmentOf(id('nobody')));
-  await unit.commit();
+  await createEnvironment(rig, id('nobody'), 'env');
   await createProject(rig.repo, 'one');
   await rig.rest();
   expect(seen).toHaveLength(1);
+});
+
+test('a wake that throws once still reaches its object soon, and is counted', async () => {
+  let throws = 1;
+  const { controller, seen } = projects({
+    wakes: [
+      onChild('environment', ({ desired }) => {
+        if (throws-- > 0) throw new Error('bug');
+        return [desired.project_id];
+      }),
+    ],
+  });
+  await using rig = await openRig({ controllers: [controller] });
+  const it = await createProject(rig.repo, 'one');
+  await rig.rest();
+  await createEnvironment(rig, it, 'env');
+  expect(seen).toHaveLength(1);
+  await rig.clock.advance(limits.reconcile.backoffFirstMs);
+  await rig.rest();
+  expect(seen).toHaveLength(2);
+  expect(await rig.metric('setpoint_wake_failures_total', { controller: 'project' })).toBe(1);
+});
+
+test('a wake of a key that throws once still reaches its object soon', async () => {
+  let throws = 1;
+  const { controller, seen } = projects({
+    keyWakes() {
+      if (throws-- > 0) throw new Error('bug');
+      return undefined;
+    },
+  });
+  await using rig = await openRig({ controllers: [controller] });
+  await rig.rest();
+  throws = 1;
+  await createProject(rig.repo, 'one');
+  await rig.rest();
+  const before = seen.length;
+  throws = 1;
+  const value = JSON.stringify({ replica: 'r', session: 's', machineId: 'm' });
+  await rig.store.txn({ if: [], then: [{ put: keys.agent(tenant, id('server')), value }] });
+  await rig.rest();
+  await rig.clock.advance(2 * limits.reconcile.backoffFirstMs);
+  await rig.rest();
+  expect(seen).toHaveLength(before + 1);
+});
+
+test('a change during the wait for the pass is reached, although the object ran meanwhile', async () => {
+  const { controller, seen } = projects({
+    wakes: [
+      onChild('environment', () => {
+        throw new Error('bug');
+      }),
+    ],
+  });
+  await using rig = await openRig({ controllers: [controller] });
+  const it = await createProject(rig.repo, 'one');
+  await rig.rest();
+  await createEnvironment(rig, it, 'env');
+  await rename(rig, it, 'Uno');
+  await rig.rest();
+  await createEnvironment(rig, it, 'env2');
+  expect(seen).toHaveLength(2);
+  await rig.clock.advance(limits.reconcile.backoffFirstMs);
+  await rig.rest();
+  expect(seen).toHaveLength(3);
+});
+
+test('a wake that goes on throwing backs off, and does so no longer once it was quiet', async () => {
+  const { controller, seen } = projects({
+    wakes: [
+      onChild('environment', () => {
+        throw new Error('bug');
+      }),
+    ],
+  });
+  await using rig = await openRig({ controllers: [controller] });
+  const it = await createProject(rig.repo, 'one');
+  await rig.rest();
+  const first = limits.reconcile.backoffFirstMs / 2;
+  let n = 0;
+  const runsWithin = async (ms: number): Promise<number> => {
+    const before = seen.length;
+    await createEnvironment(rig, it, `env${++n}`);
+    await rig.clock.advance(ms);
+    await rig.rest();
+    return seen.length - before;
+  };
+  expect(await runsWithin(first)).toBe(1);
+  expect(await runsWithin(first)).toBe(0);
+  await rig.clock.advance(first);
+  await rig.rest();
+  await rig.clock.advance(limits.reconcile.resyncMs * (1 + limits.reconcile.resyncJitter));
+  await rig.rest();
+  expect(await runsWithin(first)).toBe(1);
 });
 
 test('the live session of an agent wakes what the controller names', async () => {
