@@ -21,7 +21,7 @@ import { httpProber } from '../agent/runtime/probe.ts';
 import type { PortPublisher } from '../agent/ports/publication.ts';
 import { openRegistries, registryGuard } from '../agent/engine/registry-guard.ts';
 import type { BuildLimits } from '../agent/runtime/docker/build.ts';
-import type { ContainerLimits } from '../agent/runtime/docker/containers.ts';
+import type { ContainerLimits } from '../agent/runtime/docker/creation.ts';
 import { defaultContainerLimits, dockerRuntime } from '../agent/runtime/docker/docker-runtime.ts';
 import type { DockerRuntime } from '../agent/runtime/docker/docker-runtime.ts';
 import { MockEngine } from '../agent/runtime/mock/mock-engine.ts';

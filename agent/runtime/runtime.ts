@@ -20,6 +20,26 @@ export const labels = {
   storage: 'setpoint.storage',
 } as const;
 
+/**
+ * Rights of root that a container may hold. They are the engine's default without NET_RAW, by which a container could
+ * impersonate others in its network, and MKNOD, by which it could reach the disks. No container gets any other right.
+ */
+export const capabilities = [
+  'CHOWN',
+  'DAC_OVERRIDE',
+  'FOWNER',
+  'FSETID',
+  'KILL',
+  'SETGID',
+  'SETUID',
+  'SETPCAP',
+  'NET_BIND_SERVICE',
+  'SYS_CHROOT',
+  'AUDIT_WRITE',
+  'SETFCAP',
+] as const;
+export type Capability = (typeof capabilities)[number];
+
 export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead';
 
 /** A container as the runtime lists it. */
@@ -32,8 +52,48 @@ export interface Container {
   imageId: string;
 }
 
+/** A network that a container is on, with the names by which the other containers there find it. */
+export interface NetworkPlace {
+  name: string;
+  aliases: readonly string[];
+}
+
+export type Mount =
+  | {
+      type: 'volume';
+      /** Name of a volume that exists: a container with a missing one is not made. */
+      volume: string;
+      path: string;
+      readOnly: boolean;
+      /**
+       * Whether the engine first fills the volume with what the image has at `path`, if the volume is empty; true by
+       * default. That is what images expect which bring their data along (a web application with its plugins). False
+       * for a volume that only its user fills, such as that of a database or of a restore: nothing of the image appears
+       * among the data.
+       */
+      copy?: boolean;
+    }
+  /** A folder in memory, empty at each start. What is in it counts as memory of the container. */
+  | { type: 'tmpfs'; path: string; sizeBytes: number; mode?: number }
+  /** One file of the server, read-only. `source` is an absolute path that the agent chose, never a user. */
+  | { type: 'file'; source: string; path: string };
+
+/** A mount as the engine shows it. */
+export interface MountDetail {
+  /** `file`: any path of the server. `other`: a kind that the agent does not make. */
+  type: Mount['type'] | 'other';
+  /** Name of the volume or path on the server; empty for a folder in memory. */
+  source: string;
+  path: string;
+  readOnly: boolean;
+  /** Size of a folder in memory; 0 if it has no limit, and for all others. */
+  sizeBytes: number;
+}
+
+/** A container with its settings as the engine shows them. Lists are sorted if their order means nothing. */
 export interface ContainerDetail extends Container {
   env: readonly string[];
+  entrypoint: readonly string[];
   command: readonly string[];
   exitCode: number | undefined;
   oomKilled: boolean;
@@ -43,23 +103,56 @@ export interface ContainerDetail extends Container {
   finishedAt: string;
   /** Addresses by name of the network. */
   addresses: Readonly<Record<string, string>>;
+  /** The networks that it is on, or will be on once it starts; by name. */
+  networks: readonly NetworkPlace[];
+  /** By path; anonymous volumes of the image are among them. */
+  mounts: readonly MountDetail[];
   /** Id of the main process on the host; 0 while it does not run. */
   pid: number;
   memoryBytes: number;
   nanoCpus: number;
+  /** Most processes and threads; 0: no limit. */
+  processes: number;
+  oomScoreAdj: number;
+  shmBytes: number;
+  /** Empty: the engine's default, SIGTERM. */
+  stopSignal: string;
+  /** Empty: root. */
+  user: string;
+  readOnlyRoot: boolean;
+  /** Changes to the engine's default, in upper case without `CAP_`. */
+  capabilities: { add: readonly string[]; drop: readonly string[] };
 }
 
+/** A container to make. Where a setting is absent, the runtime's default or the image's own setting applies. */
 export interface ContainerSpec {
   name: string;
   /** Image id, digest reference or tag that {@link ContainerRuntime.image} knows. */
   image: string;
   labels: Record<string, string>;
   env: Record<string, string>;
-  command?: string[];
+  /** With an entrypoint of its own, a container does not use the image's command either. */
+  entrypoint?: readonly string[];
+  command?: readonly string[];
   memoryBytes?: number;
   nanoCpus?: number;
-  network: string;
-  alias: string;
+  /** Most processes and threads. */
+  processes?: number;
+  /** From 0 to 1000: the higher, the sooner the kernel ends the container when memory is short. */
+  oomScoreAdj?: number;
+  /** Size of `/dev/shm`. */
+  shmBytes?: number;
+  /** Signal that asks the process to end, `SIGINT`. */
+  stopSignal?: string;
+  /** Name or id, also with a group: `postgres`, `1000:1000`. */
+  user?: string;
+  /** Whether the container can write only into its mounts. */
+  readOnlyRoot?: boolean;
+  /** Changes to the rights that a container has by default, all of {@link capabilities}. `drop` comes before `add`. */
+  capabilities?: { add: readonly Capability[]; drop: readonly (Capability | 'ALL')[] };
+  mounts?: readonly Mount[];
+  /** The container joins all of them before it starts: it does not run without one. */
+  networks: readonly [NetworkPlace, ...NetworkPlace[]];
   /** Whether the runtime itself restarts the container when its process exits or the machine restarts. */
   restart: 'no' | 'unless-stopped';
 }
@@ -145,14 +238,21 @@ export interface ContainerRuntime {
    * engine walks the files.
    */
   written(id: string, signal: AbortSignal): Promise<number | undefined>;
-  /** Returns the id. @throws RuntimeFailure `name_taken` if any container of that name exists */
+  /**
+   * Returns the id.
+   * @throws RuntimeFailure `name_taken` if any container of that name exists, `image_not_found`, `no_space`,
+   * `create_failed`, also if a volume or file to mount is missing
+   */
   create(spec: ContainerSpec, signal: AbortSignal): Promise<string>;
-  /** Idempotent. @throws RuntimeFailure `no_space`, `create_failed`… */
+  /**
+   * Idempotent. First joins the networks of the spec that the container is not on, as after a lost answer to its
+   * creation. @throws RuntimeFailure `no_space`, `create_failed`…
+   */
   start(id: string, signal: AbortSignal): Promise<void>;
   /** Idempotent. Asks the process to end, waits `graceSeconds`, then kills it. */
   stop(id: string, graceSeconds: number, signal: AbortSignal): Promise<void>;
   unpause(id: string, signal: AbortSignal): Promise<void>;
-  /** Idempotent. Removes the container by force, with its anonymous volumes. */
+  /** Idempotent. Removes the container by force, with its anonymous volumes; volumes with a name stay. */
   remove(id: string, signal: AbortSignal): Promise<void>;
   setRestart(id: string, restart: ContainerSpec['restart'], signal: AbortSignal): Promise<void>;
   /** Returns the local image with that reference; `undefined` if the engine does not have it. */

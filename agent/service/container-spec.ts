@@ -30,8 +30,7 @@ export function containerSpec(
     ...(spec.command === undefined ? {} : { command: spec.command }),
     ...(spec.memory_bytes === undefined ? {} : { memoryBytes: spec.memory_bytes }),
     ...(spec.nano_cpus === undefined ? {} : { nanoCpus: spec.nano_cpus }),
-    network: spec.network,
-    alias: spec.alias,
+    networks: [{ name: spec.network, aliases: [spec.alias] }],
     restart: 'no',
   };
 }

@@ -355,8 +355,7 @@ describe('what is done to a container from outside', () => {
       image: 'web:1',
       labels: copy.labels,
       env: { GREETING: 'hello', EVIL: '1' },
-      network,
-      alias: 'web',
+      networks: [{ name: network, aliases: ['web'] }],
       restart: 'no',
     });
     await world.until(
@@ -375,8 +374,7 @@ describe('what is done to a container from outside', () => {
       image: 'web:1',
       labels: {},
       env: {},
-      network: 'bridge',
-      alias: 'x',
+      networks: [{ name: 'bridge', aliases: ['x'] }],
       restart: 'no',
     });
     await world.snapshot(item);
@@ -394,8 +392,7 @@ describe('what is done to a container from outside', () => {
       image: 'web:1',
       labels: { ...world.container(item)!.mutable.labels },
       env: {},
-      network,
-      alias: 'x',
+      networks: [{ name: network, aliases: ['x'] }],
       restart: 'no',
     });
     await world.snapshot();
@@ -699,8 +696,7 @@ describe('an agent that starts again', () => {
       image: 'web:1',
       labels: { [labels.server]: world.server, [labels.assignment]: '11111111-0000-4000-8000-000000000000' },
       env: {},
-      network,
-      alias: 'x',
+      networks: [{ name: network, aliases: ['x'] }],
       restart: 'no',
     });
     await world.stop();
@@ -810,8 +806,7 @@ describe('an agent that starts again', () => {
       image: 'web:1',
       labels: { ...one.mutable.labels },
       env: { GREETING: 'hello' },
-      network,
-      alias: 'x',
+      networks: [{ name: network, aliases: ['x'] }],
       restart: 'no',
     });
     await world.start();

@@ -50,8 +50,7 @@ async function foreign(): Promise<string> {
     image: 'web:1',
     labels: { [labels.server]: world.server, [labels.assignment]: ids[0]! },
     env: {},
-    network: 'bridge',
-    alias: 'x',
+    networks: [{ name: 'bridge', aliases: ['x'] }],
     restart: 'no',
   });
   return it.id;
@@ -155,8 +154,7 @@ test('losing the control plane stops nothing and removes nothing, also across a 
     image: 'web:1',
     labels: { [labels.server]: world.server, [labels.assignment]: '99999999-0000-4000-8000-000000000000' },
     env: {},
-    network,
-    alias: 'x',
+    networks: [{ name: network, aliases: ['x'] }],
     restart: 'no',
   });
   await world.start();

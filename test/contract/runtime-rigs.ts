@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pack } from 'tar-stream';
 import { systemClock } from '../../agent-protocol/clock.ts';
@@ -17,6 +20,8 @@ export interface Behaviour {
   /** Absent: stays until it is stopped, then ends with code 0. */
   exitCode?: number;
   ignoreTerm?: boolean;
+  /** The only signal that it stops by, with code 0: `SIGUSR1`. */
+  stopsOn?: string;
 }
 
 /** One implementation of the runtime with what its suite needs around it. */
@@ -31,6 +36,8 @@ export interface RuntimeRig extends AsyncDisposable {
   registry: { image: string; digest: string; missing: string; forbidden: string };
   /** Of a build that writes `line` and then succeeds or not. */
   build(line: string, succeeds: boolean): BuildOptions;
+  /** Makes a file of this content on the server and answers with its path. */
+  file(content: string): Promise<string>;
   pauseByHand(id: string): Promise<void>;
   /** A file of so many bytes into the container's own layer. */
   writeByHand(id: string, bytes: number): Promise<void>;
@@ -51,16 +58,18 @@ export async function dockerRig(): Promise<RuntimeRig> {
   const images = await ensureTestImages();
   const docker = await testDocker();
   const registry = await testRegistry();
+  const files = await serverFiles();
   const { server, network } = docker;
   return {
     runtime: docker.runtime,
     server,
     network,
     registry,
-    spec({ lines = [], everyMs = 0, exitCode, ignoreTerm = false }, changes = {}) {
+    spec({ lines = [], everyMs = 0, exitCode, ignoreTerm = false, stopsOn }, changes = {}) {
       const pause = everyMs === 0 ? '' : `sleep ${everyMs / 1000};`;
       const command = [
-        ignoreTerm ? "trap '' TERM;" : "trap 'exit 0' TERM;",
+        ignoreTerm || stopsOn !== undefined ? "trap '' TERM;" : "trap 'exit 0' TERM;",
+        stopsOn === undefined ? '' : `trap 'exit 0' ${stopsOn.replace('SIG', '')};`,
         ...lines.map((line) => `echo '${line}';${pause}`),
         exitCode === undefined ? 'while :; do sleep 600 & wait; done' : `exit ${exitCode}`,
       ];
@@ -74,6 +83,7 @@ export async function dockerRig(): Promise<RuntimeRig> {
       buildArgs: {},
       labels: { [labels.server]: server, 'setpoint.test-line': line },
     }),
+    file: files.make,
     pauseByHand: async (id) => void (await engineCall('POST', `/containers/${id}/pause`)),
     async writeByHand(id, bytes) {
       const script = { Cmd: ['/bin/sh', '-c', `printf %${bytes}d 0 > /written`] };
@@ -101,6 +111,7 @@ export async function dockerRig(): Promise<RuntimeRig> {
       const pulled = await docker.runtime.image(registry.digest, AbortSignal.timeout(10_000));
       if (pulled) await docker.runtime.removeImage(pulled.id, AbortSignal.timeout(10_000));
       await docker[Symbol.asyncDispose]();
+      await files[Symbol.asyncDispose]();
       await registry[Symbol.asyncDispose]();
     },
   };
@@ -109,6 +120,7 @@ export async function dockerRig(): Promise<RuntimeRig> {
 export async function mockRig(): Promise<RuntimeRig> {
   const engine = new MockEngine(systemClock);
   const runtime = mockRuntime(engine);
+  const files = await serverFiles();
   const server = randomUUID();
   const network = 'sp-mock';
   const digest = `registry.test/hello@sha256:${'1'.repeat(64)}`;
@@ -130,8 +142,7 @@ export async function mockRig(): Promise<RuntimeRig> {
     image,
     labels: { [labels.server]: server },
     env: {},
-    network,
-    alias: 'test',
+    networks: [{ name: network, aliases: ['test'] }],
     restart: 'no',
   });
   return {
@@ -144,7 +155,7 @@ export async function mockRig(): Promise<RuntimeRig> {
       missing: 'registry.test/missing:1',
       forbidden: 'registry.test/forbidden:1',
     },
-    spec({ lines = [], everyMs = 0, exitCode, ignoreTerm = false }, changes = {}) {
+    spec({ lines = [], everyMs = 0, exitCode, ignoreTerm = false, stopsOn }, changes = {}) {
       const image = `test:${randomUUID()}`;
       const output = lines.map((text, index) => ({ afterMs: index * everyMs, text }));
       engine.addImage(image, {
@@ -152,6 +163,7 @@ export async function mockRig(): Promise<RuntimeRig> {
         runs: {
           output,
           ignoreTerm,
+          ...(stopsOn === undefined ? {} : { stopsOn }),
           ...(exitCode === undefined ? {} : { runForMs: lines.length * everyMs + 5, exitCode }),
         },
       });
@@ -174,6 +186,7 @@ export async function mockRig(): Promise<RuntimeRig> {
       buildArgs: {},
       labels: { [labels.server]: server, 'setpoint.test-line': line },
     }),
+    file: files.make,
     async pauseByHand(id) {
       engine.pauseByHand(id);
     },
@@ -195,7 +208,21 @@ export async function mockRig(): Promise<RuntimeRig> {
     },
     async [Symbol.asyncDispose]() {
       for (const { id } of engine.containers) engine.remove(id);
+      await files[Symbol.asyncDispose]();
     },
+  };
+}
+
+/** Files in a folder of this machine. */
+async function serverFiles(): Promise<{ make: (content: string) => Promise<string> } & AsyncDisposable> {
+  const folder = await mkdtemp(join(tmpdir(), 'setpoint-rig-'));
+  return {
+    async make(content) {
+      const path = join(folder, randomUUID());
+      await writeFile(path, content, { mode: 0o444 });
+      return path;
+    },
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
   };
 }
 

@@ -1,5 +1,12 @@
+import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { labels, type ContainerDetail, type OutputChunk, type RuntimeEvent } from '../../agent/runtime/runtime.ts';
+import {
+  labels,
+  type ContainerDetail,
+  type ContainerSpec,
+  type OutputChunk,
+  type RuntimeEvent,
+} from '../../agent/runtime/runtime.ts';
 import { until } from '../harness/until.ts';
 import { dockerRig, mockRig, type Behaviour, type RuntimeRig } from './runtime-rigs.ts';
 
@@ -38,6 +45,12 @@ describe.each([
       return condition(it) && it;
     });
   }
+
+  /** Changes of a spec whose container is on these networks only. */
+  const on = (...names: [string, ...string[]]): Pick<ContainerSpec, 'networks'> => {
+    const [first, ...further] = names.map((name) => ({ name, aliases: [`in-${name}`] }));
+    return { networks: [first!, ...further] };
+  };
 
   const exited = (id: string): Promise<ContainerDetail> => reached(id, 'the exit', (it) => it.state === 'exited');
 
@@ -83,6 +96,78 @@ describe.each([
       expect(Date.parse(running.startedAt)).not.toBeNaN();
     });
 
+    test('show every setting that they were made with', async () => {
+      const spec = rig.spec(
+        {},
+        {
+          entrypoint: ['/bin/env'],
+          command: ['/bin/sh'],
+          user: '1000:1001',
+          readOnlyRoot: true,
+          stopSignal: 'SIGINT',
+          processes: 77,
+          oomScoreAdj: 300,
+          shmBytes: 8 * 1024 * 1024,
+          capabilities: { drop: ['ALL'], add: ['SETUID', 'CHOWN'] },
+        },
+      );
+      expect(await inspect(await rig.runtime.create(spec, signal()))).toMatchObject({
+        entrypoint: ['/bin/env'],
+        command: ['/bin/sh'],
+        user: '1000:1001',
+        readOnlyRoot: true,
+        stopSignal: 'SIGINT',
+        processes: 77,
+        oomScoreAdj: 300,
+        shmBytes: 8 * 1024 * 1024,
+        capabilities: { add: ['CHOWN', 'SETUID'], drop: ['ALL', 'MKNOD', 'NET_RAW'] },
+      });
+    });
+
+    test('without settings show those of every container', async () => {
+      expect(await inspect(await create({}))).toMatchObject({
+        entrypoint: [],
+        user: '',
+        readOnlyRoot: false,
+        stopSignal: '',
+        processes: 4096,
+        oomScoreAdj: 500,
+        shmBytes: 64 * 1024 * 1024,
+        capabilities: { add: [], drop: ['MKNOD', 'NET_RAW'] },
+        mounts: [],
+        networks: [{ name: rig.network, aliases: ['test'] }],
+      });
+    });
+
+    test('are asked to end by the signal of their own', async () => {
+      const id = await start({ stopsOn: 'SIGUSR1' }, { stopSignal: 'SIGUSR1' });
+      await rig.runtime.stop(id, 20, signal());
+      expect(await inspect(id)).toMatchObject({ state: 'exited', exitCode: 0 });
+      const deaf = await start({ stopsOn: 'SIGUSR1' });
+      await rig.runtime.stop(deaf, 1, signal());
+      expect(await inspect(deaf)).toMatchObject({ state: 'exited', exitCode: 137 });
+    });
+
+    test('are given files of the server and folders in memory', async () => {
+      const source = await rig.file('secret');
+      const mounts = [
+        { type: 'tmpfs', path: '/scratch', sizeBytes: 1024 * 1024, mode: 0o1777 },
+        { type: 'file', source, path: '/etc/secret' },
+      ] as const;
+      const id = await start({}, { mounts });
+      expect((await inspect(id)).mounts).toEqual([
+        { type: 'file', source, path: '/etc/secret', readOnly: true, sizeBytes: 0 },
+        { type: 'tmpfs', source: '', path: '/scratch', readOnly: false, sizeBytes: 1024 * 1024 },
+      ]);
+    });
+
+    test('whose file is missing on the server are not made, and no folder is made in its place', async () => {
+      const source = `${await rig.file('secret')}.missing`;
+      const tried = create({}, { mounts: [{ type: 'file', source, path: '/etc/secret' }] });
+      await expect(tried).rejects.toMatchObject({ code: 'create_failed', message: expect.stringContaining(source) });
+      expect(existsSync(source)).toBe(false);
+    });
+
     test('are measured by what they wrote into their own layer', async () => {
       const id = await start({});
       const before = await rig.runtime.written(id, signal());
@@ -122,7 +207,7 @@ describe.each([
     });
 
     test('of a network that does not exist do not run', async () => {
-      const tried = start({}, { network: 'sp-absent' });
+      const tried = start({}, on('sp-absent'));
       await expect(tried).rejects.toMatchObject({ code: 'create_failed' });
     });
 
@@ -301,7 +386,7 @@ describe.each([
       setTimeout(() => impatient.abort(new Error('impatient')), 5);
       await first.catch(() => undefined);
       await rig.runtime.ensureNetwork(name, bears(name), signal());
-      const id = await start({}, { network: name });
+      const id = await start({}, on(name));
       expect(Object.keys((await inspect(id)).addresses)).toEqual([name]);
       await rig.runtime.remove(id, signal());
       await rig.runtime.removeNetwork(name, signal());
@@ -311,18 +396,44 @@ describe.each([
       const name = `sp-${rig.server.slice(0, 8)}c`;
       await rig.runtime.ensureNetwork(name, bears(name), signal());
       await rig.removeNetworkByHand(name);
-      await expect(start({}, { network: name })).rejects.toMatchObject({ code: 'create_failed' });
+      await expect(start({}, on(name))).rejects.toMatchObject({ code: 'create_failed' });
       await rig.makeNetworkByHand(name, bears(name));
-      const id = await start({}, { network: name });
+      const id = await start({}, on(name));
       expect(Object.keys((await inspect(id)).addresses)).toEqual([name]);
       await rig.runtime.remove(id, signal());
       await rig.runtime.removeNetwork(name, signal());
     });
 
+    test('of one container are all joined before its start', async () => {
+      const [first, second] = [`sp-${rig.server.slice(0, 8)}f`, `sp-${rig.server.slice(0, 8)}e`] as const;
+      for (const name of [first, second]) await rig.runtime.ensureNetwork(name, bears(name), signal());
+      const spec = rig.spec({}, on(first, second));
+      const id = await rig.runtime.create(spec, signal());
+      const networks = [
+        { name: second, aliases: [`in-${second}`] },
+        { name: first, aliases: [`in-${first}`] },
+      ];
+      expect((await inspect(id)).networks).toEqual(networks);
+      await expect(rig.runtime.create(spec, signal())).rejects.toMatchObject({ code: 'name_taken' });
+      await rig.runtime.start(id, signal());
+      const running = await inspect(id);
+      expect(running.networks).toEqual(networks);
+      expect(Object.keys(running.addresses).toSorted()).toEqual([second, first]);
+      await rig.runtime.remove(id, signal());
+      for (const name of [first, second]) await rig.runtime.removeNetwork(name, signal());
+    });
+
+    test('that a container needs besides its first are not optional', async () => {
+      const tried = start({}, on(rig.network, 'sp-absent'));
+      await expect(tried).rejects.toMatchObject({ code: 'create_failed' });
+      const running = (await rig.runtime.list(rig.server, signal())).filter(({ state }) => state === 'running');
+      for (const { id } of running) expect(await inspect(id)).not.toHaveProperty('networks.1');
+    });
+
     test('in use stay', async () => {
       const name = `sp-${rig.server.slice(0, 8)}b`;
       await rig.runtime.ensureNetwork(name, bears(name), signal());
-      const id = await start({}, { network: name });
+      const id = await start({}, on(name));
       await rig.runtime.removeNetwork(name, signal());
       expect(await rig.runtime.networks(bears(name), signal())).toEqual([name]);
       await rig.runtime.remove(id, signal());

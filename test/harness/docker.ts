@@ -45,8 +45,7 @@ export async function testDocker(): Promise<TestDocker> {
     spec: (changes) => ({
       name: `sp-test-${randomUUID().slice(0, 8)}`,
       env: {},
-      network,
-      alias: 'test',
+      networks: [{ name: network, aliases: ['test'] }],
       restart: 'no',
       ...changes,
       labels: { ...own, ...changes.labels },

@@ -85,8 +85,8 @@ function withoutForgotten(observed: ReadonlyResource['observed']): object | unde
 }
 
 function settingsOf(one: World['machines'][number]['engine']['containers'][number]): object {
-  const { network, state, mutable } = one;
-  return { network, state, env: mutable.env, command: mutable.command, restart: mutable.restart };
+  const { networks, state, mutable } = one;
+  return { networks, state, env: mutable.env, command: mutable.command, restart: mutable.restart };
 }
 
 /** Replaces what differs from run to run by what it stands for. */

@@ -39,7 +39,7 @@ test('whoever waits for a clone of 150 applications is answered when it is ready
   await world.must('POST', `/applications/${copy.id}/deploy`);
   await world.until('both run', () => machine.engine.containers.length === 2);
   const [one, two] = machine.engine.containers;
-  expect(one?.network).not.toBe(two?.network);
+  expect(one?.networks[0].name).not.toBe(two?.networks[0].name);
   expect(machine.engine.containers.map(({ mutable }) => mutable.env['TOKEN'])).toEqual([env.TOKEN, env.TOKEN]);
   expect(world.faults).toEqual([]);
 });

@@ -77,7 +77,7 @@ beforeEach(async () => {
       ),
       memoryBytes: found.memory_bytes,
       nanoCpus: found.nano_cpus,
-      alias: found.name,
+      networks: [{ name: found.network, aliases: [found.name] }],
     });
   }
 });

@@ -1,37 +1,14 @@
 import { z } from 'zod';
-import {
-  labels,
-  RuntimeFailure,
-  type Container,
-  type ContainerDetail,
-  type ContainerRuntime,
-  type ContainerSpec,
-} from '../runtime.ts';
-import { imageReference } from '../image-reference.ts';
+import { labels, RuntimeFailure, type Container, type ContainerRuntime, type ContainerSpec } from '../runtime.ts';
+import { creation, type ContainerLimits } from './creation.ts';
 import type { Engine } from './engine.ts';
 import { fail, isStatus } from './failure.ts';
+import { inspectContainer, State } from './inspection.ts';
+import { joinAll } from './joining.ts';
 import { EngineError } from './transport.ts';
-
-/** Limits that every container gets in addition to its spec. */
-export interface ContainerLimits {
-  /** Most processes and threads of one container. */
-  pids: number;
-  /** Limits of a container whose spec has none; absent: no limit. */
-  memoryBytes?: number;
-  nanoCpus?: number;
-  /** Above 0: when memory is short, the kernel ends containers before other processes of the machine. */
-  oomScoreAdj: number;
-  /** Size of one file of the engine's own record of the output, and the number of these files. */
-  logFileBytes: number;
-  logFiles: number;
-}
 
 /** Creation and start include image layers and networks, which take long on slow disks. */
 const slowMs = 120_000;
-
-const State = z
-  .enum(['created', 'running', 'paused', 'restarting', 'removing', 'exited', 'dead'])
-  .transform((state) => (state === 'removing' ? 'dead' : state));
 
 const Listed = z.array(
   z.object({
@@ -42,31 +19,6 @@ const Listed = z.array(
     ImageID: z.string(),
   }),
 );
-
-/** The engine's zero time means never and becomes an empty text. */
-const Time = z.string().transform((time) => (time.startsWith('0001-') ? '' : time));
-
-const Inspected = z.object({
-  Id: z.string(),
-  Name: z.string(),
-  Image: z.string(),
-  RestartCount: z.int(),
-  State: z.object({
-    Status: State,
-    ExitCode: z.int(),
-    OOMKilled: z.boolean(),
-    Pid: z.int(),
-    StartedAt: Time,
-    FinishedAt: Time,
-  }),
-  Config: z.object({
-    Env: z.array(z.string()).nullable(),
-    Cmd: z.array(z.string()).nullable(),
-    Labels: z.record(z.string(), z.string()).nullable(),
-  }),
-  HostConfig: z.object({ Memory: z.int(), NanoCpus: z.int() }),
-  NetworkSettings: z.object({ Networks: z.record(z.string(), z.object({ IPAddress: z.string() })).nullable() }),
-});
 
 /** The engine omits a size of 0. */
 const Measured = z.object({ SizeRw: z.int().default(0) });
@@ -88,6 +40,22 @@ type Verbs = Pick<
 
 /** The container verbs of the runtime. */
 export function containers(engine: Engine, limits: ContainerLimits): Verbs {
+  const remove: Verbs['remove'] = async (id, signal) => {
+    const call = {
+      method: 'DELETE',
+      path: ['containers', id],
+      query: { force: true, v: true },
+      timeoutMs: slowMs,
+    } as const;
+    try {
+      await engine.call(call, signal);
+    } catch (error) {
+      if (isStatus(error, 404)) return;
+      if (!isStatus(error, 409))
+        fail(error, { code: 'runtime_unavailable', attempted: 'Cannot remove the container', codes: [] });
+      await removed(engine, id, signal);
+    }
+  };
   return {
     async list(server, signal) {
       const filters = JSON.stringify({ label: [`${labels.server}=${server}`] });
@@ -115,30 +83,22 @@ export function containers(engine: Engine, limits: ContainerLimits): Verbs {
     },
 
     async create(spec, signal) {
-      const call = {
-        method: 'POST',
-        path: ['containers', 'create'],
-        query: { name: spec.name },
-        body: creation(spec, limits),
-        timeoutMs: slowMs,
-      } as const;
+      await checkVolumes(engine, spec, signal);
+      const id = await create(engine, spec, limits, signal);
+      if (spec.networks.length === 1) return id;
       try {
-        return Created.parse(await engine.call(call, signal)).Id;
+        await joinAll(engine, id, signal);
       } catch (error) {
-        if (isStatus(error, 409)) {
-          const message = `A container named ${spec.name} exists already`;
-          throw new RuntimeFailure('name_taken', message, { retryable: true, cause: error });
-        }
-        return fail(error, {
-          code: 'create_failed',
-          attempted: `Cannot create container ${spec.name}`,
-          codes: ['no_space', 'image_not_found'],
-        });
+        // If it cannot be removed either, `start` joins the networks that are missing.
+        if (!signal.aborted) await remove(id, signal).catch(() => undefined);
+        fail(error, { code: 'create_failed', attempted: `Cannot connect container ${spec.name}`, codes: [] });
       }
+      return id;
     },
 
     async start(id, signal) {
       try {
+        await joinAll(engine, id, signal);
         await engine.call({ method: 'POST', path: ['containers', id, 'start'], timeoutMs: slowMs }, signal);
       } catch (error) {
         fail(error, {
@@ -164,22 +124,7 @@ export function containers(engine: Engine, limits: ContainerLimits): Verbs {
       );
     },
 
-    async remove(id, signal) {
-      const call = {
-        method: 'DELETE',
-        path: ['containers', id],
-        query: { force: true, v: true },
-        timeoutMs: slowMs,
-      } as const;
-      try {
-        await engine.call(call, signal);
-      } catch (error) {
-        if (isStatus(error, 404)) return;
-        if (!isStatus(error, 409))
-          fail(error, { code: 'runtime_unavailable', attempted: 'Cannot remove the container', codes: [] });
-        await removed(engine, id, signal);
-      }
-    },
+    remove,
 
     async setRestart(id, restart, signal) {
       const body = { RestartPolicy: { Name: restart } };
@@ -204,20 +149,6 @@ export function containers(engine: Engine, limits: ContainerLimits): Verbs {
   };
 }
 
-/** Returns `undefined` if there is no such container. */
-export async function inspectContainer(
-  engine: Engine,
-  id: string,
-  signal: AbortSignal,
-): Promise<ContainerDetail | undefined> {
-  try {
-    return detail(Inspected.parse(await engine.call({ method: 'GET', path: ['containers', id, 'json'] }, signal)));
-  } catch (error) {
-    if (isStatus(error, 404)) return undefined;
-    throw error;
-  }
-}
-
 /** Waits for a removal that another client of the engine began. */
 async function removed(engine: Engine, id: string, signal: AbortSignal): Promise<void> {
   const path = ['containers', id, 'wait'];
@@ -233,58 +164,45 @@ async function ignoring(statuses: number[], call: Promise<unknown>, attempted: s
   }
 }
 
-function creation(spec: ContainerSpec, limits: ContainerLimits): object {
-  const { memoryBytes = limits.memoryBytes, nanoCpus = limits.nanoCpus } = spec;
-  const given = [spec.memoryBytes === undefined ? memoryBytes : 0, spec.nanoCpus === undefined ? nanoCpus : 0];
-  const defaults = given.some((it) => (it ?? 0) > 0) ? { [labels.defaults]: given.map((it) => it ?? 0).join(' ') } : {};
-  return {
-    Image: imageReference(spec.image),
-    Labels: { ...spec.labels, ...defaults },
-    Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
-    ...(spec.command === undefined ? {} : { Cmd: spec.command }),
-    HostConfig: {
-      NetworkMode: spec.network,
-      RestartPolicy: { Name: spec.restart },
-      PidsLimit: limits.pids,
-      OomScoreAdj: limits.oomScoreAdj,
-      SecurityOpt: ['no-new-privileges:true'],
-      // With raw sockets a container could impersonate others in its network; with device nodes it could reach the
-      // disks.
-      CapDrop: ['NET_RAW', 'MKNOD'],
-      LogConfig: {
-        Type: 'local',
-        Config: { 'max-size': `${limits.logFileBytes}`, 'max-file': `${limits.logFiles}` },
-      },
-      // MemorySwap counts memory and swap together: an equal value means no swap.
-      ...(memoryBytes === undefined ? {} : { Memory: memoryBytes, MemorySwap: memoryBytes }),
-      ...(nanoCpus === undefined ? {} : { NanoCpus: nanoCpus }),
-    },
-    NetworkingConfig: { EndpointsConfig: { [spec.network]: { Aliases: [spec.alias] } } },
-  };
+async function create(
+  engine: Engine,
+  spec: ContainerSpec,
+  limits: ContainerLimits,
+  signal: AbortSignal,
+): Promise<string> {
+  const call = {
+    method: 'POST',
+    path: ['containers', 'create'],
+    query: { name: spec.name },
+    body: creation(spec, limits),
+    timeoutMs: slowMs,
+  } as const;
+  try {
+    return Created.parse(await engine.call(call, signal)).Id;
+  } catch (error) {
+    if (isStatus(error, 409)) {
+      const message = `A container named ${spec.name} exists already`;
+      throw new RuntimeFailure('name_taken', message, { retryable: true, cause: error });
+    }
+    return fail(error, {
+      code: 'create_failed',
+      attempted: `Cannot create container ${spec.name}`,
+      codes: ['no_space', 'image_not_found'],
+    });
+  }
 }
 
-function detail(it: z.infer<typeof Inspected>): ContainerDetail {
-  const ended = it.State.Status === 'exited' || it.State.Status === 'dead';
-  return {
-    id: it.Id,
-    name: it.Name.slice(1),
-    labels: it.Config.Labels ?? {},
-    state: it.State.Status,
-    imageId: it.Image,
-    env: it.Config.Env ?? [],
-    command: it.Config.Cmd ?? [],
-    exitCode: ended || it.State.Status === 'restarting' ? it.State.ExitCode : undefined,
-    oomKilled: it.State.OOMKilled,
-    restartCount: it.RestartCount,
-    startedAt: it.State.StartedAt,
-    finishedAt: it.State.FinishedAt,
-    addresses: Object.fromEntries(
-      Object.entries(it.NetworkSettings.Networks ?? {})
-        .filter(([, network]) => network.IPAddress !== '')
-        .map(([name, network]) => [name, network.IPAddress]),
-    ),
-    pid: it.State.Pid,
-    memoryBytes: it.HostConfig.Memory,
-    nanoCpus: it.HostConfig.NanoCpus,
-  };
+/** For a volume that does not exist the engine would make an empty one, and the service would run without its data. */
+async function checkVolumes(engine: Engine, { name, mounts = [] }: ContainerSpec, signal: AbortSignal): Promise<void> {
+  for (const mount of mounts) {
+    if (mount.type !== 'volume') continue;
+    try {
+      await engine.call({ method: 'GET', path: ['volumes', mount.volume] }, signal);
+    } catch (error) {
+      const attempted = `Cannot create container ${name}`;
+      if (!isStatus(error, 404)) fail(error, { code: 'create_failed', attempted, codes: [] });
+      const message = `${attempted}: volume ${mount.volume} does not exist`;
+      throw new RuntimeFailure('create_failed', message, { retryable: true, cause: error });
+    }
+  }
 }

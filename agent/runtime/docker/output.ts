@@ -1,9 +1,9 @@
 import type { Clock } from '../../../agent-protocol/clock.ts';
 import type { OutputChunk, OutputOptions } from '../runtime.ts';
 import type { Engine } from './engine.ts';
-import { inspectContainer } from './containers.ts';
 import { fail, isStatus } from './failure.ts';
 import { frames } from './frames.ts';
+import { inspectContainer } from './inspection.ts';
 import { LiveOutput } from './live-output.ts';
 import { record } from './record.ts';
 import { beforeLive, type RecordedChunk } from './seam.ts';

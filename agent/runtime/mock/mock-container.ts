@@ -1,5 +1,14 @@
 import type { Clock } from '../../../agent-protocol/clock.ts';
-import type { Container, ContainerDetail, ContainerSpec, OutputChunk, OutputOptions } from '../runtime.ts';
+import type {
+  Container,
+  ContainerDetail,
+  ContainerSpec,
+  Mount,
+  MountDetail,
+  NetworkPlace,
+  OutputChunk,
+  OutputOptions,
+} from '../runtime.ts';
 import { Feed } from './feed.ts';
 import type { RunScript, Script } from './script.ts';
 
@@ -8,12 +17,23 @@ const restart = { firstMs: 100, mostMs: 60_000, forgottenAfterMs: 10_000 };
 const maxRecorded = 10_000;
 
 /** Settings of a container that can be changed from outside. */
-export interface Mutable {
+export interface Mutable extends Pick<
+  ContainerDetail,
+  | 'entrypoint'
+  | 'command'
+  | 'mounts'
+  | 'memoryBytes'
+  | 'nanoCpus'
+  | 'processes'
+  | 'oomScoreAdj'
+  | 'shmBytes'
+  | 'stopSignal'
+  | 'user'
+  | 'readOnlyRoot'
+  | 'capabilities'
+> {
   labels: Record<string, string>;
   env: Record<string, string>;
-  command: string[];
-  memoryBytes: number;
-  nanoCpus: number;
   writtenBytes: number;
   restart: ContainerSpec['restart'];
 }
@@ -22,7 +42,7 @@ export interface Mutable {
 export class MockContainer {
   readonly id: string;
   readonly name: string;
-  readonly network: string;
+  readonly networks: ContainerSpec['networks'];
   readonly imageId: string;
   readonly mutable: Mutable;
   readonly #script: Script;
@@ -43,8 +63,10 @@ export class MockContainer {
   #startedAt = '';
   #finishedAt = '';
   #since = 0;
-  #address: string | undefined;
-  #connected = true;
+  /** By network; `undefined` while it does not run. */
+  #addresses: ReadonlyMap<string, string> | undefined;
+  /** Networks that it was taken off. */
+  readonly #left = new Set<string>();
   #stopped = Promise.withResolvers<void>();
 
   constructor(what: {
@@ -58,17 +80,9 @@ export class MockContainer {
     const { spec } = what;
     this.id = what.id;
     this.name = spec.name;
-    this.network = spec.network;
+    this.networks = spec.networks;
     this.imageId = what.imageId;
-    this.mutable = {
-      labels: { ...spec.labels },
-      env: { ...spec.env },
-      command: [...(spec.command ?? [])],
-      memoryBytes: spec.memoryBytes ?? 0,
-      nanoCpus: spec.nanoCpus ?? 0,
-      writtenBytes: 0,
-      restart: spec.restart,
-    };
+    this.mutable = settings(spec);
     this.#script = what.script;
     this.#clock = what.clock;
     this.#changed = what.changed;
@@ -78,19 +92,29 @@ export class MockContainer {
     return this.#state;
   }
 
-  /** Its address; `undefined` while it does not run. */
+  /** Its address in its first network; `undefined` while it does not run. */
   get address(): string | undefined {
-    return this.#address;
+    return this.#addresses?.get(this.networks[0].name);
   }
 
-  /** True while it is attached to its network. */
-  get connected(): boolean {
-    return this.#connected;
+  /** Its addresses in the networks that it is on; none while it does not run. */
+  get addresses(): ReadonlyMap<string, string> {
+    return new Map([...(this.#addresses ?? [])].filter(([network]) => !this.#left.has(network)));
   }
 
-  /** Takes it off its network for good: a start does not attach it again. */
-  disconnect(): void {
-    this.#connected = false;
+  /** Its addresses, also those in networks that it was taken off. */
+  get held(): ReadonlyMap<string, string> {
+    return this.#addresses ?? new Map();
+  }
+
+  /** The networks that it is on, or will be on once it starts. */
+  get places(): NetworkPlace[] {
+    return this.networks.filter(({ name }) => !this.#left.has(name));
+  }
+
+  /** Takes it off a network for good: a start does not attach it again. */
+  disconnect(network: string): void {
+    this.#left.add(network);
     this.#changed('disconnect');
   }
 
@@ -105,38 +129,42 @@ export class MockContainer {
   }
 
   detail(): ContainerDetail {
-    const { mutable } = this;
+    const { labels: _, env, writtenBytes: _written, restart: _restart, ...shown } = this.mutable;
     return {
       ...this.summary(),
-      env: Object.entries(mutable.env).map(([name, value]) => `${name}=${value}`),
-      command: mutable.command,
+      ...shown,
+      env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
       exitCode: this.#state === 'running' || this.#state === 'paused' ? undefined : this.#exitCode,
       oomKilled: this.#oom,
       restartCount: this.#restarts,
       startedAt: this.#startedAt,
       finishedAt: this.#finishedAt,
-      addresses: this.#address === undefined || !this.#connected ? {} : { [this.network]: this.#address },
-      pid: this.#address === undefined ? 0 : 1000 + this.#starts,
-      memoryBytes: mutable.memoryBytes,
-      nanoCpus: mutable.nanoCpus,
+      addresses: Object.fromEntries(this.addresses),
+      networks: this.places
+        .map(({ name, aliases }) => ({ name, aliases: aliases.toSorted() }))
+        .toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+      pid: this.#addresses === undefined ? 0 : 1000 + this.#starts,
     };
   }
 
-  /** Starts it by a call, not by the restart policy: restarts are counted from here. */
-  start(address: string): void {
+  /**
+   * Starts it by a call, not by the restart policy: restarts are counted from here. `addresses` has one for each of its
+   * networks.
+   */
+  start(addresses: ReadonlyMap<string, string>): void {
     this.#restarts = 0;
     this.#delayMs = restart.firstMs;
     this.#asked = false;
     this.#clear();
-    this.#begin(address);
+    this.#begin(addresses);
   }
 
   /** Ends the process. Unless that was `asked` for, the restart policy decides what follows. */
   exit(code: number, how: { oom?: boolean; asked: boolean }): void {
-    const address = this.#address;
-    if (address === undefined) return;
+    const addresses = this.#addresses;
+    if (addresses === undefined) return;
     this.#clear();
-    this.#address = undefined;
+    this.#addresses = undefined;
     this.#exitCode = code;
     this.#oom = how.oom ?? false;
     this.#finishedAt = this.#clock.now().toISOString();
@@ -150,7 +178,7 @@ export class MockContainer {
     this.#delayMs = ranMs >= restart.forgottenAfterMs ? restart.firstMs : this.#delayMs;
     this.#after(this.#delayMs, () => {
       this.#restarts += 1;
-      this.#begin(address);
+      this.#begin(addresses);
     });
     this.#delayMs = Math.min(this.#delayMs * 2, restart.mostMs);
   }
@@ -158,15 +186,17 @@ export class MockContainer {
   /** Asks the process to end and kills it after `graceMs`. Also ends restarts. */
   async stop(graceMs: number): Promise<void> {
     this.#asked = true;
-    if (this.#address === undefined) {
+    if (this.#addresses === undefined) {
       if (this.#state !== 'restarting') return;
       this.#clear();
       this.#state = 'exited';
       this.#changed('stop');
       return;
     }
-    const { ignoreTerm, stopTakesMs = 0 } = this.#run;
-    const kills = ignoreTerm === true || stopTakesMs > graceMs;
+    const { ignoreTerm, stopsOn, stopTakesMs = 0 } = this.#run;
+    const asked = this.mutable.stopSignal || 'SIGTERM';
+    const ignores = stopsOn === undefined ? ignoreTerm === true && asked === 'SIGTERM' : stopsOn !== asked;
+    const kills = ignores || stopTakesMs > graceMs;
     const stopped = this.#stopped.promise;
     if (kills) this.#after(graceMs, () => this.exit(137, { asked: true }));
     else if (stopTakesMs === 0) this.exit(0, { asked: true });
@@ -212,10 +242,10 @@ export class MockContainer {
     return over ? recordOnly(recorded) : this.#output.subscribe(signal, recorded);
   }
 
-  #begin(address: string): void {
+  #begin(addresses: ReadonlyMap<string, string>): void {
     this.#run = this.next;
     this.#starts += 1;
-    this.#address = address;
+    this.#addresses = addresses;
     this.#state = 'running';
     this.#oom = false;
     this.#since = this.#clock.monotonic();
@@ -243,4 +273,39 @@ export class MockContainer {
 
 async function* recordOnly<T>(recorded: readonly T[]): AsyncGenerator<T> {
   yield* recorded;
+}
+
+/** The settings of a new container, with the defaults of an engine. */
+function settings(spec: ContainerSpec): Mutable {
+  const { add = [], drop = [] } = spec.capabilities ?? {};
+  return {
+    labels: { ...spec.labels },
+    env: { ...spec.env },
+    entrypoint: spec.entrypoint ?? [],
+    command: spec.command ?? [],
+    mounts: (spec.mounts ?? []).map(mountDetail).toSorted((a, b) => (a.path < b.path ? -1 : 1)),
+    memoryBytes: spec.memoryBytes ?? 0,
+    nanoCpus: spec.nanoCpus ?? 0,
+    processes: spec.processes ?? 4096,
+    oomScoreAdj: spec.oomScoreAdj ?? 500,
+    shmBytes: spec.shmBytes ?? 64 * 1024 * 1024,
+    stopSignal: spec.stopSignal ?? '',
+    user: spec.user ?? '',
+    readOnlyRoot: spec.readOnlyRoot ?? false,
+    capabilities: { add: add.toSorted(), drop: ['MKNOD', 'NET_RAW', ...drop].toSorted() },
+    writtenBytes: 0,
+    restart: spec.restart,
+  };
+}
+
+function mountDetail(one: Mount): MountDetail {
+  const { type, path } = one;
+  switch (type) {
+    case 'volume':
+      return { type, source: one.volume, path, readOnly: one.readOnly, sizeBytes: 0 };
+    case 'tmpfs':
+      return { type, source: '', path, readOnly: false, sizeBytes: one.sizeBytes };
+    case 'file':
+      return { type, source: one.source, path, readOnly: true, sizeBytes: 0 };
+  }
 }

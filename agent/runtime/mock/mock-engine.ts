@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { wait, type Clock } from '../../../agent-protocol/clock.ts';
 import {
   RuntimeFailure,
@@ -6,6 +7,7 @@ import {
   type ContainerSpec,
   type ImageInfo,
   type LocalImage,
+  type NetworkPlace,
   type RuntimeEvent,
 } from '../runtime.ts';
 import { Feed } from './feed.ts';
@@ -132,15 +134,16 @@ export class MockEngine {
     this.#must(id).pause(true);
   }
 
-  /** Like `docker network disconnect`. */
-  disconnectByHand(id: string): void {
-    this.#must(id).disconnect();
+  /** Like `docker network disconnect`, from its first network or another one. */
+  disconnectByHand(id: string, network?: string): void {
+    const one = this.#must(id);
+    one.disconnect(network ?? one.networks[0].name);
   }
 
   /** Makes and starts a container that does not belong to an agent. */
   async foreign(spec: ContainerSpec, script: Script = {}): Promise<MockContainer> {
     const { id: imageId } = this.addImage(spec.image, { local: true, runs: script });
-    if (!this.#networks.has(spec.network)) this.#networks.set(spec.network, {});
+    for (const { name } of spec.networks) if (!this.#networks.has(name)) this.#networks.set(name, {});
     const id = this.#make({ ...spec, image: imageId }, { runs: script }, imageId);
     await this.start(id);
     return this.#must(id);
@@ -183,6 +186,11 @@ export class MockEngine {
     const image = this.#image(spec.image);
     if (!image?.here) throw failureOf({ code: 'image_not_found', message: `No such image: ${spec.image}` });
     if (image.script.failCreate) throw failureOf(image.script.failCreate);
+    for (const mount of spec.mounts ?? []) {
+      if (mount.type !== 'file' || existsSync(mount.source)) continue;
+      const message = `Cannot create container ${spec.name}: bind source path does not exist: ${mount.source}`;
+      throw failureOf({ code: 'create_failed', message, retryable: false });
+    }
     return this.#make(spec, image.script, image.id);
   }
 
@@ -271,8 +279,7 @@ export class MockEngine {
   }
 
   removeNetwork(name: string): void {
-    const used = this.containers.some((one) => one.network === name && one.address !== undefined);
-    if (!used) this.#networks.delete(name);
+    if (!this.containers.some(({ addresses }) => addresses.has(name))) this.#networks.delete(name);
   }
 
   get networks(): ReadonlyMap<string, Readonly<Record<string, string>>> {
@@ -283,9 +290,9 @@ export class MockEngine {
     return this.#events.subscribe(signal);
   }
 
-  /** Returns the container that has this address now and is attached to its network. */
+  /** Returns the container that has this address now and is attached to that network. */
   at(address: string): MockContainer | undefined {
-    return this.containers.find((one) => one.address === address && one.connected);
+    return this.containers.find(({ addresses }) => [...addresses.values()].includes(address));
   }
 
   async #start(one: MockContainer): Promise<void> {
@@ -293,12 +300,13 @@ export class MockEngine {
     const { startBlockMs, failStart } = one.next;
     if (startBlockMs !== undefined) await wait(this.#clock, startBlockMs, new AbortController().signal);
     if (failStart) throw failureOf(failStart);
-    if (!this.#networks.has(one.network)) {
-      const message = `Cannot start the container: network ${one.network} not found`;
+    const missing = one.places.find(({ name }) => !this.#networks.has(name));
+    if (missing !== undefined) {
+      const message = `Cannot start the container: network ${missing.name} not found`;
       throw failureOf({ code: 'create_failed', message });
     }
     // The container may have been removed meanwhile.
-    if (this.#containers.has(one.id)) one.start(this.#freeAddress());
+    if (this.#containers.has(one.id)) one.start(this.#freeAddresses(one.networks));
   }
 
   #make(spec: ContainerSpec, { runs = {} }: ImageScript, imageId: string, known?: string): string {
@@ -334,12 +342,16 @@ export class MockEngine {
     this.#events.push({ containerId: one.id, action, labels });
   }
 
-  #freeAddress(): string {
-    const taken = new Set(this.containers.map((one) => one.address));
-    for (let n = 2; ; n++) {
+  /** One address for each of the networks. */
+  #freeAddresses(networks: readonly NetworkPlace[]): Map<string, string> {
+    const taken = new Set(this.containers.flatMap((one) => [...one.held.values()]));
+    const found = new Map<string, string>();
+    for (let n = 2; found.size < networks.length; n++) {
       const address = `10.0.${n >> 8}.${n & 255}`;
-      if (!taken.has(address)) return address;
+      const network = networks[found.size];
+      if (network !== undefined && !taken.has(address)) found.set(network.name, address);
     }
+    return found;
   }
 
   /** Digest of an image in its registry. */

@@ -19,8 +19,10 @@ export interface RunScript {
   /** Duration of the call that starts it. */
   startBlockMs?: number;
   failStart?: ScriptedFailure;
-  /** It stops only when it is killed. */
+  /** It does not stop by SIGTERM. */
   ignoreTerm?: boolean;
+  /** The only signal that it stops by. */
+  stopsOn?: string;
   /** Time from the request to stop to its exit with code 0. */
   stopTakesMs?: number;
   /** HTTP status of its answers, one for all requests or by request; `undefined`: it does not listen. */

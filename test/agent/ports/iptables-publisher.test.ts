@@ -480,7 +480,11 @@ test('SEC-24 an instance does not reach what listens on 127.0.0.1 of the machine
   // On a bridge that is none of ours by its name, as agents of earlier releases made them: there this is the only fence.
   const network = `spt-${docker.server.slice(0, 8)}`;
   await docker.runtime.ensureNetwork(network, { [labels.server]: docker.server }, signal());
-  const plain = await instance({ ...docker, network, spec: (changes) => docker.spec({ network, ...changes }) });
+  const plain = await instance({
+    ...docker,
+    network,
+    spec: (changes) => docker.spec({ networks: [{ name: network, aliases: ['test'] }], ...changes }),
+  });
   const heard: string[] = [];
   const service = createSocket('udp4', (message) => heard.push(message.toString()));
   service.bind(0, '127.0.0.1');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../agent-protocol/clock.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../../agent/runtime/docker/docker-runtime.ts';
-import { labels } from '../../../agent/runtime/runtime.ts';
+import { labels, type ContainerRuntime, type ContainerSpec } from '../../../agent/runtime/runtime.ts';
 import { containerSpec } from '../../../agent/service/container-spec.ts';
 import type { ServiceItem } from '../../../agent/service/memory.ts';
 import { testBuilds } from '../../harness/docker.ts';
@@ -102,4 +102,183 @@ test('the container of a service with every setting is asked for as ever, by one
       },
     },
   ]);
+});
+
+/** A container with every setting, on three networks, of which an engine is asked step by step. */
+const full: ContainerSpec = {
+  name: 'sp-db-1',
+  image: `sha256:${'2'.repeat(64)}`,
+  labels: {},
+  env: {},
+  entrypoint: ['/entry'],
+  command: ['run'],
+  processes: 100,
+  oomScoreAdj: 200,
+  shmBytes: 1024,
+  stopSignal: 'SIGINT',
+  user: 'postgres',
+  readOnlyRoot: true,
+  capabilities: { add: ['CHOWN'], drop: ['ALL'] },
+  mounts: [
+    { type: 'volume', volume: 'data', path: '/data', readOnly: false },
+    { type: 'volume', volume: 'data', path: '/seed', readOnly: true, copy: false },
+    { type: 'tmpfs', path: '/tmp', sizeBytes: 4096, mode: 0o1777 },
+    { type: 'file', source: '/var/lib/setpoint/file', path: '/etc/file' },
+  ],
+  networks: [
+    { name: 'sp-b', aliases: ['db'] },
+    { name: 'sp-a', aliases: ['db', 'database'] },
+    { name: 'sp-c', aliases: [] },
+  ],
+  restart: 'no',
+};
+const further = JSON.stringify(full.networks.slice(1));
+const present = { status: 200, body: {} };
+
+/** How an engine shows that container once it is on these networks. */
+function shown(...networks: string[]): { status: number; body: object } {
+  const places = networks.map((name) => [
+    name,
+    { DriverOpts: name === 'sp-b' ? { 'setpoint.networks': further } : null },
+  ]);
+  return { status: 200, body: { NetworkSettings: { Networks: Object.fromEntries(places) } } };
+}
+
+async function asked(
+  answer: Parameters<typeof recordingEngine>[0],
+  work: (runtime: ContainerRuntime) => Promise<unknown>,
+): Promise<string[]> {
+  await using engine = await recordingEngine(answer);
+  const { socketPath } = engine;
+  using runtime = dockerRuntime({ socketPath, clock: systemClock, containers: limits, builds: testBuilds });
+  await work(runtime);
+  return engine.requests.map(({ method, path }) => `${method} ${path}`);
+}
+
+test('a container with every setting is made on its first network, and then joins the others', async () => {
+  const bodies: unknown[] = [];
+  const steps = await asked(
+    ({ method, path, body }) => {
+      if (method === 'POST') bodies.push(body);
+      if (path.startsWith('/containers/create')) return { status: 201, body: { Id: made } };
+      return path === `/containers/${made}/json` ? shown('sp-b') : present;
+    },
+    (runtime) => runtime.create(full, signal()),
+  );
+  expect(steps).toEqual([
+    'GET /volumes/data',
+    'GET /volumes/data',
+    'POST /containers/create?name=sp-db-1',
+    `GET /containers/${made}/json`,
+    'POST /networks/sp-a/connect',
+    'POST /networks/sp-c/connect',
+  ]);
+  expect(bodies).toStrictEqual([
+    {
+      Image: `sha256:${'2'.repeat(64)}`,
+      Labels: { [labels.defaults]: '536870912 1600000000' },
+      Env: [],
+      Entrypoint: ['/entry'],
+      Cmd: ['run'],
+      User: 'postgres',
+      StopSignal: 'SIGINT',
+      HostConfig: {
+        NetworkMode: 'sp-b',
+        RestartPolicy: { Name: 'no' },
+        PidsLimit: 100,
+        OomScoreAdj: 200,
+        SecurityOpt: ['no-new-privileges:true'],
+        CapDrop: ['NET_RAW', 'MKNOD', 'ALL'],
+        CapAdd: ['CHOWN'],
+        LogConfig: { Type: 'local', Config: { 'max-size': '10485760', 'max-file': '3' } },
+        Memory: 536_870_912,
+        MemorySwap: 536_870_912,
+        NanoCpus: 1_600_000_000,
+        ShmSize: 1024,
+        ReadonlyRootfs: true,
+        Mounts: [
+          { Type: 'volume', Source: 'data', Target: '/data', ReadOnly: false, VolumeOptions: { NoCopy: false } },
+          { Type: 'volume', Source: 'data', Target: '/seed', ReadOnly: true, VolumeOptions: { NoCopy: true } },
+          { Type: 'tmpfs', Target: '/tmp', TmpfsOptions: { SizeBytes: 4096, Mode: 0o1777 } },
+          { Type: 'bind', Source: '/var/lib/setpoint/file', Target: '/etc/file', ReadOnly: true },
+        ],
+      },
+      NetworkingConfig: {
+        EndpointsConfig: { 'sp-b': { Aliases: ['db'], DriverOpts: { 'setpoint.networks': further } } },
+      },
+    },
+    { Container: made, EndpointConfig: { Aliases: ['db', 'database'] } },
+    { Container: made, EndpointConfig: { Aliases: [] } },
+  ]);
+});
+
+test('a container that cannot join a network is removed again', async () => {
+  const steps = await asked(
+    ({ path }) => {
+      if (path.startsWith('/containers/create')) return { status: 201, body: { Id: made } };
+      if (path === '/networks/sp-a/connect') return { status: 500, body: { message: 'no address left' } };
+      return path === `/containers/${made}/json` ? shown('sp-b') : present;
+    },
+    async (runtime) => {
+      await expect(runtime.create(full, signal())).rejects.toMatchObject({
+        code: 'create_failed',
+        message: 'Cannot connect container sp-db-1: no address left',
+      });
+    },
+  );
+  expect(steps.slice(-2)).toEqual(['POST /networks/sp-a/connect', `DELETE /containers/${made}?force=true&v=true`]);
+});
+
+test('a container whose creation was interrupted joins what is missing before it starts', async () => {
+  const steps = await asked(
+    ({ path }) => (path === `/containers/${made}/json` ? shown('sp-b', 'sp-a') : present),
+    (runtime) => runtime.start(made, signal()),
+  );
+  expect(steps).toEqual([
+    `GET /containers/${made}/json`,
+    'POST /networks/sp-c/connect',
+    `POST /containers/${made}/start`,
+  ]);
+});
+
+test('a container does not start without a network that it cannot join', async () => {
+  const steps = await asked(
+    ({ path }) => {
+      if (path === `/containers/${made}/json`) return shown('sp-b');
+      return path.startsWith('/networks') ? { status: 404, body: { message: 'network sp-a not found' } } : present;
+    },
+    async (runtime) => {
+      await expect(runtime.start(made, signal())).rejects.toMatchObject({
+        code: 'create_failed',
+        message: 'Cannot start the container: network sp-a not found',
+      });
+    },
+  );
+  expect(steps).toEqual([`GET /containers/${made}/json`, 'POST /networks/sp-a/connect']);
+});
+
+test('a label of its image puts a container on no network', async () => {
+  const body = {
+    Config: { Labels: { 'setpoint.networks': further } },
+    NetworkSettings: { Networks: { 'sp-b': { DriverOpts: null } } },
+  };
+  const steps = await asked(
+    ({ path }) => (path === `/containers/${made}/json` ? { status: 200, body } : present),
+    (runtime) => runtime.start(made, signal()),
+  );
+  expect(steps).toEqual([`GET /containers/${made}/json`, `POST /containers/${made}/start`]);
+});
+
+test('a container is not made without a volume that it mounts', async () => {
+  const steps = await asked(
+    () => undefined,
+    async (runtime) => {
+      await expect(runtime.create(full, signal())).rejects.toMatchObject({
+        code: 'create_failed',
+        retryable: true,
+        message: 'Cannot create container sp-db-1: volume data does not exist',
+      });
+    },
+  );
+  expect(steps).toEqual(['GET /volumes/data']);
 });

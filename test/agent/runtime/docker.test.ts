@@ -72,7 +72,10 @@ describe('containers on Docker', () => {
   });
 
   test('find each other by alias and answer probes', async () => {
-    const server = await docker.runtime.create(docker.spec({ image: images.http, alias: 'shop' }), signal());
+    const server = await docker.runtime.create(
+      docker.spec({ image: images.http, networks: [{ name: docker.network, aliases: ['shop'] }] }),
+      signal(),
+    );
     await docker.runtime.start(server, signal());
     const address = (await docker.runtime.inspect(server, signal()))!.addresses[docker.network]!;
     const prober = httpProber(systemClock);

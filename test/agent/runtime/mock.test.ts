@@ -19,8 +19,7 @@ function spec(image: string, changes: Partial<ContainerSpec> = {}): ContainerSpe
     image,
     labels: { [labels.server]: 'server' },
     env: {},
-    network: 'sp-1',
-    alias: 'test',
+    networks: [{ name: 'sp-1', aliases: ['test'] }],
     restart: 'no',
     ...changes,
   };

@@ -1,0 +1,76 @@
+import { labels, type ContainerSpec, type Mount } from '../runtime.ts';
+import { imageReference } from '../image-reference.ts';
+import { firstEndpoint } from './joining.ts';
+
+/** Limits that every container gets in addition to its spec. */
+export interface ContainerLimits {
+  /** Most processes and threads of one container. */
+  pids: number;
+  /** Limits of a container whose spec has none; absent: no limit. */
+  memoryBytes?: number;
+  nanoCpus?: number;
+  /** Above 0: when memory is short, the kernel ends containers before other processes of the machine. */
+  oomScoreAdj: number;
+  /** Size of one file of the engine's own record of the output, and the number of these files. */
+  logFileBytes: number;
+  logFiles: number;
+}
+
+/** Returns the body of the request that makes a container, on its first network only: `joinAll` adds the others. */
+export function creation(spec: ContainerSpec, limits: ContainerLimits): object {
+  const { memoryBytes = limits.memoryBytes, nanoCpus = limits.nanoCpus } = spec;
+  const given = [spec.memoryBytes === undefined ? memoryBytes : 0, spec.nanoCpus === undefined ? nanoCpus : 0];
+  const defaults = given.some((it) => (it ?? 0) > 0) ? { [labels.defaults]: given.map((it) => it ?? 0).join(' ') } : {};
+  const [{ name: network }] = spec.networks;
+  return {
+    Image: imageReference(spec.image),
+    Labels: { ...spec.labels, ...defaults },
+    Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
+    ...(spec.entrypoint !== undefined && { Entrypoint: spec.entrypoint }),
+    ...(spec.command !== undefined && { Cmd: spec.command }),
+    ...(spec.user !== undefined && { User: spec.user }),
+    ...(spec.stopSignal !== undefined && { StopSignal: spec.stopSignal }),
+    HostConfig: {
+      NetworkMode: network,
+      RestartPolicy: { Name: spec.restart },
+      PidsLimit: spec.processes ?? limits.pids,
+      OomScoreAdj: spec.oomScoreAdj ?? limits.oomScoreAdj,
+      SecurityOpt: ['no-new-privileges:true'],
+      ...rights(spec.capabilities),
+      LogConfig: {
+        Type: 'local',
+        Config: { 'max-size': `${limits.logFileBytes}`, 'max-file': `${limits.logFiles}` },
+      },
+      // MemorySwap counts memory and swap together: an equal value means no swap.
+      ...(memoryBytes !== undefined && { Memory: memoryBytes, MemorySwap: memoryBytes }),
+      ...(nanoCpus !== undefined && { NanoCpus: nanoCpus }),
+      ...(spec.shmBytes !== undefined && { ShmSize: spec.shmBytes }),
+      ...(spec.readOnlyRoot !== undefined && { ReadonlyRootfs: spec.readOnlyRoot }),
+      ...(spec.mounts !== undefined && { Mounts: spec.mounts.map(mount) }),
+    },
+    NetworkingConfig: { EndpointsConfig: { [network]: firstEndpoint(spec.networks) } },
+  };
+}
+
+/** NET_RAW and MKNOD are dropped from every container, see `capabilities`. */
+function rights(changes: ContainerSpec['capabilities']): object {
+  const { add = [], drop = [] } = changes ?? {};
+  return { CapDrop: ['NET_RAW', 'MKNOD', ...drop], ...(add.length > 0 && { CapAdd: add }) };
+}
+
+function mount(one: Mount): object {
+  switch (one.type) {
+    case 'volume': {
+      const { volume, path, readOnly, copy = true } = one;
+      return { Type: 'volume', Source: volume, Target: path, ReadOnly: readOnly, VolumeOptions: { NoCopy: !copy } };
+    }
+    case 'tmpfs': {
+      const { path, sizeBytes, mode } = one;
+      const options = { SizeBytes: sizeBytes, ...(mode !== undefined && { Mode: mode }) };
+      return { Type: 'tmpfs', Target: path, TmpfsOptions: options };
+    }
+    case 'file':
+      // As a mount, and not as one of `Binds`: for a missing source of those, the engine makes a folder.
+      return { Type: 'bind', Source: one.source, Target: one.path, ReadOnly: true };
+  }
+}
