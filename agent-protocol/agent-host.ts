@@ -48,10 +48,13 @@ export interface AgentHost {
   /** @throws CallError with a code and a message for the user */
   call(params: CallParams, signal: AbortSignal): Promise<unknown>;
   /**
-   * Yields the bytes of the stream (for logs: `encodeLogChunk` of `agent-protocol/log-stream.ts`). It produces only
+   * Yields the output of the stream (for logs: `encodeLogChunk` of `agent-protocol/log-stream.ts`). It produces only
    * what the reader pulls. Ends when the source ends or the signal aborts.
+   *
+   * `incoming` is the input of a duplex stream, and empty for other streams. The control plane sends only what is read
+   * of it; its `return` takes effect at once. Input that is not being read when the output ends is not sent any more.
    */
-  stream(params: StreamParams, signal: AbortSignal): AsyncIterable<Uint8Array>;
+  stream(params: StreamParams, incoming: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncIterable<Uint8Array>;
   /** Applies the settings of the welcome, and later changes of them. */
   configure(settings: ServerSettings): void;
   /** Digests of images to keep although no container uses them, by workload. `whole`: all others are forgotten. */

@@ -13,7 +13,7 @@ import { Outbox } from './outbox.ts';
 import { proofBytes } from './proof.ts';
 import { ReportPump } from './report-pump.ts';
 import { settingsOf } from './server-settings.ts';
-import { StreamSenders } from './stream-senders.ts';
+import { ServedStreams } from './served-streams.ts';
 import { bounds, timing } from './timing.ts';
 import { closeCodes } from './wire.ts';
 import type { Frame, Wire } from './wire.ts';
@@ -56,7 +56,7 @@ export class AgentSession {
   #o: AgentSessionOptions;
   #state: 'opening' | 'up' | 'ended' = 'opening';
   #outbox: Outbox;
-  #streams: StreamSenders;
+  #streams: ServedStreams;
   #reports: ReportPump;
   #desired: DesiredChain;
   #calls = new Map<number, AbortController>();
@@ -77,10 +77,14 @@ export class AgentSession {
       nextFrame: () => this.#streams.next(),
       overflow: () => this.#lose('Control plane reads too slowly'),
     });
-    this.#streams = new StreamSenders(
+    this.#streams = new ServedStreams(
       {
-        accept: (stream) => this.#say({ type: 'stream.accept', stream }),
-        reset: (stream, code, message) => this.#say({ type: 'stream.reset', stream, code, message }),
+        accept: (stream, credit) =>
+          this.#say({ type: 'stream.accept', stream, ...(credit !== undefined && { credit }) }),
+        credit: (stream, bytes) => this.#say({ type: 'stream.credit', stream, bytes }),
+        end: (stream) => this.#say({ type: 'stream.end', stream }),
+        reset: (stream, code, message, only) =>
+          this.#say({ type: 'stream.reset', stream, code, message, ...(only !== undefined && { only }) }),
       },
       () => this.#outbox.pump(),
     );
@@ -143,7 +147,8 @@ export class AgentSession {
         this.#say({ type: 'unsupported', what: decoded.type.slice(0, 100) });
         return;
       case 'data':
-        return; // no stream of protocol 1 carries bytes to the agent
+        if (!this.#streams.data(decoded.data)) this.#lose('Sent more than it was granted', closeCodes.protocol);
+        return;
       case 'malformed':
         this.#lose(decoded.reason, closeCodes.protocol);
         return;
@@ -231,8 +236,10 @@ export class AgentSession {
         this.#streams.grant(message.stream, message.bytes);
         return;
       case 'stream.end':
-      case 'stream.reset':
         this.#streams.stop(message.stream);
+        return;
+      case 'stream.reset':
+        this.#resetStream(message);
         return;
       case 'stream.live':
         this.#resetUnknown(message.streams);
@@ -248,10 +255,18 @@ export class AgentSession {
     }
   }
 
-  #openStream({ stream, credit, params }: MessageOf<'stream.open'>): void {
+  #openStream({ stream, credit, duplex = false, params }: MessageOf<'stream.open'>): void {
     const asked = asks(StreamParams, 'kind', params);
     if ('problem' in asked) this.#say({ type: 'stream.reset', stream, ...asked.problem });
-    else this.#streams.open(stream, credit, (signal) => this.#o.host.stream(asked.params, signal));
+    else
+      this.#streams.open(stream, { credit, duplex }, (incoming, signal) =>
+        this.#o.host.stream(asked.params, incoming, signal),
+      );
+  }
+
+  #resetStream({ stream, code, message, only }: MessageOf<'stream.reset'>): void {
+    if (only === 'input') this.#streams.inputFailed(stream, code, message);
+    else this.#streams.stop(stream);
   }
 
   #resetUnknown(streams: readonly number[]): void {

@@ -6,10 +6,10 @@ import { protocols } from './messages.ts';
 import type { AgentMessage, CallParams, ControlMessage, EngineState, Load, StreamParams } from './messages.ts';
 import { every } from './every.ts';
 import { OpenCalls } from './open-calls.ts';
+import { OpenedStreams } from './opened-streams.ts';
 import { Outbox } from './outbox.ts';
 import { isProof } from './proof.ts';
 import type { ServerSettings } from './server-settings.ts';
-import { StreamReceivers } from './stream-receivers.ts';
 import { bounds, timing } from './timing.ts';
 import { closeCodes } from './wire.ts';
 import type { Frame, Wire } from './wire.ts';
@@ -54,7 +54,7 @@ export class ControlSession {
   #host: ControlHost;
   #state: State = 'hello';
   #outbox: Outbox;
-  #streams: StreamReceivers<StreamParams>;
+  #streams: OpenedStreams<StreamParams>;
   #calls: OpenCalls;
   #reporting: Promise<void> = Promise.resolve();
   #reportsWaiting = 0;
@@ -66,6 +66,7 @@ export class ControlSession {
   /** Bytes of desired sets sent since other sessions last had their turn. */
   #turnBytes = 0;
   #resting: (() => void) | undefined;
+  #isTurnOfStreams = false;
   #greeting: { hello: Hello; publicKey: string; nonce: string; protocol: number } | undefined;
 
   constructor(wire: Wire, clock: Clock, host: ControlHost) {
@@ -74,16 +75,20 @@ export class ControlSession {
     this.#host = host;
     this.#heardAt = clock.monotonic();
     this.#outbox = new Outbox(wire, {
-      nextFrame: () => this.#nextDesired(),
+      nextFrame: () => this.#nextFrame(),
       overflow: () => this.close('Reads too slowly'),
     });
-    this.#streams = new StreamReceivers<StreamParams>(
+    this.#streams = new OpenedStreams<StreamParams>(
       {
-        open: (stream, params, credit) => this.#tell({ type: 'stream.open', stream, params, credit }),
+        open: (stream, params, credit, duplex) =>
+          this.#tell({ type: 'stream.open', stream, params, credit, ...(duplex && { duplex }) }),
         credit: (stream, bytes) => this.#tell({ type: 'stream.credit', stream, bytes }),
         end: (stream) => this.#tell({ type: 'stream.end', stream }),
+        resetInput: (stream, code, message) =>
+          this.#tell({ type: 'stream.reset', stream, code, message, only: 'input' }),
       },
       clock,
+      { wake: () => this.#outbox.pump() },
     );
     this.#calls = new OpenCalls((call) => this.#tell({ type: 'call', ...call }), clock);
     this.#cleanup.push(
@@ -170,10 +175,26 @@ export class ControlSession {
     return this.#calls.call(params, timeoutMs, signal);
   }
 
-  /** See {@link StreamReceivers.open}. */
+  /** Opens a stream from the agent. See {@link OpenedStreams.open}. */
   async *stream(params: StreamParams, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     if (this.#state !== 'up') throw away();
-    yield* this.#streams.open(params, signal);
+    yield* this.#streams.open(params, undefined, signal);
+  }
+
+  /**
+   * Opens a stream in both directions. See {@link OpenedStreams.open}.
+   *
+   * @throws CallError `unsupported` if the agent's release does not know such streams
+   */
+  async *duplex(
+    params: StreamParams,
+    outgoing: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    if (this.#state !== 'up') throw away();
+    if (this.#greeting?.hello.capabilities.includes('streams.duplex') !== true)
+      throw new CallError('unsupported', 'The agent of the server is of an earlier release: upgrade the agent');
+    yield* this.#streams.open(params, outgoing, signal);
   }
 
   #take(frame: Frame): void {
@@ -187,6 +208,8 @@ export class ControlSession {
         return;
       case 'message':
       case 'unknown':
+        // Credit that is due counts as little as the bytes that it answers.
+        if (decoded.kind === 'message' && this.#isCreditDue(decoded.message)) return;
         if (this.#floods()) this.close('Too many messages', closeCodes.policy);
         else if (decoded.kind === 'unknown') this.#tell({ type: 'unsupported', what: decoded.type.slice(0, 100) });
         else this.#handle(decoded.message);
@@ -271,13 +294,14 @@ export class ControlSession {
         this.#calls.answered(message);
         return;
       case 'stream.accept':
-        this.#streams.accepted(message.stream);
+        this.#streams.accepted(message.stream, message.credit);
         return;
       case 'stream.end':
         this.#streams.ended(message.stream);
         return;
       case 'stream.reset':
-        this.#streams.reset(message.stream, message.code, message.message);
+        if (message.only === 'input') this.#streams.inputStopped(message.stream);
+        else this.#streams.reset(message.stream, message.code, message.message);
         return;
       case 'stream.live':
         for (const stream of this.#streams.unknown(message.streams))
@@ -333,10 +357,24 @@ export class ControlSession {
     return this.#state === state;
   }
 
+  /** Takes in a message of credit; true if it answers bytes that were sent. */
+  #isCreditDue(message: AgentMessage): boolean {
+    if (message.type !== 'stream.credit' || this.#state !== 'up') return false;
+    return this.#streams.grant(message.stream, message.bytes);
+  }
+
   #floods(): boolean {
     const now = this.#clock.monotonic();
     if (now - this.#window.since > 10_000) this.#window = { since: now, messages: 0 };
     return ++this.#window.messages > bounds.messagesPer10s;
+  }
+
+  /** Frames of streams and of desired sets take turns. */
+  #nextFrame(): Frame | undefined {
+    this.#isTurnOfStreams = !this.#isTurnOfStreams;
+    return this.#isTurnOfStreams
+      ? (this.#streams.next() ?? this.#nextDesired())
+      : (this.#nextDesired() ?? this.#streams.next());
   }
 
   /** The next frame of a desired set. Pauses after `gateBytes`: a fast reader must not keep other sessions waiting. */

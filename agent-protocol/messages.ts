@@ -15,6 +15,8 @@ export const agentCapabilities = [
   'images.keep',
   /** A build may name the commit to build. */
   'build.commit',
+  /** A stream may carry bytes to the agent, too: `duplex` of `stream.open`. */
+  'streams.duplex',
 ] as const;
 export type AgentCapability = (typeof agentCapabilities)[number];
 
@@ -245,15 +247,33 @@ export const StreamOpen = z.object({
   params: z.looseObject({ kind: z.string() }),
   /** Bytes that the agent may send before it needs more credit. */
   credit: z.int(),
+  /** The control plane sends bytes, too: the input of the stream. The agent must have `streams.duplex`. */
+  duplex: z.boolean().optional(),
 });
-export const StreamAccept = z.object({ type: z.literal('stream.accept'), stream: z.int() });
+/** `credit`: bytes of input that the control plane may send; only of a duplex stream. */
+export const StreamAccept = z.object({
+  type: z.literal('stream.accept'),
+  stream: z.int(),
+  credit: z.int().min(0).optional(),
+});
+/** The sender of the message took so many bytes: that many more may be sent to it. */
 export const StreamCredit = z.object({ type: z.literal('stream.credit'), stream: z.int(), bytes: z.int() });
+/**
+ * From the control plane: it left the stream, in both directions. From the agent: both directions of a duplex stream
+ * are over, and the agent read its input to the end or reads no more of it. (A frame with the flag `end` ends only the
+ * direction of its sender.)
+ */
 export const StreamEnd = z.object({ type: z.literal('stream.end'), stream: z.int() });
 export const StreamReset = z.object({
   type: z.literal('stream.reset'),
   stream: z.int(),
   code: z.string().max(64),
   message: z.string().max(500),
+  /**
+   * `input`: only the input of a duplex stream is over. From the control plane: its source failed. From the agent: it
+   * reads no more of it.
+   */
+  only: z.string().max(16).optional(),
 });
 /** Every 30 s each side sends the ids of its live streams. The receiver answers an unknown id with `stream.reset`. */
 export const StreamLive = z.object({ type: z.literal('stream.live'), streams: z.array(z.int()).max(64) });

@@ -1,164 +1,167 @@
-import { CallError } from './call-error.ts';
-import type { Clock } from './clock.ts';
 import type { Data } from './data-frame.ts';
-import { bounds, timing } from './timing.ts';
+import { bounds } from './timing.ts';
 
-export interface IncomingMessage<P> {
-  open(stream: number, params: P, credit: number): void;
-  credit(stream: number, bytes: number): void;
-  end(stream: number): void;
-}
-
-interface Receiver {
-  window: number;
-  /** Bytes that the sender may still send. */
-  granted: number;
-  /** Bytes that the reader took and that were not granted again yet. */
-  consumed: number;
-  chunks: Uint8Array[];
-  /** No byte will follow. `failure` has the error if the stream failed. */
-  over: boolean;
-  failure: CallError | undefined;
-  wake: () => void;
-  accepted: () => void;
+export interface ReaderEvents {
+  /** The other side may send this number of bytes more. */
+  credit(bytes: number): void;
+  /** Called once. `read`: the reader has taken all bytes and the end, or the failure. `left`: it left before the end. */
+  over(how: 'read' | 'left'): void;
 }
 
 /**
- * The reading ends of a connection's streams. A stream's window is the most bytes that are granted and not yet taken by
- * its reader. It is fixed when the stream opens, out of a budget that keeps the sum of all windows of the connection
- * within `bounds.streamBytes`.
+ * The reading end of one stream. It holds at most its window: the bytes that are granted and not yet taken. A chunk
+ * counts as taken when the reader asks for the next one.
  */
-export class StreamReceivers<P> {
-  #streams = new Map<number, Receiver>();
-  #say: IncomingMessage<P>;
-  #clock: Clock;
-  #nextId = 1;
-  /** Bytes that windows may take beyond the small window that each stream always gets. */
-  #extra = bounds.streamBytes - bounds.streams * bounds.smallWindowBytes;
+export class StreamReader implements AsyncIterableIterator<Uint8Array> {
+  readonly window: number;
+  readonly #on: ReaderEvents;
+  /** Bytes that the sender may still send. */
+  #granted: number;
+  /** Bytes of the chunk that the reader has now. */
+  #current = 0;
+  /** Bytes that the reader took and that were not granted again yet. */
+  #consumed = 0;
+  #chunks: Uint8Array[] = [];
+  /** No byte will follow. `failure` has the error if the stream failed. */
+  #end: { failure: Error | undefined } | undefined;
+  #isOver = false;
+  #isRead = false;
+  #waiting: (() => void)[] = [];
 
-  constructor(say: IncomingMessage<P>, clock: Clock) {
-    this.#say = say;
-    this.#clock = clock;
+  constructor(window: number, on: ReaderEvents) {
+    this.window = window;
+    this.#granted = window;
+    this.#on = on;
   }
 
-  get ids(): number[] {
-    return [...this.#streams.keys()];
+  /** Whether the reader has begun to read. */
+  get isRead(): boolean {
+    return this.#isRead;
   }
 
-  /**
-   * Opens a stream and yields its bytes until the sender ends it. Leaving the loop, or the signal, stops the sender.
-   *
-   * @throws CallError with the sender's code, or `away`, `timeout`, `too_many`; the signal's reason when aborted
-   */
-  async *open(params: P, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
-    signal.throwIfAborted();
-    if (this.#streams.size >= bounds.streams)
-      throw new CallError('too_many', `At most ${bounds.streams} streams per server at once`);
-    const id = this.#nextId++;
-    const it = this.#add(id);
-    const abort = (): void => it.wake();
-    signal.addEventListener('abort', abort, { once: true });
-    try {
-      this.#say.open(id, params, it.window);
-      for (;;) {
-        const chunk = it.chunks.shift();
-        signal.throwIfAborted();
-        if (chunk !== undefined) {
-          yield chunk;
-          this.#took(id, it, chunk.length);
-        } else if (it.failure !== undefined) throw it.failure;
-        else if (it.over) return;
-        else
-          await new Promise<void>((resolve) => {
-            it.wake = resolve;
-          });
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    this.#isRead = true;
+    this.#took();
+    for (;;) {
+      if (this.#isOver) return { done: true, value: undefined };
+      const chunk = this.#chunks.shift();
+      if (chunk !== undefined) {
+        this.#current = chunk.length;
+        return { done: false, value: chunk };
       }
-    } finally {
-      signal.removeEventListener('abort', abort);
-      it.accepted();
-      this.#extra += it.window - bounds.smallWindowBytes;
-      if (this.#streams.delete(id) && !it.over) this.#say.end(id);
+      if (this.#end !== undefined) {
+        const { failure } = this.#end;
+        this.#finish('read');
+        if (failure !== undefined) throw failure;
+      } else {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        this.#waiting.push(resolve);
+        // oxlint-disable-next-line no-await-in-loop -- until something comes
+        await promise;
+      }
     }
   }
 
-  accepted(id: number): void {
-    this.#streams.get(id)?.accepted();
+  /** Leaves the stream. It takes effect at once, also while the reader waits for bytes. */
+  // oxlint-disable-next-line require-await -- the interface of an iterator
+  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
+    if (!this.#isOver) this.#finish(this.#end === undefined ? 'left' : 'read');
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
   }
 
   /** Takes in bytes. Returns false if the sender broke the protocol: it sent more than it was granted. */
-  data({ stream, end, payload }: Data): boolean {
-    const it = this.#streams.get(stream);
-    if (it === undefined || it.over) return true; // sent before the sender learned that the reader left
-    if (payload.length > it.granted) return false;
-    it.granted -= payload.length;
-    if (payload.length > 0) keep(it, payload);
-    if (end) it.over = true;
-    it.accepted();
-    it.wake();
+  take({ payload, end }: Pick<Data, 'payload' | 'end'>): boolean {
+    if (this.#end !== undefined || this.#isOver) return true; // sent before the sender learned of the end
+    if (payload.length > this.#granted) return false;
+    this.#granted -= payload.length;
+    if (payload.length > 0) this.#keep(payload);
+    if (end) this.#end = { failure: undefined };
+    this.#wake();
     return true;
   }
 
-  ended(id: number): void {
-    this.#fail(id, undefined);
+  /** No byte will follow: the reader gets what has arrived, and then the failure. Without effect after an end. */
+  finish(failure?: Error): void {
+    this.#end ??= { failure };
+    this.#wake();
   }
 
-  reset(id: number, code: string, message: string): void {
-    this.#fail(id, new CallError(code, message));
+  /** As {@link finish}, but the reader gets the failure at once. */
+  abort(failure: Error): void {
+    this.#chunks = [];
+    this.#end = { failure };
+    this.#wake();
   }
 
-  /** Returns the sender's streams that are not open here. Messages keep their order, so no new stream is among them. */
-  unknown(theirs: readonly number[]): number[] {
-    return theirs.filter((id) => !this.#streams.has(id));
+  /**
+   * Copies the payload, since it is a view of a larger buffer of the socket. Joins chunks, since a tiny one costs more
+   * memory than its bytes.
+   */
+  #keep(payload: Uint8Array): void {
+    this.#chunks.push(Uint8Array.from(payload));
+    if (this.#chunks.length > 64) this.#chunks = [Buffer.concat(this.#chunks)];
   }
 
-  close(failure: CallError): void {
-    for (const id of this.ids) this.#fail(id, failure);
+  #took(): void {
+    this.#consumed += this.#current;
+    this.#current = 0;
+    if (this.#end !== undefined || this.#isOver || this.#consumed * 2 < this.window) return;
+    const bytes = this.#consumed;
+    this.#granted += bytes;
+    this.#consumed = 0;
+    this.#on.credit(bytes);
   }
 
-  #add(id: number): Receiver {
-    const bonus = Math.min(this.#extra, bounds.windowBytes - bounds.smallWindowBytes);
-    this.#extra -= bonus;
-    const window = bounds.smallWindowBytes + bonus;
-    const accepted = this.#clock.timer(timing.acceptMs, () =>
-      this.reset(id, 'timeout', 'The agent did not open the stream in time'),
-    );
-    const it: Receiver = {
-      window,
-      granted: window,
-      consumed: 0,
-      chunks: [],
-      over: false,
-      failure: undefined,
-      wake: () => {},
-      accepted,
-    };
-    this.#streams.set(id, it);
-    return it;
+  #finish(how: 'read' | 'left'): void {
+    this.#isOver = true;
+    this.#chunks = [];
+    this.#wake();
+    this.#on.over(how);
   }
 
-  #took(id: number, it: Receiver, bytes: number): void {
-    it.consumed += bytes;
-    if (it.over || it.consumed * 2 < it.window) return;
-    it.granted += it.consumed;
-    this.#say.credit(id, it.consumed);
-    it.consumed = 0;
-  }
-
-  #fail(id: number, failure: CallError | undefined): void {
-    const it = this.#streams.get(id);
-    if (it === undefined || it.over) return;
-    it.over = true;
-    it.failure = failure;
-    it.accepted();
-    it.wake();
+  #wake(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
   }
 }
 
 /**
- * Copies the payload, since it is a view of a larger buffer of the socket. Joins chunks, since a tiny one costs more
- * memory than its bytes.
+ * The reading ends of a connection's streams. The window of a stream is fixed when it opens, out of a budget that keeps
+ * the sum of all windows of the connection within `bounds.streamBytes`. The caller opens at most `bounds.streams`.
  */
-function keep(it: Receiver, payload: Uint8Array): void {
-  it.chunks.push(Uint8Array.from(payload));
-  if (it.chunks.length > 64) it.chunks = [Buffer.concat(it.chunks)];
+export class StreamReceivers {
+  #readers = new Map<number, StreamReader>();
+  /** Bytes that windows may take beyond the small window that each stream always gets. */
+  #extra = bounds.streamBytes - bounds.streams * bounds.smallWindowBytes;
+
+  /** Opens the reading end of a stream. Its window is the sender's first credit. */
+  open(id: number, on: ReaderEvents): StreamReader {
+    const bonus = Math.min(this.#extra, bounds.windowBytes - bounds.smallWindowBytes);
+    this.#extra -= bonus;
+    const reader = new StreamReader(bounds.smallWindowBytes + bonus, {
+      credit: (bytes) => on.credit(bytes),
+      over: (how) => {
+        this.forget(id);
+        on.over(how);
+      },
+    });
+    this.#readers.set(id, reader);
+    return reader;
+  }
+
+  /** Takes in bytes. Returns false if the sender broke the protocol: it sent more than it was granted. */
+  data({ stream, ...data }: Data): boolean {
+    return this.#readers.get(stream)?.take(data) ?? true; // unknown: sent before the sender learned that the reader left
+  }
+
+  /** Takes in nothing more of the stream, and frees its window. */
+  forget(id: number): void {
+    const reader = this.#readers.get(id);
+    if (reader === undefined) return;
+    this.#readers.delete(id);
+    this.#extra += reader.window - bounds.smallWindowBytes;
+  }
 }

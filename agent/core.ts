@@ -141,7 +141,11 @@ export class Core implements AgentHost {
     }
   }
 
-  async *stream(params: StreamParams, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  async *stream(
+    params: StreamParams,
+    _incoming: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
     const { follow } = params;
     for await (const chunk of this.#deps.logs.follow(follow, () => this.#hasEnded(follow), signal))
       yield encodeLogChunk(chunk);

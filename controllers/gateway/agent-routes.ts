@@ -57,7 +57,22 @@ export class AgentRoutes {
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<LogChunk, void, undefined> {
     try {
-      yield* decodeLogChunks(await this.#bytes(tenant, server, params, signal));
+      yield* decodeLogChunks(await this.#bytes(tenant, server, params, undefined, signal));
+    } catch (error) {
+      throw translated(error, server);
+    }
+  }
+
+  /** @throws AgentAway, CallFailed, or the signal's reason */
+  async *duplex(
+    tenant: string,
+    server: string,
+    params: StreamParams,
+    outgoing: AsyncIterable<Uint8Array>,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      yield* await this.#bytes(tenant, server, params, outgoing, signal);
     } catch (error) {
       throw translated(error, server);
     }
@@ -67,11 +82,13 @@ export class AgentRoutes {
     tenant: string,
     server: string,
     params: StreamParams,
+    outgoing: AsyncIterable<Uint8Array> | undefined,
     signal: AbortSignal,
   ): Promise<AsyncIterable<Uint8Array>> {
     const local = this.#local(tenant, server);
-    if (local !== undefined) return local.stream(params, signal);
-    return this.#relayed(tenant, server, signal, (target) => started(relayStream(target, params, signal)));
+    if (local !== undefined)
+      return outgoing === undefined ? local.stream(params, signal) : local.duplex(params, outgoing, signal);
+    return this.#relayed(tenant, server, signal, (target) => started(relayStream(target, params, outgoing, signal)));
   }
 
   #local(tenant: string, server: string) {

@@ -133,6 +133,20 @@ export class Gateway implements AsyncDisposable, SessionOwner {
   }
 
   /**
+   * Opens a stream in both directions and yields its output. The agent takes `outgoing` as fast as its process reads.
+   * @throws AgentAway, CallFailed, or the signal's reason
+   */
+  duplex(
+    tenant: string,
+    server: string,
+    params: StreamParams,
+    outgoing: AsyncIterable<Uint8Array>,
+    options: { signal: AbortSignal },
+  ): AsyncIterable<Uint8Array> {
+    return this.#routes.duplex(tenant, server, params, outgoing, options);
+  }
+
+  /**
    * Public key (Ed25519, raw, base64url) by which agents are to know this control plane. @throws Error until the mirror
    * shows it
    */

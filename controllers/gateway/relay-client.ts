@@ -3,9 +3,10 @@ import { CallError } from '../../agent-protocol/call-error.ts';
 import { maxFrameBytes } from '../../agent-protocol/codec.ts';
 import { decodeData } from '../../agent-protocol/data-frame.ts';
 import type { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
+import { OpenedStreams } from '../../agent-protocol/opened-streams.ts';
+import { Outbox } from '../../agent-protocol/outbox.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import { socketWire } from '../../agent-protocol/socket-wire.ts';
-import { StreamReceivers } from '../../agent-protocol/stream-receivers.ts';
 import { closeCodes } from '../../agent-protocol/wire.ts';
 import type { Frame, Wire } from '../../agent-protocol/wire.ts';
 import type { Clock } from '../../store/clock.ts';
@@ -40,14 +41,18 @@ export async function relayCall(
   return await link.result(timeoutMs + limits.relay.connectMs);
 }
 
-/** Reads a stream of an agent that another replica holds. Throws the errors of {@link relayCall}. */
+/**
+ * Opens a stream of an agent that another replica holds, duplex if `outgoing` is given: see {@link OpenedStreams.open}.
+ * Throws the errors of {@link relayCall}; nothing of `outgoing` was taken if the code is `moved`.
+ */
 export async function* relayStream(
   target: RelayTarget,
   params: StreamParams,
+  outgoing: AsyncIterable<Uint8Array> | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  await using link = await RelayLink.open(target, signal);
-  yield* link.stream(params);
+  const link = await RelayLink.open(target, signal);
+  yield* link.stream(params, outgoing);
 }
 
 /** One connection to the holder of an agent, challenged and ready for its one request. */
@@ -58,7 +63,8 @@ class RelayLink implements AsyncDisposable {
   #nonce = Promise.withResolvers<string>();
   #result = Promise.withResolvers<unknown>();
   #challenge = '';
-  #streams: StreamReceivers<StreamParams>;
+  #outbox: Outbox;
+  #streams: OpenedStreams<StreamParams>;
 
   constructor(target: RelayTarget, signal: AbortSignal) {
     this.#target = target;
@@ -71,13 +77,19 @@ class RelayLink implements AsyncDisposable {
       handshakeTimeout: limits.relay.connectMs,
     });
     this.#wire = socketWire(socket, target.clock, () => this);
-    this.#streams = new StreamReceivers<StreamParams>(
+    this.#outbox = new Outbox(this.#wire, {
+      nextFrame: () => this.#streams.next(),
+      overflow: () => this.#fail(unreachable(new Error('The other replica reads too slowly'))),
+    });
+    this.#streams = new OpenedStreams<StreamParams>(
       {
-        open: (_, params, credit) => this.send({ kind: 'stream', params, credit }),
+        open: (_, params, credit, duplex) => this.send({ kind: 'stream', params, credit, ...(duplex && { duplex }) }),
         credit: (_, bytes) => this.#say({ type: 'credit', bytes }),
         end: () => this.#say({ type: 'end' }),
+        resetInput: (_, code, message) => this.#say({ type: 'reset', code, message }),
       },
       target.clock,
+      { wake: () => this.#outbox.pump(), over: () => this.#wire.close(closeCodes.normal, '') },
     );
     this.#nonce.promise.catch(() => undefined); // `open` waits for it, but not after an abort
     this.#result.promise.catch(() => undefined); // a stream does not await it
@@ -118,8 +130,16 @@ class RelayLink implements AsyncDisposable {
     }
   }
 
-  stream(params: StreamParams): AsyncIterable<Uint8Array> {
-    return this.#streams.open(params, this.#signal);
+  /** The link closes when the stream is over in both directions. */
+  async *stream(
+    params: StreamParams,
+    outgoing: AsyncIterable<Uint8Array> | undefined,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      yield* this.#streams.open(params, outgoing, this.#signal);
+    } finally {
+      if (this.#streams.ids.length === 0) await this[Symbol.asyncDispose]();
+    }
   }
 
   receive(frame: Frame): void {
@@ -130,7 +150,7 @@ class RelayLink implements AsyncDisposable {
   }
 
   drained(): void {
-    // The messages sent here are small, and nothing waits for room.
+    this.#outbox.pump();
   }
 
   closed(why: string): void {
@@ -155,10 +175,17 @@ class RelayLink implements AsyncDisposable {
         else this.#result.reject(new CallError(message.error.code, message.error.message));
         return;
       case 'accept':
-        this.#streams.accepted(1);
+        this.#streams.accepted(1, message.credit);
+        return;
+      case 'credit':
+        this.#streams.grant(1, message.bytes);
+        return;
+      case 'end':
+        this.#streams.ended(1);
         return;
       case 'reset':
-        this.#streams.reset(1, message.code, message.message);
+        if (message.only === 'input') this.#streams.inputStopped(1);
+        else this.#streams.reset(1, message.code, message.message);
         return;
       case 'moved':
         this.#fail(new CallError('moved', 'The agent is connected to another replica'));
@@ -176,7 +203,7 @@ class RelayLink implements AsyncDisposable {
   }
 
   #say(message: ToHolder): void {
-    this.#wire.send(JSON.stringify(message));
+    this.#outbox.push(JSON.stringify(message));
   }
 }
 

@@ -9,6 +9,8 @@ import { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
  *     A → B  open             the request, and its proof by the key of the cluster over challenge and request
  *     B → A  result           of a call; or bytes of the stream as in the agent's protocol, ended by flag or `reset`
  *     A → B  credit, end      room for more bytes; the reader left
+ *     A → B  bytes            input of a duplex stream under the credit of B, ended by flag or `reset`
+ *     B → A  credit, end      room for more input; both directions of a duplex stream are over
  *     B → A  moved            the agent is not held by B (any more): look again
  */
 export const relaySubprotocol = 'setpoint-relay.v1';
@@ -18,7 +20,7 @@ export const RelayRequest = z.object({
   server: z.string(),
   what: z.discriminatedUnion('kind', [
     z.object({ kind: z.literal('call'), params: CallParams, timeout_ms: z.int() }),
-    z.object({ kind: z.literal('stream'), params: StreamParams, credit: z.int() }),
+    z.object({ kind: z.literal('stream'), params: StreamParams, credit: z.int(), duplex: z.boolean().optional() }),
   ]),
 });
 export type RelayRequest = z.infer<typeof RelayRequest>;
@@ -28,6 +30,8 @@ export const ToHolder = z.discriminatedUnion('type', [
   z.object({ type: z.literal('open'), request: z.string(), proof: z.string() }),
   z.object({ type: z.literal('credit'), bytes: z.int() }),
   z.object({ type: z.literal('end') }),
+  /** The source of the input failed. */
+  z.object({ type: z.literal('reset'), code: z.string(), message: z.string() }),
 ]);
 export type ToHolder = z.infer<typeof ToHolder>;
 
@@ -39,8 +43,11 @@ export const FromHolder = z.discriminatedUnion('type', [
     ok: z.unknown().optional(),
     error: z.object({ code: z.string(), message: z.string() }).optional(),
   }),
-  z.object({ type: z.literal('accept') }),
-  z.object({ type: z.literal('reset'), code: z.string(), message: z.string() }),
+  z.object({ type: z.literal('accept'), credit: z.int().min(0).optional() }),
+  z.object({ type: z.literal('credit'), bytes: z.int() }),
+  z.object({ type: z.literal('end') }),
+  /** `input`: only the input is over, as it is not read any more. */
+  z.object({ type: z.literal('reset'), code: z.string(), message: z.string(), only: z.literal('input').optional() }),
 ]);
 export type FromHolder = z.infer<typeof FromHolder>;
 

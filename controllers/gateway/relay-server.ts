@@ -8,9 +8,10 @@ import type { z } from 'zod';
 import { tellable } from '../../agent-protocol/call-error.ts';
 import { maxFrameBytes } from '../../agent-protocol/codec.ts';
 import type { ControlSession } from '../../agent-protocol/control-session.ts';
+import { decodeData } from '../../agent-protocol/data-frame.ts';
 import { Outbox } from '../../agent-protocol/outbox.ts';
+import { ServedStreams } from '../../agent-protocol/served-streams.ts';
 import { socketWire } from '../../agent-protocol/socket-wire.ts';
-import { StreamSenders } from '../../agent-protocol/stream-senders.ts';
 import { closeCodes } from '../../agent-protocol/wire.ts';
 import type { Frame, Wire } from '../../agent-protocol/wire.ts';
 import type { Clock } from '../../store/clock.ts';
@@ -74,7 +75,7 @@ class RelayConnection {
   #isServing = false;
   #stop = new AbortController();
   #outbox: Outbox;
-  #streams: StreamSenders;
+  #streams: ServedStreams;
   #ended: () => void;
 
   constructor(wire: Wire, options: RelayServerOptions, ended: () => void) {
@@ -92,10 +93,13 @@ class RelayConnection {
       nextFrame: () => this.#streams.next(),
       overflow: () => this.close('Reads too slowly'),
     });
-    this.#streams = new StreamSenders(
+    this.#streams = new ServedStreams(
       {
-        accept: () => this.#say({ type: 'accept' }),
-        reset: (_, code, message) => this.#say({ type: 'reset', code, message }),
+        accept: (_, credit) => this.#say({ type: 'accept', ...(credit !== undefined && { credit }) }),
+        credit: (_, bytes) => this.#say({ type: 'credit', bytes }),
+        end: () => this.#say({ type: 'end' }),
+        reset: (_, code, message, only) =>
+          this.#say({ type: 'reset', code, message, ...(only !== undefined && { only }) }),
       },
       () => this.#outbox.pump(),
     );
@@ -104,10 +108,9 @@ class RelayConnection {
 
   receive(frame: Frame): void {
     const message = typeof frame === 'string' ? parse(ToHolder, frame) : undefined;
-    if (message === undefined) this.close('Not of the protocol', closeCodes.protocol);
-    else if (message.type === 'open') this.#open(message.request, message.proof);
-    else if (message.type === 'credit') this.#streams.grant(1, message.bytes);
-    else this.close('The reader left', closeCodes.normal);
+    if (typeof frame !== 'string') this.#data(frame);
+    else if (message === undefined) this.close('Not of the protocol', closeCodes.protocol);
+    else this.#handle(message);
   }
 
   drained(): void {
@@ -127,6 +130,27 @@ class RelayConnection {
     this.#wire.close(code, why);
   }
 
+  #handle(message: ToHolder): void {
+    switch (message.type) {
+      case 'open':
+        this.#open(message.request, message.proof);
+        return;
+      case 'credit':
+        this.#streams.grant(1, message.bytes);
+        return;
+      case 'reset':
+        this.#streams.inputFailed(1, message.code, message.message);
+        return;
+      case 'end':
+        this.close('The reader left', closeCodes.normal);
+    }
+  }
+
+  #data(frame: Uint8Array): void {
+    const data = decodeData(frame);
+    if (data === undefined || !this.#streams.data(data)) this.close('Not of the protocol', closeCodes.protocol);
+  }
+
   #open(text: string, proof: string): void {
     if (this.#isServing || !isRelayProof(this.#o.clusterKey, this.#nonce, text, proof)) {
       this.#o.log.warn('Relay refused: the request is not of a replica of this cluster');
@@ -143,7 +167,9 @@ class RelayConnection {
     const session = this.#o.local.sessionOf(tenant, server);
     if (session?.isUp !== true) this.#say({ type: 'moved' });
     else if (what.kind === 'stream')
-      this.#streams.open(1, what.credit, (signal) => session.stream(what.params, signal));
+      this.#streams.open(1, { credit: what.credit, duplex: what.duplex === true }, (incoming, signal) =>
+        what.duplex === true ? session.duplex(what.params, incoming, signal) : session.stream(what.params, signal),
+      );
     else void this.#call(session, what);
   }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WireAssignment, WireBuild } from '../../agent-protocol/assignment.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
@@ -173,7 +174,8 @@ describe('a build', () => {
     const seen: LogLine[] = [];
     let end = false;
     const reading = (async () => {
-      for await (const chunk of decodeLogChunks(world.agent.backend.stream({ kind: 'logs', follow }, signal()))) {
+      const bytes = world.agent.backend.stream({ kind: 'logs', follow }, Readable.from([]), signal());
+      for await (const chunk of decodeLogChunks(bytes)) {
         seen.push(...chunk.lines);
         end = chunk.end === true;
       }

@@ -26,7 +26,11 @@ export class FakeBackend implements AgentHost {
   isProven: boolean | undefined;
   failStoring: Error | undefined;
   onCall: (params: CallParams, signal: AbortSignal) => Promise<unknown> = () => Promise.resolve({});
-  onStream: (params: StreamParams, signal: AbortSignal) => AsyncIterable<Uint8Array> = () => {
+  onStream: (
+    params: StreamParams,
+    signal: AbortSignal,
+    incoming: AsyncIterable<Uint8Array>,
+  ) => AsyncIterable<Uint8Array> = () => {
     throw new CallError('unsupported', 'No streams here');
   };
   #reports = new Map<string, WireReport>();
@@ -141,8 +145,8 @@ export class FakeBackend implements AgentHost {
     return this.onCall(params, signal);
   }
 
-  stream(params: StreamParams, signal: AbortSignal): AsyncIterable<Uint8Array> {
-    return this.onStream(params, signal);
+  stream(params: StreamParams, incoming: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncIterable<Uint8Array> {
+    return this.onStream(params, signal, incoming);
   }
 
   configure({ logRetentionDays, ports }: ServerSettings): void {

@@ -76,7 +76,13 @@ export interface Ends {
 
 export function protocolEnds(
   clock: Clock,
-  options: { backend?: FakeBackend; host?: FakeControl; protocols?: number[]; serverId?: string } = {},
+  options: {
+    backend?: FakeBackend;
+    host?: FakeControl;
+    protocols?: number[];
+    serverId?: string;
+    capabilities?: string[];
+  } = {},
 ): Ends {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   const key = publicKey.export({ format: 'jwk' }).x ?? '';
@@ -99,7 +105,7 @@ export function protocolEnds(
       machine_id: 'machine',
       runtime: 'mock',
       runtime_version: '1',
-      capabilities: [],
+      capabilities: options.capabilities ?? [],
     },
     sign: (bytes) => sign(null, bytes, privateKey).toString('base64url'),
     controlKeyHash: undefined,

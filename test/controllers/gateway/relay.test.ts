@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { CallError } from '../../../agent-protocol/call-error.ts';
@@ -55,6 +56,12 @@ function chunk(n: number, size = 10): LogChunk {
   return { lines: [line] };
 }
 
+async function collect(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const parts: Uint8Array[] = [];
+  for await (const part of stream) parts.push(part);
+  return Buffer.concat(parts);
+}
+
 describe.each(['held here', 'held by another replica'])('an agent that is %s', (where) => {
   const replica = (): TestReplica => (where === 'held here' ? holder : other);
 
@@ -102,6 +109,131 @@ describe.each(['held here', 'held by another replica'])('an agent that is %s', (
     for await (const { lines } of replica().gateway.stream(tenant, server.id, params, { signal: never }))
       seqs.push(...lines.map((line) => line.seq));
     expect(seqs).toEqual(Array.from({ length: 2000 }, (_, n) => n + 1));
+  });
+
+  it('carries bytes both ways at once, and each direction ends by itself', async () => {
+    const input = randomBytes(3_000_000);
+    const output = randomBytes(2_000_000);
+    const arrived = Promise.withResolvers<Buffer>();
+    const closing = Promise.withResolvers<void>();
+    backend.onStream = (_, _signal, incoming) => {
+      collect(incoming).then(arrived.resolve, arrived.reject);
+      return Readable.from([output]);
+    };
+    async function* outgoing(): AsyncGenerator<Uint8Array> {
+      yield input.subarray(0, 2_500_000);
+      await closing.promise;
+      yield input.subarray(2_500_000);
+    }
+    const read = await collect(replica().gateway.duplex(tenant, server.id, params, outgoing(), { signal: never }));
+    expect(read.equals(output)).toBe(true);
+    closing.resolve();
+    expect((await arrived.promise).equals(input)).toBe(true);
+  });
+
+  it('answers after its input has ended', async () => {
+    backend.onStream = async function* (_, _signal, incoming) {
+      yield Buffer.from((await collect(incoming)).toString().toUpperCase());
+    };
+    const answer = replica().gateway.duplex(tenant, server.id, params, Readable.from([Buffer.from('words')]), {
+      signal: never,
+    });
+    expect((await collect(answer)).toString()).toBe('WORDS');
+  });
+
+  it('takes no more input than its reader reads', async () => {
+    let asked = 0;
+    const left = Promise.withResolvers<void>();
+    backend.onStream = async function* (_, signal) {
+      yield Buffer.from('deaf');
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    };
+    async function* outgoing(): AsyncGenerator<Uint8Array> {
+      try {
+        for (;;) {
+          asked++;
+          yield new Uint8Array(10_000);
+        }
+      } finally {
+        left.resolve();
+      }
+    }
+    const reader = replica()
+      .gateway.duplex(tenant, server.id, params, outgoing(), { signal: never })
+      [Symbol.asyncIterator]();
+    await reader.next();
+    let before = -1;
+    await until('it stands still', async () => before === (before = asked), { everyMs: 100 });
+    expect(asked * 10_000).toBeLessThan(3 * 256 * 1024);
+    await reader.return?.();
+    await left.promise;
+  });
+
+  it('brings the failure of a source to the agent, and its refusal of more input to the source', async () => {
+    const code = Promise.withResolvers<unknown>();
+    backend.onStream = async function* (_, _signal, incoming) {
+      await collect(incoming).catch((error: unknown) => code.resolve(error));
+      yield Buffer.from('answer');
+    };
+    async function* broken(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from('half');
+      throw new CallError('upload_broken', 'The upload broke off');
+    }
+    const { gateway } = replica();
+    await expect(collect(gateway.duplex(tenant, server.id, params, broken(), { signal: never }))).rejects.toMatchObject(
+      {
+        code: 'upload_broken',
+      },
+    );
+    expect(await code.promise).toMatchObject({ code: 'upload_broken' });
+
+    const left = Promise.withResolvers<void>();
+    const waiting: AsyncIterableIterator<Uint8Array> = {
+      next: () => new Promise(() => undefined),
+      async return() {
+        left.resolve();
+        return { done: true, value: undefined };
+      },
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+    backend.onStream = async function* (_, _signal, incoming) {
+      await incoming[Symbol.asyncIterator]().return?.();
+      await left.promise;
+      yield Buffer.from('went on');
+    };
+    const answer = await collect(gateway.duplex(tenant, server.id, params, waiting, { signal: never }));
+    expect(answer.toString()).toBe('went on');
+  });
+
+  it('ends both directions as away when it goes', async () => {
+    const seen = Promise.withResolvers<unknown>();
+    const left = Promise.withResolvers<void>();
+    backend.onStream = async function* (_, signal, incoming) {
+      collect(incoming).catch(seen.resolve);
+      yield Buffer.from('open');
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    };
+    async function* outgoing(): AsyncGenerator<Uint8Array> {
+      try {
+        for (;;) yield new Uint8Array(10);
+      } finally {
+        left.resolve();
+      }
+    }
+    const reader = replica()
+      .gateway.duplex(tenant, server.id, params, outgoing(), { signal: never })
+      [Symbol.asyncIterator]();
+    await reader.next();
+    const outcome = expect(reader.next()).rejects.toBeInstanceOf(AgentAway);
+    await world.delete('server', server.id);
+    const unit = world.repo.begin();
+    unit.release((await world.repo.get('server', server.id))!, 'server');
+    await unit.commit();
+    await outcome;
+    expect(await seen.promise).toMatchObject({ code: 'away' });
+    await left.promise;
   });
 
   it('is not pulled on for a reader that does not read', async () => {
@@ -243,6 +375,7 @@ describe('the relay', () => {
     for (let n = 0; n < 3; n++) {
       await other.gateway.call(tenant, server.id, ping, options);
       for await (const _ of other.gateway.stream(tenant, server.id, params, { signal: never }));
+      await collect(other.gateway.duplex(tenant, server.id, params, Readable.from([]), { signal: never }));
     }
     await until('all are closed', async () => (await holder.connections()) <= before);
     expect(await holder.connections()).toBe(before);
