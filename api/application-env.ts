@@ -1,6 +1,6 @@
 import type { SealedValue } from '../store/kinds/define.ts';
 import type { BuildArgs } from '../store/kinds/fields.ts';
-import type { DeepReadonly } from '../store/resource.ts';
+import type { DeepReadonly } from '../store/deep-readonly.ts';
 import type { SealPlace } from '../store/seal.ts';
 import type { RequestContext } from './context.ts';
 

@@ -1,5 +1,5 @@
 import type { Source } from '../store/kinds/application.ts';
-import type { DeepReadonly } from '../store/resource.ts';
+import type { DeepReadonly } from '../store/deep-readonly.ts';
 import { isAllowedRegistry, settingsOf } from '../store/settings.ts';
 import { badField } from './api-error.ts';
 import { sealBuildArgs } from './application-env.ts';

@@ -3,7 +3,8 @@ import type { BuiltImage, RunConfig, Source } from '../store/kinds/application.t
 import type { DesiredOf } from '../store/kinds/kinds.ts';
 import type { TenantView } from '../store/mirror.ts';
 import type { Unit } from '../store/repo.ts';
-import type { DeepReadonly, ReadonlyResource, Resource } from '../store/resource.ts';
+import type { DeepReadonly } from '../store/deep-readonly.ts';
+import type { ReadonlyResource, Resource } from '../store/resource.ts';
 import { servingDeployment } from '../store/serving.ts';
 import { conflicting } from './api-error.ts';
 import type { RequestContext } from './context.ts';

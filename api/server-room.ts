@@ -1,6 +1,6 @@
 import type { DesiredOf } from '../store/kinds/kinds.ts';
 import type { TenantView } from '../store/mirror.ts';
-import type { DeepReadonly } from '../store/resource.ts';
+import type { DeepReadonly } from '../store/deep-readonly.ts';
 import { plainBytes } from '../store/seal.ts';
 import { badField, conflicting } from './api-error.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Id, Port } from './kinds/fields.ts';
-import type { DeepReadonly } from './resource.ts';
+import type { DeepReadonly } from './deep-readonly.ts';
 
 /** How many ports an administrator may reserve, and bind, on one server. */
 const maxNamed = 1000;

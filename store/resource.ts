@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { DeepReadonly } from './deep-readonly.ts';
 import type { Revision } from './revision.ts';
 import type { DesiredOf, KindName, ObservedOf } from './kinds/kinds.ts';
 
@@ -75,14 +76,6 @@ export interface Resource<K extends KindName = KindName> {
   desired: DesiredOf<K>;
   observed?: Observed<ObservedOf<K>>;
 }
-
-export type DeepReadonly<T> = T extends string | number | boolean | null | undefined
-  ? T
-  : T extends (infer I)[]
-    ? readonly DeepReadonly<I>[]
-    : T extends object
-      ? { readonly [P in keyof T]: DeepReadonly<T[P]> }
-      : T;
 
 export type ReadonlyMeta<K extends KindName = KindName> = DeepReadonly<Omit<Meta, 'kind'>> & { readonly kind: K };
 

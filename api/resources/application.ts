@@ -3,7 +3,8 @@ import { application, ApplicationPhase } from '../../store/kinds/application.ts'
 import type { Source } from '../../store/kinds/application.ts';
 import { Port } from '../../store/kinds/fields.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import type { DeepReadonly, ReadonlyResource } from '../../store/resource.ts';
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 import { servingDeployment } from '../../store/serving.ts';
 import type { Keep, Kept } from '../kept.ts';
 import { applicationStatus, isApplicationSettled, targetOf } from '../status.ts';

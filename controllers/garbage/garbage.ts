@@ -12,7 +12,7 @@ import { limits } from '../runtime/limits.ts';
 import type { Background, BackgroundDeps } from '../runtime/manager.ts';
 import { KeyedQueue, type After } from '../runtime/queue.ts';
 import { removeOrphans } from './orphans.ts';
-import { judge, surplusDeployments, suspects, type Verdict } from './verdict.ts';
+import { dependsOnHolder, judge, surplus, suspects, type Verdict } from './verdict.ts';
 
 const allKinds = Object.keys(declared) as KindName[]; // the keys of `kinds` are the names
 
@@ -133,12 +133,13 @@ async function isConfirmed(
       return owner?.meta.deletionRequestedAt !== undefined || owner === undefined;
     }
     case 'surplus': {
-      if (it.meta.kind !== 'deployment') return true;
-      const application = await repository.get('application', verdict.holder.id);
-      if (application === undefined) return false;
-      unit.require(application);
-      const all = deps.mirror.tenant(tenant).by('deployment', 'application', application.meta.id);
-      return surplusDeployments(application, all).some(({ meta }) => meta.id === it.meta.id);
+      const { kind, id } = it.meta;
+      if (!dependsOnHolder(kind)) return true;
+      const holder = await repository.get(verdict.holder.kind, verdict.holder.id);
+      if (holder === undefined) return false;
+      unit.require(holder);
+      const all = deps.mirror.tenant(tenant).by(kind, holder.meta.kind, holder.meta.id);
+      return surplus(kind, holder, all).some(({ meta }) => meta.id === id);
     }
   }
 }

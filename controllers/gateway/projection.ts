@@ -1,7 +1,8 @@
 import type { FailureCode, WireAssignment, WireConfiguration } from '../../agent-protocol/assignment.ts';
 import type { SealedValue } from '../../store/kinds/define.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import type { DeepReadonly, ReadonlyResource } from '../../store/resource.ts';
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unsealer } from '../../store/seal.ts';
 
 type Assignment = ReadonlyResource<'assignment'>;

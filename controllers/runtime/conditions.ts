@@ -1,4 +1,5 @@
-import type { Condition, ConditionInput, DeepReadonly } from '../../store/resource.ts';
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import type { Condition, ConditionInput } from '../../store/resource.ts';
 import type { Next } from './controller.ts';
 
 type Conditions = readonly DeepReadonly<Condition>[];

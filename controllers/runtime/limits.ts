@@ -1,3 +1,5 @@
+import { retention } from '../../store/retention.ts';
+
 const second = 1000;
 const minute = 60 * second;
 
@@ -55,28 +57,22 @@ export const limits = {
     attempts: 3,
   },
   notifications: {
-    perUser: 200,
-    keepMs: 30 * 24 * 60 * minute,
+    perUser: retention.notificationsPerUser,
+    keepMs: retention.notificationsKeepMs,
     /** Keys of sent notifications that are remembered, so that a resync does not look them up again. */
     remembered: 5000,
   },
   garbage: {
     concurrency: 4,
     sweepMs: 10 * minute,
-    deploymentsPerApplication: 20,
-    operationsKeepMs: 24 * 60 * minute,
-    /** Ended operations that are kept of one application. */
-    operationsPerApplication: 20,
-    /** Sessions that one user may have; the oldest is deleted. */
-    sessionsPerUser: 100,
-    /** After the last code for an address: the record limits no further codes and guesses by then. */
-    loginCodesKeepMs: 24 * 60 * minute,
-    /** The same for a record with known places of the owner. */
-    knownPlacesKeepMs: 30 * 24 * 60 * minute,
-    /** After its expiry a service key is still listed, so that its owner sees what stopped working. */
-    expiredKeysKeepMs: 7 * 24 * 60 * minute,
-    /** An invite is kept this long after its end, so that a late user learns that it is over. */
-    invitesKeepMs: 7 * 24 * 60 * minute,
+    deploymentsPerApplication: retention.deploymentsPerApplication,
+    operationsKeepMs: retention.operationsKeepMs,
+    operationsPerApplication: retention.operationsPerApplication,
+    sessionsPerUser: retention.sessionsPerUser,
+    loginCodesKeepMs: retention.loginCodesKeepMs,
+    knownPlacesKeepMs: retention.knownPlacesKeepMs,
+    expiredKeysKeepMs: retention.expiredKeysKeepMs,
+    invitesKeepMs: retention.invitesKeepMs,
     /** Between two searches for orphaned keys. */
     orphanSweepMs: 60 * minute,
     /** A key is removed only after it has been an orphan for this long. */

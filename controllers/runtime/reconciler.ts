@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import { committed } from '../../store/commit-failure.ts';
 import type { KindName, ObservedOf } from '../../store/kinds/kinds.ts';
-import type { Condition, DeepReadonly, ReadonlyResource } from '../../store/resource.ts';
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import type { Condition, ReadonlyResource } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
 import { brokenLaws, derive, retrying, stall, type Stamp } from './conditions.ts';
 import { RunContext, type ContextScope } from './context.ts';

@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { retention } from '../retention.ts';
 import { defineKind } from './define.ts';
+import type { Kept } from './define.ts';
 import { BuildArgs, Id, Name, Port, Sealed } from './fields.ts';
 import { internalId } from './internal-id.ts';
 
@@ -96,6 +98,7 @@ export const application = defineKind({
     },
   },
   finalizers: ['application'],
+  keep: { untilDeleted: 'A user deletes it, or it goes with its environment' },
 });
 
 export const DeploymentPhase = z.enum([
@@ -108,6 +111,21 @@ export const DeploymentPhase = z.enum([
   'superseded',
 ]);
 export type DeploymentPhase = z.infer<typeof DeploymentPhase>;
+
+/** Whether a deployment in this phase never leaves it. */
+export function hasDeploymentEnded(phase: DeploymentPhase): boolean {
+  switch (phase) {
+    case 'succeeded':
+    case 'failed':
+    case 'cancelled':
+    case 'superseded':
+      return true;
+    case 'queued':
+    case 'building':
+    case 'deploying':
+      return false;
+  }
+}
 
 export const DeploymentTrigger = z.enum(['manual', 'webhook', 'rollback', 'template', 'config']);
 
@@ -155,4 +173,18 @@ export const deployment = defineKind({
   indexes: { application: (d) => d.application_id, project: (d) => d.project_id, server: (d) => d.server_id },
   clone: { never: 'It is the history of an application; the copy of that begins without one' },
   finalizers: ['deployment'],
+  keep: {
+    newest: {
+      count: retention.deploymentsPerApplication,
+      under: 'application',
+      number: ({ desired }) => desired.number,
+      hasEnded: ({ observed }) => observed !== undefined && hasDeploymentEnded(observed.phase),
+      // The one that the application converges to, the one that serves, and the one that a rollback returns to.
+      unless: (it, app: Kept<z.output<typeof application.desired>, z.output<typeof application.observed>>, all) => {
+        const current = app.observed?.current_deployment_id;
+        const previous = all.find(({ observed, meta }) => observed?.phase === 'succeeded' && meta.id !== current);
+        return [app.desired.deployment_id, current, previous?.meta.id].includes(it.meta.id);
+      },
+    },
+  },
 });

@@ -114,6 +114,7 @@ export const assignment = defineKind({
   upgrade: { 1: withoutEnv },
   clone: { never: 'It follows from a deployment, and nothing of a copy is deployed' },
   finalizers: ['agent'],
+  keep: { untilDeleted: 'A controller deletes it: of a deployment there are as many as slots, and one build' },
 });
 
 /**

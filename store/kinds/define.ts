@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { DeepReadonly } from '../deep-readonly.ts';
 
 /** A value encrypted by `store/seal.ts`: `<key id>.<nonce>.<ciphertext>`, bound to `for` by its authentication tag. */
 export interface SealedValue {
@@ -33,6 +34,46 @@ export type CloneRule<D> =
   /** The object is not copied, for this reason. */
   | { never: string };
 
+/** An object as the rules of its kind read it. */
+export interface Kept<D, O> {
+  readonly meta: { readonly id: string; readonly createdAt: string; readonly updatedAt: string };
+  readonly desired: DeepReadonly<D>;
+  readonly observed?: DeepReadonly<O>;
+}
+
+/** Of the objects with one value of the index `under`, the newest stay. */
+export interface Newest<D, O> {
+  count: number;
+  /** An index of the kind; its name is the kind of the holder, and its values are ids of holders. */
+  under: string;
+  /** Orders the objects, the newest highest. Absent: by their time of creation, which wall clocks gave. */
+  number?: (it: Kept<D, O>) => number;
+  /** Whether the object has ended: until then it stays, however old. Absent: age alone decides. */
+  hasEnded?: (it: Kept<D, O>) => boolean;
+  /**
+   * Whether the object stays although it is old, by its holder and all that the holder has, the newest first. The
+   * holder is read again and guarded when the object is deleted. The rule may give its holder the type of that kind.
+   */
+  unless?(it: Kept<D, O>, holder: Kept<unknown, unknown>, newestFirst: readonly Kept<D, O>[]): boolean;
+}
+
+/**
+ * How long objects stay. Every kind declares it: objects that nothing deletes fill the store. What is not kept any more
+ * is deleted by the garbage collector. All rules are pure.
+ */
+export type Keep<D, O> = (
+  | { newest: Newest<D, O>; until?: Until<D, O> }
+  | { until: Until<D, O> }
+  /** Objects of the kind are no history: the words say what deletes them and so bounds their number. */
+  | { untilDeleted: string }
+) & {
+  /** Kinds of blocking owners that it outlives while they are being deleted: it goes once such an owner is gone. */
+  outlivesDeletionOf?: readonly string[];
+};
+
+/** The instant at which the object expires, in milliseconds of the wall clock; `undefined`: not yet known, or never. */
+type Until<D, O> = (it: Kept<D, O>) => number | undefined;
+
 export interface KindDefinition<K extends string, D extends z.ZodType, O extends z.ZodType> {
   kind: K;
   /** Version of the record's form; older records pass through `upgrade` when they are read. */
@@ -51,6 +92,8 @@ export interface KindDefinition<K extends string, D extends z.ZodType, O extends
   populates?: Readonly<Record<string, (desired: z.output<D>) => string | undefined>>;
   /** In-memory indexes of the mirror: index name → values under which the object is found. */
   indexes?: Readonly<Record<string, IndexOf<z.output<D>, z.output<O>>>>;
+  /** How long objects stay, or what bounds their number. */
+  keep: Keep<z.output<D>, z.output<O>>;
   /** By version n: turns a state of version n into one of version n + 1. Total and pure. */
   upgrade?: Readonly<Record<number, (old: Record<string, unknown>) => Record<string, unknown>>>;
   /** Required for every kind with a field `environment_id`; a test checks that. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { retention } from '../retention.ts';
 import { defineKind } from './define.ts';
 import { Id, Sealed, Timestamp } from './fields.ts';
 
@@ -35,6 +36,7 @@ export const user = defineKind({
   }),
   observed: z.object({}),
   unique: (d) => [{ scope: 'all', name: d.email }],
+  keep: { untilDeleted: 'An administrator deletes it' },
 });
 
 /** A login. A token is valid only while its session exists. */
@@ -50,6 +52,10 @@ export const session = defineKind({
   observed: z.object({}),
   owners: (d) => [{ kind: 'user', id: d.user_id, blocks: true }],
   indexes: { user: (d) => d.user_id },
+  keep: {
+    newest: { count: retention.sessionsPerUser, under: 'user' },
+    until: ({ desired }) => Date.parse(desired.expires_at),
+  },
 });
 
 /** The place of an event, which is the address of a client (IPv6 by /64), and its time. */
@@ -87,6 +93,11 @@ export const loginCode = defineKind({
     known: z.array(AtPlace).default([]),
   }),
   observed: z.object({}),
+  keep: {
+    until: ({ meta, desired: { sent, known } }) =>
+      Date.parse(sent.at(-1)?.at ?? meta.updatedAt) +
+      (known.length > 0 ? retention.knownPlacesKeepMs : retention.loginCodesKeepMs),
+  },
   upgrade: {
     1: ({ email, hash, expires_at, failures, sent_at }) => ({
       email,
@@ -123,4 +134,8 @@ export const serviceKey = defineKind({
     ...(d.parent_id === undefined ? [] : [{ kind: 'service_key', id: d.parent_id, blocks: true }]),
   ],
   indexes: { user: (d) => d.user_id, hash: (d) => d.hash },
+  keep: {
+    until: ({ desired: { expires_at } }) =>
+      expires_at === undefined ? undefined : Date.parse(expires_at) + retention.expiredKeysKeepMs,
+  },
 });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { foldName } from '../fold-name.ts';
+import { retention } from '../retention.ts';
 import { defineKind } from './define.ts';
 import { Id, Timestamp } from './fields.ts';
 
@@ -23,6 +24,8 @@ export const member = defineKind({
     user: (d) => d.user_id,
     place: (d) => placeOf(d.project_id, d.user_id),
   },
+  // A member sees what is left of the project until it is gone.
+  keep: { untilDeleted: 'An admin removes it, or it goes with its project or user', outlivesDeletionOf: ['project'] },
 });
 
 /** Value of the index `place`: at most one member has it. */
@@ -63,6 +66,10 @@ export const invite = defineKind({
     email: (d) => addressOf(d.email),
     token: (_, o) => o?.token_hashes,
     sender: (d) => d.invited_by,
+  },
+  keep: {
+    until: ({ desired: { accepted_at, cancelled_at, expires_at } }) =>
+      Date.parse(accepted_at ?? cancelled_at ?? expires_at) + retention.invitesKeepMs,
   },
 });
 

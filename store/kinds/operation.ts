@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { retention } from '../retention.ts';
 import { defineKind } from './define.ts';
 import { Id } from './fields.ts';
 
@@ -25,6 +26,15 @@ export const operation = defineKind({
   }),
   indexes: { application: (d) => d.application_id, server: (d) => d.server_id, project: (d) => d.project_id },
   owners: (d) => (d.application_id === undefined ? [] : [{ kind: 'application', id: d.application_id, blocks: true }]),
+  keep: {
+    newest: {
+      count: retention.operationsPerApplication,
+      under: 'application',
+      hasEnded: ({ observed }) => observed?.finished_at !== undefined,
+    },
+    until: ({ observed }) =>
+      observed?.finished_at === undefined ? undefined : Date.parse(observed.finished_at) + retention.operationsKeepMs,
+  },
 });
 
 export const Severity = z.enum(['info', 'warning', 'error']);
@@ -44,5 +54,9 @@ export const notification = defineKind({
   }),
   observed: z.object({}),
   owners: (d) => [{ kind: 'user', id: d.user_id, blocks: true }],
+  keep: {
+    newest: { count: retention.notificationsPerUser, under: 'user' },
+    until: ({ meta }) => Date.parse(meta.createdAt) + retention.notificationsKeepMs,
+  },
   indexes: { user: (d) => d.user_id },
 });

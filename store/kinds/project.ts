@@ -26,6 +26,7 @@ export const project = defineKind({
   populates: { server: (d) => d.default_server_id, user: (d) => d.owner_id },
   bytes: true,
   finalizers: ['project'],
+  keep: { untilDeleted: 'A user deletes it' },
 });
 
 export const environment = defineKind({
@@ -56,4 +57,5 @@ export const environment = defineKind({
   indexes: { project: (d) => d.project_id },
   populates: { project: (d) => d.project_id },
   finalizers: ['environment'],
+  keep: { untilDeleted: 'A user deletes it, or it goes with its project' },
 });

@@ -39,4 +39,5 @@ export const server = defineKind({
   }),
   unique: (d) => [{ scope: 'all', name: d.name }],
   finalizers: ['server'],
+  keep: { untilDeleted: 'A user deletes it' },
 });

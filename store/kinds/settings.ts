@@ -44,6 +44,7 @@ export const settings = defineKind({
     budgets: z.object({ project: Budget, user: Budget, tenant: Budget }).partial().default({}),
   }),
   observed: z.object({}),
+  keep: { untilDeleted: 'A tenant has at most one' },
 });
 
 /** Id of the one object of the kind in a tenant. */

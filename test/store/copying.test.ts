@@ -37,6 +37,7 @@ afterAll(async () => {
 /** A kind whose objects refer to each other and hold secrets at several depths. */
 const machine = defineKind({
   kind: 'machine',
+  keep: { untilDeleted: 'A test deletes it' },
   version: 1,
   desired: z.object({
     environment_id: z.string(),

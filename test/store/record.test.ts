@@ -5,6 +5,7 @@ import { decodeDesired, decodeObserved, encodeDesired, encodeObserved, succeed }
 
 const gadgetV1 = defineKind({
   kind: 'gadget',
+  keep: { untilDeleted: 'A test deletes it' },
   version: 1,
   desired: z.object({ title: z.string(), size: z.int() }),
   observed: z.object({ phase: z.string() }),
@@ -12,6 +13,7 @@ const gadgetV1 = defineKind({
 
 const gadgetV3 = defineKind({
   kind: 'gadget',
+  keep: { untilDeleted: 'A test deletes it' },
   version: 3,
   desired: z.object({
     name: z.string(),
@@ -72,6 +74,7 @@ describe('a desired record', () => {
   it('does not bring back a field that a change removed together with what was unknown in it', () => {
     const kind = defineKind({
       kind: 'gadget',
+      keep: { untilDeleted: 'A test deletes it' },
       version: 1,
       desired: z.object({ box: z.object({ width: z.int() }).optional(), env: z.record(z.string(), z.string()) }),
       observed: z.object({}),

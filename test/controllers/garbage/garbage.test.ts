@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { garbage } from '../../../controllers/garbage/garbage.ts';
-import { surplusDeployments } from '../../../controllers/garbage/verdict.ts';
+import { surplus } from '../../../controllers/garbage/verdict.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
 import { keys } from '../../../store/keys.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
@@ -341,6 +341,9 @@ function history(phases: ObservedOf<'deployment'>['phase'][]): {
   const app = anApplication();
   return { app, deployments: phases.map((phase, n) => aDeployment(app, { number: n + 1 }, { phase })) };
 }
+
+const surplusDeployments = (app: Resource<'application'>, all: readonly Resource<'deployment'>[]) =>
+  surplus('deployment', app, all);
 
 const numbers = (of: readonly { desired: { number: number } }[]) =>
   of.map(({ desired }) => desired.number).sort((a, b) => a - b);

@@ -3,7 +3,7 @@ import type { ClonePlan } from '../../../controllers/environment/plan.ts';
 import { garbage as collector } from '../../../controllers/garbage/garbage.ts';
 import { removeOrphans } from '../../../controllers/garbage/orphans.ts';
 import type { SeenOrphans } from '../../../controllers/garbage/orphans.ts';
-import { judge, surplusDeployments } from '../../../controllers/garbage/verdict.ts';
+import { judge, surplus } from '../../../controllers/garbage/verdict.ts';
 import type { Verdict } from '../../../controllers/garbage/verdict.ts';
 import { tenantDeletion } from '../../../controllers/tenant/deletion.ts';
 import { copyIdOf } from '../../../store/copying.ts';
@@ -142,7 +142,7 @@ const garbage: Rows<'garbage'> = {
   deploymentsPerApplication: upTo(20, (n) => {
     const app = anApplication();
     const all = Array.from({ length: n }, (_, m) => aDeployment(app, { number: m + 1 }, { phase: 'failed' }));
-    return surplusDeployments(app, all).length === 0;
+    return surplus('deployment', app, all).length === 0;
   }),
   operationsKeepMs: from(day, (n) =>
     isExpired(judgedAfter(n, 'operation', (unit) => unit.create('operation', id('o'), operation), endOperations)),

@@ -1,0 +1,23 @@
+const minute = 60 * 1000;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+/** How many objects of a history are kept, and for how long. Durations in milliseconds. */
+export const retention = {
+  deploymentsPerApplication: 20,
+  operationsKeepMs: day,
+  /** Ended operations that are kept of one application. */
+  operationsPerApplication: 20,
+  /** Sessions that one user may have; the oldest is deleted. */
+  sessionsPerUser: 100,
+  /** After the last code for an address: the record limits no further codes and guesses by then. */
+  loginCodesKeepMs: day,
+  /** The same for a record with known places of the owner. */
+  knownPlacesKeepMs: 30 * day,
+  /** After its expiry a service key is still listed, so that its owner sees what stopped working. */
+  expiredKeysKeepMs: 7 * day,
+  /** An invite is kept this long after its end, so that a late user learns that it is over. */
+  invitesKeepMs: 7 * day,
+  notificationsPerUser: 200,
+  notificationsKeepMs: 30 * day,
+} as const;
