@@ -9,14 +9,15 @@ import { authorize, isTenantWide } from './authorize.ts';
 import type { Access, Place } from './authorize.ts';
 import type { Call } from './call.ts';
 import type { Services } from './context.ts';
-import type { AnyEndpoint, Endpoint, SubjectKind } from './endpoint.ts';
+import type { AnyEndpoint, Endpoint } from './endpoint.ts';
+import type { ResourceKind } from './resources/resources.ts';
 import { isForAdmins, isPublic } from './permissions.ts';
 import { refuseUnfinishedClone } from './references.ts';
-import { kindWords, loadSubject, parseId, projectIdOf } from './subject.ts';
+import { loadSubject, parseId, projectIdOf, wordOf } from './subject.ts';
 
 /** A request that may go on, and the caller that it runs as. */
 export interface Admitted {
-  it: ReadonlyResource<SubjectKind> | undefined;
+  it: ReadonlyResource<ResourceKind> | undefined;
   access: Access;
   /** With the user's present rights: a retry may run long after the request came in. */
   caller: Principal | undefined;
@@ -53,14 +54,14 @@ export function admit(
 function placeOf(
   { view, body }: Call,
   endpoint: AnyEndpoint,
-  it: ReadonlyResource<SubjectKind> | undefined,
+  it: ReadonlyResource<ResourceKind> | undefined,
   search: Record<string, string>,
 ): Place {
   if (it !== undefined) {
     const id = projectIdOf(it);
     if (id === undefined) return tenantPlace(view, it);
     const project = view.get('project', id);
-    if (project === undefined) throw notFound(kindWords[it.meta.kind]);
+    if (project === undefined) throw notFound(wordOf(it.meta.kind));
     return { tenant: view, project };
   }
   const from = endpoint.projectFrom;
@@ -68,12 +69,12 @@ function placeOf(
   const [field, value] = from === 'query.projectId' ? ['projectId', search['projectId']] : ['project_id', named(body)];
   if (typeof value !== 'string') return { tenant: view };
   const project = view.get('project', parseId(field, value));
-  if (project === undefined) throw notFound(kindWords.project, field);
+  if (project === undefined) throw notFound(wordOf('project'), field);
   return { tenant: view, project };
 }
 
 /** The place at which the right to an object that belongs to no project is judged. */
-export function tenantPlace(view: TenantView, it: ReadonlyResource<SubjectKind>): Place {
+export function tenantPlace(view: TenantView, it: ReadonlyResource<ResourceKind>): Place {
   if (it.meta.kind !== 'server') return { tenant: view };
   return { tenant: view, server: it as ReadonlyResource<'server'> }; // the kind was just checked
 }
@@ -88,7 +89,7 @@ function named(body: unknown): unknown {
 export function checkState(
   { headers, view }: Call,
   endpoint: Endpoint,
-  it: ReadonlyResource<SubjectKind> | undefined,
+  it: ReadonlyResource<ResourceKind> | undefined,
 ): void {
   const { method } = endpoint;
   if (it === undefined || method === 'GET') return;
@@ -99,7 +100,7 @@ export function checkState(
       { field: 'If-Match', reason: 'mismatch', message: `Current version is ${version}` },
     ]);
   if (method !== 'DELETE' && it.meta.deletionRequestedAt !== undefined)
-    throw conflicting(`${kindWords[it.meta.kind]} is being deleted`);
+    throw conflicting(`${wordOf(it.meta.kind)} is being deleted`);
   const environment = 'environment_id' in it.desired && view.get('environment', it.desired.environment_id);
   if (environment) refuseUnfinishedClone(environment);
 }

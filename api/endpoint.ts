@@ -1,26 +1,13 @@
 import type { z } from 'zod';
-import type { TenantView } from '../store/mirror.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import type { RequestContext } from './context.ts';
-import type { Keep, Kept } from './kept.ts';
+import type { Kept } from './kept.ts';
 import type { ListMeta } from './paging.ts';
 import type { RouteName } from './permissions.ts';
+import type { Settle } from './resources/resource.ts';
+import type { ResourceKind } from './resources/resources.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-
-/** Kinds that a path can name. */
-export type SubjectKind =
-  | 'project'
-  | 'member'
-  | 'invite'
-  | 'environment'
-  | 'server'
-  | 'application'
-  | 'deployment'
-  | 'service_key'
-  | 'session'
-  | 'user'
-  | 'settings';
 
 /** The result of a handler: a value, or JSON that is kept. `undefined` is 204. */
 export type Reply<T> = T | Kept<T>;
@@ -32,7 +19,7 @@ export interface PageReply<T> {
 }
 
 /** What a handler gets besides the context; `it` is the object that the path names. */
-export interface Input<K extends SubjectKind, Q, B> {
+export interface Input<K extends ResourceKind, Q, B> {
   it: ReadonlyResource<K>;
   query: Q;
   body: B;
@@ -40,22 +27,15 @@ export interface Input<K extends SubjectKind, Q, B> {
 
 type Output<S extends z.ZodType | undefined> = S extends z.ZodType ? z.output<S> : undefined;
 /** The part of a route's name after its method. */
-type PathOf<N> = N extends `${Method} ${infer P}` ? P : never;
+export type PathOf<N> = N extends `${Method} ${infer P}` ? P : never;
 
-/** How `?wait=` looks at the object of an answer. */
-export interface Settle<R> {
-  isSettled(view: TenantView, id: string): boolean;
-  /** The object as it is now; `undefined` if it is gone. */
-  answer(by: { view: TenantView; keep: Keep }, id: string): Kept<R> | undefined;
-}
-
-interface Common<K extends SubjectKind> {
+interface Common<K extends ResourceKind> {
   /** Below `/<tenant>/api/v1`, as in the table of permissions. */
   path: PathOf<RouteName>;
   summary: string;
   /**
-   * Kind and path parameter of the object that is loaded and judged before the handler runs. The settings are one
-   * object per tenant and have no parameter.
+   * Kind and path parameter of the object that is loaded and judged before the handler runs. A kind with a single
+   * object per tenant has no parameter.
    */
   on?: readonly [kind: K, param: string];
   /** Where the request names the project whose roles decide, if the path names no object. */
@@ -63,7 +43,7 @@ interface Common<K extends SubjectKind> {
 }
 
 export interface EndpointSpec<
-  K extends SubjectKind,
+  K extends ResourceKind,
   Q extends z.ZodType | undefined,
   B extends z.ZodType | undefined,
   R extends z.ZodType | undefined,
@@ -85,7 +65,7 @@ export interface EndpointSpec<
   givesSecrets?: true;
   /** The handler may take long: other writers of the object do not wait for it. */
   waitsForAgent?: true;
-  settle?: Settle<Output<R>>;
+  settle?: Settle<Output<R>> | undefined;
   handle(ctx: RequestContext, input: Input<K, Output<Q>, Output<B>>): Promise<Reply<Output<R>>>;
 }
 
@@ -95,7 +75,7 @@ type Parsed<Q extends z.ZodType> =
     ? { [F in keyof S]: Exclude<S[F], undefined> extends z.ZodType<infer T> ? T : never }
     : z.output<Q>;
 
-export interface ListSpec<K extends SubjectKind, Q extends z.ZodType, R extends z.ZodType> extends Common<K> {
+export interface ListSpec<K extends ResourceKind, Q extends z.ZodType, R extends z.ZodType> extends Common<K> {
   query: Q;
   item: R;
   /** The list has only the caller's own objects, for admins too. */
@@ -111,7 +91,7 @@ export interface ListSpec<K extends SubjectKind, Q extends z.ZodType, R extends 
  * An endpoint as a value. The table of endpoints mounts the server, writes the OpenAPI document and types the clients.
  */
 export type Endpoint<
-  K extends SubjectKind = SubjectKind,
+  K extends ResourceKind = ResourceKind,
   Q extends z.ZodType | undefined = z.ZodType | undefined,
   B extends z.ZodType | undefined = z.ZodType | undefined,
   R extends z.ZodType | undefined = z.ZodType | undefined,
@@ -119,7 +99,7 @@ export type Endpoint<
 
 /** An endpoint that answers with pages. */
 export type ListEndpoint<
-  K extends SubjectKind = SubjectKind,
+  K extends ResourceKind = ResourceKind,
   Q extends z.ZodType = z.ZodType,
   R extends z.ZodType = z.ZodType,
 > = ListSpec<K, Q, R> & { list: true; method: 'GET'; upload?: never };
@@ -134,7 +114,7 @@ export interface Download {
   etag: string;
 }
 
-export interface DownloadSpec<K extends SubjectKind> extends Common<K> {
+export interface DownloadSpec<K extends ResourceKind> extends Common<K> {
   /** Media types that the bytes can have. */
   types: readonly string[];
   handle(ctx: RequestContext, input: Pick<Input<K, undefined, undefined>, 'it'>): Promise<Download>;
@@ -144,7 +124,7 @@ export interface DownloadSpec<K extends SubjectKind> extends Common<K> {
 type Unused = 'query' | 'body' | 'upload' | 'readOnly' | 'response' | 'status' | 'heavy' | 'settle';
 
 /** An endpoint that answers with bytes. */
-export type DownloadEndpoint<K extends SubjectKind = SubjectKind> = DownloadSpec<K> & { [F in Unused]?: never } & {
+export type DownloadEndpoint<K extends ResourceKind = ResourceKind> = DownloadSpec<K> & { [F in Unused]?: never } & {
   list: false;
   method: 'GET';
 };
@@ -153,7 +133,7 @@ export type AnyEndpoint = Endpoint | ListEndpoint | DownloadEndpoint;
 
 /** A handler that answers with another shape than `response` does not compile. */
 export function defineEndpoint<
-  K extends SubjectKind,
+  K extends ResourceKind,
   Q extends z.ZodType | undefined = undefined,
   B extends z.ZodType | undefined = undefined,
   R extends z.ZodType | undefined = undefined,
@@ -161,13 +141,13 @@ export function defineEndpoint<
   return { ...spec, list: false };
 }
 
-export function defineList<K extends SubjectKind, Q extends z.ZodType, R extends z.ZodType>(
+export function defineList<K extends ResourceKind, Q extends z.ZodType, R extends z.ZodType>(
   spec: ListSpec<K, Q, R>,
 ): ListEndpoint<K, Q, R> {
   return { ...spec, list: true, method: 'GET' };
 }
 
-export function defineDownload<K extends SubjectKind>(spec: DownloadSpec<K>): DownloadEndpoint<K> {
+export function defineDownload<K extends ResourceKind>(spec: DownloadSpec<K>): DownloadEndpoint<K> {
   return { ...spec, list: false, method: 'GET' };
 }
 

@@ -40,7 +40,7 @@ export interface PageQuery extends z.infer<typeof base> {
 
 type SortValue = string | number;
 const placed = ['projectId', 'environmentId', 'serverId'] as const;
-type Placed = (typeof placed)[number];
+export type Placed = (typeof placed)[number];
 
 /** How objects of a kind are searched, filtered and sorted. A list must not be sortable by a secret. */
 export interface Listing<K extends KindName> {

@@ -1,30 +1,28 @@
 import { isUnfinishedClone } from '../store/copying.ts';
-import type { KindName } from '../store/kinds/kinds.ts';
 import type { TenantView } from '../store/mirror.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { ApiError, badField, conflicting, notFound } from './api-error.ts';
 import { requireGrant } from './grants.ts';
+import type { ResourceKind } from './resources/resources.ts';
 import { requireServerOf } from './single-server.ts';
-import { kindWords } from './subject.ts';
-
-type Referable = KindName & keyof typeof kindWords;
+import { wordOf } from './subject.ts';
 
 /**
  * The object that a field of a body names. It must not be deleting; the caller guards that this holds at the commit.
  *
  * @throws ApiError NOT_FOUND; CONFLICT if it is being deleted.
  */
-export function referred<K extends Referable>(
+export function referred<K extends ResourceKind>(
   view: TenantView,
   kind: K,
   id: string,
   field: string,
 ): ReadonlyResource<K> {
   const it = view.get(kind, id);
-  if (it === undefined) throw notFound(kindWords[kind], field);
+  if (it === undefined) throw notFound(wordOf(kind), field);
   if (it.meta.deletionRequestedAt !== undefined)
-    throw conflicting(`${kindWords[kind]} is being deleted`, [
-      { field, reason: 'deleting', message: `${kindWords[kind]} is being deleted` },
+    throw conflicting(`${wordOf(kind)} is being deleted`, [
+      { field, reason: 'deleting', message: `${wordOf(kind)} is being deleted` },
     ]);
   return it;
 }

@@ -13,7 +13,8 @@ import type { Principal } from './auth/principal.ts';
 import { isTenantAdmin } from './authorize.ts';
 import type { Call, Outcome } from './call.ts';
 import type { RequestContext, Services } from './context.ts';
-import type { DownloadEndpoint, Endpoint, Input, ListEndpoint, Reply, SubjectKind } from './endpoint.ts';
+import type { DownloadEndpoint, Endpoint, Input, ListEndpoint, Reply } from './endpoint.ts';
+import type { ResourceKind } from './resources/resources.ts';
 import { isDownload } from './endpoint.ts';
 import { recallAnswer, recordAnswer } from './idempotency.ts';
 import type { IdempotentRequest } from './idempotency.ts';
@@ -140,7 +141,7 @@ async function runOnce(
     return answer();
   });
   // the cast is safe: an endpoint without `on`, `query` or `body` does not read that part of its input
-  const reply = toKept(await endpoint.handle(ctx, { it, query, body } as Input<SubjectKind, unknown, unknown>));
+  const reply = toKept(await endpoint.handle(ctx, { it, query, body } as Input<ResourceKind, unknown, unknown>));
   // secrets are not sent without an audit record
   if (endpoint.givesSecrets === true && access.grant !== 'm' && !audited.change)
     await services.audit.read(asked, it === undefined ? [] : [mention(it)]);
@@ -152,7 +153,7 @@ async function runDownload(services: Services, call: Call, endpoint: DownloadEnd
   const ctx = contextOf(services, call, admitted, readOnly);
   // the cast is safe as in `runOnce`
   const { bytes, type, fileName, etag } = await endpoint.handle(ctx, { it } as Input<
-    SubjectKind,
+    ResourceKind,
     undefined,
     undefined
   >);
@@ -185,7 +186,7 @@ async function runList(
   const query = parseInput(endpoint.query, search, 'query');
   const ctx = contextOf(services, call, admitted, readOnly);
   // the cast is safe as in `runOnce`
-  const page = await endpoint.handle(ctx, { it, query, body: undefined } as Input<SubjectKind, unknown, undefined>);
+  const page = await endpoint.handle(ctx, { it, query, body: undefined } as Input<ResourceKind, unknown, undefined>);
   const body = Buffer.from(pageBody(page.items, page.meta));
   if (services.mirror.applied === applied && endpoint.ofNow !== true) services.pageCache.set(cached, applied, body);
   return { status: 200, body };
@@ -260,7 +261,7 @@ function toKept(reply: Reply<unknown>): Kept<unknown> | undefined {
 }
 
 /** Whether the answer shows the object that the path names in a state that is not stored yet. */
-function changes(it: ReadonlyResource<SubjectKind> | undefined, json: string): boolean {
+function changes(it: ReadonlyResource<ResourceKind> | undefined, json: string): boolean {
   const answer: unknown = JSON.parse(json);
   if (it === undefined || typeof answer !== 'object' || answer === null) return false;
   if (!('id' in answer) || answer.id !== it.meta.id || !('updated_at' in answer)) return false;

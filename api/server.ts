@@ -35,6 +35,8 @@ import { errorBody, securityHeaders, sendBody } from './respond.ts';
 import type { Headers } from './respond.ts';
 import { createRouter } from './router.ts';
 import { answerRaw } from './raw-answer.ts';
+import { checkResources } from './resources/check-resources.ts';
+import { resources } from './resources/resources.ts';
 import { OpenStreams } from './streams/open-streams.ts';
 import { streams } from './streams/streams.ts';
 import { createSystemPages, sendNoSuchPage } from './system-pages.ts';
@@ -51,11 +53,13 @@ export interface Api extends AsyncDisposable {
 
 /**
  * Builds the API; afterwards a tenant and the signing keys exist. `pages` answers requests that are for no tenant and
- * not for the API's own pages, such as those of the console. @throws Error if a route has no permission.
+ * not for the API's own pages, such as those of the console. @throws Error if a route has no permission, or a kind is
+ * declared by half.
  */
 export async function createApi(deps: ApiDependencies & { pages?: RequestHandler }): Promise<Api> {
   const { store, mirror, clock, config, log } = deps;
   const match = createRouter(endpoints);
+  checkResources({ resources, endpoints });
   await createFirstTenant(store, clock);
   await mirror.ready;
   await using building = new AsyncDisposableStack();

@@ -1,5 +1,6 @@
-import { contentOf, isUnfinishedClone } from '../store/copying.ts';
+import { isUnfinishedClone } from '../store/copying.ts';
 import type { TenantView } from '../store/mirror.ts';
+import { objectsIn } from '../store/objects-in.ts';
 import type { Unit } from '../store/repo.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { badField, conflicting } from './api-error.ts';
@@ -48,7 +49,9 @@ export async function requireSingleServer(
   await holdPopulation(ctx, unit, before);
   const { view } = ctx;
   const environments = view.by('environment', 'project', meta.id);
-  const placed = environments.flatMap((one) => contentOf(view, one.meta.id)).filter((it) => serverOf(it) !== undefined);
+  const placed = environments
+    .flatMap((one) => objectsIn(view, 'environment', one.meta.id))
+    .filter((it) => serverOf(it) !== undefined);
   const [first] = placed;
   const server = default_server_id ?? (first && serverOf(first));
   const away = placed.filter((it) => serverOf(it) !== server);

@@ -48,10 +48,8 @@ export function targetOf(it: Application, view: TenantView): Deployment | undefi
   return deployment_id === undefined ? undefined : view.get('deployment', deployment_id);
 }
 
-/** Whether an application is gone, or its controller has reached the desired state or given up. */
-export function isApplicationSettled(view: TenantView, id: string): boolean {
-  const it = view.get('application', id);
-  if (it === undefined) return true;
+/** Whether the controller of an application has reached the desired state or given up. */
+export function isApplicationSettled(it: Application, view: TenantView): boolean {
   const target = targetOf(it, view);
   if (target !== undefined && isUnfinished(target)) return false;
   return isReconciled(it) && !['deploying', 'deleting'].includes(applicationStatus(it, target));
@@ -73,6 +71,11 @@ export function agentStatus(it: Server, view: TenantView): AgentStatus {
 /** Status of a project or an environment. */
 export function lifeStatus(it: ReadonlyResource<'project'> | ReadonlyResource<'environment'>): 'active' | 'deleting' {
   return it.meta.deletionRequestedAt === undefined ? 'active' : 'deleting';
+}
+
+/** Whether an object stays, and its controller has done all it can for the present generation. */
+export function isSettled(it: ReadonlyResource): boolean {
+  return it.meta.deletionRequestedAt === undefined && isReconciled(it);
 }
 
 /** Whether the controller has done all it can for the present generation. */

@@ -3,7 +3,7 @@ import type { ApiError } from '../api-error.ts';
 import type { Call } from '../call.ts';
 import type { Services } from '../context.ts';
 import { routeName } from '../endpoint.ts';
-import type { SubjectKind } from '../endpoint.ts';
+import type { ResourceKind } from '../resources/resources.ts';
 import { isPublic } from '../permissions.ts';
 import { projectIdOf } from '../subject.ts';
 import { mention } from './audit-log.ts';
@@ -34,7 +34,7 @@ export async function recordDenial({ audit }: Services, call: Call, { code, deta
 }
 
 /** The object that the path names, if it exists. */
-function subjectOf({ route: { endpoint }, params, view }: Call): ReadonlyResource<SubjectKind> | undefined {
+function subjectOf({ route: { endpoint }, params, view }: Call): ReadonlyResource<ResourceKind> | undefined {
   const { on } = endpoint;
   return on && view.get(on[0], params.get(on[1])?.toLowerCase() ?? '');
 }

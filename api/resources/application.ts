@@ -6,7 +6,6 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { servingDeployment } from '../../store/serving.ts';
-import type { Keep, Kept } from '../kept.ts';
 import { applicationStatus, isApplicationSettled, targetOf } from '../status.ts';
 import {
   CpuLimit,
@@ -22,6 +21,7 @@ import {
   WatchPaths,
 } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
+import { defineResource } from './resource.ts';
 
 const { shape } = application.desired;
 const RestartPolicy = z.enum(['always', 'on-failure', 'no']);
@@ -121,10 +121,23 @@ export const ApplicationUpdate = z
   .partial();
 export type ApplicationUpdate = z.infer<typeof ApplicationUpdate>;
 
-export function toApplication(
+/** What an application shows of its deployments; `target` is the one that it converges to. */
+export function applicationSeen(
   it: ReadonlyResource<'application'>,
-  status: ApplicationPhase,
-  serving: ReadonlyResource<'deployment'> | undefined,
+  view: TenantView,
+  target = targetOf(it, view),
+): Pick<Application, 'status' | 'current_commit' | 'current_deployment_id'> {
+  const serving = servingDeployment(view, it.meta.id);
+  return {
+    status: applicationStatus(it, target),
+    current_commit: serving?.observed?.commit ?? null,
+    current_deployment_id: serving?.meta.id ?? null,
+  };
+}
+
+function toApplication(
+  it: ReadonlyResource<'application'>,
+  { status, current_commit, current_deployment_id }: ReturnType<typeof applicationSeen>,
 ): Application {
   const { desired, observed } = it;
   const { config } = desired;
@@ -149,8 +162,8 @@ export function toApplication(
     memory_limit: config.memory_limit ?? null,
     cpu_limit: config.cpu_limit ?? null,
     status,
-    current_commit: serving?.observed?.commit ?? null,
-    current_deployment_id: serving?.meta.id ?? null,
+    current_commit,
+    current_deployment_id,
     deployment_id: desired.deployment_id ?? null,
     consecutive_failures: observed?.consecutive_failures ?? 0,
   };
@@ -170,16 +183,25 @@ function toSourceFields(source: DeepReadonly<Source>) {
   };
 }
 
-export function keptApplication(keep: Keep, it: ReadonlyResource<'application'>, view: TenantView): Kept<Application> {
-  const status = applicationStatus(it, targetOf(it, view));
-  const serving = servingDeployment(view, it.meta.id);
-  return keep(it, `${status} ${serving?.meta.id}`, () => toApplication(it, status, serving));
-}
-
-export const applicationSettle = {
-  isSettled: isApplicationSettled,
-  answer({ view, keep }: { view: TenantView; keep: Keep }, id: string): Kept<Application> | undefined {
-    const it = view.get('application', id);
-    return it && keptApplication(keep, it, view);
+export const applications = defineResource({
+  kind: 'application',
+  word: 'Application',
+  project: ({ desired }) => desired.project_id,
+  answer: Application,
+  seen: (it, view) => applicationSeen(it, view),
+  show: toApplication,
+  list: {
+    texts: ({ desired }) => [desired.name, desired.internal_id],
+    status: { values: ApplicationPhase.options, of: (it, view) => applicationStatus(it, targetOf(it, view)) },
   },
-};
+  isSettled: isApplicationSettled,
+  watch: {
+    shows: {
+      /** The status follows from the newest deployment. */
+      deployment({ id, after }, view) {
+        const it = after && view.get('application', after.desired.application_id);
+        return it?.desired.deployment_id === id ? [it.meta.id] : [];
+      },
+    },
+  },
+});

@@ -2,12 +2,11 @@ import { z } from 'zod';
 import { defined } from '../../store/defined.ts';
 import { DeploymentPhase, DeploymentTrigger } from '../../store/kinds/application.ts';
 import type { BuiltImage } from '../../store/kinds/application.ts';
-import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { servingDeployment } from '../../store/serving.ts';
-import type { Keep, Kept } from '../kept.ts';
+import { isSuccess, servingDeployment, successes } from '../../store/serving.ts';
 import { deploymentStatus, isApplicationSettled, isReconciled, isUnfinished } from '../status.ts';
 import { objectFields, objectFieldsOf, orNull } from './object-fields.ts';
+import { defineResource } from './resource.ts';
 
 const nullableText = z.string().nullable();
 
@@ -37,7 +36,7 @@ export const Deployment = z
   .meta({ id: 'Deployment' });
 export type Deployment = z.infer<typeof Deployment>;
 
-export function toDeployment(it: ReadonlyResource<'deployment'>, isCurrent: boolean): Deployment {
+function toDeployment(it: ReadonlyResource<'deployment'>, { is_current }: Pick<Deployment, 'is_current'>): Deployment {
   const { desired, observed } = it;
   const { source, reuse } = desired;
   return {
@@ -62,7 +61,7 @@ export function toDeployment(it: ReadonlyResource<'deployment'>, isCurrent: bool
       finished_at: observed?.finished_at,
       error: observed?.error,
     }),
-    is_current: isCurrent,
+    is_current,
     queued_at: desired.queued_at,
     duration_ms: durationOf(it),
   };
@@ -83,27 +82,35 @@ function durationOf({ observed }: ReadonlyResource<'deployment'>): number | null
   return Math.max(0, Date.parse(observed.finished_at) - Date.parse(observed.started_at));
 }
 
-export function isCurrentDeployment(it: ReadonlyResource<'deployment'>, view: TenantView): boolean {
-  return servingDeployment(view, it.desired.application_id)?.meta.id === it.meta.id;
-}
-
-export function keptDeployment(keep: Keep, it: ReadonlyResource<'deployment'>, view: TenantView): Kept<Deployment> {
-  const isCurrent = isCurrentDeployment(it, view);
-  return keep(it, String(isCurrent), () => toDeployment(it, isCurrent));
-}
-
-export const deploymentSettle = {
+export const deployments = defineResource({
+  kind: 'deployment',
+  word: 'Deployment',
+  project: ({ desired }) => desired.project_id,
+  answer: Deployment,
+  seen: ({ meta, desired }, view) => ({
+    is_current: servingDeployment(view, desired.application_id)?.meta.id === meta.id,
+  }),
+  show: toDeployment,
+  list: {
+    texts: ({ observed }) => [observed?.commit, observed?.commit_message],
+    status: { values: DeploymentPhase.options, of: deploymentStatus },
+    sorts: { number: (it) => it.desired.number },
+    defaultSort: '-number',
+  },
   /** Waits for the application, too, so that a read of either afterwards shows the outcome. */
-  isSettled(view: TenantView, id: string): boolean {
-    const it = view.get('deployment', id);
-    if (it === undefined) return true;
+  isSettled(it, view) {
     if (isUnfinished(it) || !isReconciled(it)) return false;
-    const { application_id } = it.desired;
-    const isOvertaken = view.get('application', application_id)?.desired.deployment_id !== id;
-    return isOvertaken || isApplicationSettled(view, application_id);
+    const app = view.get('application', it.desired.application_id);
+    return app?.desired.deployment_id !== it.meta.id || isApplicationSettled(app, view);
   },
-  answer({ view, keep }: { view: TenantView; keep: Keep }, id: string): Kept<Deployment> | undefined {
-    const it = view.get('deployment', id);
-    return it && keptDeployment(keep, it, view);
+  watch: {
+    shows: {
+      /** One that succeeds replaces the current one. */
+      deployment({ before, after }, view) {
+        if (after === undefined || !isSuccess(after) || (before !== undefined && isSuccess(before))) return [];
+        const [, previous] = successes(view, after.desired.application_id);
+        return previous === undefined ? [] : [previous.meta.id];
+      },
+    },
   },
-};
+});

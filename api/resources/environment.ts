@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { environment } from '../../store/kinds/project.ts';
+import { environment, LifePhase } from '../../store/kinds/project.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import type { Keep, Kept } from '../kept.ts';
-import { isReconciled, lifeStatus } from '../status.ts';
+import { isSettled, lifeStatus } from '../status.ts';
 import { FreeText, GitRef, Line } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
+import { defineResource } from './resource.ts';
 
 const { shape } = environment.desired;
 
@@ -54,7 +54,10 @@ export const EnvironmentClone = z.strictObject({
   include_data: z.boolean().nullish().meta({ description: 'Must not be true: only the configuration is copied' }),
 });
 
-export function toEnvironment(it: ReadonlyResource<'environment'>, isDefault: boolean): Environment {
+function toEnvironment(
+  it: ReadonlyResource<'environment'>,
+  { is_default }: Pick<Environment, 'is_default'>,
+): Environment {
   const { desired } = it;
   return {
     ...objectFieldsOf(it),
@@ -65,7 +68,7 @@ export function toEnvironment(it: ReadonlyResource<'environment'>, isDefault: bo
     description: desired.description ?? null,
     color: desired.color ?? null,
     git_branch: desired.git_branch ?? null,
-    is_default: isDefault,
+    is_default,
     clone_of: desired.clone_of === undefined ? null : cloneOf(desired.clone_of),
     status: lifeStatus(it),
   };
@@ -79,18 +82,26 @@ export function isDefaultEnvironment(it: ReadonlyResource<'environment'>, view: 
   return view.get('project', it.desired.project_id)?.desired.default_environment_id === it.meta.id;
 }
 
-export function keptEnvironment(keep: Keep, it: ReadonlyResource<'environment'>, view: TenantView): Kept<Environment> {
-  const isDefault = isDefaultEnvironment(it, view);
-  return keep(it, String(isDefault), () => toEnvironment(it, isDefault));
-}
-
-export const environmentSettle = {
-  isSettled(view: TenantView, id: string): boolean {
-    const it = view.get('environment', id);
-    return it === undefined || (it.meta.deletionRequestedAt === undefined && isReconciled(it));
+export const environments = defineResource({
+  kind: 'environment',
+  word: 'Environment',
+  project: ({ desired }) => desired.project_id,
+  under: 'projectId',
+  answer: Environment,
+  seen: (it, view) => ({ is_default: isDefaultEnvironment(it, view) }),
+  show: toEnvironment,
+  list: {
+    texts: ({ desired }) => [desired.name, desired.display_name],
+    status: { values: LifePhase.options, of: lifeStatus },
   },
-  answer({ view, keep }: { view: TenantView; keep: Keep }, id: string): Kept<Environment> | undefined {
-    const it = view.get('environment', id);
-    return it && keptEnvironment(keep, it, view);
+  isSettled,
+  watch: {
+    shows: {
+      /** A project names its default environment, so that its change may change two environments. */
+      project({ before, after }) {
+        const [old, now] = [before?.desired.default_environment_id, after?.desired.default_environment_id];
+        return old === now || now === undefined ? [] : [old, now].filter((id) => id !== undefined);
+      },
+    },
   },
-};
+});

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { invite, InviteState } from '../../store/kinds/membership.ts';
-import type { TenantView } from '../../store/mirror.ts';
-import type { Invite as Stored } from '../invites.ts';
 import { GivenRole } from './member.ts';
 import { objectFields, objectFieldsOf } from './object-fields.ts';
+import { defineResource } from './resource.ts';
 import { Email } from './user.ts';
 
 export const Invite = z
@@ -24,20 +23,33 @@ export type Invite = z.infer<typeof Invite>;
 
 export const InviteCreate = z.strictObject({ email: Email, role: GivenRole.default('member') });
 
-/** Contains neither the token nor its hash. */
-export function toInvite(it: Stored, view: TenantView): Invite {
-  const { desired } = it;
-  const project = desired.project_id === undefined ? undefined : view.get('project', desired.project_id);
-  return {
-    ...objectFieldsOf(it),
-    project_id: desired.project_id ?? null,
-    project_name: project?.desired.name ?? null,
-    email: desired.email,
-    role: desired.role,
-    status: desired.state,
-    invited_by: desired.invited_by,
+export const invites = defineResource({
+  kind: 'invite',
+  word: 'Invite',
+  project: ({ desired }) => desired.project_id,
+  under: 'id',
+  answer: Invite,
+  seen: ({ desired }, view) => ({
+    project_name: (desired.project_id && view.get('project', desired.project_id)?.desired.name) ?? null,
     invited_by_email: view.get('user', desired.invited_by)?.desired.email ?? null,
-    expires_at: desired.expires_at,
-    accepted_at: desired.accepted_at ?? null,
-  };
-}
+  }),
+  /** Contains neither the token nor its hash. */
+  show: (it, { project_name, invited_by_email }) => ({
+    ...objectFieldsOf(it),
+    project_id: it.desired.project_id ?? null,
+    project_name,
+    email: it.desired.email,
+    role: it.desired.role,
+    status: it.desired.state,
+    invited_by: it.desired.invited_by,
+    invited_by_email,
+    expires_at: it.desired.expires_at,
+    accepted_at: it.desired.accepted_at ?? null,
+  }),
+  list: {
+    texts: ({ desired }) => [desired.email],
+    status: { values: InviteState.options, of: ({ desired }) => desired.state },
+    sorts: { email: ({ desired }) => desired.email },
+  },
+  watch: { never: 'Whether it is open also depends on the time; its owner is notified' },
+});

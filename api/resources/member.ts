@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { MemberRole } from '../../store/kinds/membership.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { isOwner } from '../members.ts';
+import { isOwner, memberOf } from '../members.ts';
 import { objectFields, objectFieldsOf, Reference } from './object-fields.ts';
+import { defineResource } from './resource.ts';
 
 export const Member = z
   .object({
@@ -25,21 +26,47 @@ export const GivenRole = z.enum(MemberRole.options, 'Must be admin, member or vi
 export const MemberCreate = z.strictObject({ user_id: Reference, role: GivenRole.default('member') });
 export const MemberUpdate = z.strictObject({ role: GivenRole });
 
-export function toMember(
-  it: ReadonlyResource<'member'>,
-  project: ReadonlyResource<'project'>,
-  view: TenantView,
-): Member {
-  const { project_id, user_id, role } = it.desired;
-  const user = view.get('user', user_id)?.desired;
-  return {
+const userOf = ({ desired }: ReadonlyResource<'member'>, view: TenantView) =>
+  view.get('user', desired.user_id)?.desired;
+
+export const members = defineResource({
+  kind: 'member',
+  word: 'Member',
+  project: ({ desired }) => desired.project_id,
+  under: 'id',
+  find: (view, id, project) => (project === undefined ? view.get('member', id) : memberOf(project, id, view)),
+  answer: Member,
+  seen(it, view): Pick<Member, 'email' | 'first_name' | 'last_name' | 'role' | 'status'> {
+    const user = userOf(it, view);
+    const project = view.get('project', it.desired.project_id);
+    return {
+      email: user?.email ?? '',
+      first_name: user?.first_name ?? '',
+      last_name: user?.last_name ?? '',
+      role: project !== undefined && isOwner(project, it) ? 'owner' : it.desired.role,
+      status: user?.disabled === false ? 'active' : 'disabled',
+    };
+  },
+  show: (it, { email, first_name, last_name, role, status }) => ({
     ...objectFieldsOf(it),
-    project_id,
-    user_id,
-    email: user?.email ?? '',
-    first_name: user?.first_name ?? '',
-    last_name: user?.last_name ?? '',
-    role: isOwner(project, it) ? 'owner' : role,
-    status: user?.disabled === false ? 'active' : 'disabled',
-  };
-}
+    project_id: it.desired.project_id,
+    user_id: it.desired.user_id,
+    email,
+    first_name,
+    last_name,
+    role,
+    status,
+  }),
+  list: {
+    texts: (it, view) => {
+      const user = userOf(it, view);
+      return [user?.email, user?.first_name, user?.last_name];
+    },
+    status: {
+      values: ['active', 'disabled'],
+      of: (it, view) => (userOf(it, view)?.disabled === false ? 'active' : 'disabled'),
+    },
+    sorts: { email: (it, view) => userOf(it, view)?.email ?? '' },
+  },
+  watch: { never: 'A reader whose own place changes gets a gap, and reads the lists again' },
+});

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Severity } from '../../store/kinds/operation.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { defineResource } from './resource.ts';
 
 export const Notification = z
   .object({
@@ -18,7 +19,7 @@ export const Notification = z
   .meta({ id: 'Notification' });
 export type Notification = z.infer<typeof Notification>;
 
-export function toNotification({ meta, desired }: ReadonlyResource<'notification'>): Notification {
+function toNotification({ meta, desired }: ReadonlyResource<'notification'>): Notification {
   const { resource } = desired;
   return {
     id: meta.id,
@@ -31,3 +32,15 @@ export function toNotification({ meta, desired }: ReadonlyResource<'notification
     read: desired.read,
   };
 }
+
+export const notifications = defineResource({
+  kind: 'notification',
+  word: 'Notification',
+  answer: Notification,
+  show: toNotification,
+  list: {
+    texts: ({ desired }) => [desired.title, desired.message],
+    filters: { projectId: (id) => (it) => it.desired.resource?.project_id === id },
+  },
+  watch: { never: 'It has a stream of its own, /ws/notifications' },
+});

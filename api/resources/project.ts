@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import { project } from '../../store/kinds/project.ts';
-import type { TenantView } from '../../store/mirror.ts';
+import { LifePhase, project } from '../../store/kinds/project.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import type { Keep, Kept } from '../kept.ts';
-import { isReconciled, lifeStatus } from '../status.ts';
+import { isSettled, lifeStatus } from '../status.ts';
 import { FreeText, Line } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
+import { defineResource } from './resource.ts';
 
 const { shape } = project.desired;
 
@@ -40,7 +39,7 @@ export const ProjectCreate = z.strictObject({
 
 export const ProjectUpdate = ProjectCreate.partial();
 
-export function toProject(it: ReadonlyResource<'project'>): Project {
+function toProject(it: ReadonlyResource<'project'>): Project {
   const { desired } = it;
   return {
     ...objectFieldsOf(it),
@@ -58,17 +57,17 @@ export function toProject(it: ReadonlyResource<'project'>): Project {
   };
 }
 
-export function keptProject(keep: Keep, it: ReadonlyResource<'project'>): Kept<Project> {
-  return keep(it, '', () => toProject(it));
-}
-
-export const projectSettle = {
-  isSettled(view: TenantView, id: string): boolean {
-    const it = view.get('project', id);
-    return it === undefined || (it.meta.deletionRequestedAt === undefined && isReconciled(it));
+export const projects = defineResource({
+  kind: 'project',
+  word: 'Project',
+  project: ({ meta }) => meta.id,
+  answer: Project,
+  show: toProject,
+  list: {
+    texts: ({ desired }) => [desired.name, desired.display_name],
+    status: { values: LifePhase.options, of: lifeStatus },
+    filters: { projectId: (id) => (it) => it.meta.id === id },
   },
-  answer({ view, keep }: { view: TenantView; keep: Keep }, id: string): Kept<Project> | undefined {
-    const it = view.get('project', id);
-    return it && keptProject(keep, it);
-  },
-};
+  isSettled,
+  watch: { shows: {} },
+});

@@ -4,10 +4,9 @@ import { DirectPorts, directPortsOf } from '../../store/direct-ports.ts';
 import { server } from '../../store/kinds/server.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import type { Keep, Kept } from '../kept.ts';
-import { agentStatus, isReconciled, serverStatus } from '../status.ts';
-import type { AgentStatus } from '../status.ts';
+import { agentStatus, isSettled, serverStatus } from '../status.ts';
 import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
+import { defineResource } from './resource.ts';
 
 const { shape } = server.desired;
 const nullableText = z.string().nullable();
@@ -99,7 +98,7 @@ export type ServerCreate = z.infer<typeof ServerCreate>;
 export const ServerUpdate = fields.partial().meta({ hidden: ['ipAddress', 'sshKeyId'] });
 export type ServerUpdate = z.infer<typeof ServerUpdate>;
 
-export function toServer(it: ReadonlyResource<'server'>, agent: AgentStatus): Server {
+function toServer(it: ReadonlyResource<'server'>, { agent_status }: Pick<Server, 'agent_status'>): Server {
   const { desired, observed } = it;
   return {
     ...objectFieldsOf(it),
@@ -109,7 +108,7 @@ export function toServer(it: ReadonlyResource<'server'>, agent: AgentStatus): Se
     username: desired.username,
     ssh_key_id: desired.ssh_key_id ?? null,
     status: serverStatus(it),
-    agent_status: agent,
+    agent_status,
     agent_id: desired.agent_id ?? null,
     agent_version: observed?.agent_version ?? null,
     runtime: observed?.runtime ?? null,
@@ -121,28 +120,38 @@ export function toServer(it: ReadonlyResource<'server'>, agent: AgentStatus): Se
   };
 }
 
-export function keptServer(keep: Keep, it: ReadonlyResource<'server'>, view: TenantView): Kept<Server> {
-  const agent = agentStatus(it, view);
-  return keep(it, agent, () => toServer(it, agent));
-}
-
-export function keptServerSummary(keep: Keep, it: ReadonlyResource<'server'>, view: TenantView): Kept<ServerSummary> {
-  const agent = agentStatus(it, view);
-  return keep(it, `summary ${agent}`, () => ({
-    id: it.meta.id,
-    name: it.desired.name,
-    status: serverStatus(it),
-    agent_status: agent,
-  }));
-}
-
-export const serverSettle = {
-  isSettled(view: TenantView, id: string): boolean {
-    const it = view.get('server', id);
-    return it === undefined || (it.meta.deletionRequestedAt === undefined && isReconciled(it));
+export const servers = defineResource({
+  kind: 'server',
+  word: 'Server',
+  answer: Server,
+  seen: (it, view) => ({ agent_status: agentStatus(it, view) }),
+  show: toServer,
+  masked: {
+    answer: ServerSummary,
+    show: (it, { agent_status }) => ({
+      id: it.meta.id,
+      name: it.desired.name,
+      status: serverStatus(it),
+      agent_status,
+    }),
   },
-  answer({ view, keep }: { view: TenantView; keep: Keep }, id: string): Kept<Server> | undefined {
-    const it = view.get('server', id);
-    return it && keptServer(keep, it, view);
+  list: {
+    texts: ({ desired }) => [desired.name],
+    status: { values: ServerStatus.options, of: serverStatus },
+    filters: {
+      projectId: (id, view) => {
+        const used = serversOf(id, view);
+        return (it) => used.has(it.meta.id);
+      },
+    },
   },
-};
+  isSettled,
+  // that its agent connects or leaves is no change of an object: see ChangeFeed
+  watch: { shows: {} },
+});
+
+/** The servers of a project: its default server and those of its workloads. */
+function serversOf(projectId: string, view: TenantView): ReadonlySet<string | undefined> {
+  const workloads = view.by('application', 'project', projectId).map((it) => it.desired.server_id);
+  return new Set([view.get('project', projectId)?.desired.default_server_id, ...workloads]);
+}

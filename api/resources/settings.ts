@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { Budget, Circle, RegistryHost } from '../../store/kinds/settings.ts';
-import { budgetScopes, effective } from '../../store/settings.ts';
+import { budgetScopes, effective, settingsObject } from '../../store/settings.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { defineResource } from './resource.ts';
 
 const { shape: bounds } = Budget;
 const bound = (field: keyof typeof bounds, text: string) =>
@@ -58,7 +59,17 @@ export const SettingsUpdate = z
   .partial();
 export type SettingsUpdate = z.infer<typeof SettingsUpdate>;
 
-export function toSettings(it: ReadonlyResource<'settings'>): Settings {
+export const settings = defineResource({
+  kind: 'settings',
+  word: 'Settings',
+  single: settingsObject,
+  answer: Settings,
+  show: toSettings,
+  list: { texts: () => [] },
+  watch: { never: 'Few things change them, and nothing shows them all the time' },
+});
+
+function toSettings(it: ReadonlyResource<'settings'>): Settings {
   const { project_creation, new_addresses, registries, budgets } = effective(it);
   return {
     project_creation,

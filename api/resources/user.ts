@@ -4,6 +4,7 @@ import { GlobalRole, KeyScope } from '../../store/kinds/identity.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { Line } from './fields.ts';
 import { Reference } from './object-fields.ts';
+import { defineResource } from './resource.ts';
 
 export const User = z
   .object({
@@ -52,10 +53,22 @@ export const AccountUpdate = z
   })
   .partial();
 
-export function toAccount(it: ReadonlyResource<'user'>): Account {
-  const { disabled, confined_to } = it.desired;
-  return { ...toUser(it), disabled, confined_to: confined_to === undefined ? null : [...confined_to] };
-}
+export const users = defineResource({
+  kind: 'user',
+  word: 'User',
+  answer: Account,
+  show: (it) => ({
+    ...toUser(it),
+    disabled: it.desired.disabled,
+    confined_to: it.desired.confined_to === undefined ? null : [...it.desired.confined_to],
+  }),
+  list: {
+    texts: ({ desired }) => [desired.email, desired.first_name, desired.last_name],
+    status: { values: ['active', 'disabled'], of: ({ desired }) => (desired.disabled ? 'disabled' : 'active') },
+    sorts: { email: ({ desired }) => desired.email, role: ({ desired }) => desired.role },
+  },
+  watch: { never: 'Only admins of the tenant see users, and they read the list when they need it' },
+});
 
 export const Session = z
   .object({
@@ -68,10 +81,23 @@ export const Session = z
   })
   .meta({ id: 'Session' });
 
-export function toSession({ meta, desired }: ReadonlyResource<'session'>, current: boolean): z.infer<typeof Session> {
-  const { source, user_agent, expires_at } = desired;
-  return { id: meta.id, current, source, user_agent, created_at: meta.createdAt, expires_at };
-}
+export const sessions = defineResource({
+  kind: 'session',
+  word: 'Session',
+  answer: Session,
+  /** Which session is the current one depends on the reader: the list of sessions shows it itself. */
+  seen: (): Pick<z.infer<typeof Session>, 'current'> => ({ current: false }),
+  show: ({ meta, desired: { source, user_agent, expires_at } }, { current }) => ({
+    id: meta.id,
+    current,
+    source,
+    user_agent,
+    created_at: meta.createdAt,
+    expires_at,
+  }),
+  list: { texts: ({ desired }) => [desired.user_agent] },
+  watch: { never: 'Only its user sees it' },
+});
 
 export const Email = z
   .email('Must be an e-mail address')
@@ -125,7 +151,7 @@ export const ServiceKeyCreate = z.strictObject({
   project_id: Reference.nullish(),
 });
 
-export function toServiceKey({ meta, desired, observed }: ReadonlyResource<'service_key'>): ServiceKey {
+function toServiceKey({ meta, desired, observed }: ReadonlyResource<'service_key'>): ServiceKey {
   return {
     id: meta.id,
     name: desired.name,
@@ -139,3 +165,12 @@ export function toServiceKey({ meta, desired, observed }: ReadonlyResource<'serv
     last_used_at: observed?.last_used_at ?? null,
   };
 }
+
+export const serviceKeys = defineResource({
+  kind: 'service_key',
+  word: 'Service key',
+  answer: ServiceKey,
+  show: toServiceKey,
+  list: { texts: ({ desired }) => [desired.name] },
+  watch: { never: 'Only its user and admins of the tenant see it' },
+});

@@ -1,23 +1,22 @@
 import { z } from 'zod';
-import { DeploymentPhase } from '../../store/kinds/application.ts';
 import { AssignmentPhase } from '../../store/kinds/assignment.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { successes } from '../../store/serving.ts';
 import { conflicting, serviceUnavailable } from '../api-error.ts';
 import { caps, requireRoom } from '../caps.ts';
 import { activeOf, addDeployment } from '../deploying.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
+import { defineEndpoint } from '../endpoint.ts';
 import { serviceInstancesOf } from '../instance-ids.ts';
 import { Logs, LogsQuery } from '../log-query.ts';
-import { pageOf, pageQuery } from '../paging.ts';
-import type { Listing } from '../paging.ts';
 import { readLogs } from '../read-logs.ts';
-import { Deployment, keptDeployment } from '../resources/deployment.ts';
-import { eventsOf, ObjectEvents } from '../resources/event.ts';
+import { eventsEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
+import { applications } from '../resources/application.ts';
+import { deployments } from '../resources/deployment.ts';
 import { orNull } from '../resources/object-fields.ts';
 import { untilSettled } from '../settle.ts';
-import { deploymentStatus, serverStatus } from '../status.ts';
+import { serverStatus } from '../status.ts';
 
 const Instance = z
   .object({
@@ -79,6 +78,21 @@ function toInstance(it: ReadonlyResource<'assignment'>, view: TenantView): z.inf
 }
 
 const Linked = z.object({ id: z.string(), name: z.string() });
+type Linked = z.infer<typeof Linked>;
+
+type Finder = (it: ReadonlyResource<'application'>, view: TenantView) => Linked[];
+/** A kind that is added must be looked for: its entry below no longer compiles. */
+type FinderOf<K extends string> = K extends KindName ? Finder : 'no such kind';
+const linked: { [K in 'database' | 'volume' | 'function' | 'template_instance']: FinderOf<K> } = {
+  database: 'no such kind',
+  volume: 'no such kind',
+  function: 'no such kind',
+  template_instance: 'no such kind',
+};
+
+function find(finder: Finder | 'no such kind', it: ReadonlyResource<'application'>, view: TenantView): Linked[] {
+  return finder === 'no such kind' ? [] : finder(it, view);
+}
 
 export const listDependencies = defineEndpoint({
   method: 'GET',
@@ -92,7 +106,13 @@ export const listDependencies = defineEndpoint({
     functions: z.array(Linked),
     template_instance: Linked.nullable(),
   }),
-  handle: async () => ({ applications: [], databases: [], volumes: [], functions: [], template_instance: null }),
+  handle: async ({ view }, { it }) => ({
+    applications: [],
+    databases: find(linked.database, it, view),
+    volumes: find(linked.volume, it, view),
+    functions: find(linked.function, it, view),
+    template_instance: find(linked.template_instance, it, view)[0] ?? null,
+  }),
 });
 
 export const readRuntimeLogs = defineEndpoint({
@@ -123,39 +143,14 @@ export const readBuildLogs = defineEndpoint({
     readLogs(ctx, it.desired.server_id, query, { workload: it.meta.id, streams: ['build'] }),
 });
 
-export const listApplicationEvents = defineEndpoint({
-  method: 'GET',
+export const listApplicationEvents = eventsEndpoint(applications, {
   path: '/applications/:id/events',
   summary: 'What happened to an application, newest first',
-  on: ['application', 'id'],
-  response: ObjectEvents,
-  handle: async (ctx, { it }) => eventsOf(ctx.mirror, it),
 });
 
-const deployments: Listing<'deployment'> = {
-  texts: ({ observed }) => [observed?.commit, observed?.commit_message],
-  status: { values: DeploymentPhase.options, of: deploymentStatus },
-  labels: true,
-  filters: {
-    projectId: (id) => (it) => it.desired.project_id === id,
-    environmentId: (id) => (it) => it.desired.environment_id === id,
-    serverId: (id) => (it) => it.desired.server_id === id,
-  },
-  sorts: { number: (it) => it.desired.number },
-  defaultSort: '-number',
-};
-
-export const listDeployments = defineList({
+export const listDeployments = listOfEndpoint('application', deployments, {
   path: '/applications/:appId/deployments',
   summary: 'Deployments of an application',
-  on: ['application', 'appId'],
-  query: pageQuery(deployments),
-  item: Deployment,
-  handle: async (ctx, { it, query }) => {
-    const all = ctx.view.by('deployment', 'application', it.meta.id);
-    const { items, meta } = pageOf(all, query, deployments, ctx.view);
-    return { items: items.map((one) => keptDeployment(ctx.keep, one, ctx.view)), meta };
-  },
 });
 
 const syncPatienceMs = 20_000;

@@ -1,22 +1,17 @@
 import { z } from 'zod';
-import { servingDeployment, successes } from '../../store/serving.ts';
+import { successes } from '../../store/serving.ts';
 import { conflicting } from '../api-error.ts';
 import type { RequestContext } from '../context.ts';
 import { activeOf, addDeployment, builtBy, cancelActive, scale, startDeployment, startUp } from '../deploying.ts';
 import type { Coming } from '../deploying.ts';
 import { defineEndpoint } from '../endpoint.ts';
-import { Application, applicationSettle, toApplication } from '../resources/application.ts';
-import { Deployment, deploymentSettle, toDeployment } from '../resources/deployment.ts';
+import { Application, applications, applicationSeen } from '../resources/application.ts';
+import { Deployment, deployments } from '../resources/deployment.ts';
 import { requireServerRoom } from '../server-room.ts';
-import { applicationStatus, targetOf } from '../status.ts';
 
 /** The application with the status that follows from the request. */
 function answerOf({ view }: Pick<RequestContext, 'view'>, { next, target }: Coming): Application {
-  return toApplication(
-    next,
-    applicationStatus(next, target ?? targetOf(next, view)),
-    servingDeployment(view, next.meta.id),
-  );
+  return applications.show(next, applicationSeen(next, view, target));
 }
 
 export const deployApplication = defineEndpoint({
@@ -26,11 +21,11 @@ export const deployApplication = defineEndpoint({
   on: ['application', 'id'],
   heavy: true,
   response: Deployment,
-  settle: deploymentSettle,
+  settle: deployments.settle,
   handle: async (ctx, { it }) => {
     const unit = ctx.repo.begin();
     const { target } = startDeployment(ctx, unit, it);
-    return ctx.commit(unit, () => toDeployment(target, false));
+    return ctx.commit(unit, () => deployments.answerOf(target, ctx.view));
   },
 });
 
@@ -41,7 +36,7 @@ export const startApplication = defineEndpoint({
   on: ['application', 'id'],
   heavy: true,
   response: Application,
-  settle: applicationSettle,
+  settle: applications.settle,
   handle: async (ctx, { it }) => {
     const unit = ctx.repo.begin();
     const coming = startUp(ctx, unit, it);
@@ -55,7 +50,7 @@ export const stopApplication = defineEndpoint({
   summary: 'Stop the application and cancel a deployment under way',
   on: ['application', 'id'],
   response: Application,
-  settle: applicationSettle,
+  settle: applications.settle,
   handle: async (ctx, { it }) => {
     const unit = ctx.repo.begin();
     const next = unit.change(it, (draft) => void (draft.run = 'stopped'));
@@ -70,7 +65,7 @@ export const restartApplication = defineEndpoint({
   summary: 'Restart the instances one after another',
   on: ['application', 'id'],
   response: Application,
-  settle: applicationSettle,
+  settle: applications.settle,
   handle: async (ctx, { it }) => {
     if (it.desired.run === 'stopped') throw conflicting('Cannot restart as the application is stopped');
     const token = ctx.random.id();
@@ -87,7 +82,7 @@ export const scaleApplication = defineEndpoint({
   on: ['application', 'id'],
   body: z.strictObject({ replicas: z.int().min(0).max(100) }),
   response: Application,
-  settle: applicationSettle,
+  settle: applications.settle,
   handle: async (ctx, { it, body: { replicas } }) => {
     const unit = ctx.repo.begin();
     const coming = scale(ctx, unit, it, replicas);
@@ -107,7 +102,7 @@ export const rollbackApplication = defineEndpoint({
   on: ['application', 'id'],
   heavy: true,
   response: Deployment,
-  settle: deploymentSettle,
+  settle: deployments.settle,
   handle: async (ctx, { it }) => {
     const { view } = ctx;
     const [, ...earlier] = successes(view, it.meta.id);
@@ -116,7 +111,7 @@ export const rollbackApplication = defineEndpoint({
     const unit = ctx.repo.begin();
     const active = activeOf(it, view);
     if (active?.desired.rollback_of === target.meta.id && !ctx.request.isKeyed)
-      return ctx.commit(unit, () => toDeployment(active, false));
+      return ctx.commit(unit, () => deployments.answerOf(active, ctx.view));
     unit.change(it, (draft) => {
       // a snapshot of a deployment has the same form; the clone makes it mutable
       draft.source = structuredClone(target.desired.source) as typeof draft.source;
@@ -127,6 +122,6 @@ export const rollbackApplication = defineEndpoint({
       rollbackOf: target.meta.id,
       reuse: builtBy(target),
     });
-    return ctx.commit(unit, () => toDeployment(deployment, false));
+    return ctx.commit(unit, () => deployments.answerOf(deployment, ctx.view));
   },
 });

@@ -1,65 +1,39 @@
 import { z } from 'zod';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
-import { application as kind, ApplicationPhase } from '../../store/kinds/application.ts';
-import { servingDeployment } from '../../store/serving.ts';
+import { application as kind } from '../../store/kinds/application.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 import { badField, badRequest, notFound } from '../api-error.ts';
 import { maskEnv, sealEnv, unsealEnv } from '../application-env.ts';
 import { sourceFrom } from '../application-source.ts';
-import { visibleProjects } from '../authorize.ts';
 import { caps, requireRoom } from '../caps.ts';
 import type { RequestContext } from '../context.ts';
 import { addConfigDeployment, scale } from '../deploying.ts';
 import type { Coming } from '../deploying.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
+import { defineEndpoint } from '../endpoint.ts';
 import { newInternalId } from '../internal-id.ts';
-import { pageOf, pageQuery } from '../paging.ts';
-import type { Listing } from '../paging.ts';
 import { requirePort, requirePortOf } from '../ports.ts';
 import { referred, referredEnvironment, serverFor } from '../references.ts';
+import { deleteEndpoint, getEndpoint, listEndpoint } from '../resource-endpoints.ts';
 import {
   Application,
   ApplicationCreate,
-  applicationSettle,
+  applications,
+  applicationSeen,
   ApplicationUpdate,
-  keptApplication,
-  toApplication,
 } from '../resources/application.ts';
 import type { ApplicationUpdate as Update } from '../resources/application.ts';
 import { EnvValues } from '../resources/fields.ts';
 import { assign, readOnlyFields, Reference } from '../resources/object-fields.ts';
 import { requireEnvRoom, requireServerRoom } from '../server-room.ts';
 import { settleServer } from '../single-server.ts';
-import { applicationStatus, targetOf } from '../status.ts';
-import { kindWords } from '../subject.ts';
+import { targetOf } from '../status.ts';
+import { wordOf } from '../subject.ts';
 
 type Desired = DesiredOf<'application'>;
 
-const listing: Listing<'application'> = {
-  texts: ({ desired }) => [desired.name, desired.internal_id],
-  status: { values: ApplicationPhase.options, of: (it, view) => applicationStatus(it, targetOf(it, view)) },
-  labels: true,
-  filters: {
-    projectId: (id) => (it) => it.desired.project_id === id,
-    environmentId: (id) => (it) => it.desired.environment_id === id,
-    serverId: (id) => (it) => it.desired.server_id === id,
-  },
-  sorts: { name: (it) => it.desired.name },
-};
-
-export const listApplications = defineList({
+export const listApplications = listEndpoint(applications, {
   path: '/applications',
   summary: 'Applications that one may see',
-  query: pageQuery(listing),
-  item: Application,
-  handle: async (ctx, { query }) => {
-    const { view } = ctx;
-    const visible = visibleProjects(ctx.principal, view);
-    const { projectId } = query;
-    const all = projectId === undefined ? view.list('application') : view.by('application', 'project', projectId);
-    const candidates = visible === 'all' ? all : all.filter(({ desired }) => visible.has(desired.project_id));
-    const { items, meta } = pageOf(candidates, query, listing, view);
-    return { items: items.map((it) => keptApplication(ctx.keep, it, view)), meta };
-  },
 });
 
 export const checkApplicationName = defineEndpoint({
@@ -78,7 +52,7 @@ export const checkApplicationName = defineEndpoint({
     const project = referred(view, 'project', query.projectId, 'projectId');
     const environmentId = query.environmentId ?? project.desired.default_environment_id;
     if (view.get('environment', environmentId)?.desired.project_id !== project.meta.id)
-      throw notFound(kindWords.environment, 'environmentId');
+      throw notFound(wordOf('environment'), 'environmentId');
     const isFree = async (text: string): Promise<boolean> =>
       (await repo.idByName('application', environmentId, text)) === undefined;
     if (await isFree(name)) return { available: true, name, suggestion: null };
@@ -98,7 +72,7 @@ export const createApplication = defineEndpoint({
   body: ApplicationCreate,
   response: Application,
   status: 201,
-  settle: applicationSettle,
+  settle: applications.settle,
   handle: async (ctx, { body }) => {
     const { view } = ctx;
     refuseRegistry(body);
@@ -139,7 +113,7 @@ export const createApplication = defineEndpoint({
     unit.require(environment);
     unit.require(server);
     const it = unit.create('application', id, desired, body.labels === undefined ? {} : { labels: body.labels });
-    return ctx.commit(unit, () => toApplication(it, applicationStatus(it, undefined), undefined));
+    return ctx.commit(unit, () => applications.answerOf(it, view));
   },
 });
 
@@ -167,13 +141,9 @@ function applyFields(ctx: RequestContext, draft: Desired, body: Update, id: stri
   config.env = env;
 }
 
-export const getApplication = defineEndpoint({
-  method: 'GET',
+export const getApplication = getEndpoint(applications, {
   path: '/applications/:id',
   summary: 'An application, without its environment variables',
-  on: ['application', 'id'],
-  response: Application,
-  handle: async (ctx, { it }) => keptApplication(ctx.keep, it, ctx.view),
 });
 
 export const updateApplication = defineEndpoint({
@@ -185,7 +155,7 @@ export const updateApplication = defineEndpoint({
   body: ApplicationUpdate,
   readOnly: readOnlyFields(Application, ApplicationUpdate),
   response: Application,
-  settle: applicationSettle,
+  settle: applications.settle,
   handle: async (ctx, { it, body }) => {
     refuseRegistry(body);
     const source = sourceFrom(ctx, it.meta.id, body, it.desired.source);
@@ -205,25 +175,13 @@ export const updateApplication = defineEndpoint({
     const isRunning = before.run === 'running' && changed.desired.run === 'running';
     const rollout = isRunning ? addConfigDeployment(ctx, unit, changed, changed.desired.config) : undefined;
     const target = rollout ?? scaled.target ?? targetOf(it, ctx.view);
-    return ctx.commit(unit, () =>
-      toApplication(changed, applicationStatus(changed, target), servingDeployment(ctx.view, it.meta.id)),
-    );
+    return ctx.commit(unit, () => applications.show(changed, applicationSeen(changed, ctx.view, target)));
   },
 });
 
-export const deleteApplication = defineEndpoint({
-  method: 'DELETE',
+export const deleteApplication = deleteEndpoint(applications, {
   path: '/applications/:id',
   summary: 'Delete an application and its deployments',
-  on: ['application', 'id'],
-  response: Application,
-  settle: applicationSettle,
-  handle: async (ctx, { it }) => {
-    const unit = ctx.repo.begin();
-    const deleted = unit.change(it, () => undefined);
-    unit.requestDelete(it);
-    return ctx.commit(unit, () => toApplication(deleted, 'deleting', servingDeployment(ctx.view, it.meta.id)));
-  },
 });
 
 const Env = z
@@ -288,7 +246,7 @@ export const mergeEnv = defineEndpoint({
   },
 });
 
-async function writeEnv(ctx: RequestContext, it: Parameters<typeof toApplication>[0], values: Record<string, string>) {
+async function writeEnv(ctx: RequestContext, it: ReadonlyResource<'application'>, values: Record<string, string>) {
   const env = sealEnv(ctx, it.meta.id, values, it.desired.config.env);
   requireEnvRoom(env, it.desired.config.env);
   const unit = ctx.repo.begin();

@@ -3,24 +3,11 @@ import { defineEndpoint } from '../endpoint.ts';
 import { buildInstanceOf, serviceInstancesOf } from '../instance-ids.ts';
 import { Logs, LogsQuery } from '../log-query.ts';
 import { readLogs } from '../read-logs.ts';
-import {
-  Deployment,
-  deploymentSettle,
-  isCurrentDeployment,
-  keptDeployment,
-  toDeployment,
-} from '../resources/deployment.ts';
-import { eventsOf, ObjectEvents } from '../resources/event.ts';
+import { eventsEndpoint, getEndpoint } from '../resource-endpoints.ts';
+import { Deployment, deployments } from '../resources/deployment.ts';
 import { deploymentStatus, isUnfinished } from '../status.ts';
 
-export const getDeployment = defineEndpoint({
-  method: 'GET',
-  path: '/deployments/:id',
-  summary: 'A deployment',
-  on: ['deployment', 'id'],
-  response: Deployment,
-  handle: async (ctx, { it }) => keptDeployment(ctx.keep, it, ctx.view),
-});
+export const getDeployment = getEndpoint(deployments, { path: '/deployments/:id', summary: 'A deployment' });
 
 export const readDeploymentLogs = defineEndpoint({
   method: 'GET',
@@ -70,24 +57,20 @@ export const cancelDeployment = defineEndpoint({
   summary: 'Cancel a deployment that has not come to its end',
   on: ['deployment', 'id'],
   response: Deployment,
-  settle: deploymentSettle,
+  settle: deployments.settle,
   handle: async (ctx, { it }) => {
     const status = deploymentStatus(it);
     const unit = ctx.repo.begin();
     if (!isUnfinished(it)) {
       if (status !== 'cancelled') throw conflicting(`Cannot cancel as the deployment is ${status}`);
-      return ctx.commit(unit, () => toDeployment(it, isCurrentDeployment(it, ctx.view)));
+      return ctx.commit(unit, () => deployments.answerOf(it, ctx.view));
     }
     const cancelled = unit.change(it, (draft) => void (draft.cancel_requested = true));
-    return ctx.commit(unit, () => toDeployment(cancelled, isCurrentDeployment(it, ctx.view)));
+    return ctx.commit(unit, () => deployments.answerOf(cancelled, ctx.view));
   },
 });
 
-export const listDeploymentEvents = defineEndpoint({
-  method: 'GET',
+export const listDeploymentEvents = eventsEndpoint(deployments, {
   path: '/deployments/:id/events',
   summary: 'What happened to a deployment, newest first',
-  on: ['deployment', 'id'],
-  response: ObjectEvents,
-  handle: async (ctx, { it }) => eventsOf(ctx.mirror, it),
 });

@@ -1,54 +1,34 @@
 import { z } from 'zod';
-import { LifePhase } from '../../store/kinds/project.ts';
 import { contentOf } from '../../store/copying.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { objectsIn } from '../../store/objects-in.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badField, conflicting, forbidden } from '../api-error.ts';
 import { caps, requireRoom } from '../caps.ts';
 import type { RequestContext } from '../context.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
-import { pageOf, pageQuery } from '../paging.ts';
-import type { Listing } from '../paging.ts';
+import { defineEndpoint } from '../endpoint.ts';
 import { requireGrant } from '../grants.ts';
 import { holdPopulation } from '../population.ts';
 import { referred, refuseUnfinishedClone, usableServer } from '../references.ts';
+import { deleteEndpoint, getEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
 import { requireServerRoom } from '../server-room.ts';
 import { requireServerOf } from '../single-server.ts';
 import {
   Environment,
   EnvironmentClone,
   EnvironmentCreate,
-  environmentSettle,
+  environments,
   EnvironmentUpdate,
   isDefaultEnvironment,
-  keptEnvironment,
-  toEnvironment,
 } from '../resources/environment.ts';
 import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
-import { lifeStatus } from '../status.ts';
 
 /** `force=true` in a query. */
 export const Force = z.object({ force: z.enum(['true', 'false']).optional() });
 
-const listing: Listing<'environment'> = {
-  texts: ({ desired }) => [desired.name, desired.display_name],
-  status: { values: LifePhase.options, of: lifeStatus },
-  labels: true,
-  filters: { projectId: (id) => (it) => it.desired.project_id === id },
-  sorts: { name: (it) => it.desired.name },
-};
-
-export const listEnvironments = defineList({
+export const listEnvironments = listOfEndpoint('project', environments, {
   path: '/projects/:projectId/environments',
   summary: 'Environments of a project',
-  on: ['project', 'projectId'],
-  query: pageQuery(listing),
-  item: Environment,
-  handle: async (ctx, { it, query }) => {
-    const all = ctx.view.by('environment', 'project', it.meta.id);
-    const { items, meta } = pageOf(all, query, listing, ctx.view);
-    return { items: items.map((one) => keptEnvironment(ctx.keep, one, ctx.view)), meta };
-  },
 });
 
 export const createEnvironment = defineEndpoint({
@@ -59,7 +39,7 @@ export const createEnvironment = defineEndpoint({
   body: EnvironmentCreate,
   response: Environment,
   status: 201,
-  settle: environmentSettle,
+  settle: environments.settle,
   handle: async (ctx, { it, body }) => {
     const { labels, ...fields } = body;
     requireRoomIn(it, ctx.view);
@@ -71,7 +51,7 @@ export const createEnvironment = defineEndpoint({
       { type: 'production', ...given(fields), name: body.name, project_id: it.meta.id },
       labels === undefined ? {} : { labels },
     );
-    return ctx.commit(unit, () => toEnvironment(environment, false));
+    return ctx.commit(unit, () => environments.answerOf(environment, ctx.view));
   },
 });
 
@@ -84,13 +64,9 @@ function requireRoomIn({ meta }: ReadonlyResource<'project'>, view: TenantView):
   });
 }
 
-export const getEnvironment = defineEndpoint({
-  method: 'GET',
+export const getEnvironment = getEndpoint(environments, {
   path: '/projects/:projectId/environments/:envId',
   summary: 'An environment',
-  on: ['environment', 'envId'],
-  response: Environment,
-  handle: async (ctx, { it }) => keptEnvironment(ctx.keep, it, ctx.view),
 });
 
 export const updateEnvironment = defineEndpoint({
@@ -101,7 +77,7 @@ export const updateEnvironment = defineEndpoint({
   body: EnvironmentUpdate,
   readOnly: readOnlyFields(Environment, EnvironmentUpdate),
   response: Environment,
-  settle: environmentSettle,
+  settle: environments.settle,
   handle: async (ctx, { it, body }) => {
     const unit = ctx.repo.begin();
     const changed = unit.change(it, (draft) => {
@@ -113,40 +89,36 @@ export const updateEnvironment = defineEndpoint({
       assign(draft, 'git_branch', body.git_branch);
     });
     if (body.labels !== undefined) unit.label(it, body.labels);
-    const isDefault = isDefaultEnvironment(it, ctx.view);
-    return ctx.commit(unit, () => toEnvironment(changed, isDefault));
+    return ctx.commit(unit, () => environments.answerOf(changed, ctx.view));
   },
 });
 
-export const deleteEnvironment = defineEndpoint({
-  method: 'DELETE',
-  path: '/projects/:projectId/environments/:envId',
-  summary: 'Delete an environment; with resources in it only with force=true, which takes them along',
-  on: ['environment', 'envId'],
-  query: Force,
-  response: Environment,
-  settle: environmentSettle,
-  handle: async (ctx, { it, query }) => {
-    const { view } = ctx;
-    const project = referred(view, 'project', it.desired.project_id, 'projectId');
-    if (isDefaultEnvironment(it, view)) throw conflicting('Cannot delete the default environment of a project');
-    if (view.by('environment', 'project', project.meta.id).length === 1)
-      throw conflicting('Cannot delete the last environment of a project');
-    const unit = ctx.repo.begin();
-    const isForced = query.force === 'true';
-    if (!isForced || !['superadmin', 'admin', 'owner'].includes(ctx.access.column)) {
-      await holdPopulation(ctx, unit, it);
-      if (contentOf(view, it.meta.id).length > 0)
-        throw isForced
-          ? forbidden('Only the owner of the project may delete an environment with resources')
-          : conflicting('The environment has resources: delete them or send force=true');
-    }
-    unit.require(project);
-    const deleted = unit.change(it, () => undefined);
-    unit.requestDelete(it);
-    return ctx.commit(unit, () => toEnvironment(deleted, false));
+export const deleteEnvironment = deleteEndpoint(
+  environments,
+  {
+    path: '/projects/:projectId/environments/:envId',
+    summary: 'Delete an environment; with resources in it only with force=true, which takes them along',
   },
-});
+  {
+    query: Force,
+    async check(ctx, unit, { it, query }) {
+      const { view } = ctx;
+      const project = referred(view, 'project', it.desired.project_id, 'projectId');
+      if (isDefaultEnvironment(it, view)) throw conflicting('Cannot delete the default environment of a project');
+      if (view.by('environment', 'project', project.meta.id).length === 1)
+        throw conflicting('Cannot delete the last environment of a project');
+      const isForced = query.force === 'true';
+      if (!isForced || !['superadmin', 'admin', 'owner'].includes(ctx.access.column)) {
+        await holdPopulation(ctx, unit, it);
+        if (objectsIn(view, 'environment', it.meta.id).length > 0)
+          throw isForced
+            ? forbidden('Only the owner of the project may delete an environment with resources')
+            : conflicting('The environment has resources: delete them or send force=true');
+      }
+      unit.require(project);
+    },
+  },
+);
 
 export const cloneEnvironment = defineEndpoint({
   method: 'POST',
@@ -157,7 +129,7 @@ export const cloneEnvironment = defineEndpoint({
   body: EnvironmentClone,
   response: Environment,
   status: 201,
-  settle: environmentSettle,
+  settle: environments.settle,
   handle: async (ctx, { it, body }) => {
     const { view } = ctx;
     if (body.include_data === true)
@@ -193,7 +165,7 @@ export const cloneEnvironment = defineEndpoint({
       },
       { labels: { ...it.meta.labels } },
     );
-    return ctx.commit(unit, () => toEnvironment(environment, false));
+    return ctx.commit(unit, () => environments.answerOf(environment, ctx.view));
   },
 });
 
@@ -230,6 +202,6 @@ export const setDefaultEnvironment = defineEndpoint({
     const unit = ctx.repo.begin();
     unit.require(it);
     unit.change(project, (draft) => void (draft.default_environment_id = it.meta.id));
-    return ctx.commit(unit, () => toEnvironment(it, true));
+    return ctx.commit(unit, () => environments.show(it, { is_default: true }));
   },
 });

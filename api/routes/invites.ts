@@ -1,4 +1,3 @@
-import { InviteState } from '../../store/kinds/membership.ts';
 import { conflicting, forbidden, notFound } from '../api-error.ts';
 import { caps, requireRoom } from '../caps.ts';
 import type { RequestContext } from '../context.ts';
@@ -16,53 +15,39 @@ import {
   requirePatience,
 } from '../invites.ts';
 import type { Invite as Stored } from '../invites.ts';
-import { serialise } from '../kept.ts';
 import { guardRole, memberOf, requireAbove, requireSeat, requireWide } from '../members.ts';
-import { pageOf, pageQuery } from '../paging.ts';
-import type { Listing, PageQuery } from '../paging.ts';
 import { referred } from '../references.ts';
-import { Invite, InviteCreate, toInvite } from '../resources/invite.ts';
+import { pageOfResource } from '../resource-endpoints.ts';
+import { Invite, InviteCreate, invites } from '../resources/invite.ts';
 import { tellUser } from '../tell-user.ts';
-
-const listing: Listing<'invite'> = {
-  texts: ({ desired }) => [desired.email],
-  status: { values: InviteState.options, of: ({ desired }) => desired.state },
-  labels: true,
-  filters: { projectId: (id) => (it) => it.desired.project_id === id },
-  sorts: { email: ({ desired }) => desired.email },
-};
 
 export const listInvites = defineList({
   path: '/projects/:id/invites',
   summary: 'Invites to a project that wait to be accepted',
   on: ['project', 'id'],
-  query: pageQuery(listing),
+  query: invites.query,
   item: Invite,
   ofNow: true,
-  handle: async (ctx, { it, query }) => pageOfInvites(ctx, openInvitesOf(it.meta.id, ctx), query),
+  handle: async (ctx, { it, query }) => pageOfResource(ctx, invites, openInvitesOf(it.meta.id, ctx), query),
 });
 
 export const listMyInvites = defineList({
   path: '/me/invites',
   summary: 'Invites to one’s address that wait to be accepted',
-  query: pageQuery(listing),
+  query: invites.query,
   item: Invite,
   ofNow: true,
   ownOnly: true,
   handle: async (ctx, { query }) => {
     const own = openInvitesTo(ctx.principal.user.desired.email, ctx.view, ctx.clock.now());
-    return pageOfInvites(
+    return pageOfResource(
       ctx,
+      invites,
       own.filter(({ desired }) => desired.project_id !== undefined),
       query,
     );
   },
 });
-
-function pageOfInvites(ctx: RequestContext, candidates: readonly Stored[], query: PageQuery) {
-  const { items, meta } = pageOf(candidates, query, listing, ctx.view);
-  return { items: items.map((it) => serialise(toInvite(it, ctx.view))), meta };
-}
 
 function openInvitesOf(projectId: string, { view, clock }: RequestContext): readonly Stored[] {
   return view.by('invite', 'project', projectId).filter((it) => isOpen(it, view, clock.now()));
@@ -112,7 +97,7 @@ export const createInvite = defineEndpoint({
         title: `You are invited to the project ${it.desired.name}`,
         message: `${principal.user.desired.email} invites you with the role ${role}`,
       });
-    return ctx.commit(unit, () => toInvite(made, view));
+    return ctx.commit(unit, () => invites.answerOf(made, view));
   },
 });
 
@@ -159,7 +144,7 @@ export const getInvite = defineEndpoint({
   handle: async (ctx) => {
     const it = named(ctx);
     if (!isFor(it, ctx.principal.user)) throw notFound('Invite');
-    return toInvite(it, ctx.view);
+    return invites.answerOf(it, ctx.view);
   },
 });
 
@@ -198,7 +183,7 @@ export const acceptInvite = defineEndpoint({
         title: `An invite to the project ${project.desired.name} was accepted`,
         message: `${user.desired.email} now has the role ${role}`,
       });
-    return ctx.commit(unit, () => toInvite(accepted, view));
+    return ctx.commit(unit, () => invites.answerOf(accepted, view));
   },
 });
 

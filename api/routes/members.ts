@@ -1,10 +1,7 @@
 import { z } from 'zod';
-import type { TenantView } from '../../store/mirror.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
 import { conflicting, forbidden } from '../api-error.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { cancel, pendingInvite } from '../invites.ts';
-import { serialise } from '../kept.ts';
 import {
   activeUser,
   guardRole,
@@ -15,45 +12,26 @@ import {
   requireSeat,
   requireWide,
 } from '../members.ts';
-import { pageOf, pageQuery } from '../paging.ts';
-import type { Listing } from '../paging.ts';
 import { referred } from '../references.ts';
-import { Member, MemberCreate, MemberUpdate, toMember } from '../resources/member.ts';
+import { pageOfResource } from '../resource-endpoints.ts';
+import { Member, MemberCreate, members, MemberUpdate } from '../resources/member.ts';
 import { readOnlyFields, Reference } from '../resources/object-fields.ts';
-import { Project, toProject } from '../resources/project.ts';
+import { Project, projects } from '../resources/project.ts';
 import { tellUser } from '../tell-user.ts';
 
 const byTransferOnly = 'The owner of a project changes by transfer alone';
-
-const userOf = ({ desired }: ReadonlyResource<'member'>, view: TenantView) =>
-  view.get('user', desired.user_id)?.desired;
-
-const listing: Listing<'member'> = {
-  texts: (it, view) => {
-    const user = userOf(it, view);
-    return [user?.email, user?.first_name, user?.last_name];
-  },
-  status: {
-    values: ['active', 'disabled'],
-    of: (it, view) => (userOf(it, view)?.disabled === false ? 'active' : 'disabled'),
-  },
-  labels: true,
-  filters: { projectId: (id) => (it) => it.desired.project_id === id },
-  sorts: { email: (it, view) => userOf(it, view)?.email ?? '' },
-};
 
 export const listMembers = defineList({
   path: '/projects/:id/members',
   summary: 'Everybody with a role in a project, its owner included',
   on: ['project', 'id'],
-  query: pageQuery(listing),
+  query: members.query,
   item: Member,
   handle: async (ctx, { it, query }) => {
     const { view } = ctx;
     // leave out members whose user was deleted
-    const members = membersOf(it, view).filter((one) => userOf(one, view) !== undefined);
-    const { items, meta } = pageOf(members, query, listing, view);
-    return { items: items.map((one) => serialise(toMember(one, it, view))), meta };
+    const known = membersOf(it, view).filter(({ desired }) => view.get('user', desired.user_id) !== undefined);
+    return pageOfResource(ctx, members, known, query);
   },
 });
 
@@ -88,7 +66,7 @@ export const addMember = defineEndpoint({
         title: `You are now in the project ${it.desired.name}`,
         message: `${principal.user.desired.email} gave you the role ${body.role}`,
       });
-    return ctx.commit(unit, () => toMember(made, it, view));
+    return ctx.commit(unit, () => members.answerOf(made, view));
   },
 });
 
@@ -120,7 +98,7 @@ export const changeMember = defineEndpoint({
         title: `Your role in the project ${project.desired.name} changed`,
         message: `${principal.user.desired.email} gave you the role ${body.role}`,
       });
-    return ctx.commit(unit, () => toMember(changed, project, view));
+    return ctx.commit(unit, () => members.answerOf(changed, view));
   },
 });
 
@@ -182,7 +160,7 @@ export const transferProject = defineEndpoint({
     for (const user of new Set([heir.meta.id, it.desired.owner_id]))
       if (user !== principal.user.meta.id && view.get('user', user) !== undefined)
         tellUser(unit, ctx.random, user, it, { ...told, message });
-    return ctx.commit(unit, () => toProject(changed));
+    return ctx.commit(unit, () => projects.answerOf(changed, view));
 
     function cannotTransfer(reason: string, rule: string) {
       const text = `${rule}: ${heir.meta.id}`;

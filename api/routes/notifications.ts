@@ -2,23 +2,17 @@ import { z } from 'zod';
 import { badField } from '../api-error.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { heardBy } from '../heard.ts';
-import { pageOf, pageQuery } from '../paging.ts';
-import type { Listing } from '../paging.ts';
-import { Notification, toNotification } from '../resources/notification.ts';
+import { pageOfResource } from '../resource-endpoints.ts';
+import { Notification, notifications } from '../resources/notification.ts';
 import { Reference } from '../resources/object-fields.ts';
 
 /** Notifications marked in one transaction: each takes a guard and a write. */
 const markedPerTransaction = 30;
 
-const listing: Listing<'notification'> = {
-  texts: ({ desired }) => [desired.title, desired.message],
-  filters: { projectId: (id) => (it) => it.desired.resource?.project_id === id },
-};
-
 export const listNotifications = defineList({
   path: '/notifications',
   summary: 'One’s notifications',
-  query: pageQuery(listing).extend({ unread: z.enum(['true', 'false']).optional() }),
+  query: notifications.query.extend({ unread: z.enum(['true', 'false']).optional() }),
   item: Notification,
   ownOnly: true,
   handle: async (ctx, { query }) => {
@@ -26,11 +20,8 @@ export const listNotifications = defineList({
     const unread = heard.filter((it) => !it.desired.read);
     const wanted =
       query.unread === undefined ? heard : heard.filter((it) => it.desired.read === (query.unread === 'false'));
-    const { items, meta } = pageOf(wanted, query, listing, ctx.view);
-    return {
-      items: items.map((it) => ctx.keep(it, '', () => toNotification(it))),
-      meta: { ...meta, unread: unread.length },
-    };
+    const { items, meta } = pageOfResource(ctx, notifications, wanted, query);
+    return { items, meta: { ...meta, unread: unread.length } };
   },
 });
 

@@ -2,7 +2,7 @@ import { keys } from '../../store/keys.ts';
 import { notFound } from '../api-error.ts';
 import { defineDownload, defineEndpoint } from '../endpoint.ts';
 import { decodeIcon, encodeIcon, IconType, maxIconBytes, readIcon } from '../icon.ts';
-import { Project, projectSettle, toProject } from '../resources/project.ts';
+import { Project, projects } from '../resources/project.ts';
 import { UploadBody } from '../upload.ts';
 
 export const setProjectIcon = defineEndpoint({
@@ -14,7 +14,7 @@ export const setProjectIcon = defineEndpoint({
   upload: { maxBytes: maxIconBytes },
   body: UploadBody,
   response: Project,
-  settle: projectSettle,
+  settle: projects.settle,
   handle: async (ctx, { it, body }) => {
     const icon = readIcon(body.file.bytes);
     const { tenant } = ctx;
@@ -24,7 +24,7 @@ export const setProjectIcon = defineEndpoint({
     });
     const isSame = changed.meta.generation === it.meta.generation;
     if (!isSame) unit.write({ put: keys.bytes(tenant, 'project', it.meta.id), value: encodeIcon(icon) });
-    return ctx.commit(unit, () => toProject(changed));
+    return ctx.commit(unit, () => projects.answerOf(changed, ctx.view));
   },
 });
 

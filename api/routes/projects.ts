@@ -1,41 +1,16 @@
-import { LifePhase } from '../../store/kinds/project.ts';
 import { settingsOf } from '../../store/settings.ts';
 import { forbidden } from '../api-error.ts';
-import { isTenantAdmin, visibleProjects } from '../authorize.ts';
+import { isTenantAdmin } from '../authorize.ts';
 import { caps, requireRoom } from '../caps.ts';
 import type { RequestContext } from '../context.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
-import { pageOf, pageQuery } from '../paging.ts';
-import type { Listing } from '../paging.ts';
+import { defineEndpoint } from '../endpoint.ts';
 import { usableServer } from '../references.ts';
+import { deleteEndpoint, getEndpoint, listEndpoint } from '../resource-endpoints.ts';
 import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
-import { keptProject, Project, ProjectCreate, projectSettle, ProjectUpdate, toProject } from '../resources/project.ts';
+import { Project, ProjectCreate, projects, ProjectUpdate } from '../resources/project.ts';
 import { requireSingleServer } from '../single-server.ts';
-import { lifeStatus } from '../status.ts';
 
-const listing: Listing<'project'> = {
-  texts: ({ desired }) => [desired.name, desired.display_name],
-  status: { values: LifePhase.options, of: lifeStatus },
-  labels: true,
-  filters: {
-    projectId: (id) => (it) => it.meta.id === id,
-  },
-  sorts: { name: (it) => it.desired.name },
-};
-
-export const listProjects = defineList({
-  path: '/projects',
-  summary: 'Projects that one may see',
-  query: pageQuery(listing),
-  item: Project,
-  handle: async (ctx, { query }) => {
-    const visible = visibleProjects(ctx.principal, ctx.view);
-    const all = ctx.view.list('project');
-    const candidates = visible === 'all' ? all : all.filter((it) => visible.has(it.meta.id));
-    const { items, meta } = pageOf(candidates, query, listing, ctx.view);
-    return { items: items.map((it) => keptProject(ctx.keep, it)), meta };
-  },
-});
+export const listProjects = listEndpoint(projects, { path: '/projects', summary: 'Projects that one may see' });
 
 export const createProject = defineEndpoint({
   method: 'POST',
@@ -44,7 +19,7 @@ export const createProject = defineEndpoint({
   body: ProjectCreate,
   response: Project,
   status: 201,
-  settle: projectSettle,
+  settle: projects.settle,
   handle: async (ctx, { body }) => {
     const { labels, ...fields } = body;
     requireCreator(ctx);
@@ -73,7 +48,7 @@ export const createProject = defineEndpoint({
       labels === undefined ? {} : { labels },
     );
     unit.create('environment', environmentId, { project_id: id, name: 'production', type: 'production' });
-    return ctx.commit(unit, () => toProject(project));
+    return ctx.commit(unit, () => projects.answerOf(project, ctx.view));
   },
 });
 
@@ -94,14 +69,7 @@ function requireCreator({ principal, view }: RequestContext): void {
   });
 }
 
-export const getProject = defineEndpoint({
-  method: 'GET',
-  path: '/projects/:id',
-  summary: 'A project',
-  on: ['project', 'id'],
-  response: Project,
-  handle: async (ctx, { it }) => keptProject(ctx.keep, it),
-});
+export const getProject = getEndpoint(projects, { path: '/projects/:id', summary: 'A project' });
 
 export const updateProject = defineEndpoint({
   method: 'PUT',
@@ -111,7 +79,7 @@ export const updateProject = defineEndpoint({
   body: ProjectUpdate,
   readOnly: readOnlyFields(Project, ProjectUpdate),
   response: Project,
-  settle: projectSettle,
+  settle: projects.settle,
   handle: async (ctx, { it, body }) => {
     const unit = ctx.repo.begin();
     if (typeof body.default_server_id === 'string')
@@ -129,21 +97,11 @@ export const updateProject = defineEndpoint({
     });
     if (body.labels !== undefined) unit.label(it, body.labels);
     await requireSingleServer(ctx, unit, it, changed);
-    return ctx.commit(unit, () => toProject(changed));
+    return ctx.commit(unit, () => projects.answerOf(changed, ctx.view));
   },
 });
 
-export const deleteProject = defineEndpoint({
-  method: 'DELETE',
+export const deleteProject = deleteEndpoint(projects, {
   path: '/projects/:id',
   summary: 'Delete a project and all its resources',
-  on: ['project', 'id'],
-  response: Project,
-  settle: projectSettle,
-  handle: async (ctx, { it }) => {
-    const unit = ctx.repo.begin();
-    const deleted = unit.change(it, () => undefined);
-    unit.requestDelete(it);
-    return ctx.commit(unit, () => toProject(deleted));
-  },
 });

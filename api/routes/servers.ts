@@ -5,75 +5,40 @@ import { keys } from '../../store/keys.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { hashJoinToken, makeJoinToken } from '../../agent-protocol/join-token.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { objectsIn } from '../../store/objects-in.ts';
 import { conflicting, notFound } from '../api-error.ts';
 import { visibleProjects } from '../authorize.ts';
 import { caps, requireRoom } from '../caps.ts';
 import type { RequestContext } from '../context.ts';
 import { grantsAny } from '../grants.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
-import { eventsOf, ObjectEvents } from '../resources/event.ts';
-import { pageOf, pageQuery } from '../paging.ts';
-import type { Listing } from '../paging.ts';
+import { defineEndpoint } from '../endpoint.ts';
 import { changedPorts } from '../ports.ts';
 import { holdPopulation } from '../population.ts';
 import { referred } from '../references.ts';
+import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint } from '../resource-endpoints.ts';
 import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
-import {
-  AgentStatusField,
-  keptServer,
-  keptServerSummary,
-  Server,
-  ServerCreate,
-  serverSettle,
-  ServerStatus,
-  ServerSummary,
-  ServerUpdate,
-  ServerWithJoin,
-  toServer,
-} from '../resources/server.ts';
+import { AgentStatusField, Server, ServerCreate, servers, ServerUpdate, ServerWithJoin } from '../resources/server.ts';
 import type { ServerUpdate as Update } from '../resources/server.ts';
-import { agentStatus, serverStatus } from '../status.ts';
+import { agentStatus } from '../status.ts';
 import { refuseDefaultServer } from '../single-server.ts';
 import { Force } from './environments.ts';
 
 const joinTokenLifeMs = 24 * 3_600_000;
 const pingTimeoutMs = 5000;
 
-/** The servers of a project: its default server and those of its workloads. */
-function serversOf(projectId: string, view: TenantView): ReadonlySet<string | undefined> {
-  const workloads = view.by('application', 'project', projectId).map((it) => it.desired.server_id);
-  return new Set([view.get('project', projectId)?.desired.default_server_id, ...workloads]);
-}
-
-const listing: Listing<'server'> = {
-  texts: ({ desired }) => [desired.name],
-  status: { values: ServerStatus.options, of: serverStatus },
-  labels: true,
-  filters: {
-    projectId: (id, view) => {
-      const servers = serversOf(id, view);
-      return (it) => servers.has(it.meta.id);
-    },
+export const listServers = listEndpoint(
+  servers,
+  {
+    path: '/servers',
+    summary: 'Servers; users of projects see id, name and status; projectId: those that the project runs on',
   },
-  sorts: { name: (it) => it.desired.name },
-};
-
-export const listServers = defineList({
-  path: '/servers',
-  summary: 'Servers; users of projects see id, name and status; projectId: those that the project runs on',
-  query: pageQuery(listing),
-  item: z.union([Server, ServerSummary]),
-  handle: async (ctx, { query }) => {
-    const { view, keep, access } = ctx;
-    const visible = visibleProjects(ctx.principal, view);
-    const isForeign = query.projectId !== undefined && visible !== 'all' && !visible.has(query.projectId);
+  ({ principal, view, access }, { projectId }) => {
+    const visible = visibleProjects(principal, view);
+    const isForeign = projectId !== undefined && visible !== 'all' && !visible.has(projectId);
     const all = access.grant === 'f' || isForeign ? [] : view.list('server');
-    const candidates = visible === 'all' ? all : all.filter((it) => grantsAny(it, visible));
-    const { items, meta } = pageOf(candidates, query, listing, view);
-    const show = access.grant === '+' ? keptServer : keptServerSummary;
-    return { items: items.map((it) => show(keep, it, view)), meta };
+    return visible === 'all' ? all : all.filter((it) => grantsAny(it, visible));
   },
-});
+);
 
 export const createServer = defineEndpoint({
   method: 'POST',
@@ -108,7 +73,7 @@ export const createServer = defineEndpoint({
       },
       body.labels === undefined ? {} : { labels: body.labels },
     );
-    return ctx.commit(unit, () => ({ ...toServer(server, agentStatus(server, ctx.view)), ...join.shown }));
+    return ctx.commit(unit, () => ({ ...servers.answerOf(server, ctx.view), ...join.shown }));
   },
 });
 
@@ -122,7 +87,7 @@ export const renewJoinToken = defineEndpoint({
     const join = newJoin(ctx, it.meta.id);
     const unit = ctx.repo.begin();
     const server = unit.change(it, (draft) => void Object.assign(draft, join.stored));
-    return ctx.commit(unit, () => ({ ...toServer(server, agentStatus(server, ctx.view)), ...join.shown }));
+    return ctx.commit(unit, () => ({ ...servers.answerOf(server, ctx.view), ...join.shown }));
   },
 });
 
@@ -174,14 +139,9 @@ function refuseSshKey({ sshKeyId, ssh_key_id = sshKeyId }: Update, before: strin
   throw notFound('SSH key', sshKeyId === undefined ? 'ssh_key_id' : 'sshKeyId');
 }
 
-export const getServer = defineEndpoint({
-  method: 'GET',
+export const getServer = getEndpoint(servers, {
   path: '/servers/:id',
   summary: 'A server; users of projects see id, name and status',
-  on: ['server', 'id'],
-  response: z.union([Server, ServerSummary]),
-  handle: async (ctx, { it }) =>
-    ctx.access.grant === '+' ? keptServer(ctx.keep, it, ctx.view) : keptServerSummary(ctx.keep, it, ctx.view),
 });
 
 export const updateServer = defineEndpoint({
@@ -192,7 +152,7 @@ export const updateServer = defineEndpoint({
   body: ServerUpdate,
   readOnly: readOnlyFields(Server, ServerUpdate),
   response: Server,
-  settle: serverSettle,
+  settle: servers.settle,
   handle: async (ctx, { it, body }) => {
     refuseSshKey(body, it.desired.ssh_key_id);
     const fields = fieldsOf(body);
@@ -211,31 +171,27 @@ export const updateServer = defineEndpoint({
       assign(draft, 'ssh_key_id', fields.ssh_key_id);
     });
     if (body.labels !== undefined) unit.label(it, body.labels);
-    return ctx.commit(unit, () => toServer(server, agentStatus(server, ctx.view)));
+    return ctx.commit(unit, () => servers.answerOf(server, ctx.view));
   },
 });
 
-export const deleteServer = defineEndpoint({
-  method: 'DELETE',
-  path: '/servers/:id',
-  summary: 'Delete a server that is the default of no project; with workloads on it only with force=true',
-  on: ['server', 'id'],
-  query: Force,
-  response: Server,
-  settle: serverSettle,
-  handle: async (ctx, { it, query }) => {
-    const unit = ctx.repo.begin();
-    await holdPopulation(ctx, unit, it);
-    refuseDefaultServer(it, ctx.view);
-    if (query.force !== 'true') {
-      const workloads = ctx.view.by('application', 'server', it.meta.id).length;
-      if (workloads > 0) throw conflicting(`The server has workloads (${workloads}): delete them or send force=true`);
-    }
-    const deleted = unit.change(it, () => undefined);
-    unit.requestDelete(it);
-    return ctx.commit(unit, () => toServer(deleted, agentStatus(deleted, ctx.view)));
+export const deleteServer = deleteEndpoint(
+  servers,
+  {
+    path: '/servers/:id',
+    summary: 'Delete a server that is the default of no project; with workloads on it only with force=true',
   },
-});
+  {
+    query: Force,
+    async check(ctx, unit, { it, query }) {
+      await holdPopulation(ctx, unit, it);
+      refuseDefaultServer(it, ctx.view);
+      if (query.force === 'true') return;
+      const workloads = objectsIn(ctx.view, 'server', it.meta.id).length;
+      if (workloads > 0) throw conflicting(`The server has workloads (${workloads}): delete them or send force=true`);
+    },
+  },
+);
 
 export const confirmRemovals = defineEndpoint({
   method: 'POST',
@@ -303,11 +259,7 @@ export const pingServer = defineEndpoint({
   },
 });
 
-export const listServerEvents = defineEndpoint({
-  method: 'GET',
+export const listServerEvents = eventsEndpoint(servers, {
   path: '/servers/:id/events',
   summary: 'What happened to a server, newest first',
-  on: ['server', 'id'],
-  response: ObjectEvents,
-  handle: async (ctx, { it }) => eventsOf(ctx.mirror, it),
 });

@@ -6,43 +6,27 @@ import { createServiceKey, hashServiceKey } from '../auth/service-key.ts';
 import { projectRole, scopeCovers } from '../authorize.ts';
 import { caps, requireRoom } from '../caps.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
-import { pageOf, pageQuery } from '../paging.ts';
-import type { Listing } from '../paging.ts';
 import { referred } from '../references.ts';
-import { NewServiceKey, ServiceKey, ServiceKeyCreate, toServiceKey } from '../resources/user.ts';
-
-const serviceKeys: Listing<'service_key'> = {
-  texts: ({ desired }) => [desired.name],
-  filters: { projectId: (id) => (it) => it.desired.project_id === id },
-  sorts: { name: (it) => it.desired.name },
-};
+import { listOfEndpoint, pageOfResource } from '../resource-endpoints.ts';
+import { NewServiceKey, ServiceKey, ServiceKeyCreate, serviceKeys } from '../resources/user.ts';
 
 export const listServiceKeys = defineList({
   path: '/settings/service-keys',
   summary: 'One’s service keys, without their values',
-  query: pageQuery(serviceKeys),
+  query: serviceKeys.query,
   item: ServiceKey,
   ownOnly: true,
   handle: async (ctx, { query }) => {
     const narrowed = keyOf(ctx.principal)?.desired.project_id;
     const all = ctx.view.by('service_key', 'user', ctx.principal.user.meta.id);
     const own = narrowed === undefined ? all : all.filter(({ desired }) => desired.project_id === narrowed);
-    const { items, meta } = pageOf(own, query, serviceKeys, ctx.view);
-    return { items: items.map((it) => ctx.keep(it, '', () => toServiceKey(it))), meta };
+    return pageOfResource(ctx, serviceKeys, own, query);
   },
 });
 
-export const listServiceKeysOf = defineList({
+export const listServiceKeysOf = listOfEndpoint('user', serviceKeys, {
   path: '/users/:id/service-keys',
   summary: 'Service keys of a user, without their values',
-  on: ['user', 'id'],
-  query: pageQuery(serviceKeys),
-  item: ServiceKey,
-  handle: async (ctx, { it: user, query }) => {
-    const all = ctx.view.by('service_key', 'user', user.meta.id);
-    const { items, meta } = pageOf(all, query, serviceKeys, ctx.view);
-    return { items: items.map((it) => ctx.keep(it, '', () => toServiceKey(it))), meta };
-  },
 });
 
 export const createKey = defineEndpoint({
@@ -85,7 +69,7 @@ export const createKey = defineEndpoint({
       ...(limits.expires_at !== undefined && { expires_at: limits.expires_at }),
       ...(parent !== undefined && { parent_id: parent.meta.id }),
     });
-    return ctx.commit(unit, () => ({ ...toServiceKey(it), key }));
+    return ctx.commit(unit, () => ({ ...serviceKeys.answerOf(it, view), key }));
   },
 });
 

@@ -4,16 +4,13 @@ import { endLateSessions, endOtherSessions } from '../auth/sessions.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { serialise } from '../kept.ts';
-import { pageOf, pageQuery } from '../paging.ts';
-import type { Listing } from '../paging.ts';
-import { Session, toSession } from '../resources/user.ts';
-
-const sessions: Listing<'session'> = { texts: ({ desired }) => [desired.user_agent] };
+import { pageOf } from '../paging.ts';
+import { Session, sessions } from '../resources/user.ts';
 
 export const listSessions = defineList({
   path: '/auth/sessions',
   summary: 'Where one is logged in',
-  query: pageQuery(sessions),
+  query: sessions.query,
   item: Session,
   ownOnly: true,
   perSession: true,
@@ -22,9 +19,9 @@ export const listSessions = defineList({
     const now = ctx.clock.now().getTime();
     const own = ctx.view.by('session', 'user', ctx.principal.user.meta.id);
     const live = own.filter(({ desired }) => Date.parse(desired.expires_at) > now);
-    const { items, meta } = pageOf(live, query, sessions, ctx.view);
+    const { items, meta } = pageOf(live, query, sessions.listing, ctx.view);
     const current = currentOf(ctx);
-    return { items: items.map((it) => serialise(toSession(it, it.meta.id === current))), meta };
+    return { items: items.map((it) => serialise(sessions.show(it, { current: it.meta.id === current }))), meta };
   },
 });
 

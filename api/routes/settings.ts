@@ -2,14 +2,14 @@ import { settingsObject } from '../../store/settings.ts';
 import { settingsId } from '../../store/kinds/settings.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { assign, readOnlyFields } from '../resources/object-fields.ts';
-import { changedBudgets, Settings, SettingsUpdate, toSettings } from '../resources/settings.ts';
+import { changedBudgets, settings, Settings, SettingsUpdate } from '../resources/settings.ts';
 
 export const getSettings = defineEndpoint({
   method: 'GET',
   path: '/settings',
   summary: 'What holds in the tenant: who may create projects and invite whom, registries, budgets',
   response: Settings,
-  handle: async ({ view }) => toSettings(settingsObject(view)),
+  handle: async ({ view }) => settings.answerOf(settingsObject(view), view),
 });
 
 export const updateSettings = defineEndpoint({
@@ -31,6 +31,6 @@ export const updateSettings = defineEndpoint({
       draft.budgets = changedBudgets(draft.budgets, body.budgets);
     });
     unit.require(ctx.principal.user);
-    return ctx.commit(unit, () => toSettings(changed));
+    return ctx.commit(unit, () => settings.answerOf(changed, ctx.view));
   },
 });

@@ -1,14 +1,11 @@
 import { z } from 'zod';
-import { InviteState } from '../../store/kinds/membership.ts';
 import { conflicting, notFound } from '../api-error.ts';
 import { caps, requireRoom } from '../caps.ts';
 import { defineEndpoint, defineList } from '../endpoint.ts';
 import { cancel, inviteLifeMs, isOpen, pendingInvite, requireModesty, requirePatience } from '../invites.ts';
-import { serialise } from '../kept.ts';
-import { pageOf, pageQuery } from '../paging.ts';
-import type { Listing } from '../paging.ts';
 import { requireRank } from '../ranks.ts';
-import { Invite, toInvite } from '../resources/invite.ts';
+import { pageOfResource } from '../resource-endpoints.ts';
+import { Invite, invites } from '../resources/invite.ts';
 import { Email } from '../resources/user.ts';
 
 /** Index value of invites to the tenant itself. */
@@ -16,23 +13,17 @@ const toTenant = 'tenant';
 
 const UserInviteCreate = z.strictObject({ email: Email, role: z.enum(['user', 'admin']).default('user') });
 
-const listing: Listing<'invite'> = {
-  texts: ({ desired }) => [desired.email],
-  status: { values: InviteState.options, of: ({ desired }) => desired.state },
-  labels: true,
-  sorts: { email: ({ desired }) => desired.email },
-};
-
 export const listUserInvites = defineList({
   path: '/users/invites',
   summary: 'Invites to the tenant that wait to be accepted',
-  query: pageQuery(listing),
+  // none of them is to a project
+  query: invites.query.omit({ projectId: true }),
   item: Invite,
   ofNow: true,
-  handle: async ({ view, clock }, { query }) => {
+  handle: async (ctx, { query }) => {
+    const { view, clock } = ctx;
     const open = view.by('invite', 'project', toTenant).filter((it) => isOpen(it, view, clock.now()));
-    const { items, meta } = pageOf(open, query, listing, view);
-    return { items: items.map((it) => serialise(toInvite(it, view))), meta };
+    return pageOfResource(ctx, invites, open, query);
   },
 });
 
@@ -68,7 +59,7 @@ export const inviteUser = defineEndpoint({
       expires_at: new Date(clock.now().getTime() + inviteLifeMs).toISOString(),
       state: 'pending',
     });
-    return ctx.commit(unit, () => toInvite(made, view));
+    return ctx.commit(unit, () => invites.answerOf(made, view));
   },
 });
 

@@ -3,46 +3,23 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import { conflicting } from '../api-error.ts';
 import { endLateSessions, endOtherSessions } from '../auth/sessions.ts';
 import type { RequestContext } from '../context.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
-import { pageOf, pageQuery } from '../paging.ts';
-import type { Listing } from '../paging.ts';
+import { defineEndpoint } from '../endpoint.ts';
 import { holdPopulation } from '../population.ts';
 import { requireRank } from '../ranks.ts';
+import { getEndpoint, listEndpoint } from '../resource-endpoints.ts';
 import { assign, readOnlyFields } from '../resources/object-fields.ts';
-import { Account, AccountUpdate, toAccount } from '../resources/user.ts';
+import { Account, AccountUpdate, users } from '../resources/user.ts';
 
 type User = ReadonlyResource<'user'>;
 
 /** Most projects that a refusal names. */
 const named = 10;
 
-const listing: Listing<'user'> = {
-  texts: ({ desired }) => [desired.email, desired.first_name, desired.last_name],
-  status: { values: ['active', 'disabled'], of: ({ desired }) => (desired.disabled ? 'disabled' : 'active') },
-  sorts: { email: ({ desired }) => desired.email, role: ({ desired }) => desired.role },
-};
+export const listUsers = listEndpoint(users, { path: '/users', summary: 'Users of the tenant' }, ({ view }) =>
+  view.list('user'),
+);
 
-export const listUsers = defineList({
-  path: '/users',
-  summary: 'Users of the tenant',
-  query: pageQuery(listing),
-  item: Account,
-  handle: async (ctx, { query }) => {
-    const { items, meta } = pageOf(ctx.view.list('user'), query, listing, ctx.view);
-    return { items: items.map((it) => ctx.keep(it, 'account', () => toAccount(it))), meta };
-  },
-});
-
-export const getUser = defineEndpoint({
-  method: 'GET',
-  path: '/users/:id',
-  summary: 'One user of the tenant',
-  on: ['user', 'id'],
-  response: Account,
-  handle: async (ctx, { it }) => {
-    return ctx.keep(it, 'account', () => toAccount(it));
-  },
-});
+export const getUser = getEndpoint(users, { path: '/users/:id', summary: 'One user of the tenant' });
 
 export const updateUser = defineEndpoint({
   method: 'PUT',
@@ -66,10 +43,11 @@ export const updateUser = defineEndpoint({
     });
     guardRank(ctx, unit, it);
     if (role !== 'superadmin' || disabled) keepSuperadmin(ctx, unit, it);
-    if (role === it.desired.role && disabled === it.desired.disabled) return ctx.commit(unit, () => toAccount(changed));
+    if (role === it.desired.role && disabled === it.desired.disabled)
+      return ctx.commit(unit, () => users.answerOf(changed, ctx.view));
     const kept = ownSession(ctx, it);
     await endOtherSessions(ctx, unit, it.meta.id, kept);
-    const answer = await ctx.commit(unit, () => toAccount(changed));
+    const answer = await ctx.commit(unit, () => users.answerOf(changed, ctx.view));
     await endLateSessions(ctx, it.meta.id, kept);
     return answer;
   },

@@ -29,18 +29,6 @@ export interface Seat {
 const checkEveryMs = 60_000;
 const longestTimerMs = 24 * 3_600_000;
 
-/** Kinds on which rights depend, and kinds that can be streamed. */
-const decisiveKinds = new Set([
-  'session',
-  'user',
-  'service_key',
-  'project',
-  'member',
-  'application',
-  'deployment',
-  'server',
-]);
-
 /**
  * The readers of all open streams. Their rights are checked every minute, and whenever something that they depend on
  * changes or expires: a stream ends within moments of the right to it.
@@ -124,7 +112,7 @@ export class Audience implements Disposable {
   }
 
   #changed(change: ObjectChange): void {
-    if (change.part !== 'desired' || !decisiveKinds.has(change.kind)) return;
+    if (change.part !== 'desired') return;
     for (const seat of this.#seats) if (seat.tenant === change.tenant && restsOn(seat, change)) this.#check(seat);
   }
 

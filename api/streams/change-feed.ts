@@ -3,28 +3,22 @@ import type { KindName } from '../../store/kinds/kinds.ts';
 import type { Mirror, ObjectChange } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
-import { isSuccess, successes } from '../../store/serving.ts';
 import type { Keep } from '../kept.ts';
-import { keptApplication } from '../resources/application.ts';
-import { keptDeployment } from '../resources/deployment.ts';
-import { keptEnvironment } from '../resources/environment.ts';
-import { keptProject } from '../resources/project.ts';
-import { keptServer, keptServerSummary } from '../resources/server.ts';
+import { resourceOf, shownIn, watchedKinds } from '../resources/resources.ts';
+import type { ResourceKind } from '../resources/resources.ts';
 import type { Store } from '../../store/store.ts';
 import { projectIdOf } from '../subject.ts';
 import { cursorOf, isOfHistory } from './position.ts';
 import type { Position } from './position.ts';
 import { PreparedFrame } from './prepared-frame.ts';
 
-/** Kinds whose changes are published. */
-export const watchedKinds = ['project', 'environment', 'server', 'application', 'deployment'] as const;
-export type WatchedKind = (typeof watchedKinds)[number];
+const watched: ReadonlySet<KindName> = new Set(watchedKinds);
 
 const maxTombstones = 10_000;
 
 /** A change as readers see it. Its frames are built once for all readers. */
 export interface FeedChange {
-  kind: WatchedKind;
+  kind: ResourceKind;
   id: string;
   revision: Revision;
   /** The project whose roles decide who sees it, as it is or last was; absent for servers. */
@@ -107,35 +101,12 @@ export class ChangeFeed implements Disposable {
     if (!isWatched(kind)) return;
     if (after === undefined) this.#deleted(change);
     else this.#tell(tenant, kind, id, revision);
-    // the shown state of these objects depends on another object
-    if (kind === 'deployment') this.#tellApplicationOf(change);
-    if (kind === 'project') this.#tellEnvironmentsOf(change);
-  }
-
-  /** The status of an application follows from its newest deployment; one that succeeds replaces the current one. */
-  #tellApplicationOf({ tenant, id, revision, before, after }: ObjectChange): void {
-    // a change of a deployment contains deployments
-    const [old, now] = [before, after] as (ReadonlyResource<'deployment'> | undefined)[];
-    if (now === undefined) return;
+    if (this.#readers.size === 0) return;
     const view = this.#mirror.tenant(tenant);
-    const app = view.get('application', now.desired.application_id);
-    if (app?.desired.deployment_id === id) this.#tell(tenant, 'application', app.meta.id, revision);
-    if (!isSuccess(now) || (old !== undefined && isSuccess(old))) return;
-    const [, previous] = successes(view, now.desired.application_id);
-    if (previous !== undefined) this.#tell(tenant, 'deployment', previous.meta.id, revision);
+    for (const [shown, shownId] of shownIn(change, view)) this.#tell(tenant, shown, shownId, revision);
   }
 
-  /** A project names its default environment, so that its change may change two environments. */
-  #tellEnvironmentsOf({ tenant, revision, before, after }: ObjectChange): void {
-    const [old, now] = [before, after].map(
-      // the change is of a project
-      (it) => (it as ReadonlyResource<'project'> | undefined)?.desired.default_environment_id,
-    );
-    if (old === now || now === undefined) return;
-    for (const id of [old, now]) if (id !== undefined) this.#tell(tenant, 'environment', id, revision);
-  }
-
-  #tell(tenant: string, kind: WatchedKind, id: string, revision: Revision): void {
+  #tell(tenant: string, kind: ResourceKind, id: string, revision: Revision): void {
     if (this.#readers.size === 0) return;
     const it = this.#mirror.tenant(tenant).get(kind, id);
     if (it !== undefined) this.#publish(tenant, this.#changeOf(tenant, it, revision));
@@ -147,7 +118,7 @@ export class ChangeFeed implements Disposable {
       JSON.stringify({ type: 'change', op: 'delete', kind, id, cursor: this.cursor(revision) }),
     );
     // the kind was checked above
-    const project = before && this.#projectOf(tenant, before as ReadonlyResource<WatchedKind>);
+    const project = before && this.#projectOf(tenant, before as ReadonlyResource<ResourceKind>);
     const server = serverIn(before);
     const change: FeedChange = { kind, id, revision, project, ...(server && { server }), frame: () => frame };
     this.#tombstones.push({ tenant, change });
@@ -162,7 +133,7 @@ export class ChangeFeed implements Disposable {
     for (const reader of this.#readers) if (reader.tenant === tenant) reader.changed(change);
   }
 
-  #changeOf(tenant: string, it: ReadonlyResource<WatchedKind>, revision: Revision): FeedChange {
+  #changeOf(tenant: string, it: ReadonlyResource<ResourceKind>, revision: Revision): FeedChange {
     const { kind, id } = it.meta;
     const frames = new Map<boolean, PreparedFrame>();
     const server = serverIn(it);
@@ -184,29 +155,17 @@ export class ChangeFeed implements Disposable {
     };
   }
 
-  #projectOf(tenant: string, it: ReadonlyResource<WatchedKind>): ReadonlyResource<'project'> | undefined {
+  #projectOf(tenant: string, it: ReadonlyResource<ResourceKind>): ReadonlyResource<'project'> | undefined {
     if (it.meta.kind === 'project') return it as ReadonlyResource<'project'>; // the kind was just checked
     const id = projectIdOf(it);
     return id === undefined ? undefined : this.#mirror.tenant(tenant).get('project', id);
   }
 
-  #json(tenant: string, it: ReadonlyResource<WatchedKind>, masked: boolean): string {
+  #json(tenant: string, it: ReadonlyResource<ResourceKind>, masked: boolean): string {
     const view = this.#mirror.tenant(tenant);
     const keep = this.#keep;
-    switch (it.meta.kind) {
-      case 'project':
-        return keptProject(keep, it as ReadonlyResource<'project'>).json;
-      case 'environment':
-        return keptEnvironment(keep, it as ReadonlyResource<'environment'>, view).json;
-      case 'application':
-        return keptApplication(keep, it as ReadonlyResource<'application'>, view).json;
-      case 'deployment':
-        return keptDeployment(keep, it as ReadonlyResource<'deployment'>, view).json;
-      case 'server': {
-        const server = it as ReadonlyResource<'server'>; // each case matches `meta.kind`
-        return (masked ? keptServerSummary(keep, server, view) : keptServer(keep, server, view)).json;
-      }
-    }
+    const resource = resourceOf(it.meta.kind);
+    return (masked ? resource.keptMasked(keep, it, view) : resource.kept(keep, it, view)).json;
   }
 
   /** A position that a reader can resume from. */
@@ -215,8 +174,8 @@ export class ChangeFeed implements Disposable {
   }
 }
 
-export function isWatched(kind: KindName): kind is WatchedKind {
-  return (watchedKinds as readonly string[]).includes(kind); // includes wants the type that it narrows to
+function isWatched(kind: KindName): kind is ResourceKind {
+  return watched.has(kind);
 }
 
 function serverIn(it: ReadonlyResource | undefined): ReadonlyResource<'server'> | undefined {

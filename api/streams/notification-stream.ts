@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { asOfNow } from '../auth/authenticate.ts';
 import { heardBy, mayHear } from '../heard.ts';
-import { toNotification } from '../resources/notification.ts';
+import { notifications as shape } from '../resources/notification.ts';
 import { defineStream } from './stream.ts';
 import { cursorOf, isOfHistory, parseCursor } from './position.ts';
 import { untilClosed } from './until-closed.ts';
@@ -22,7 +22,7 @@ export const notifications = defineStream({
     const send = (it: It): void => {
       const cursor = cursorOf(store.incarnation, it.meta.desiredRevision);
       if (channel.isFull) channel.closeSlow();
-      else channel.send({ type: 'notification', ...toNotification(it), cursor });
+      else channel.send({ type: 'notification', ...shape.show(it, {}), cursor });
     };
     channel.send({ type: 'ready', cursor: cursorOf(store.incarnation, mirror.applied) });
     if (query.cursor !== undefined) {

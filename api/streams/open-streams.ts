@@ -15,7 +15,7 @@ import { isTicketForm } from '../auth/stream-tickets.ts';
 import { authorize } from '../authorize.ts';
 import type { Access, Place } from '../authorize.ts';
 import type { RequestInfo, Services } from '../context.ts';
-import type { SubjectKind } from '../endpoint.ts';
+import type { ResourceKind } from '../resources/resources.ts';
 import { parseInput } from '../parse-input.ts';
 import { permissionOf } from '../permissions.ts';
 import type { Permission } from '../permissions.ts';
@@ -44,7 +44,7 @@ interface Admission {
   stream: Stream;
   ctx: StreamContext;
   permission: Permission;
-  it: ReadonlyResource<SubjectKind> | undefined;
+  it: ReadonlyResource<ResourceKind> | undefined;
   query: unknown;
   place: () => Place | undefined;
 }
@@ -154,7 +154,7 @@ export class OpenStreams implements Disposable {
     const query = parseInput(stream.query, Object.fromEntries(url.searchParams), 'query');
     const ctx: StreamContext = { ...services, tenant, view, principal, access, feed: this.#feed, hub: this.#hub };
     // the cast is safe: a stream without `on` does not read `it`
-    stream.check?.(ctx, { it: it as ReadonlyResource<SubjectKind>, query });
+    stream.check?.(ctx, { it: it as ReadonlyResource<ResourceKind>, query });
     return { stream, ctx, permission, it, query, place };
   }
 
@@ -167,7 +167,7 @@ export class OpenStreams implements Disposable {
     }: Pick<Asked, 'tenant' | 'view' | 'request'> & { stream: Stream; principal: Principal },
     permission: Permission,
     place: Place,
-    it: ReadonlyResource<SubjectKind> | undefined,
+    it: ReadonlyResource<ResourceKind> | undefined,
   ): Promise<Access> {
     try {
       return authorize(principal, permission, place);
@@ -217,7 +217,7 @@ export class OpenStreams implements Disposable {
     const about = new Set(it === undefined ? [] : [it.meta.id, projectIdOf(it) ?? it.meta.id]);
     this.#audience.add({ tenant, view, principal, permission, about, place, channel });
     // the cast is safe as in `#admit`
-    stream.run(ctx, { it: it as ReadonlyResource<SubjectKind>, query, channel }).then(
+    stream.run(ctx, { it: it as ReadonlyResource<ResourceKind>, query, channel }).then(
       (reason) => channel.close(closeCode.ended, reason),
       (error: unknown) => {
         log.error({ err: error, stream: stream.path }, 'stream failed');
@@ -227,7 +227,7 @@ export class OpenStreams implements Disposable {
   }
 }
 
-function placeOf(view: StreamContext['view'], it: ReadonlyResource<SubjectKind> | undefined): Place | undefined {
+function placeOf(view: StreamContext['view'], it: ReadonlyResource<ResourceKind> | undefined): Place | undefined {
   if (it === undefined) return { tenant: view };
   if (view.get(it.meta.kind, it.meta.id) === undefined) return undefined;
   const projectId = projectIdOf(it);

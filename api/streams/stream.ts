@@ -4,7 +4,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { Access } from '../authorize.ts';
 import type { ReadingServices } from '../context.ts';
-import type { SubjectKind } from '../endpoint.ts';
+import type { ResourceKind } from '../resources/resources.ts';
 import type { RouteName } from '../permissions.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import type { Channel } from './channel.ts';
@@ -21,7 +21,7 @@ export interface StreamContext extends ReadingServices {
 }
 
 /** Input of a stream: the object that its path names, its query, and the channel that it writes to. */
-export interface StreamInput<K extends SubjectKind, Q> {
+export interface StreamInput<K extends ResourceKind, Q> {
   it: ReadonlyResource<K>;
   query: Q;
   channel: Channel;
@@ -29,7 +29,7 @@ export interface StreamInput<K extends SubjectKind, Q> {
 
 type PathOf<N> = N extends `WS ${infer P}` ? P : never;
 
-export interface StreamSpec<K extends SubjectKind, Q extends z.ZodType> {
+export interface StreamSpec<K extends ResourceKind, Q extends z.ZodType> {
   path: PathOf<RouteName>;
   summary: string;
   on?: readonly [kind: K, param: string];
@@ -41,8 +41,8 @@ export interface StreamSpec<K extends SubjectKind, Q extends z.ZodType> {
 }
 
 /** A stream as a value, like an endpoint. */
-export type Stream<K extends SubjectKind = SubjectKind, Q extends z.ZodType = z.ZodType> = StreamSpec<K, Q>;
+export type Stream<K extends ResourceKind = ResourceKind, Q extends z.ZodType = z.ZodType> = StreamSpec<K, Q>;
 
-export function defineStream<K extends SubjectKind, Q extends z.ZodType>(spec: StreamSpec<K, Q>): Stream<K, Q> {
+export function defineStream<K extends ResourceKind, Q extends z.ZodType>(spec: StreamSpec<K, Q>): Stream<K, Q> {
   return spec;
 }

@@ -5,8 +5,9 @@ import type { Revision } from '../../store/revision.ts';
 import { asOfNow } from '../auth/authenticate.ts';
 import { isTenantWide, mayUse, projectRole } from '../authorize.ts';
 import { Reference } from '../resources/object-fields.ts';
-import { watchedKinds } from './change-feed.ts';
-import type { FeedChange, WatchedKind } from './change-feed.ts';
+import { watchedKinds } from '../resources/resources.ts';
+import type { ResourceKind } from '../resources/resources.ts';
+import type { FeedChange } from './change-feed.ts';
 import { parseCursor } from './position.ts';
 import { defineStream } from './stream.ts';
 import type { StreamContext } from './stream.ts';
@@ -61,7 +62,7 @@ export const watch = defineStream({
 
 /** Selects the changes that this reader may see and asked for; rights are checked at the time of the change. */
 function selection({ principal, view }: StreamContext, query: WatchQuery): (change: FeedChange) => boolean {
-  const kinds = query.kinds === undefined ? undefined : new Set<WatchedKind>(query.kinds);
+  const kinds = query.kinds === undefined ? undefined : new Set<ResourceKind>(query.kinds);
   const { projectId } = query;
   return ({ kind, project, server }) => {
     if (kinds !== undefined && !kinds.has(kind)) return false;

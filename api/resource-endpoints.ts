@@ -1,0 +1,147 @@
+import { z } from 'zod';
+import type { Unit } from '../store/repo.ts';
+import type { ReadonlyResource } from '../store/resource.ts';
+import { visibleProjects } from './authorize.ts';
+import type { RequestContext } from './context.ts';
+import { defineEndpoint, defineList } from './endpoint.ts';
+import type { PageReply, PathOf } from './endpoint.ts';
+import type { Kept } from './kept.ts';
+import { pageOf } from './paging.ts';
+import type { PageQuery } from './paging.ts';
+import type { RouteName } from './permissions.ts';
+import { eventsOf, ObjectEvents } from './resources/event.ts';
+import { hasIndex } from './resources/resource.ts';
+import type { Resource, Seen } from './resources/resource.ts';
+import type { ResourceKind } from './resources/resources.ts';
+
+/** Where an endpoint is, and what it does in words. */
+interface At {
+  path: PathOf<RouteName>;
+  summary: string;
+}
+
+/** The object of a resource, or the part of it that the caller may see. */
+export function getEndpoint<K extends ResourceKind, A, S extends Seen, M>(resource: Resource<K, A, S, M>, at: At) {
+  return defineEndpoint({
+    ...at,
+    method: 'GET',
+    on: [resource.kind, lastParam(at.path)],
+    response: schemaOf(resource),
+    handle: async (ctx, { it }) => shownTo(ctx, resource, it),
+  });
+}
+
+/** The objects of a resource that the caller may see. */
+export function listEndpoint<K extends ResourceKind, A, S extends Seen, M>(
+  resource: Resource<K, A, S, M>,
+  at: At,
+  candidates = (ctx: RequestContext, query: PageQuery): readonly ReadonlyResource<K>[] =>
+    visibleObjects(ctx, resource, query),
+) {
+  return defineList({
+    ...at,
+    query: resource.query,
+    item: schemaOf(resource),
+    handle: async (ctx, { query }) => pageOfResource(ctx, resource, candidates(ctx, query), query),
+  });
+}
+
+/** The objects of a resource that belong to the object that the path names: the kind has an index by its kind. */
+export function listOfEndpoint<P extends ResourceKind, K extends ResourceKind, A, S extends Seen, M>(
+  parent: P,
+  resource: Resource<K, A, S, M>,
+  at: At,
+) {
+  return defineList({
+    ...at,
+    on: [parent, lastParam(at.path)],
+    query: resource.query,
+    item: schemaOf(resource),
+    handle: async (ctx, { it, query }) =>
+      pageOfResource(ctx, resource, ctx.view.by(resource.kind, parent, it.meta.id), query),
+  });
+}
+
+/** Deletes an object: with `check`, which adds guards to the unit, only if it does not throw. */
+export function deleteEndpoint<K extends ResourceKind, A, S extends Seen, M, Q>(
+  resource: Resource<K, A, S, M>,
+  at: At,
+  options: {
+    query?: z.ZodType<Q>;
+    check?: (ctx: RequestContext, unit: Unit, input: { it: ReadonlyResource<K>; query: Q }) => Promise<void>;
+  } = {},
+) {
+  const { query, check } = options;
+  return defineEndpoint({
+    ...at,
+    method: 'DELETE',
+    on: [resource.kind, lastParam(at.path)],
+    ...(query !== undefined && { query }),
+    response: resource.answer,
+    settle: resource.settle,
+    handle: async (ctx, { it, query: sent }) => {
+      const unit = ctx.repo.begin();
+      await check?.(ctx, unit, { it, query: sent });
+      // what may be changed may be read, which the type of any kind does not show
+      const deleted = unit.change(it, () => undefined) as unknown as ReadonlyResource<K>;
+      unit.requestDelete(it);
+      return ctx.commit(unit, () => resource.answerOf(deleted, ctx.view));
+    },
+  });
+}
+
+/** What happened to an object, newest first. */
+export function eventsEndpoint<K extends ResourceKind>({ kind }: Pick<Resource<K>, 'kind'>, at: At) {
+  return defineEndpoint({
+    ...at,
+    method: 'GET',
+    on: [kind, lastParam(at.path)],
+    response: ObjectEvents,
+    handle: async (ctx, { it }) => eventsOf(ctx.mirror, it),
+  });
+}
+
+/** One page of objects, each as the caller may see it. */
+export function pageOfResource<K extends ResourceKind, A, S extends Seen, M>(
+  ctx: RequestContext,
+  resource: Resource<K, A, S, M>,
+  candidates: readonly ReadonlyResource<K>[],
+  query: PageQuery,
+): PageReply<A | M> {
+  const { items, meta } = pageOf(candidates, query, resource.listing, ctx.view);
+  return { items: items.map((it) => shownTo(ctx, resource, it)), meta };
+}
+
+/** Objects of the projects that the caller may see; where the query names a project, of this one alone. */
+function visibleObjects<K extends ResourceKind, A, S extends Seen, M>(
+  { view, principal }: RequestContext,
+  { kind, project }: Resource<K, A, S, M>,
+  { projectId }: PageQuery,
+): readonly ReadonlyResource<K>[] {
+  const visible = visibleProjects(principal, view);
+  const all =
+    projectId !== undefined && hasIndex(kind, 'project') ? view.by(kind, 'project', projectId) : view.list(kind);
+  return visible === 'all' ? all : all.filter((it) => visible.has(project?.(it) ?? ''));
+}
+
+function shownTo<K extends ResourceKind, A, S extends Seen, M>(
+  { access, keep, view }: RequestContext,
+  resource: Resource<K, A, S, M>,
+  it: ReadonlyResource<K>,
+): Kept<A | M> {
+  return access.grant === '+' ? resource.kept(keep, it, view) : resource.keptMasked(keep, it, view);
+}
+
+function schemaOf<K extends ResourceKind, A, S extends Seen, M>({
+  answer,
+  masked,
+}: Resource<K, A, S, M>): z.ZodType<A | M> {
+  return masked === undefined ? answer : z.union([answer, masked.answer]);
+}
+
+/** The parameter of a path that names the object. */
+function lastParam(path: string): string {
+  const last = /:(\w+)[^:]*$/.exec(path)?.[1];
+  if (last === undefined) throw new Error(`Path must name an object: ${path}`);
+  return last;
+}

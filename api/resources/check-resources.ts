@@ -1,0 +1,84 @@
+import { kinds } from '../../store/kinds/kinds.ts';
+import type { AnyEndpoint } from '../endpoint.ts';
+import { routeName } from '../endpoint.ts';
+import type { Resource } from './resource.ts';
+
+type ResourceLike = Pick<Resource, 'kind' | 'watch' | 'under' | 'answer'> & { settle?: unknown };
+
+/** The tables that must agree. */
+export interface Declared {
+  kinds: Readonly<Record<string, { kind: string; observed: { shape: object } }>>;
+  resources: Readonly<Record<string, ResourceLike | { never: string }>>;
+  endpoints: readonly AnyEndpoint[];
+}
+
+/** What the kinds need and nothing declares, each with the declaration that is missing. */
+export function missingDeclarations({ kinds: all, resources, endpoints }: Declared): string[] {
+  return [
+    ...Object.keys(all).flatMap((kind) => {
+      const resource = resources[kind];
+      if (resource === undefined)
+        return [
+          `Kind ${kind} has no resource: declare one by defineResource and add it to api/resources/resources.ts, ` +
+            'or say there why the API never shows the kind ({ never })',
+        ];
+      return 'never' in resource ? [] : faultsOf(kind, resource, all, endpoints);
+    }),
+    ...endpoints.flatMap((endpoint) => unclearPlace(endpoint, resources)),
+  ];
+}
+
+function faultsOf(
+  kind: string,
+  resource: ResourceLike,
+  all: Declared['kinds'],
+  endpoints: readonly AnyEndpoint[],
+): string[] {
+  const faults: string[] = [];
+  if (resource.kind !== kind)
+    faults.push(`Resource ${kind} declares the kind ${resource.kind}: correct api/resources/resources.ts`);
+  if (!endpoints.some((endpoint) => shows(endpoint, kind, resource)))
+    faults.push(
+      `No endpoint shows the kind ${kind}: export one from api/routes/ and list its file in api/endpoints.ts, ` +
+        'or say in api/resources/resources.ts why the API never shows the kind ({ never })',
+    );
+  if ('phase' in (all[kind]?.observed.shape ?? {}) && resource.settle === undefined)
+    faults.push(`Resource ${kind} has a controller but no isSettled: declare when ?wait= answers`);
+  if ('shows' in resource.watch && !endpoints.some((it) => it.list && isSchemaOf(it.item, resource)))
+    faults.push(
+      `Resource ${kind} is in /ws/watch but in no list: readers of the stream begin with the list, so export one ` +
+        'from api/routes/, or say why it is not watched (watch: { never })',
+    );
+  return faults;
+}
+
+function shows(endpoint: AnyEndpoint, kind: string, resource: ResourceLike): boolean {
+  return endpoint.on?.[0] === kind || (endpoint.list && isSchemaOf(endpoint.item, resource));
+}
+
+function isSchemaOf(schema: unknown, { answer }: ResourceLike): boolean {
+  if (schema === answer) return true;
+  // a list of objects that some readers see masked
+  const options = typeof schema === 'object' && schema !== null && 'options' in schema ? schema.options : [];
+  return Array.isArray(options) && options.includes(answer);
+}
+
+/** A path with two ids names an object and its project: otherwise the object of another project would be found. */
+function unclearPlace(endpoint: AnyEndpoint, resources: Declared['resources']): string[] {
+  const [kind, param] = endpoint.on ?? [];
+  const others = [...endpoint.path.matchAll(/:(\w+)/g)].map(([, name]) => name).filter((name) => name !== param);
+  const [other] = others;
+  if (kind === undefined || other === undefined) return [];
+  const resource = resources[kind];
+  if (resource !== undefined && 'under' in resource && resource.under === other) return [];
+  return [
+    `${routeName(endpoint)} names a project by :${other}, which resource ${kind} does not know: ` +
+      `declare under: '${other}'`,
+  ];
+}
+
+/** Stops the start of a control plane in which a kind is declared by half. @throws Error with every fault */
+export function checkResources(declared: Omit<Declared, 'kinds'>): void {
+  const faults = missingDeclarations({ ...declared, kinds });
+  if (faults.length > 0) throw new Error(`The API is incomplete:\n${faults.map((one) => `- ${one}`).join('\n')}`);
+}

@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { defineEndpoint, defineList } from '../../api/endpoint.ts';
+import { endpoints } from '../../api/endpoints.ts';
+import { checkResources, missingDeclarations } from '../../api/resources/check-resources.ts';
+import type { Declared } from '../../api/resources/check-resources.ts';
+import { resourceOf, resources, watchedKinds } from '../../api/resources/resources.ts';
+import type { ResourceKind } from '../../api/resources/resources.ts';
+import { kindWords, singular } from '../../cli/objects.ts';
+import type { CliKind } from '../../cli/objects.ts';
+import { kinds } from '../../store/kinds/kinds.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import { kinds as consoleKinds } from '../../web/model.ts';
+import { startApi } from '../harness/api.ts';
+import type { ApiWorld } from '../harness/api.ts';
+import { setStage } from '../harness/stage.ts';
+
+const declared: Declared = { kinds, resources, endpoints };
+const volume = { kind: 'volume', observed: { shape: { phase: z.string() } } };
+const volumes = { ...resources.server, kind: 'volume' as KindName, answer: z.object({ id: z.string() }) };
+const volumeList = defineList({
+  path: '/volumes',
+  summary: '',
+  query: z.object({}),
+  item: volumes.answer,
+  handle: async () => ({ items: [], meta: { next_cursor: null, limit: 1, total: 0 } }),
+});
+
+describe('the kinds', () => {
+  it('are shown by the API, or it says why not', () => {
+    expect(missingDeclarations(declared)).toEqual([]);
+  });
+
+  it.each<[string, Partial<Declared>, string]>([
+    [
+      'has no resource',
+      { kinds: { ...kinds, volume } },
+      'Kind volume has no resource: declare one by defineResource and add it to api/resources/resources.ts',
+    ],
+    [
+      'has no endpoint',
+      { kinds: { ...kinds, volume }, resources: { ...resources, volume: { ...volumes, watch: { never: '' } } } },
+      'No endpoint shows the kind volume: export one from api/routes/ and list its file in api/endpoints.ts',
+    ],
+    [
+      'is never settled',
+      {
+        kinds: { ...kinds, volume },
+        resources: { ...resources, volume: { ...volumes, settle: undefined } },
+        endpoints: [...endpoints, volumeList],
+      },
+      'Resource volume has a controller but no isSettled: declare when ?wait= answers',
+    ],
+    [
+      'is watched and in no list',
+      {
+        kinds: { ...kinds, volume },
+        resources: { ...resources, volume: volumes },
+        endpoints: [
+          ...endpoints,
+          defineEndpoint({
+            method: 'GET',
+            path: '/volumes/:id',
+            summary: '',
+            on: ['volume' as 'server', 'id'],
+            handle: async () => undefined,
+          }),
+        ],
+      },
+      'Resource volume is in /ws/watch but in no list',
+    ],
+    [
+      'is found under any project',
+      { resources: { ...resources, environment: { ...resources.environment, under: 'id' } } },
+      "GET /projects/:projectId/environments/:envId names a project by :projectId, which resource environment does not know: declare under: 'projectId'",
+    ],
+    [
+      'has the resource of another one',
+      { resources: { ...resources, project: resources.server } },
+      'Resource project declares the kind server: correct api/resources/resources.ts',
+    ],
+  ])('stop the start with what is missing when one %s', (_name, change, fault) => {
+    const faults = missingDeclarations({ ...declared, ...change });
+    expect(
+      faults.some((one) => one.startsWith(fault)),
+      faults.join('\n'),
+    ).toBe(true);
+  });
+
+  it('that are declared by half are all named at the start', () => {
+    const { project, environment, ...others } = resources;
+    expect(() => checkResources({ resources: others, endpoints })).toThrow(
+      /The API is incomplete:\n- Kind project has no resource[^]*\n- Kind environment has no resource/,
+    );
+    expect([project.kind, environment.kind]).toEqual(['project', 'environment']);
+  });
+
+  it('whose changes are sent are those that the console and the command know', () => {
+    expect(consoleKinds.toSorted(), 'kinds of web/model.ts').toEqual(watchedKinds.toSorted());
+    const named = kindWords().map((kind) => singular(kind as CliKind));
+    expect(named.toSorted(), 'kinds of cli/objects.ts').toEqual(watchedKinds.toSorted());
+  });
+});
+
+describe('an answer', () => {
+  let world: ApiWorld;
+  beforeAll(async () => {
+    world = await startApi();
+  });
+  afterAll(async () => {
+    await world[Symbol.asyncDispose]();
+    expect(world.faults).toEqual([]);
+  });
+
+  /** The kinds whose objects an answer shows something of. */
+  function readBy(kind: ResourceKind, view: TenantView): ReadonlySet<string> {
+    const read = new Set<string>();
+    const recording = new Proxy(view, {
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name);
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]) => {
+          read.add(name === 'agent' ? 'agent' : String(args[0]));
+          return Reflect.apply(value, target, args) as unknown;
+        };
+      },
+    });
+    const resource = resourceOf(kind);
+    for (const one of view.list(kind)) resource.seen(one, recording);
+    return read;
+  }
+
+  it.each(watchedKinds)('of %s changes with what it shows of other objects', async (kind) => {
+    const { tenant } = await setStage(world, 'owner');
+    const { watch } = resourceOf(kind);
+    const known = 'shows' in watch ? Object.keys(watch.shows) : [];
+    for (const read of readBy(kind, world.mirror.tenant(tenant)))
+      // the feed knows of agents by itself
+      if (read !== 'agent') expect(known, `Declare in watch.shows of ${kind} how ${read} changes it`).toContain(read);
+  });
+});
