@@ -17,7 +17,7 @@ import { endOrphans } from '../agent/machine/orphans.ts';
 import { IptablesPublisher } from '../agent/ports/iptables-publisher.ts';
 import { MockPorts } from '../agent/ports/mock-ports.ts';
 import type { Prober } from '../agent/runtime/probe.ts';
-import { httpProber } from '../agent/runtime/probe.ts';
+import { prober } from '../agent/runtime/probe.ts';
 import type { PortPublisher } from '../agent/ports/publication.ts';
 import { openRegistries, registryGuard } from '../agent/engine/registry-guard.ts';
 import type { BuildLimits } from '../agent/runtime/docker/build.ts';
@@ -136,12 +136,14 @@ function engineOf(
   serverId: string,
   log: Logger,
 ): { runtime: ContainerRuntime; ports: PortPublisher; prober: Prober } {
-  if (config.runtime === 'docker')
+  if (config.runtime === 'docker') {
+    const runtime = localRuntime(config.dockerSocket);
     return {
-      runtime: localRuntime(config.dockerSocket),
+      runtime,
       ports: new IptablesPublisher(serverId, { clock: systemClock, log, takeOver: config.takeOverPorts }),
-      prober: httpProber(systemClock),
+      prober: prober({ clock: systemClock, runtime }),
     };
+  }
   const engine = new MockEngine(systemClock);
   stockImages(engine);
   return { runtime: mockRuntime(engine), ports: new MockPorts().publisher(), prober: mockProber(engine) };

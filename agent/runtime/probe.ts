@@ -1,58 +1,177 @@
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import type { Clock } from '../../agent-protocol/clock.ts';
+import { deadline } from './deadline.ts';
+import { RuntimeFailure, type ContainerDetail, type ContainerRuntime } from './runtime.ts';
 
-/** The address of a health check. */
-export interface ProbeTarget {
-  address: string;
-  port: number;
-  /** Begins with a slash. */
-  path: string;
-}
+/** What is asked whether a workload is healthy, and how long at most. */
+export type ProbeTarget = { timeoutMs: number } & (
+  | {
+      type: 'http';
+      address: string;
+      port: number;
+      /** Begins with a slash. */
+      path: string;
+    }
+  | { type: 'tcp'; address: string; port: number }
+  /** A program in the container, by its id. */
+  | { type: 'command'; container: string; command: readonly string[] }
+  /** The health check of the image, which the engine carries out; `container` is its id. */
+  | { type: 'image'; container: string }
+);
+type Target<T extends ProbeTarget['type']> = Extract<ProbeTarget, { type: T }>;
 
-/** `reason` is the same for the same cause: it has no times and counters. */
-export type ProbeResult = { ok: true } | { ok: false; reason: string };
+/**
+ * `ok: undefined`: the engine did not answer, so that nothing is known of the workload. `reason` is the same for the same
+ * cause: it has no times and counters.
+ */
+export type ProbeResult = { ok: true } | { ok: false | undefined; reason: string };
 
-/** Checks the health of a workload by HTTP. Throws only the signal's reason. */
+/** Checks the health of a workload. @throws the signal's reason */
 export interface Prober {
   probe(target: ProbeTarget, signal: AbortSignal): Promise<ProbeResult>;
 }
 
-const deadlineMs = 5_000;
-
-/** GET over a new connection, for at most 5 s. 2xx and 3xx mean healthy. Follows no redirect, reads no body. */
-export function httpProber(clock: Clock): Prober {
+/** Probes over the network of this machine, and by the engine. */
+export function prober({ clock, runtime }: { clock: Clock; runtime: Asked }): Prober {
   return {
-    probe: ({ address, port, path }, signal) =>
-      new Promise((resolve, reject) => {
-        signal.throwIfAborted();
-        const outgoing = request({
-          host: address,
-          port,
-          path,
-          agent: false,
-          headers: { host: `${address}:${port}`, 'user-agent': 'setpoint', connection: 'close' },
-        });
-        const end = (settle: () => void): void => {
-          cancel();
-          signal.removeEventListener('abort', abort);
-          outgoing.destroy();
-          settle();
-        };
-        const abort = (): void => end(() => reject(signal.reason as Error)); // all callers abort with errors
-        const cancel = clock.timer(deadlineMs, () =>
-          end(() => resolve({ ok: false, reason: `GET ${path} did not answer within ${deadlineMs / 1000} s` })),
-        );
-        signal.addEventListener('abort', abort, { once: true });
-        outgoing.on('error', (error: NodeJS.ErrnoException) =>
-          end(() => resolve({ ok: false, reason: `GET ${path} failed: ${error.code ?? 'unknown error'}` })),
-        );
-        outgoing.once('response', ({ statusCode = 0 }) =>
-          end(() => {
-            if (statusCode >= 200 && statusCode < 400) resolve({ ok: true });
-            else resolve({ ok: false, reason: `GET ${path} answered ${statusCode}` });
-          }),
-        );
-        outgoing.end();
-      }),
+    async probe(target, signal) {
+      switch (target.type) {
+        case 'http':
+          return httpProbe(clock, target, signal);
+        case 'tcp':
+          return tcpProbe(clock, target, signal);
+        case 'command':
+          return commandProbe(runtime, target, signal);
+        case 'image': {
+          using limit = deadline(clock, target.timeoutMs, 'Asking for the health of a container', signal);
+          return await imageProbe(runtime, target, limit.signal).catch((error: unknown) => {
+            signal.throwIfAborted();
+            if (!limit.signal.aborted) throw error;
+            return { ok: undefined, reason: 'The container engine did not answer' };
+          });
+        }
+      }
+    },
   };
+}
+
+type Asked = Pick<ContainerRuntime, 'inspect' | 'run'>;
+
+/** GET over a new connection. 2xx and 3xx mean healthy. Follows no redirect, reads no body. */
+function httpProbe(clock: Clock, target: Target<'http'>, signal: AbortSignal): Promise<ProbeResult> {
+  const { address, port, path, timeoutMs } = target;
+  return attempt(clock, { what: `GET ${path}`, timeoutMs }, signal, (end) => {
+    const outgoing = request({
+      host: address,
+      port,
+      path,
+      agent: false,
+      headers: { host: `${address}:${port}`, 'user-agent': 'setpoint', connection: 'close' },
+    });
+    outgoing.on('error', (error: NodeJS.ErrnoException) => end(failed(`GET ${path}`, error)));
+    outgoing.once('response', ({ statusCode = 0 }) => end(answered(path, statusCode)));
+    outgoing.end();
+    return outgoing;
+  });
+}
+
+/** Opens a connection and closes it at once. */
+function tcpProbe(clock: Clock, target: Target<'tcp'>, signal: AbortSignal): Promise<ProbeResult> {
+  const { address, port, timeoutMs } = target;
+  const what = connectionTo(port);
+  return attempt(clock, { what, timeoutMs }, signal, (end) => {
+    const socket = connect(port, address);
+    socket.on('error', (error: NodeJS.ErrnoException) => end(failed(what, error)));
+    socket.once('connect', () => end({ ok: true }));
+    return socket;
+  });
+}
+
+/** Runs the program; exit code 0 means healthy. */
+export function commandProbe(
+  runtime: Pick<ContainerRuntime, 'run'>,
+  { container, command, timeoutMs }: Target<'command'>,
+  signal: AbortSignal,
+): Promise<ProbeResult> {
+  return unlessSilent(async () => {
+    const { exitCode } = await runtime.run(container, command, { timeoutMs }, signal);
+    if (exitCode === 0) return { ok: true };
+    const what = (command[0] ?? 'The command').slice(0, 100);
+    const reason = exitCode === undefined ? late(what, timeoutMs, 'end') : `${what} ended with code ${exitCode}`;
+    return { ok: false, reason };
+  });
+}
+
+const reasons: Readonly<Record<Exclude<ContainerDetail['health'], undefined | 'healthy'>, string>> = {
+  starting: 'The health check of the image has not passed yet',
+  unhealthy: 'The health check of the image failed',
+};
+
+/** Asks the engine for the result of its own checks. */
+export function imageProbe(
+  runtime: Pick<ContainerRuntime, 'inspect'>,
+  { container }: Target<'image'>,
+  signal: AbortSignal,
+): Promise<ProbeResult> {
+  return unlessSilent(async () => {
+    const { state, health } = (await runtime.inspect(container, signal)) ?? {};
+    if (state !== 'running') return { ok: false, reason: notRunning };
+    if (health === undefined) return { ok: false, reason: 'The image has no health check' };
+    return health === 'healthy' ? { ok: true } : { ok: false, reason: reasons[health] };
+  });
+}
+
+const notRunning = 'The container does not run';
+
+/** Judges the HTTP status of an answer. */
+export function answered(path: string, status: number): ProbeResult {
+  return status >= 200 && status < 400 ? { ok: true } : { ok: false, reason: `GET ${path} answered ${status}` };
+}
+
+export function connectionTo(port: number): string {
+  return `A connection to port ${port}`;
+}
+
+/** Describes an attempt that did not lead to an answer. */
+export function failed(what: string, { code = 'unknown error' }: Pick<NodeJS.ErrnoException, 'code'>): ProbeResult {
+  return { ok: false, reason: `${what} failed: ${code}` };
+}
+
+function late(what: string, timeoutMs: number, verb: 'answer' | 'end'): string {
+  return `${what} did not ${verb} within ${timeoutMs / 1000} s`;
+}
+
+/** An engine that does not answer shows nothing of the workload. */
+async function unlessSilent(ask: () => Promise<ProbeResult>): Promise<ProbeResult> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof RuntimeFailure)) throw error;
+    return error.code === 'exited' ? { ok: false, reason: notRunning } : { ok: undefined, reason: error.message };
+  }
+}
+
+/** Waits until the opened connection ends with a result, the time is over, or the signal aborts; then destroys it. */
+function attempt(
+  clock: Clock,
+  { what, timeoutMs }: { what: string; timeoutMs: number },
+  signal: AbortSignal,
+  open: (end: (result: ProbeResult) => void) => { destroy: () => unknown },
+): Promise<ProbeResult> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const connection = open((result) => settle(() => resolve(result)));
+    const settle = (how: () => void): void => {
+      cancel();
+      signal.removeEventListener('abort', abort);
+      connection.destroy();
+      how();
+    };
+    const abort = (): void => settle(() => reject(signal.reason as Error)); // all callers abort with errors
+    const cancel = clock.timer(timeoutMs, () =>
+      settle(() => resolve({ ok: false, reason: late(what, timeoutMs, 'answer') })),
+    );
+    signal.addEventListener('abort', abort, { once: true });
+  });
 }

@@ -122,6 +122,8 @@ export interface ContainerDetail extends Container {
   readOnlyRoot: boolean;
   /** Changes to the engine's default, in upper case without `CAP_`. */
   capabilities: { add: readonly string[]; drop: readonly string[] };
+  /** Result of the health check of its image; absent if the image has none, and while the container does not run. */
+  health?: 'starting' | 'healthy' | 'unhealthy';
 }
 
 /** A container to make. Where a setting is absent, the runtime's default or the image's own setting applies. */
@@ -151,6 +153,8 @@ export interface ContainerSpec {
   /** Changes to the rights that a container has by default, all of {@link capabilities}. `drop` comes before `add`. */
   capabilities?: { add: readonly Capability[]; drop: readonly (Capability | 'ALL')[] };
   mounts?: readonly Mount[];
+  /** How the engine carries out the health check of the image, if it has one; absent settings are those of the image. */
+  imageHealthcheck?: { intervalMs?: number; timeoutMs?: number; startPeriodMs?: number; retries?: number };
   /** The container joins all of them before it starts: it does not run without one. */
   networks: readonly [NetworkPlace, ...NetworkPlace[]];
   /** Whether the runtime itself restarts the container when its process exits or the machine restarts. */
@@ -207,6 +211,19 @@ export interface OutputOptions {
   attached?: () => void;
 }
 
+export interface RunOptions {
+  /** Name or id, also with a group; absent: the user of the container. */
+  user?: string;
+  timeoutMs: number;
+}
+
+export interface RunResult {
+  /** `undefined`: the program did not end in time, and goes on. */
+  exitCode: number | undefined;
+  /** The last 4 KiB of its standard output and error. */
+  output: string;
+}
+
 /** A failure with a code and message of the product. `retryable` is false if only a change of the request can help. */
 export class RuntimeFailure extends Error {
   readonly code: FailureCode;
@@ -254,6 +271,16 @@ export interface ContainerRuntime {
   unpause(id: string, signal: AbortSignal): Promise<void>;
   /** Idempotent. Removes the container by force, with its anonymous volumes; volumes with a name stay. */
   remove(id: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Runs a program in a running container, without input and terminal, and waits for its end.
+   *
+   * The deadline and the signal end only the wait: an engine cannot end a program that it started in a container, so
+   * that the program goes on until it ends by itself or its container stops. As long as it does, a call of this runtime
+   * with the same user and command starts no other one and returns at once, with no exit code: a check that hangs every
+   * time does not fill its container with processes.
+   * @throws RuntimeFailure `exited` if the container does not run, `runtime_unavailable`
+   */
+  run(id: string, command: readonly string[], options: RunOptions, signal: AbortSignal): Promise<RunResult>;
   setRestart(id: string, restart: ContainerSpec['restart'], signal: AbortSignal): Promise<void>;
   /** Returns the local image with that reference; `undefined` if the engine does not have it. */
   image(reference: string, signal: AbortSignal): Promise<LocalImage | undefined>;

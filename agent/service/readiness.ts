@@ -1,6 +1,6 @@
 import type { Clock } from '../../agent-protocol/clock.ts';
 import { stableMs } from './memory.ts';
-import type { Prober } from '../runtime/probe.ts';
+import type { Prober, ProbeResult, ProbeTarget } from '../runtime/probe.ts';
 
 /** The process of a container that is checked. */
 export interface Subject {
@@ -9,7 +9,7 @@ export interface Subject {
   /** Monotonic time at which the process started. */
   since: number;
   /** `undefined`: there is no health check, and the process is ready once it has run for 10 s. */
-  health: { address: string; port: number; path: string } | undefined;
+  health: ProbeTarget | undefined;
 }
 
 export interface Health {
@@ -105,17 +105,22 @@ export class Readiness {
     this.#cancelTimer = this.#clock.timer(left, () => this.#readyAfter(at));
   }
 
-  async #probe(subject: Subject, target: NonNullable<Subject['health']>, signal: AbortSignal): Promise<void> {
+  async #probe(subject: Subject, target: ProbeTarget, signal: AbortSignal): Promise<void> {
     let failures = 0;
     let failedBefore = false;
     let readySince: number | undefined;
     for (let delay = firstMs; ;) {
-      const problem = await this.#ask(target, signal);
+      const answer = await this.#ask(target, signal);
       if (signal.aborted) return;
+      if (answer.ok === undefined) {
+        // Nothing is known of the process: it stays as ready as it is.
+        if (!(await this.#pause(startingMs, signal))) return;
+        continue;
+      }
       const now = this.#clock.monotonic();
       const first = !this.#looked;
       this.#looked = true;
-      if (problem === undefined) {
+      if (answer.ok) {
         failures = 0;
         // A process that passes the first probe counts as ready since its start: a restart of the agent resets nothing.
         readySince ??= failedBefore ? now : subject.since;
@@ -126,7 +131,7 @@ export class Readiness {
         if (readySince !== undefined) this.#suspected();
         if (readySince === undefined || failures >= failuresUntilUnready) {
           readySince = undefined;
-          this.#unready(problem, subject, now);
+          this.#unready(answer.reason, subject, now);
         }
       }
       if (first) this.#changed();
@@ -150,13 +155,11 @@ export class Readiness {
     this.#set({ ready: false, stable: false, problem: told ? problem : undefined });
   }
 
-  /** Returns `undefined` if the process is healthy, else the reason. */
-  async #ask(target: NonNullable<Subject['health']>, signal: AbortSignal): Promise<string | undefined> {
+  async #ask(target: ProbeTarget, signal: AbortSignal): Promise<ProbeResult> {
     try {
-      const answer = await this.#prober.probe(target, signal);
-      return answer.ok ? undefined : answer.reason;
+      return await this.#prober.probe(target, signal);
     } catch (error) {
-      return error instanceof Error ? error.message : 'The health check failed';
+      return { ok: false, reason: error instanceof Error ? error.message : 'The health check failed' };
     }
   }
 

@@ -7,11 +7,12 @@ import { pack } from 'tar-stream';
 import { systemClock } from '../../agent-protocol/clock.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
 import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
+import type { ProgramRequest, ProgramScript, RunScript } from '../../agent/runtime/mock/script.ts';
 import { labels, type BuildOptions, type ContainerRuntime, type ContainerSpec } from '../../agent/runtime/runtime.ts';
 import { engineCall, testDocker } from '../harness/docker.ts';
 import { testRegistry } from '../harness/registry.ts';
 import { until } from '../harness/until.ts';
-import { ensureTestImages } from '../harness/test-image.ts';
+import { ensureRichImage, ensureTestImages } from '../harness/test-image.ts';
 
 /** What a container does: writes its lines at the given distance, then exits or stays. */
 export interface Behaviour {
@@ -22,6 +23,21 @@ export interface Behaviour {
   ignoreTerm?: boolean;
   /** The only signal that it stops by, with code 0: `SIGUSR1`. */
   stopsOn?: string;
+  /**
+   * Its image has more than programs: the file `/seed/greeting` with `hello`, an anonymous volume at `/cache`, and a
+   * health check that passes or not.
+   */
+  health?: 'passes' | 'fails';
+}
+
+/** What a program does that is run in a container. */
+export interface Program {
+  /** Writes the numbers from 1 to this one, a line for each. */
+  counts?: number;
+  /** Writes the id of its user. */
+  tellsUser?: boolean;
+  takesMs?: number;
+  exitCode?: number;
 }
 
 /** One implementation of the runtime with what its suite needs around it. */
@@ -31,6 +47,8 @@ export interface RuntimeRig extends AsyncDisposable {
   server: string;
   network: string;
   spec(behaviour: Behaviour, changes?: Partial<ContainerSpec>): ContainerSpec;
+  /** The command of a program for containers of this rig. */
+  program(what: Program): readonly string[];
   /** Of a container that cannot be started as its program does not exist. */
   unstartable(): ContainerSpec;
   registry: { image: string; digest: string; missing: string; forbidden: string };
@@ -56,6 +74,7 @@ interface Execution {
 
 export async function dockerRig(): Promise<RuntimeRig> {
   const images = await ensureTestImages();
+  const rich = await ensureRichImage();
   const docker = await testDocker();
   const registry = await testRegistry();
   const files = await serverFiles();
@@ -65,15 +84,26 @@ export async function dockerRig(): Promise<RuntimeRig> {
     server,
     network,
     registry,
-    spec({ lines = [], everyMs = 0, exitCode, ignoreTerm = false, stopsOn }, changes = {}) {
+    spec({ lines = [], everyMs = 0, exitCode, ignoreTerm = false, stopsOn, health }, changes = {}) {
       const pause = everyMs === 0 ? '' : `sleep ${everyMs / 1000};`;
       const command = [
         ignoreTerm || stopsOn !== undefined ? "trap '' TERM;" : "trap 'exit 0' TERM;",
         stopsOn === undefined ? '' : `trap 'exit 0' ${stopsOn.replace('SIG', '')};`,
+        health === 'passes' ? 'echo yes >/tmp/healthy;' : '',
         ...lines.map((line) => `echo '${line}';${pause}`),
         exitCode === undefined ? 'while :; do sleep 600 & wait; done' : `exit ${exitCode}`,
       ];
-      return docker.spec({ image: images.shell, command: ['/bin/sh', '-c', command.join('\n')], ...changes });
+      const image = health === undefined ? images.shell : rich;
+      return docker.spec({ image, command: ['/bin/sh', '-c', command.join('\n')], ...changes });
+    },
+    program({ counts, tellsUser = false, takesMs, exitCode = 0 }) {
+      const steps = [
+        counts === undefined ? 'true' : `seq 1 ${counts}`,
+        tellsUser ? 'id -u' : 'true',
+        takesMs === undefined ? 'true' : `sleep ${takesMs / 1000}`,
+        `exit ${exitCode}`,
+      ];
+      return ['/bin/sh', '-c', steps.join(';')];
     },
     unstartable: () => docker.spec({ image: images.shell, command: ['/bin/missing'] }),
     build: (line, succeeds) => ({
@@ -155,7 +185,7 @@ export async function mockRig(): Promise<RuntimeRig> {
       missing: 'registry.test/missing:1',
       forbidden: 'registry.test/forbidden:1',
     },
-    spec({ lines = [], everyMs = 0, exitCode, ignoreTerm = false, stopsOn }, changes = {}) {
+    spec({ lines = [], everyMs = 0, exitCode, ignoreTerm = false, stopsOn, health }, changes = {}) {
       const image = `test:${randomUUID()}`;
       const output = lines.map((text, index) => ({ afterMs: index * everyMs, text }));
       engine.addImage(image, {
@@ -164,12 +194,15 @@ export async function mockRig(): Promise<RuntimeRig> {
           output,
           ignoreTerm,
           ...(stopsOn === undefined ? {} : { stopsOn }),
+          ...(health === undefined ? {} : { health: healthAfterStart(health) }),
+          programs: played,
           ...(exitCode === undefined ? {} : { runForMs: lines.length * everyMs + 5, exitCode }),
         },
       });
       const spec = base(image);
       return { ...spec, ...changes, labels: { ...spec.labels, ...changes.labels } };
     },
+    program: (what) => ['program', JSON.stringify(what)],
     unstartable() {
       const image = `test:${randomUUID()}`;
       const message = 'Cannot start the container: exec: "/bin/missing": executable file not found';
@@ -211,6 +244,18 @@ export async function mockRig(): Promise<RuntimeRig> {
       await files[Symbol.asyncDispose]();
     },
   };
+}
+
+/** The first check comes a moment after the start. */
+function healthAfterStart(end: 'passes' | 'fails'): NonNullable<RunScript['health']> {
+  return (runningMs) => (runningMs < 20 ? 'starting' : end === 'passes' ? 'healthy' : 'unhealthy');
+}
+
+/** What a {@link Program} does on the mock engine. */
+function played({ command, user }: ProgramRequest): ProgramScript {
+  const { counts = 0, tellsUser = false, ...rest } = JSON.parse(command[1] ?? '{}') as Program; // made by the rig
+  const numbers = Array.from({ length: counts }, (_, n) => `${n + 1}\n`).join('');
+  return { ...rest, output: `${numbers}${tellsUser ? `${user ?? '0'}\n` : ''}` };
 }
 
 /** Files in a folder of this machine. */

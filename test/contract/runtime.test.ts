@@ -5,10 +5,13 @@ import {
   type ContainerDetail,
   type ContainerSpec,
   type OutputChunk,
+  type RunOptions,
+  type RunResult,
   type RuntimeEvent,
+  type RuntimeFailure,
 } from '../../agent/runtime/runtime.ts';
 import { until } from '../harness/until.ts';
-import { dockerRig, mockRig, type Behaviour, type RuntimeRig } from './runtime-rigs.ts';
+import { dockerRig, mockRig, type Behaviour, type Program, type RuntimeRig } from './runtime-rigs.ts';
 
 const absent = 'f'.repeat(64);
 
@@ -271,6 +274,17 @@ describe.each([
       expect((await inspect(id)).state).toBe('exited');
     });
 
+    test('show the result of the health check of their image while they run', async () => {
+      expect(await inspect(await create({ health: 'passes' }))).not.toHaveProperty('health');
+      expect(await inspect(await start({}))).not.toHaveProperty('health');
+      const sound = await start({ health: 'passes' });
+      await reached(sound, 'the check passed', ({ health }) => health === 'healthy');
+      await rig.runtime.stop(sound, 20, signal());
+      expect(await inspect(sound)).not.toHaveProperty('health');
+      const sick = await start({ health: 'fails' });
+      await reached(sick, 'the check failed', ({ health }) => health === 'unhealthy');
+    });
+
     test('that somebody paused go on', async () => {
       const id = await start({});
       await rig.pauseByHand(id);
@@ -278,6 +292,51 @@ describe.each([
       await rig.runtime.unpause(id, signal());
       expect((await inspect(id)).state).toBe('running');
       await rig.runtime.unpause(id, signal());
+    });
+  });
+
+  describe('programs in a container', () => {
+    const run = (id: string, what: Program, options: Partial<RunOptions> = {}): Promise<RunResult> =>
+      rig.runtime.run(id, rig.program(what), { timeoutMs: 20_000, ...options }, signal());
+
+    test('end with their code and the end of their output', async () => {
+      const id = await start({});
+      expect(await run(id, { counts: 3 })).toEqual({ exitCode: 0, output: '1\n2\n3\n' });
+      expect(await run(id, { exitCode: 3 })).toEqual({ exitCode: 3, output: '' });
+      const { output } = await run(id, { counts: 5000 });
+      expect(output).toHaveLength(4096);
+      expect(output.endsWith('\n4999\n5000\n')).toBe(true);
+    });
+
+    test('run as the user that was asked for', async () => {
+      const id = await start({});
+      expect((await run(id, { tellsUser: true })).output).toBe('0\n');
+      expect((await run(id, { tellsUser: true }, { user: '1234' })).output).toBe('1234\n');
+    });
+
+    test('are not waited for beyond their deadline, and not started again while they go on', async () => {
+      const id = await start({});
+      const slow = { counts: 2, takesMs: 2_000 };
+      expect(await run(id, slow, { timeoutMs: 300 })).toEqual({ exitCode: undefined, output: '1\n2\n' });
+      expect(await run(id, slow)).toEqual({ exitCode: undefined, output: '' });
+      expect(await run(id, { counts: 1 })).toEqual({ exitCode: 0, output: '1\n' });
+      const again = await until('it ended', async () => {
+        const result = await run(id, slow);
+        return result.exitCode !== undefined && result;
+      });
+      expect(again).toEqual({ exitCode: 0, output: '1\n2\n' });
+    });
+
+    test('need a container that runs', async () => {
+      const made = await create({});
+      for (const id of [made, absent]) await expect(run(id, {})).rejects.toMatchObject({ code: 'exited' });
+      const stopped = await start({});
+      const outcome = run(stopped, { takesMs: 30_000 }).then(
+        ({ exitCode }) => exitCode,
+        (error: RuntimeFailure) => error.code,
+      );
+      await rig.runtime.remove(stopped, signal());
+      expect(['exited', 137]).toContain(await outcome);
     });
   });
 
@@ -524,6 +583,7 @@ describe.each([
       () => runtime.stop(absent, 1, given),
       () => runtime.unpause(absent, given),
       () => runtime.remove(absent, given),
+      () => runtime.run(absent, ['true'], { timeoutMs: 1000 }, given),
       () => runtime.setRestart(absent, 'no', given),
       () => runtime.image('a:1', given),
       () => runtime.pull('a:1', given),

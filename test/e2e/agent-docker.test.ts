@@ -10,7 +10,7 @@ import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { containerName } from '../../agent/engine/ledger.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
-import { httpProber } from '../../agent/runtime/probe.ts';
+import { prober } from '../../agent/runtime/probe.ts';
 import type { Container } from '../../agent/runtime/runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import type { TestDocker } from '../harness/docker.ts';
@@ -47,7 +47,7 @@ async function start(): Promise<void> {
     dataDir: dir,
     runtime: docker.runtime,
     ports: ports.publisher(),
-    prober: httpProber(systemClock),
+    prober: prober({ clock: systemClock, runtime: docker.runtime }),
     images: await openImages(docker.runtime, dir),
     build: () => Promise.reject(new Error('No build is expected')),
     gitHead: () => Promise.reject(new Error('No git is expected')),

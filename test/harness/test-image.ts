@@ -16,6 +16,7 @@ export interface TestImages {
   shell: string;
 }
 
+const greeting = new URL('./greeting.txt', import.meta.url).pathname;
 const service = new URL('./test-service.mjs', import.meta.url).pathname;
 
 /** Makes the images from programs of this machine; needs neither a registry nor a build. */
@@ -36,6 +37,16 @@ async function ensureHttp(): Promise<string> {
 async function ensureShell(): Promise<string> {
   const files = await withLibraries(await shellPrograms());
   return ensureImage('shell', { files, changes: ['CMD ["/bin/sleep", "infinity"]', 'ENV PATH=/bin'] });
+}
+
+/**
+ * Makes an image with what others leave out: data, an anonymous volume, a health check, which passes once
+ * `/tmp/healthy` exists. Answers with its reference.
+ */
+export async function ensureRichImage(): Promise<string> {
+  const files = new Map([...(await withLibraries(await shellPrograms())), ['/seed/greeting', greeting]]);
+  const check = 'HEALTHCHECK --interval=200ms --timeout=10s --retries=1 CMD ["/bin/cat", "/tmp/healthy"]';
+  return ensureImage('rich', { files, changes: ['ENV PATH=/bin', 'VOLUME /cache', check] });
 }
 
 async function shellPrograms(): Promise<Map<string, string>> {

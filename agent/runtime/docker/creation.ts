@@ -30,6 +30,7 @@ export function creation(spec: ContainerSpec, limits: ContainerLimits): object {
     ...(spec.command !== undefined && { Cmd: spec.command }),
     ...(spec.user !== undefined && { User: spec.user }),
     ...(spec.stopSignal !== undefined && { StopSignal: spec.stopSignal }),
+    ...(spec.imageHealthcheck !== undefined && { Healthcheck: healthcheck(spec.imageHealthcheck) }),
     HostConfig: {
       NetworkMode: network,
       RestartPolicy: { Name: spec.restart },
@@ -56,6 +57,17 @@ export function creation(spec: ContainerSpec, limits: ContainerLimits): object {
 function rights(changes: ContainerSpec['capabilities']): object {
   const { add = [], drop = [] } = changes ?? {};
   return { CapDrop: ['NET_RAW', 'MKNOD', ...drop], ...(add.length > 0 && { CapAdd: add }) };
+}
+
+/** Without a command, so that the engine takes that of the image. Durations are in nanoseconds. */
+function healthcheck(settings: NonNullable<ContainerSpec['imageHealthcheck']>): object {
+  const { intervalMs, timeoutMs, startPeriodMs, retries } = settings;
+  return {
+    ...(intervalMs !== undefined && { Interval: intervalMs * 1_000_000 }),
+    ...(timeoutMs !== undefined && { Timeout: timeoutMs * 1_000_000 }),
+    ...(startPeriodMs !== undefined && { StartPeriod: startPeriodMs * 1_000_000 }),
+    ...(retries !== undefined && { Retries: retries }),
+  };
 }
 
 function mount(one: Mount): object {

@@ -9,6 +9,7 @@ import { events } from './events.ts';
 import { images } from './images.ts';
 import { networks } from './networks.ts';
 import { output } from './output.ts';
+import { programs } from './programs.ts';
 
 export interface DockerOptions {
   /** Unix socket of the engine. */
@@ -40,6 +41,7 @@ export function dockerRuntime(options: DockerOptions): DockerRuntime {
     ...containers(engine, options.containers),
     ...images(engine),
     ...networks(engine),
+    run: programs(engine, clock),
     build: (request, line, signal) => build(engine, options.builds, request, line, signal),
     output: (id, which, signal) => output(engine, clock, id, which, signal),
     belongings: (signal) => belongings(engine, signal),

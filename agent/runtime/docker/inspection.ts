@@ -39,6 +39,7 @@ const Inspected = z.object({
     Pid: z.int(),
     StartedAt: Time,
     FinishedAt: Time,
+    Health: z.object({ Status: z.string() }).nullish(),
   }),
   Config: z.object({
     Env: Texts,
@@ -66,6 +67,8 @@ const Inspected = z.object({
   NetworkSettings: z.object({ Networks: z.record(z.string(), Network).nullable() }),
 });
 type Inspected = z.infer<typeof Inspected>;
+
+const Result = z.enum(['starting', 'healthy', 'unhealthy']);
 
 /** Returns `undefined` if there is no such container. */
 export async function inspectContainer(
@@ -120,7 +123,14 @@ function detail(it: Inspected): ContainerDetail {
     user: Config.User ?? '',
     readOnlyRoot: HostConfig.ReadonlyRootfs ?? false,
     capabilities: { add: rights(HostConfig.CapAdd), drop: rights(HostConfig.CapDrop) },
+    ...health(it.State),
   };
+}
+
+/** The engine goes on showing the last result after the end of the process. */
+function health({ Status, Health }: Inspected['State']): Pick<ContainerDetail, 'health'> {
+  const { data } = Result.safeParse(Health?.Status); // `none`: the image has no check
+  return data === undefined || (Status !== 'running' && Status !== 'paused') ? {} : { health: data };
 }
 
 /** The engine adds the beginning of the container's id to its aliases at the start. */

@@ -1,4 +1,5 @@
-import type { Clock } from '../../../agent-protocol/clock.ts';
+import { wait, type Clock } from '../../../agent-protocol/clock.ts';
+import { RuntimeFailure } from '../runtime.ts';
 import type {
   Container,
   ContainerDetail,
@@ -8,6 +9,8 @@ import type {
   NetworkPlace,
   OutputChunk,
   OutputOptions,
+  RunOptions,
+  RunResult,
 } from '../runtime.ts';
 import { Feed } from './feed.ts';
 import type { RunScript, Script } from './script.ts';
@@ -15,6 +18,8 @@ import type { RunScript, Script } from './script.ts';
 /** Delays of restarts, as those of a real engine: they double, and start anew after a run of 10 s. */
 const restart = { firstMs: 100, mostMs: 60_000, forgottenAfterMs: 10_000 };
 const maxRecorded = 10_000;
+/** What is kept of the output of a program. */
+const maxOutputBytes = 4096;
 
 /** Settings of a container that can be changed from outside. */
 export interface Mutable extends Pick<
@@ -68,6 +73,8 @@ export class MockContainer {
   /** Networks that it was taken off. */
   readonly #left = new Set<string>();
   #stopped = Promise.withResolvers<void>();
+  /** Programs that did not end in time, by user and command, with the time of their end. */
+  #unfinished = new Map<string, number>();
 
   constructor(what: {
     id: string;
@@ -144,6 +151,7 @@ export class MockContainer {
         .map(({ name, aliases }) => ({ name, aliases: aliases.toSorted() }))
         .toSorted((a, b) => (a.name < b.name ? -1 : 1)),
       pid: this.#addresses === undefined ? 0 : 1000 + this.#starts,
+      ...this.#health(),
     };
   }
 
@@ -221,10 +229,34 @@ export class MockContainer {
 
   /** Returns the HTTP status of an answer; `undefined` if nothing listens. */
   answer(port: number, path: string): number | undefined {
-    const runningMs = this.#clock.monotonic() - this.#since;
+    const runningMs = this.#runningMs;
     const { http = 200, listenAfterMs = 0 } = this.#run;
     if (this.#state !== 'running' || runningMs < listenAfterMs) return undefined;
     return typeof http === 'number' ? http : http({ port, path, runningMs });
+  }
+
+  /** True if it accepts connections to the port. */
+  listens(port: number): boolean {
+    const { listenAfterMs = 0, tcp = () => true } = this.#run;
+    return this.#state === 'running' && this.#runningMs >= listenAfterMs && tcp(port);
+  }
+
+  /** Runs a program in it. @throws RuntimeFailure `exited` if it does not run, or ends before the program does */
+  async run(command: readonly string[], { user, timeoutMs }: RunOptions, signal: AbortSignal): Promise<RunResult> {
+    if (this.#state !== 'running') throw notRunning();
+    const key = JSON.stringify([user, command]);
+    const now = this.#clock.monotonic();
+    if ((this.#unfinished.get(key) ?? 0) > now) return { exitCode: undefined, output: '' };
+    const script = this.#run.programs?.({ command, user, runningMs: this.#runningMs }) ?? {};
+    const { exitCode = 0, output = '', takesMs = 0 } = script;
+    if (takesMs > timeoutMs) this.#unfinished.set(key, now + takesMs);
+    if (takesMs > 0) {
+      const over = new AbortController();
+      void this.#stopped.promise.then(() => over.abort(notRunning()));
+      await wait(this.#clock, Math.min(takesMs, timeoutMs), AbortSignal.any([signal, over.signal]));
+    }
+    const written = Buffer.from(output).subarray(-maxOutputBytes).toString();
+    return takesMs > timeoutMs ? { exitCode: undefined, output: written } : { exitCode, output: written };
   }
 
   /** Writes a line as output of the process. */
@@ -242,6 +274,16 @@ export class MockContainer {
     return over ? recordOnly(recorded) : this.#output.subscribe(signal, recorded);
   }
 
+  get #runningMs(): number {
+    return this.#clock.monotonic() - this.#since;
+  }
+
+  #health(): Pick<ContainerDetail, 'health'> {
+    const { health } = this.#run;
+    const isAlive = this.#state === 'running' || this.#state === 'paused';
+    return health === undefined || !isAlive ? {} : { health: health(this.#runningMs) };
+  }
+
   #begin(addresses: ReadonlyMap<string, string>): void {
     this.#run = this.next;
     this.#starts += 1;
@@ -251,6 +293,7 @@ export class MockContainer {
     this.#since = this.#clock.monotonic();
     this.#startedAt = this.#clock.now().toISOString();
     this.#stopped = Promise.withResolvers();
+    this.#unfinished = new Map();
     const { runForMs, exitCode = 0, oom = false, output = [] } = this.#run;
     for (const { afterMs, text, stream } of output) this.#after(afterMs, () => this.write(text, stream));
     if (runForMs !== undefined) this.#after(runForMs, () => this.exit(exitCode, { oom, asked: false }));
@@ -273,6 +316,12 @@ export class MockContainer {
 
 async function* recordOnly<T>(recorded: readonly T[]): AsyncGenerator<T> {
   yield* recorded;
+}
+
+/** The failure of a program in a container that does not run, or does not exist. */
+export function notRunning(): RuntimeFailure {
+  const message = 'Cannot run a program in the container: it does not run';
+  return new RuntimeFailure('exited', message, { retryable: true });
 }
 
 /** The settings of a new container, with the defaults of an engine. */

@@ -8,11 +8,13 @@ import {
   type ImageInfo,
   type LocalImage,
   type NetworkPlace,
+  type RunOptions,
+  type RunResult,
   type RuntimeEvent,
 } from '../runtime.ts';
 import { Feed } from './feed.ts';
 import { labelsOfContext } from './labels-of-context.ts';
-import { MockContainer, type Mutable } from './mock-container.ts';
+import { MockContainer, notRunning, type Mutable } from './mock-container.ts';
 import type { BuildScript, BuildScripts, ImageScript, Script, ScriptedFailure } from './script.ts';
 
 interface Image extends ImageInfo {
@@ -206,6 +208,12 @@ export class MockEngine {
     const starting = this.#start(one).finally(() => this.#starting.delete(id));
     this.#starting.set(id, starting);
     return starting;
+  }
+
+  /** @throws RuntimeFailure `exited` if the container does not run */
+  run(id: string, command: readonly string[], options: RunOptions, signal: AbortSignal): Promise<RunResult> {
+    const one = this.#containers.get(id);
+    return one === undefined ? Promise.reject(notRunning()) : one.run(command, options, signal);
   }
 
   remove(id: string): void {

@@ -1,4 +1,4 @@
-import type { Prober } from '../probe.ts';
+import { answered, commandProbe, connectionTo, failed, imageProbe, type Prober } from '../probe.ts';
 import { labels, type ContainerRuntime, type RuntimeEvent } from '../runtime.ts';
 import type { MockEngine } from './mock-engine.ts';
 
@@ -31,6 +31,8 @@ export function mockRuntime(engine: MockEngine): ContainerRuntime {
       ask('stop', nameOf(id), signal, () => engine.find(id)?.stop(graceSeconds * 1000)),
     unpause: (id, signal) => ask('unpause', nameOf(id), signal, () => engine.find(id)?.pause(false)),
     remove: (id, signal) => ask('remove', nameOf(id), signal, () => engine.remove(id)),
+    run: (id, command, options, signal) =>
+      ask('run', undefined, signal, () => engine.run(id, command, options, signal)),
     setRestart: (id, restart, signal) =>
       ask('setRestart', nameOf(id), signal, () => {
         const one = engine.find(id);
@@ -61,15 +63,30 @@ export function mockRuntime(engine: MockEngine): ContainerRuntime {
   };
 }
 
-/** Checks containers of a mock engine by address, as a probe over the network does. */
+const refused = { code: 'ECONNREFUSED' };
+
+/** Checks containers of a mock engine: by address as a probe over the network does, and by the engine. */
 export function mockProber(engine: MockEngine): Prober {
+  const runtime = mockRuntime(engine);
   return {
-    async probe({ address, port, path }, signal) {
+    async probe(target, signal) {
       await Promise.resolve();
       signal.throwIfAborted();
-      const status = engine.at(address)?.answer(port, path);
-      if (status === undefined) return { ok: false, reason: `GET ${path} failed: ECONNREFUSED` };
-      return status >= 200 && status < 400 ? { ok: true } : { ok: false, reason: `GET ${path} answered ${status}` };
+      switch (target.type) {
+        case 'http': {
+          const { address, port, path } = target;
+          const status = engine.at(address)?.answer(port, path);
+          return status === undefined ? failed(`GET ${path}`, refused) : answered(path, status);
+        }
+        case 'tcp': {
+          const { address, port } = target;
+          return engine.at(address)?.listens(port) === true ? { ok: true } : failed(connectionTo(port), refused);
+        }
+        case 'command':
+          return commandProbe(runtime, target, signal);
+        case 'image':
+          return imageProbe(runtime, target, signal);
+      }
     },
   };
 }

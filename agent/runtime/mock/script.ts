@@ -1,5 +1,5 @@
 import type { FailureCode } from '../../../agent-protocol/assignment.ts';
-import type { BuildOptions, OutputChunk } from '../runtime.ts';
+import type { BuildOptions, ContainerDetail, OutputChunk } from '../runtime.ts';
 
 /** A failure in a script. Retryable by default. */
 export interface ScriptedFailure {
@@ -27,9 +27,29 @@ export interface RunScript {
   stopTakesMs?: number;
   /** HTTP status of its answers, one for all requests or by request; `undefined`: it does not listen. */
   http?: number | ((request: { port: number; path: string; runningMs: number }) => number | undefined);
+  /** Whether it accepts connections, by port; by default it does. */
+  tcp?: (port: number) => boolean;
   /** It refuses connections until it has run for this time. */
   listenAfterMs?: number;
+  /** Programs that are run in it, by command; by default each ends at once with code 0. */
+  programs?: (program: ProgramRequest) => ProgramScript;
+  /** Result of the image's health check, by the time of the run; absent: the image has none. */
+  health?: (runningMs: number) => NonNullable<ContainerDetail['health']>;
   output?: readonly { afterMs: number; text: string; stream?: OutputChunk['stream'] }[];
+}
+
+export interface ProgramRequest {
+  command: readonly string[];
+  user: string | undefined;
+  /** Since the start of the container. */
+  runningMs: number;
+}
+
+export interface ProgramScript {
+  /** 0 by default. */
+  exitCode?: number;
+  output?: string;
+  takesMs?: number;
 }
 
 /** One script for every run, or a script by the number of the start; the first is 1. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../agent-protocol/clock.ts';
-import { httpProber } from '../../../agent/runtime/probe.ts';
+import { prober, type ProbeResult } from '../../../agent/runtime/probe.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../../agent/runtime/docker/docker-runtime.ts';
 import { labels, type ContainerRuntime } from '../../../agent/runtime/runtime.ts';
 import { engineCall, engineSocket, testBuilds, testDocker, type TestDocker } from '../../harness/docker.ts';
@@ -78,9 +78,9 @@ describe('containers on Docker', () => {
     );
     await docker.runtime.start(server, signal());
     const address = (await docker.runtime.inspect(server, signal()))!.addresses[docker.network]!;
-    const prober = httpProber(systemClock);
-    const probe = (path: string): ReturnType<typeof prober.probe> =>
-      prober.probe({ address, port: 8080, path }, signal());
+    const network = prober({ clock: systemClock, runtime: docker.runtime });
+    const probe = (path: string): Promise<ProbeResult> =>
+      network.probe({ type: 'http', address, port: 8080, path, timeoutMs: 5_000 }, signal());
     await until('the service answers', async () => (await probe('/healthz')).ok);
     await probe('/health/500');
     expect(await probe('/healthz')).toEqual({ ok: false, reason: 'GET /healthz answered 500' });

@@ -132,7 +132,8 @@ describe('the mock engine', () => {
     const id = await runtime.create(spec('web:1'), signal);
     await runtime.start(id, signal);
     const address = (await runtime.inspect(id, signal))!.addresses['sp-1']!;
-    const probe = (path: string): unknown => mockProber(engine).probe({ address, port: 80, path }, signal);
+    const probe = (path: string): unknown =>
+      mockProber(engine).probe({ type: 'http', address, port: 80, path, timeoutMs: 5_000 }, signal);
     expect(await probe('/ok')).toEqual({ ok: false, reason: 'GET /ok failed: ECONNREFUSED' });
     await clock.advance(1_000);
     expect(await probe('/ok')).toEqual({ ok: true });

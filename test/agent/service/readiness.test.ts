@@ -3,12 +3,12 @@ import type { ProbeResult } from '../../../agent/runtime/probe.ts';
 import { Readiness } from '../../../agent/service/readiness.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 
-const health = { address: '10.0.0.1', port: 80, path: '/' };
+const health = { type: 'http', address: '10.0.0.1', port: 80, path: '/', timeoutMs: 5_000 } as const;
 
 /** An instance that started now. The test sets how it answers its health check. */
-function instance() {
+function instance(first: ProbeResult = { ok: true }) {
   const clock = new FakeClock();
-  const answers: { now: ProbeResult } = { now: { ok: true } };
+  const answers: { now: ProbeResult } = { now: first };
   const readiness = new Readiness({
     clock,
     prober: { probe: () => Promise.resolve(answers.now) },
@@ -54,4 +54,19 @@ test('an instance that was unready for a while is stable ten seconds after it an
   await untilSo(clock, () => readiness.health.ready);
   expect(readiness.health).toEqual({ ready: true, stable: false, problem: undefined });
   expect(await untilSo(clock, () => readiness.health.stable)).toBeGreaterThanOrEqual(9_000);
+});
+
+test('an instance that the engine cannot be asked about stays as it is', async () => {
+  const silence = { ok: undefined, reason: 'The container engine does not answer' };
+  const { clock, answers, readiness } = instance(silence);
+  await clock.advance(60_000);
+  expect(readiness.health).toEqual({ ready: false, stable: false, problem: undefined });
+  expect(readiness.settled).toBe(false);
+  answers.now = { ok: true };
+  await untilSo(clock, () => readiness.health.stable);
+  answers.now = silence;
+  await clock.advance(120_000);
+  expect(readiness.health).toEqual({ ready: true, stable: true, problem: undefined });
+  answers.now = { ok: false, reason: 'It hangs' };
+  expect(await untilSo(clock, () => !readiness.health.ready)).toBeLessThan(10_000);
 });
