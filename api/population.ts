@@ -1,6 +1,8 @@
+import type { KindName } from '../store/kinds/kinds.ts';
 import type { Unit } from '../store/repo.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import type { RequestContext } from './context.ts';
+import { resources } from './resources/resources.ts';
 
 /**
  * For a change that is allowed only if the object has certain content: the commit is refused if the object gains
@@ -13,4 +15,19 @@ export async function holdPopulation(
 ): Promise<void> {
   await unit.holdPopulation(it);
   await fresh();
+}
+
+/** How many objects of each kind there are, such as `2 applications, 1 volume`. */
+export function inWords(content: readonly ReadonlyResource[]): string {
+  return [...Map.groupBy(content, ({ meta }) => meta.kind)]
+    .map(([kind, { length }]) => {
+      const word = wordFor(kind);
+      return `${length} ${word}${length === 1 ? '' : 's'}`;
+    })
+    .join(', ');
+}
+
+function wordFor(kind: KindName): string {
+  const resource: { word: string } | { never: string } = resources[kind];
+  return 'word' in resource ? resource.word.toLowerCase() : kind.replaceAll('_', ' ');
 }

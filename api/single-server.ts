@@ -1,6 +1,7 @@
 import { isUnfinishedClone } from '../store/copying.ts';
 import type { TenantView } from '../store/mirror.ts';
 import { objectsIn } from '../store/objects-in.ts';
+import { placesOf } from '../store/population.ts';
 import type { Unit } from '../store/repo.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { badField, conflicting } from './api-error.ts';
@@ -51,10 +52,10 @@ export async function requireSingleServer(
   const environments = view.by('environment', 'project', meta.id);
   const placed = environments
     .flatMap((one) => objectsIn(view, 'environment', one.meta.id))
-    .filter((it) => serverOf(it) !== undefined);
+    .filter((it) => serversOf(it).length > 0);
   const [first] = placed;
-  const server = default_server_id ?? (first && serverOf(first));
-  const away = placed.filter((it) => serverOf(it) !== server);
+  const server = default_server_id ?? (first && serversOf(first)[0]);
+  const away = placed.filter((it) => serversOf(it).some((id) => id !== server));
   if (away.length > 0)
     throw conflicting(
       `In single-server mode all of a project runs on one server, and ${away.length} of it run elsewhere than on ${server ?? ''}`,
@@ -65,13 +66,14 @@ export async function requireSingleServer(
   if (server !== undefined) unit.change(before, (draft) => void (draft.default_server_id = server));
 }
 
-function serverOf({ desired }: ReadonlyResource): string | undefined {
-  return 'server_id' in desired ? desired.server_id : undefined;
+function serversOf(it: ReadonlyResource): readonly string[] {
+  return placesOf(it, 'server');
 }
 
-function place({ meta: { kind, id }, desired }: ReadonlyResource): string {
+function place(it: ReadonlyResource): string {
+  const { meta, desired } = it;
   const name = 'name' in desired ? ` ${desired.name}` : '';
-  return `${kind}${name} (${id}) is on server ${'server_id' in desired ? desired.server_id : ''}`;
+  return `${meta.kind}${name} (${meta.id}) is on server ${serversOf(it).join(', ')}`;
 }
 
 /** @throws ApiError CONFLICT with the projects whose default server it is: they need another one first. */

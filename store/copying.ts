@@ -18,13 +18,13 @@ export function copyRuleOf<K extends KindName>(kind: K): CopyRule<unknown> | und
   return rule !== undefined && 'references' in rule ? rule : undefined;
 }
 
-/** Kinds whose objects make up an environment; each has an index `environment`. */
+/** Kinds whose objects are copied with their environment; each has an index `environment`. */
 export const copiedKinds: readonly KindName[] = (Object.keys(kinds) as KindName[]) // the keys of `kinds` are the names
   .filter((kind) => copyRuleOf(kind) !== undefined);
 
-/** What is in an environment, by kind and in the order of creation. */
-export function contentOf(view: TenantView, environmentId: string): ReadonlyResource[] {
-  return copiedKinds.flatMap((kind) => view.by(kind, 'environment', environmentId) as readonly ReadonlyResource[]); // of any kind
+/** What a clone of an environment copies, by kind and in the order of creation. */
+export function copiedFrom(view: TenantView, environmentId: string): ReadonlyResource[] {
+  return copiedKinds.flatMap((kind) => view.by(kind, 'environment', environmentId));
 }
 
 /** Whether an environment is a clone that is not complete yet; until then its content belongs to its controller. */

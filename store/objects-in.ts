@@ -4,16 +4,19 @@ import type { KindName } from './kinds/kinds.ts';
 import type { TenantView } from './mirror.ts';
 import type { ReadonlyResource } from './resource.ts';
 
-/** Kinds whose objects are in an object of that kind: they populate it, and an index of its name finds them. */
+/** Kinds whose objects belong to objects of that kind: those that name it in `populates`. */
 export function kindsIn(place: KindName): readonly KindName[] {
   return (Object.keys(kinds) as KindName[]) // the keys of `kinds` are the names
-    .filter((kind) => {
-      const { populates = {}, indexes = {} } = definitionOf(kind);
-      return Object.hasOwn(populates, place) && Object.hasOwn(indexes, place);
-    });
+    .filter((kind) => definitionOf(kind).populates?.[place] !== undefined);
 }
 
-/** What is on a server, or in an environment or a project: by kind, and in the order of creation. */
+/**
+ * All that belongs to an object by `populates`: what lies on a server, what an environment holds. By kind, and in the
+ * order of creation. See `copiedFrom` for what a clone copies.
+ */
 export function objectsIn(view: TenantView, place: KindName, id: string): ReadonlyResource[] {
-  return kindsIn(place).flatMap((kind) => view.by(kind, place, id) as readonly ReadonlyResource[]); // of any kind
+  return kindsIn(place).flatMap((kind) => {
+    const index = definitionOf(kind).populates?.[place];
+    return index === undefined ? [] : view.by(kind, index, id);
+  });
 }

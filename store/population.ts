@@ -17,11 +17,18 @@ export function isPopulated(kind: KindName): boolean {
   );
 }
 
+/** Ids of the objects of a kind that the object belongs to: of the servers that it lies on, for example. */
+export function placesOf({ meta, desired }: ReadonlyResource, kind: string): readonly string[] {
+  const { populates, indexes } = definitionOf(meta.kind);
+  const index = populates?.[kind];
+  const ids = index === undefined ? undefined : indexes?.[index]?.(desired as DesiredOf<KindName>, undefined); // only read
+  return ids === undefined ? [] : typeof ids === 'string' ? [ids] : ids;
+}
+
 /** Keys of the markers of all that the object belongs to. */
-function populated({ meta, desired }: ReadonlyResource): string[] {
-  const places = Object.entries(definitionOf(meta.kind).populates ?? {});
-  return places.flatMap(([kind, idOf]) => {
-    const id = idOf(desired as DesiredOf<KindName>); // only read
-    return id === undefined ? [] : [keys.population(meta.tenant, kind, id)];
-  });
+function populated(it: ReadonlyResource): string[] {
+  const { tenant, kind } = it.meta;
+  return Object.keys(definitionOf(kind).populates ?? {}).flatMap((place) =>
+    placesOf(it, place).map((id) => keys.population(tenant, place, id)),
+  );
 }

@@ -1,4 +1,4 @@
-import { contentOf, isUnfinishedClone } from '../../store/copying.ts';
+import { copiedFrom, isUnfinishedClone } from '../../store/copying.ts';
 import { keys } from '../../store/keys.ts';
 import type { Mirror, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -76,7 +76,7 @@ function countsIn({ tenant, project }: UnderWay, view: TenantView, scope: Scope)
 /** What a clone is going to copy. */
 export function contentAmount(view: TenantView, usage: Usage, { desired }: Environment): Amount {
   const sum = { bytes: 0, objects: 0 };
-  for (const { meta } of contentOf(view, desired.clone_of?.environment_id ?? '')) {
+  for (const { meta } of copiedFrom(view, desired.clone_of?.environment_id ?? '')) {
     sum.bytes += usage.sizeOf(keys.desired(view.tenant, meta.kind, meta.id));
     sum.objects += 1;
   }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { contentOf } from '../../store/copying.ts';
+import { copiedFrom } from '../../store/copying.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { objectsIn } from '../../store/objects-in.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -8,7 +8,7 @@ import { caps, requireRoom } from '../caps.ts';
 import type { RequestContext } from '../context.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { requireGrant } from '../grants.ts';
-import { holdPopulation } from '../population.ts';
+import { holdPopulation, inWords } from '../population.ts';
 import { referred, refuseUnfinishedClone, usableServer } from '../references.ts';
 import { deleteEndpoint, getEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
 import { requireServerRoom } from '../server-room.ts';
@@ -110,10 +110,11 @@ export const deleteEnvironment = deleteEndpoint(
       const isForced = query.force === 'true';
       if (!isForced || !['superadmin', 'admin', 'owner'].includes(ctx.access.column)) {
         await holdPopulation(ctx, unit, it);
-        if (objectsIn(view, 'environment', it.meta.id).length > 0)
+        const content = objectsIn(view, 'environment', it.meta.id);
+        if (content.length > 0)
           throw isForced
             ? forbidden('Only the owner of the project may delete an environment with resources')
-            : conflicting('The environment has resources: delete them or send force=true');
+            : conflicting(`The environment has resources (${inWords(content)}): delete them or send force=true`);
       }
       unit.require(project);
     },
@@ -142,7 +143,7 @@ export const cloneEnvironment = defineEndpoint({
     unit.require(it);
     const map = new Map(Object.entries(body.server_map ?? {}));
     for (const id of new Set(map.values())) unit.require(usableServer(view, id, 'server_map', project.meta.id));
-    for (const workload of contentOf(view, it.meta.id)) checkServer(ctx, project, workload, map);
+    for (const workload of copiedFrom(view, it.meta.id)) checkServer(ctx, project, workload, map);
     const copies = view.by('application', 'environment', it.meta.id).map(({ desired }) => ({
       server: map.get(desired.server_id) ?? desired.server_id,
       desired,

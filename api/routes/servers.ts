@@ -13,7 +13,7 @@ import type { RequestContext } from '../context.ts';
 import { grantsAny } from '../grants.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { changedPorts } from '../ports.ts';
-import { holdPopulation } from '../population.ts';
+import { holdPopulation, inWords } from '../population.ts';
 import { referred } from '../references.ts';
 import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint } from '../resource-endpoints.ts';
 import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
@@ -187,8 +187,10 @@ export const deleteServer = deleteEndpoint(
       await holdPopulation(ctx, unit, it);
       refuseDefaultServer(it, ctx.view);
       if (query.force === 'true') return;
-      const workloads = objectsIn(ctx.view, 'server', it.meta.id).length;
-      if (workloads > 0) throw conflicting(`The server has workloads (${workloads}): delete them or send force=true`);
+      // The projects of which it is the default server were refused above, also with force.
+      const workloads = objectsIn(ctx.view, 'server', it.meta.id).filter(({ meta }) => meta.kind !== 'project');
+      if (workloads.length > 0)
+        throw conflicting(`The server has workloads (${inWords(workloads)}): delete them or send force=true`);
     },
   },
 );

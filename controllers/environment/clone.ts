@@ -1,4 +1,4 @@
-import { contentOf, copyDesired, copyRuleOf } from '../../store/copying.ts';
+import { copiedFrom, copyDesired, copyRuleOf } from '../../store/copying.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Transplanter } from '../../store/seal.ts';
 import type { ChildUnit, Context, Next, Verdict } from '../runtime/controller.ts';
@@ -56,7 +56,7 @@ function copyInto(
   ctx: Context,
   transplanter: Transplanter,
 ): void {
-  const ids = replacements(it, contentOf(ctx.view, it.desired.clone_of?.environment_id ?? ''));
+  const ids = replacements(it, copiedFrom(ctx.view, it.desired.clone_of?.environment_id ?? ''));
   unit.require(it);
   for (const server of servers) unit.require(server);
   for (const source of sources) {

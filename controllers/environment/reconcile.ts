@@ -1,4 +1,6 @@
-import { contentOf, copiedKinds, isUnfinishedClone } from '../../store/copying.ts';
+import { kindsIn, objectsIn } from '../../store/objects-in.ts';
+import { copiedKinds, isUnfinishedClone } from '../../store/copying.ts';
+import { placesOf } from '../../store/population.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Transplanter } from '../../store/seal.ts';
 import { onGone } from '../runtime/wakes.ts';
@@ -8,6 +10,9 @@ import { sourceOf } from './plan.ts';
 
 type Environment = ReadonlyResource<'environment'>;
 
+/** What an environment holds, and what a clone copies into one. */
+const parts = [...new Set([...kindsIn('environment'), ...copiedKinds])];
+
 /**
  * An environment that is no clone has nothing to converge to until it is deleted. A clone is filled, one transaction
  * per run, until it has all that its source has at one revision. Deletion waits for its content.
@@ -16,15 +21,13 @@ export function environmentController(transplanter: Transplanter): Controller<'e
   return {
     name: 'environment',
     kind: 'environment',
-    reads: ['project', 'server', ...copiedKinds],
-    children: ['environment', ...copiedKinds],
+    reads: ['project', 'server', ...parts],
+    children: ['environment', ...parts],
     // An object that is gone makes room for its next copy, and for the end of the environment.
-    wakes: copiedKinds.map((kind) =>
-      onGone(kind, ({ desired }) => ('environment_id' in desired ? [desired.environment_id] : [])),
-    ),
+    wakes: parts.map((kind) => onGone(kind, (it) => placesOf(it, 'environment'))),
     reconcile: (it, ctx) => (isUnfinishedClone(it) ? advanceClone(it, ctx, transplanter) : Promise.resolve(active())),
     async finalize(it, ctx) {
-      const left = contentOf(ctx.view, it.meta.id);
+      const left = objectsIn(ctx.view, 'environment', it.meta.id);
       for (const { meta } of left) if (meta.deletionRequestedAt === undefined) await ctx.retire(meta.kind, meta.id);
       return { ...deleting(it, left, ctx), released: left.length === 0 };
     },

@@ -1,18 +1,20 @@
-import { copiedKinds } from '../../store/copying.ts';
+import { kindsIn } from '../../store/objects-in.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { Controller } from '../runtime/controller.ts';
 import { onChange, onGone } from '../runtime/wakes.ts';
 import { remainderOf } from './states.ts';
 
+const parts = kindsIn('environment');
+
 /** A project has nothing to converge to until its deletion, which waits for its environments and shows what is left. */
 export const projectController: Controller<'project'> = {
   name: 'project',
   kind: 'project',
-  reads: ['environment', ...copiedKinds, 'assignment', 'server'],
+  reads: ['environment', ...parts, 'assignment', 'server'],
   children: ['environment'],
   wakes: [
     // A part that is gone brings the end of a project nearer.
-    ...(['environment', ...copiedKinds, 'assignment'] as const).map((kind) =>
+    ...(['environment', ...parts, 'assignment'] as const).map((kind) =>
       onGone(kind, ({ desired }, view) => ('project_id' in desired ? going([desired.project_id], view) : [])),
     ),
     // A server that goes away or comes back changes what the end of a project waits for.

@@ -1,4 +1,4 @@
-import { contentOf } from '../../store/copying.ts';
+import { objectsIn } from '../../store/objects-in.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
@@ -15,7 +15,7 @@ const maxNamed = 3;
 /** What is left of a project, as the view shows it. Pure. */
 export function remainderOf(projectId: string, view: TenantView): Remainder {
   const environments = view.by('environment', 'project', projectId);
-  const content = environments.flatMap(({ meta }) => contentOf(view, meta.id));
+  const content = environments.flatMap(({ meta }) => objectsIn(view, 'environment', meta.id));
   const assignments = view.by('assignment', 'project', projectId);
   const counts = [...Map.groupBy([...environments, ...content, ...assignments], ({ meta }) => meta.kind)].map(
     ([kind, all]) => `${all.length} ${kind}${all.length === 1 ? '' : 's'}`,

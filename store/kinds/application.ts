@@ -80,7 +80,7 @@ export const application = defineKind({
   }),
   unique: (d) => [{ scope: d.environment_id, name: d.name }],
   owners: (d) => [{ kind: 'environment', id: d.environment_id, blocks: true }],
-  populates: { environment: (d) => d.environment_id, server: (d) => d.server_id, project: (d) => d.project_id },
+  populates: { environment: 'environment', server: 'server', project: 'project' },
   indexes: {
     project: (d) => d.project_id,
     environment: (d) => d.environment_id,

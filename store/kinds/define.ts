@@ -86,10 +86,11 @@ export interface KindDefinition<K extends string, D extends z.ZodType, O extends
   /** Owners that follow from the desired state. A blocking owner takes the object with it. */
   owners?: (desired: z.output<D>) => { kind: string; id: string; blocks: boolean }[];
   /**
-   * The objects that this one belongs to: kind → id. Its creation moves a marker of each, so that a caller that needs
-   * one of them empty can guard that it stays empty. See `Unit.holdPopulation`.
+   * The objects that this one belongs to: their kind → the index of this kind under which their ids find it. The index
+   * reads the desired state alone. `objectsIn` finds what an object holds. A creation moves a marker of each place, so
+   * that a caller that needs one of them empty can guard that it stays empty: see `Unit.holdPopulation`.
    */
-  populates?: Readonly<Record<string, (desired: z.output<D>) => string | undefined>>;
+  populates?: Readonly<Record<string, string>>;
   /** In-memory indexes of the mirror: index name → values under which the object is found. */
   indexes?: Readonly<Record<string, IndexOf<z.output<D>, z.output<O>>>>;
   /** How long objects stay, or what bounds their number. */

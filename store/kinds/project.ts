@@ -23,7 +23,7 @@ export const project = defineKind({
   observed: z.object({ phase: LifePhase }),
   unique: (d) => [{ scope: 'all', name: d.name }],
   indexes: { owner: (d) => d.owner_id, default_server: (d) => d.default_server_id },
-  populates: { server: (d) => d.default_server_id, user: (d) => d.owner_id },
+  populates: { server: 'default_server', user: 'owner' },
   bytes: true,
   finalizers: ['project'],
   keep: { untilDeleted: 'A user deletes it' },
@@ -55,7 +55,7 @@ export const environment = defineKind({
   unique: (d) => [{ scope: d.project_id, name: d.name }],
   owners: (d) => [{ kind: 'project', id: d.project_id, blocks: true }],
   indexes: { project: (d) => d.project_id },
-  populates: { project: (d) => d.project_id },
+  populates: { project: 'project' },
   finalizers: ['environment'],
   keep: { untilDeleted: 'A user deletes it, or it goes with its project' },
 });
