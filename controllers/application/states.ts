@@ -3,6 +3,7 @@ import type { ApplicationPhase } from '../../store/kinds/application.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ServerPhase } from '../../store/kinds/server.ts';
 import type { ConditionInput } from '../../store/resource.ts';
+import type { Because } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { hindrance } from './hindrance.ts';
 import { isAwaitingAgent } from '../server/states.ts';
@@ -128,8 +129,8 @@ export function isChanging(world: World): boolean {
   );
 }
 
-/** What an application that is not settled waits for, in words that follow "waits for". */
-export function awaited(world: World, now: State): string {
+/** What an application that is not settled waits for. */
+export function awaited(world: World, now: State): Because {
   const { app, target, serving } = world;
   switch (now.reason) {
     case 'Queued':

@@ -2,6 +2,7 @@ import { defined } from '../../store/defined.ts';
 import type { DeploymentPhase } from '../../store/kinds/application.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Because } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 
 export type Deployment = ReadonlyResource<'deployment'>;
@@ -190,8 +191,8 @@ function fail(world: World, before: Observed, error: Failure): Observed {
   return { ...before, phase: 'failed', error, finished_at: world.now };
 }
 
-/** What a deployment waits for, in words that follow "waits for"; `undefined` once it has ended. */
-export function awaited({ phase }: Pick<Observed, 'phase'>): string | undefined {
+/** What a deployment waits for; `undefined` once it has ended. */
+export function awaited({ phase }: Pick<Observed, 'phase'>): Because | undefined {
   switch (phase) {
     case 'queued':
       return 'its server to take it up';

@@ -98,7 +98,7 @@ async function abandon(it: Environment, { reason, message }: { reason: string; m
 }
 
 function nextOf(action: Action): Next {
-  if (action.do !== 'await') return { again: 0, because: 'more is to be copied' };
+  if (action.do !== 'await') return { again: 0, because: 'the rest to be copied' };
   return {
     waitingFor: action.copies.map(({ meta: { kind, id } }) => ({ kind, id })),
     because: 'copies of what was changed to be gone',

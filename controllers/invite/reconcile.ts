@@ -56,7 +56,7 @@ export function inviteController(settings: InviteSettings): Controller<'invite'>
       if (letter === undefined || !hashesOf(it).includes(hashOf(letter.token))) return prepare(it, key);
       if (letter.isSent) return verdict(it, sent, { settled: true });
       const left = letter.notBefore - ctx.clock.monotonic();
-      if (left > 0) return verdict(it, said, { again: left, because: 'WaitsToSend' });
+      if (left > 0) return verdict(it, said, { again: left, because: 'the next attempt to send its mail' });
       return send(it, letter, ctx);
     },
   };
@@ -75,7 +75,10 @@ export function inviteController(settings: InviteSettings): Controller<'invite'>
       letters.delete(oldest);
     }
     const good = [...hashesOf(it), hashOf(letter.token)].slice(-limits.invites.goodTokens);
-    return { ...verdict(it, 'Sending', { again: 0, because: 'MailToSend' }), observed: { token_hashes: good } };
+    return {
+      ...verdict(it, 'Sending', { again: 0, because: 'its mail to be sent' }),
+      observed: { token_hashes: good },
+    };
   }
 
   async function send(it: Invite, letter: Letter, ctx: Context): Promise<Verdict<'invite'>> {
@@ -111,7 +114,7 @@ export function inviteController(settings: InviteSettings): Controller<'invite'>
     if (letter.attempts >= attempts) return verdict(it, 'GivenUp', { settled: true });
     const pause = Math.min(firstPauseMs * 2 ** (letter.attempts - 1), maxPauseMs);
     letter.notBefore = ctx.clock.monotonic() + pause;
-    return verdict(it, 'NotSent', { again: pause, because: 'MailNotSent' });
+    return verdict(it, 'NotSent', { again: pause, because: 'the next attempt to send its mail' });
   }
 }
 

@@ -92,6 +92,8 @@ export function brokenLaws(generation: number, inputs: readonly ConditionInput[]
   if (types.includes(stalled)) broken.push('Stalled must follow from `next`');
   if (types.includes(reconciling) && ('settled' in next || 'stalled' in next))
     broken.push('Reconciling must not be given once nothing is awaited');
+  if ('because' in next && !/^[a-z0-9].* to .*[^.]$/s.test(next.because))
+    broken.push(`Reason to go on must read after "waits for", as in "its server to answer": "${next.because}"`);
   if (new Set(types).size < types.length) broken.push(`Conditions must have distinct types: ${types.join(', ')}`);
   for (const { type, reason, message } of inputs) {
     if (!/^[A-Z][A-Za-z0-9]*$/.test(reason)) broken.push(`Reason must be CamelCase: ${type} has "${reason}"`);

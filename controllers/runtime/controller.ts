@@ -7,16 +7,19 @@ import type { Unit } from '../../store/repo.ts';
 import type { ConditionInput, ReadonlyResource, Ref } from '../../store/resource.ts';
 
 /**
- * The outcome of a reconcile. There is no boolean "requeue": every outcome names its reason. `because` is shown to
- * users, in words that follow "waits for".
+ * What an object waits for, in words that follow "waits for" and are shown to users: who or what, and what it is to do.
+ * It begins in lower case and ends without a full stop, which is a law of the status.
  */
+export type Because = `${string} to ${string}`;
+
+/** The outcome of a reconcile. There is no boolean "requeue": every outcome names its reason. */
 export type Next =
   /** Nothing to do until something changes. */
   | { settled: true }
   /** Look again after that many milliseconds. */
-  | { again: number; because: string }
+  | { again: number; because: Because }
   /** A change of these objects is needed; such a change wakes the object. */
-  | { waitingFor: readonly Ref[]; because: string }
+  | { waitingFor: readonly Ref[]; because: Because }
   /** Retrying cannot help before the generation changes. */
   | { stalled: { reason: string; message: string } };
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { brokenLaws, derive, retrying, stall } from '../../../controllers/runtime/conditions.ts';
-import type { Next } from '../../../controllers/runtime/controller.ts';
+import type { Because, Next } from '../../../controllers/runtime/controller.ts';
 import type { Condition, ConditionInput } from '../../../store/resource.ts';
 
 const now = new Date('2030-01-01T00:00:00.000Z');
@@ -16,18 +16,18 @@ const derivations: { next: Next; given: ConditionInput[]; expected: string[] }[]
   { next: { settled: true }, given: [ready], expected: ['Ready=true/Active'] },
   { next: { settled: true }, given: [], expected: ['Ready=unknown/Unreported'] },
   {
-    next: { again: 1000, because: 'Looks again' },
+    next: { again: 1000, because: 'the next look to come' },
     given: [unready],
     expected: ['Ready=false/Starting', 'Reconciling=true/Progressing'],
   },
-  { next: { again: 1000, because: 'Looks again' }, given: [ready], expected: ['Ready=true/Active'] },
+  { next: { again: 1000, because: 'the next look to come' }, given: [ready], expected: ['Ready=true/Active'] },
   {
-    next: { waitingFor: [], because: 'Rolling out' },
+    next: { waitingFor: [], because: 'its instances to start' },
     given: [ready],
     expected: ['Ready=true/Active', 'Reconciling=true/Waiting'],
   },
   {
-    next: { waitingFor: [], because: 'Server is away' },
+    next: { waitingFor: [], because: 'its server to answer' },
     given: [unready, { type: 'Reconciling', status: 'true', reason: 'WaitingForServer', message: 'Server is away' }],
     expected: ['Ready=false/Starting', 'Reconciling=true/WaitingForServer'],
   },
@@ -85,6 +85,11 @@ test.for([
     given: [{ ...ready, message: 'Since 2030-01-01T00:00:00Z' }],
     next: settled,
   },
+  ...['MailToSend', 'its server', 'Its server to answer', 'its server to answer.'].map((because) => ({
+    law: `Reason to go on must read after "waits for", as in "its server to answer": "${because}"`,
+    given: [unready],
+    next: { again: 1000, because: because as Because }, // as if it were built of parts, which the type does not see
+  })),
 ] satisfies { law: string; given: ConditionInput[]; next: Next }[])(
   'a verdict breaks: $law',
   ({ law, given, next }) => {
