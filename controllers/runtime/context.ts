@@ -29,11 +29,10 @@ export interface ContextScope {
   readonly reached: (revision: Revision, signal: AbortSignal) => Promise<void>;
   readonly fence: Guard;
   readonly clock: Clock;
-  readonly log: Logger;
   since(key: string, name: string, isOn: boolean): number;
   wrote(operation: WriteOperation): void;
   event(of: ReadonlyResource, event: EventInput): void;
-  notify(of: ReadonlyResource, key: string, notification: NotificationInput): Promise<void>;
+  notify(of: ReadonlyResource, key: string, notification: NotificationInput & { log: Logger }): Promise<void>;
 }
 
 /** The context of one run: it keeps the highest revision that the run wrote, for the next run's read barrier. */
@@ -44,12 +43,14 @@ export class RunContext implements Context {
   /** Revisions of the objects that this run wrote: the next write of one waits until the mirror shows its revision. */
   readonly #own = new Map<string, Revision>();
   #written: Revision | undefined;
-  #log: Logger | undefined;
+  readonly log: Logger;
 
-  constructor(scope: ContextScope, key: string, signal: AbortSignal) {
+  /** @param log of this run, with its key */
+  constructor(scope: ContextScope, key: string, signal: AbortSignal, log: Logger) {
     this.#scope = scope;
     this.#key = key;
     this.signal = signal;
+    this.log = log;
   }
 
   get tenant(): string {
@@ -62,10 +63,6 @@ export class RunContext implements Context {
 
   get clock(): Clock {
     return this.#scope.clock;
-  }
-
-  get log(): Logger {
-    return (this.#log ??= this.#scope.log.child({ key: this.#key }));
   }
 
   since(name: string, isOn: boolean): number {
@@ -147,7 +144,7 @@ export class RunContext implements Context {
   }
 
   async notify(of: ReadonlyResource, key: string, notification: NotificationInput): Promise<void> {
-    await this.#scope.notify(of, key, notification);
+    await this.#scope.notify(of, key, { ...notification, log: this.log });
   }
 
   /** Creates a child. Guards its owners, so that it is not created while one of them is being deleted. */

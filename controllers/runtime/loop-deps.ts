@@ -22,5 +22,10 @@ export interface LoopDeps {
   readonly strict: boolean;
   readonly repository: (tenant: string) => Repository;
   readonly event: (of: ReadonlyResource, event: EventInput) => void;
-  readonly notify: (of: ReadonlyResource, key: string, notification: NotificationInput) => Promise<void>;
+  /** @param notification with the log of the run that sends it */
+  readonly notify: (
+    of: ReadonlyResource,
+    key: string,
+    notification: NotificationInput & { log: Logger },
+  ) => Promise<void>;
 }

@@ -21,7 +21,8 @@ import { Waiters } from './waiters.ts';
  *    does not wake it. Of other kinds `wakes` decides, and what the last verdict waits for. If a wake throws, every
  *    object of its tenant is reconciled soon, in the background.
  * 2. Every object is looked at again once in 10 min ± 20 %, unless it is stalled.
- * 3. The reconciler does the run; a run that throws is a failure of its object alone.
+ * 3. The reconciler does the run; a run that throws is a failure of its object alone. Every log line of a run holds its
+ *    `reconcile_id`: of one term and controller, each run has another.
  */
 export class ControllerLoop<K extends KindName> implements AsyncDisposable {
   readonly queue: KeyedQueue;
@@ -45,7 +46,6 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
     });
     this.#wakes = Map.groupBy(controller.wakes, (wake) => wake.kind);
     this.#reconciler = new Reconciler(controller, term, deps, {
-      log: this.#log,
       waiters: this.#waiters,
       again: (key) => this.queue.add(key),
     });
@@ -56,7 +56,7 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
       clock: deps.clock,
       random: deps.random,
       log: this.#log,
-      run: (key, signal) => this.#run(key, signal),
+      run: (key, signal, id) => this.#run(key, signal, id),
     });
   }
 
@@ -129,10 +129,14 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
     }
   }
 
-  async #run(key: string, signal: AbortSignal): Promise<After> {
-    const started = this.#deps.clock.monotonic();
-    const { outcome, after } = await this.#reconciler.reconcile(key, signal);
-    this.#deps.metrics.reconciled(this.#controller.name, outcome, this.#deps.clock.monotonic() - started);
+  async #run(key: string, signal: AbortSignal, id: number): Promise<After> {
+    const { clock, metrics } = this.#deps;
+    const log = this.#log.child({ key, reconcile_id: id });
+    const started = clock.monotonic();
+    const { outcome, after } = await this.#reconciler.reconcile(key, signal, log);
+    const ms = clock.monotonic() - started;
+    metrics.reconciled(this.#controller.name, outcome, ms);
+    log.debug({ outcome, ms: Math.round(ms) }, 'Reconciled');
     return after;
   }
 }

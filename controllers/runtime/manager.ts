@@ -104,7 +104,6 @@ export function startControllers(options: ControllersOptions): Controllers {
     const notifier = new Notifier({
       view: (tenant) => mirror.tenant(tenant),
       repository: shared.repository,
-      log,
       onWritten: () => metrics.wrote('notifications', 'notify'),
     });
     const deps: LoopDeps = {

@@ -13,7 +13,6 @@ import { limits } from './limits.ts';
 export interface NotifyDeps {
   view: (tenant: string) => TenantView;
   repository: (tenant: string) => Repository;
-  log: Logger;
   onWritten: () => void;
 }
 
@@ -30,14 +29,19 @@ export class Notifier {
     this.#deps = deps;
   }
 
-  async notify(fence: Guard, of: ReadonlyResource, key: string, notification: NotificationInput): Promise<void> {
+  async notify(
+    fence: Guard,
+    of: ReadonlyResource,
+    key: string,
+    { log, ...notification }: NotificationInput & { log: Logger },
+  ): Promise<void> {
     const view = this.#deps.view(of.meta.tenant);
     const projectId = projectOf(of);
     for (const user of recipients(view, projectId)) {
       try {
         await this.#tell(fence, user, of, projectId, key, notification);
       } catch (error) {
-        this.#deps.log.warn({ err: error, kind: of.meta.kind, id: of.meta.id, user }, 'Notification was not stored');
+        log.warn({ err: error, kind: of.meta.kind, id: of.meta.id, user }, 'Notification was not stored');
       }
     }
   }

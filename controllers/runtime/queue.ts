@@ -35,8 +35,11 @@ export interface QueueOptions {
   clock: Clock;
   random: () => number;
   log: Logger;
-  /** Must end when its signal aborts, which it does at the deadline and when the queue is disposed. */
-  run: (key: string, signal: AbortSignal) => Promise<After>;
+  /**
+   * Must end when its signal aborts, which it does at the deadline and when the queue is disposed. `id` is the number of
+   * the run in this queue, which every log line of the run holds as `reconcile_id`.
+   */
+  run: (key: string, signal: AbortSignal, id: number) => Promise<After>;
 }
 
 /** A key that is delayed, ready or running. Other keys have no entry, so that the number of keys bounds the queue. */
@@ -67,8 +70,9 @@ export class KeyedQueue implements AsyncDisposable {
   readonly #delayed = new DueHeap<Entry>();
   /** Ready entries by priority, each in the order of arrival; the highest priority first. */
   readonly #ready: { priority: number; entries: Set<Entry> }[] = [];
-  readonly #running = new Map<Entry, { abort: AbortController; settled: Promise<void> }>();
+  readonly #running = new Map<Entry, { id: number; abort: AbortController; settled: Promise<void> }>();
   #readyCount = 0;
+  #begun = 0;
   /** Places taken in the pool, and how many of them have not started yet. */
   #workers = 0;
   #waitingWorkers = 0;
@@ -143,8 +147,8 @@ export class KeyedQueue implements AsyncDisposable {
     });
     await Promise.race([Promise.all(runs.map((run) => run.settled)), grace]);
     cancel();
-    for (const entry of this.#running.keys())
-      this.#options.log.error({ key: entry.key }, 'Run does not end although its queue closed');
+    for (const [{ key }, { id }] of this.#running)
+      this.#options.log.error({ key, reconcile_id: id }, 'Run does not end although its queue closed');
   }
 
   #newEntry(key: string): Entry {
@@ -274,38 +278,40 @@ export class KeyedQueue implements AsyncDisposable {
   /** Starts the run and keeps the place in the pool until it ends or is given up as stuck. */
   #hold(entry: Entry): Promise<void> {
     const { clock, log } = this.#options;
+    const { key } = entry;
+    const id = ++this.#begun;
     entry.state = 'running';
     const abort = new AbortController();
     return new Promise<void>((release) => {
       let isStuck = false;
       let cancel = clock.timer(limits.reconcile.deadlineMs, () => {
-        abort.abort(new Error(`Run exceeded its deadline of ${limits.reconcile.deadlineMs} ms: ${entry.key}`));
+        abort.abort(new Error(`Run exceeded its deadline of ${limits.reconcile.deadlineMs} ms: ${key}`));
         cancel = clock.timer(limits.reconcile.graceMs, () => {
           isStuck = true;
           this.#stuck++;
-          log.error({ key: entry.key }, 'Run ignores its deadline; its key stays held');
+          log.error({ key, reconcile_id: id }, 'Run ignores its deadline; its key stays held');
           release();
         });
       });
-      const settled = this.#attempt(entry, abort.signal).then((after) => {
+      const settled = this.#attempt(key, abort.signal, id).then((after) => {
         cancel();
         if (isStuck) {
           this.#stuck--;
-          log.warn({ key: entry.key }, 'Stuck run ended');
+          log.warn({ key, reconcile_id: id }, 'Stuck run ended');
         }
         this.#finish(entry, after);
         release();
       });
-      this.#running.set(entry, { abort, settled });
+      this.#running.set(entry, { id, abort, settled });
     });
   }
 
   /** Runs a key; an error that it throws is a failure of that key alone. */
-  async #attempt(entry: Entry, signal: AbortSignal): Promise<After> {
+  async #attempt(key: string, signal: AbortSignal, id: number): Promise<After> {
     try {
-      return await this.#options.run(entry.key, signal);
+      return await this.#options.run(key, signal, id);
     } catch (error) {
-      if (!this.#closed) this.#options.log.error({ key: entry.key, err: error }, 'Run failed unexpectedly');
+      if (!this.#closed) this.#options.log.error({ key, reconcile_id: id, err: error }, 'Run failed unexpectedly');
       return { after: 'failure' };
     }
   }

@@ -48,7 +48,6 @@ export class Reconciler<K extends KindName> {
   readonly #controller: Controller<K>;
   readonly #term: Term;
   readonly #deps: LoopDeps;
-  readonly #log: Logger;
   readonly #waiters: Waiters;
   readonly #again: (key: string) => void;
   readonly #scopeOf: (tenant: string) => ContextScope;
@@ -63,26 +62,29 @@ export class Reconciler<K extends KindName> {
     controller: Controller<K>,
     term: Term,
     deps: LoopDeps,
-    { log, waiters, again }: { log: Logger; waiters: Waiters; again: (key: string) => void },
+    { waiters, again }: { waiters: Waiters; again: (key: string) => void },
   ) {
     this.#controller = controller;
     this.#term = term;
     this.#deps = deps;
-    this.#log = log;
     this.#waiters = waiters;
     this.#again = again;
     this.#since = new Since(deps.clock);
-    this.#scopeOf = createScopes(controller, term, deps, { log, since: this.#since });
+    this.#scopeOf = createScopes(controller, term, deps, this.#since);
   }
 
-  /** Reconciles an object and returns how that ended. It never throws: an error is a failure of that object alone. */
-  async reconcile(key: string, signal: AbortSignal): Promise<Answer> {
-    const answer = await this.#attempt(key, signal);
+  /**
+   * Reconciles an object and returns how that ended. It never throws: an error is a failure of that object alone.
+   *
+   * @param log of this run, with its key
+   */
+  async reconcile(key: string, signal: AbortSignal, log: Logger): Promise<Answer> {
+    const answer = await this.#attempt(key, signal, log);
     if (answer.outcome !== 'conflict') this.#conflicts.delete(key);
     return answer;
   }
 
-  async #attempt(key: string, signal: AbortSignal): Promise<Answer> {
+  async #attempt(key: string, signal: AbortSignal, log: Logger): Promise<Answer> {
     const { mirror } = this.#deps;
     const { tenant, id } = partsOf(key);
     let run: Run<K> | undefined;
@@ -92,11 +94,11 @@ export class Reconciler<K extends KindName> {
       const it = mirror.tenant(tenant).get(this.#controller.kind, id);
       if (it === undefined) return this.#forget(key, 'gone');
       const scope = this.#scopeOf(tenant);
-      run = { key, it, scope, since, context: new RunContext(scope, key, signal) };
+      run = { key, it, scope, since, context: new RunContext(scope, key, signal, log) };
       if (it.meta.deletionRequestedAt !== undefined) return await this.#finalize(run);
       return await this.#conclude(run, await this.#controller.reconcile(it, run.context));
     } catch (error) {
-      return await this.#recover(key, run, signal, error);
+      return await this.#recover(key, run, { signal, log, error });
     } finally {
       if (run?.context.written !== undefined) this.#wrote(key, run.context.written);
     }
@@ -160,12 +162,12 @@ export class Reconciler<K extends KindName> {
     return { outcome: refs.length > 0 ? 'waiting' : 'settled', after: this.#resyncLater() };
   }
 
-  #checkLaws({ it, key }: Run<K>, { conditions, next }: Verdict<K>): void {
+  #checkLaws({ it, context }: Run<K>, { conditions, next }: Verdict<K>): void {
     const broken = brokenLaws(it.meta.generation, conditions, next);
     if (broken.length === 0) return;
     this.#deps.metrics.lawBroken(this.#controller.name);
     if (this.#deps.strict) throw new Error(`Verdict breaks laws of the status: ${broken.join('; ')}`);
-    this.#log.error({ key, broken }, 'Verdict breaks laws of the status');
+    context.log.error({ broken }, 'Verdict breaks laws of the status');
   }
 
   #stamp(it: ReadonlyResource<K>): Stamp {
@@ -185,14 +187,18 @@ export class Reconciler<K extends KindName> {
   }
 
   /** Handles an error that a run threw. */
-  async #recover(key: string, run: Run<K> | undefined, signal: AbortSignal, error: unknown): Promise<Answer> {
+  async #recover(
+    key: string,
+    run: Run<K> | undefined,
+    { signal, log, error }: { signal: AbortSignal; log: Logger; error: unknown },
+  ): Promise<Answer> {
     if (this.#term.signal.aborted) return { outcome: 'aborted', after: failure };
     const cause = causeOf(error);
     switch (cause.cause) {
       case 'conflict':
         return this.#readAgain(key);
       case 'unavailable':
-        this.#log.debug({ key, err: error }, 'Store did not answer');
+        log.debug({ err: error }, 'Store did not answer');
         return { outcome: 'unavailable', after: failure };
       case 'stalled':
         if (run !== undefined) {
@@ -204,8 +210,8 @@ export class Reconciler<K extends KindName> {
         return { outcome: 'stalled', after: nothing };
       case 'error': {
         const message = signal.aborted ? 'Exceeded its deadline' : cause.message;
-        if (cause.expected) this.#log.info({ key, reason: cause.reason, message }, 'Reconcile failed');
-        else this.#log.error({ key, err: error }, 'Reconcile failed');
+        if (cause.expected) log.info({ reason: cause.reason, message }, 'Reconcile failed');
+        else log.error({ err: error }, 'Reconcile failed');
         if (run !== undefined)
           await this.#show(run, { reason: cause.reason, message }, (old, stamp) => retrying(old, message, stamp));
         return { outcome: signal.aborted ? 'aborted' : 'error', after: failure };
@@ -237,7 +243,7 @@ export class Reconciler<K extends KindName> {
     failed: { reason: string; message: string; generation?: number },
     conditions: (previous: readonly DeepReadonly<Condition>[], stamp: Stamp) => Condition[],
   ): Promise<void> {
-    const { it, key } = run;
+    const { it, context } = run;
     const { reason, message, generation } = failed;
     if (it.observed === undefined) {
       this.#deps.event(it as ReadonlyResource, { type: 'warning', reason, message }); // a resource of some kind
@@ -248,7 +254,7 @@ export class Reconciler<K extends KindName> {
       const observed = it.observed as unknown as ObservedOf<K>; // the repository only reads it
       await this.#observe(run, observed, generation ?? it.observed.observedGeneration, shown);
     } catch (error) {
-      this.#log.debug({ key, err: error }, 'Failure could not be shown');
+      context.log.debug({ err: error }, 'Failure could not be shown');
     }
   }
 

@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { ContextScope } from './context.ts';
 import type { Controller } from './controller.ts';
@@ -12,7 +11,7 @@ export function createScopes<K extends KindName>(
   controller: Controller<K>,
   term: Term,
   deps: LoopDeps,
-  { log, since }: { log: Logger; since: Since },
+  since: Since,
 ): (tenant: string) => ContextScope {
   const scopes = new Map<string, ContextScope>();
   return (tenant) => {
@@ -32,7 +31,6 @@ export function createScopes<K extends KindName>(
       reached: (revision, signal) => mirror.reached(revision, signal),
       fence: term.fence,
       clock,
-      log,
       since: (key, condition, isOn) => since.ms(key, condition, isOn),
       wrote: (operation) => metrics.wrote(name, operation),
       event,

@@ -133,13 +133,12 @@ const notifications: Rows<'notifications'> = {
     const notifier = new Notifier({
       view: () => overriding(view, { get: stored }),
       repository: deps.repository,
-      log,
       onWritten: () => undefined,
     });
     const project = view.get('project', of) as ReadonlyResource; // of some kind
-    for (let m = 0; m < n; m++) await notifier.notify(term.fence, project, `key ${m}`, told);
+    for (let m = 0; m < n; m++) await notifier.notify(term.fence, project, `key ${m}`, { ...told, log });
     if (looks !== n) throw new Error(`Of ${n} keys ${looks} were looked up`);
-    await notifier.notify(term.fence, project, 'key 0', told);
+    await notifier.notify(term.fence, project, 'key 0', { ...told, log });
     return looks === n;
   }),
 };

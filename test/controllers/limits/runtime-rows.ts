@@ -123,7 +123,7 @@ const reconcile: Rows<'reconcile'> = {
   ),
   againMinMs: from(50, (n) =>
     withProject(
-      () => ({ ...settled, next: { again: 0, because: 'something' } }),
+      () => ({ ...settled, next: { again: 0, because: 'something to happen' } }),
       async (rig, runs) => {
         await rig.rest();
         const before = runs();

@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import type { Context, Controller, Verdict } from '../../../controllers/runtime/controller.ts';
 import { Failure, Stalled } from '../../../controllers/runtime/failure.ts';
@@ -123,7 +124,7 @@ test('a reconcile sees what the one before wrote', async () => {
       seenChildren.push(ctx.view.by('environment', 'project', it.meta.id).length);
       if (n <= 3) {
         await ctx.ensure('environment', id(`env${n}`), { ...environmentOf(it.meta.id), name: `e${n}` }, it);
-        return { ...active, next: { again: 0, because: 'Growing' } };
+        return { ...active, next: { again: 0, because: 'the next environment to be made' } };
       }
       return active;
     },
@@ -269,6 +270,31 @@ test('a failure before anything was observed becomes an event of the object', as
   expect(readEvents(ring?.value)).toMatchObject([{ type: 'warning', reason: 'QuotaExceeded', count: 1 }]);
 });
 
+test('the log lines of one run have one number, and those of another run another', async () => {
+  const lines: { reconcile_id?: number; key?: string; msg: string }[] = [];
+  const log = pino({ level: 'debug' }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  const { controller } = projects({
+    each(_, ctx, n) {
+      ctx.log.info('Begins');
+      if (n === 1) throw new TypeError('bug');
+      return active;
+    },
+  });
+  await using rig = await openRig({ controllers: [controller], log });
+  const it = await createProject(rig.repo, 'one');
+  await rig.rest();
+  await rig.clock.advance(limits.reconcile.backoffFirstMs);
+  await rig.rest();
+  const ofRuns = lines.filter(({ key }) => key === `${tenant}/${it}`);
+  expect(ofRuns.map(({ reconcile_id, msg }) => [reconcile_id, msg])).toEqual([
+    [1, 'Begins'],
+    [1, 'Reconcile failed'],
+    [1, 'Reconciled'],
+    [2, 'Begins'],
+    [2, 'Reconciled'],
+  ]);
+});
+
 test('a failing object does not disturb the others', async () => {
   const { controller, seen } = projects({
     each(it) {
@@ -363,7 +389,7 @@ test('the runtime says what is awaited, and the change of an awaited object wake
       return {
         observed: { phase: 'active' },
         conditions: [{ type: 'Ready', status: 'false', reason: 'NoServer', message: 'It has no server' }],
-        next: { waitingFor: [{ kind: 'server', id: id('server') }], because: 'Server is not there' },
+        next: { waitingFor: [{ kind: 'server', id: id('server') }], because: 'its server to be there' },
       };
     },
   });
@@ -373,7 +399,7 @@ test('the runtime says what is awaited, and the change of an awaited object wake
   const waiting = await rig.repo.get('project', it);
   expect(waiting?.observed?.conditions.map(({ type, reason, message }) => [type, reason, message])).toEqual([
     ['Ready', 'NoServer', 'It has no server'],
-    ['Reconciling', 'Waiting', 'Server is not there'],
+    ['Reconciling', 'Waiting', 'its server to be there'],
   ]);
   const unit = rig.repo.begin();
   unit.create('server', id('server'), { name: 's' } as never);
@@ -389,7 +415,7 @@ test('what waits is looked at again once in ten minutes, too', async () => {
     each: () => ({
       observed: { phase: 'active' },
       conditions: [{ type: 'Ready', status: 'false', reason: 'NoServer', message: 'It has no server' }],
-      next: { waitingFor: [{ kind: 'server', id: id('server') }], because: 'Server is not there' },
+      next: { waitingFor: [{ kind: 'server', id: id('server') }], because: 'its server to be there' },
     }),
   });
   await using rig = await openRig({ controllers: [controller] });
@@ -414,7 +440,7 @@ test('an awaited object that changes while the run looks is not missed', async (
       return {
         observed: { phase: 'active' },
         conditions: [{ ...ready, status: 'false' }],
-        next: { waitingFor: [{ kind: 'server', id: id('server') }], because: 'Server is not there' },
+        next: { waitingFor: [{ kind: 'server', id: id('server') }], because: 'its server to be there' },
       };
     },
   });
@@ -586,7 +612,7 @@ test('deletion is finalized until it is released, then the object is gone', asyn
       return {
         observed: { phase: 'deleting' },
         conditions: [{ type: 'Ready', status: 'false', reason: 'Deleting', message: 'Waits for its children' }],
-        next: left > 0 ? { again: 1000, because: 'Children are left' } : { settled: true },
+        next: left > 0 ? { again: 1000, because: 'its children to go' } : { settled: true },
         released: left === 0,
       };
     },
