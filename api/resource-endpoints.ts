@@ -13,6 +13,7 @@ import { eventsOf, ObjectEvents } from './resources/event.ts';
 import { hasIndex } from './resources/resource.ts';
 import type { Resource, Seen } from './resources/resource.ts';
 import type { ResourceKind } from './resources/resources.ts';
+import { projectIdOf } from './subject.ts';
 
 /** Where an endpoint is, and what it does in words. */
 interface At {
@@ -115,13 +116,13 @@ export function pageOfResource<K extends ResourceKind, A, S extends Seen, M>(
 /** Objects of the projects that the caller may see; where the query names a project, of this one alone. */
 function visibleObjects<K extends ResourceKind, A, S extends Seen, M>(
   { view, principal }: RequestContext,
-  { kind, project }: Resource<K, A, S, M>,
+  { kind }: Pick<Resource<K, A, S, M>, 'kind'>,
   { projectId }: PageQuery,
 ): readonly ReadonlyResource<K>[] {
   const visible = visibleProjects(principal, view);
   const all =
     projectId !== undefined && hasIndex(kind, 'project') ? view.by(kind, 'project', projectId) : view.list(kind);
-  return visible === 'all' ? all : all.filter((it) => visible.has(project?.(it) ?? ''));
+  return visible === 'all' ? all : all.filter((it) => visible.has(projectIdOf(it) ?? ''));
 }
 
 function shownTo<K extends ResourceKind, A, S extends Seen, M>(

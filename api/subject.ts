@@ -42,5 +42,6 @@ export function loadSubject<K extends ResourceKind>(
 
 /** The project whose roles decide about an object; `undefined` for objects of the tenant. */
 export function projectIdOf<K extends ResourceKind>(it: ReadonlyResource<K>): string | undefined {
-  return resourceOf(it.meta.kind).project?.(it);
+  const { project } = resourceOf(it.meta.kind);
+  return project === 'tenant' ? undefined : project(it);
 }

@@ -36,6 +36,7 @@ function toNotification({ meta, desired }: ReadonlyResource<'notification'>): No
 export const notifications = defineResource({
   kind: 'notification',
   word: 'Notification',
+  project: 'tenant',
   answer: Notification,
   show: toNotification,
   list: {

@@ -37,8 +37,8 @@ export interface ResourceSpec<K extends KindName, A, S extends Seen, M> {
   kind: K;
   /** The kind in words for people. */
   word: string;
-  /** The project whose roles decide about an object; absent for objects of the tenant. */
-  project?: (it: ReadonlyResource<NoInfer<K>>) => string | undefined;
+  /** Where rights are judged: the project whose roles decide about an object, or the tenant. */
+  project: ((it: ReadonlyResource<NoInfer<K>>) => string | undefined) | 'tenant';
   /** The parameter with the id of the project, if the paths of the kind name both. */
   under?: string;
   /** How an object that a path names is found, if it is not by its id alone. */

@@ -123,6 +123,7 @@ function toServer(it: ReadonlyResource<'server'>, { agent_status }: Pick<Server,
 export const servers = defineResource({
   kind: 'server',
   word: 'Server',
+  project: 'tenant',
   answer: Server,
   seen: (it, view) => ({ agent_status: agentStatus(it, view) }),
   show: toServer,

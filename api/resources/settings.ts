@@ -62,6 +62,7 @@ export type SettingsUpdate = z.infer<typeof SettingsUpdate>;
 export const settings = defineResource({
   kind: 'settings',
   word: 'Settings',
+  project: 'tenant',
   single: settingsObject,
   answer: Settings,
   show: toSettings,

@@ -56,6 +56,7 @@ export const AccountUpdate = z
 export const users = defineResource({
   kind: 'user',
   word: 'User',
+  project: 'tenant',
   answer: Account,
   show: (it) => ({
     ...toUser(it),
@@ -84,6 +85,7 @@ export const Session = z
 export const sessions = defineResource({
   kind: 'session',
   word: 'Session',
+  project: 'tenant',
   answer: Session,
   /** Which session is the current one depends on the reader: the list of sessions shows it itself. */
   seen: (): Pick<z.infer<typeof Session>, 'current'> => ({ current: false }),
@@ -169,6 +171,7 @@ function toServiceKey({ meta, desired, observed }: ReadonlyResource<'service_key
 export const serviceKeys = defineResource({
   kind: 'service_key',
   word: 'Service key',
+  project: 'tenant',
   answer: ServiceKey,
   show: toServiceKey,
   list: { texts: ({ desired }) => [desired.name] },
