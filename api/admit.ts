@@ -9,7 +9,9 @@ import { authorize, isTenantWide } from './authorize.ts';
 import type { Access, Place } from './authorize.ts';
 import type { Call } from './call.ts';
 import type { Services } from './context.ts';
+import { routeName } from './endpoint.ts';
 import type { AnyEndpoint, Endpoint } from './endpoint.ts';
+import { resourceOf } from './resources/resources.ts';
 import type { ResourceKind } from './resources/resources.ts';
 import { isForAdmins, isPublic } from './permissions.ts';
 import { refuseUnfinishedClone } from './references.ts';
@@ -103,6 +105,15 @@ export function checkState(
     throw conflicting(`${wordOf(it.meta.kind)} is being deleted`);
   const environment = 'environment_id' in it.desired && view.get('environment', it.desired.environment_id);
   if (environment) refuseUnfinishedClone(environment);
+}
+
+/** @throws ApiError CONFLICT if the table of verbs forbids the request in the state of the object. */
+export function requireVerb(endpoint: Endpoint, it: ReadonlyResource<ResourceKind>, view: TenantView): void {
+  if (endpoint.method === 'GET') return;
+  const cell = resourceOf(it.meta.kind).judge(routeName(endpoint), it, view);
+  if (cell === undefined || cell === 'yes' || 'idle' in cell) return;
+  const { no: message, detail } = cell;
+  throw conflicting(message, detail && [{ ...detail, message }]);
 }
 
 /** The entity tags in a header such as `If-Match`, without quotes and `W/`. */

@@ -11,7 +11,9 @@ export interface ConsoleFile {
   etag: string;
 }
 
-const folder = new URL('../web/', import.meta.url);
+const root = new URL('../', import.meta.url);
+/** Folders whose files the browser gets, and where they are below `/console/`. */
+const folders: Readonly<Record<string, string>> = { 'web/': '', 'rules/': 'rules/' };
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -38,17 +40,21 @@ export function createConsole(): (path: string) => Promise<ConsoleFile | undefin
 }
 
 async function readFiles(): Promise<Map<string, ConsoleFile>> {
-  const names = await readdir(folder, { recursive: true });
-  const served = names.filter((name) => types[extname(name)] !== undefined && !name.endsWith('.d.ts'));
-  const own = served.map(async (name) => [name, await readOwn(name)] as const);
+  const own = await Promise.all(Object.entries(folders).map(([folder, at]) => readFolder(new URL(folder, root), at)));
   const others = Object.entries(libraries).map(
     async ([name, specifier]) =>
       [name, toFile(name, await readFile(fileURLToPath(import.meta.resolve(specifier))))] as const,
   );
-  return new Map(await Promise.all([...own, ...others]));
+  return new Map([...own.flat(), ...(await Promise.all(others))]);
 }
 
-async function readOwn(name: string): Promise<ConsoleFile> {
+async function readFolder(folder: URL, at: string): Promise<(readonly [path: string, file: ConsoleFile])[]> {
+  const names = await readdir(folder, { recursive: true });
+  const served = names.filter((name) => types[extname(name)] !== undefined && !name.endsWith('.d.ts'));
+  return Promise.all(served.map(async (name) => [at + name, await readOwn(folder, name)] as const));
+}
+
+async function readOwn(folder: URL, name: string): Promise<ConsoleFile> {
   const text = await readFile(new URL(name, folder), 'utf8');
   return toFile(name, Buffer.from(name.endsWith('.ts') ? stripTypeScriptTypes(text) : text));
 }

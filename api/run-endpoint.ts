@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { CommittableUnit } from '../store/repo.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { isOpenTenant } from '../store/tenants.ts';
-import { admit, checkState, versionsOf } from './admit.ts';
+import { admit, checkState, requireVerb, versionsOf } from './admit.ts';
 import type { Admitted } from './admit.ts';
 import { afterCommit, ApiError, forbidden, notFound } from './api-error.ts';
 import { mention } from './audit/audit-log.ts';
@@ -140,6 +140,7 @@ async function runOnce(
     await change?.committed();
     return answer();
   });
+  if (it !== undefined) requireVerb(endpoint, it, call.view);
   // the cast is safe: an endpoint without `on`, `query` or `body` does not read that part of its input
   const reply = toKept(await endpoint.handle(ctx, { it, query, body } as Input<ResourceKind, unknown, unknown>));
   // secrets are not sent without an audit record

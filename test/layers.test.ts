@@ -40,6 +40,8 @@ test.each([
   ['store/kinds/a.ts', '../../agent-protocol/messages.ts', 'GitHead'],
   ['agent/tasks/a.ts', '../../store/keys.ts', 'keys'],
   ['agent-protocol/a.ts', '../store/keys.ts', 'keys'],
+  ['rules/a.ts', '../store/keys.ts', 'keys'],
+  ['rules/a.ts', 'node:crypto', 'createHash'],
   ['manifests/a.ts', '../api/api-error.ts', 'ApiError'],
   ['controllers/application/a.ts', '../../store/seal.ts', 'Unsealer'],
   ['api/routes/a.ts', '../../store/seal.ts', 'openKeyring'],
@@ -52,6 +54,7 @@ test.each([
 
 test.each([
   ['api/a.ts', '../store/keys.ts', 'keys'],
+  ['api/a.ts', '../rules/application.ts', 'applicationVerbs'],
   ['controllers/gateway/a.ts', '../../store/seal.ts', 'Unsealer'],
   ['agent/machine/process.ts', 'node:child_process', 'spawn'],
   ['agent/a.ts', '../agent-protocol/codec.ts', 'decode'],

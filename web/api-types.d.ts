@@ -1701,6 +1701,11 @@ export interface components {
             start_command: string | null;
             memory_limit: string | null;
             cpu_limit: string | null;
+            /**
+             * @description Whether it shall run; status says whether it does
+             * @enum {string}
+             */
+            run: "running" | "stopped";
             /** @enum {string} */
             status: "running" | "stopped" | "deploying" | "failed" | "error" | "deleting";
             current_commit: string | null;
@@ -5690,6 +5695,11 @@ export interface operations {
                     internal_id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     ready_replicas?: number;
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    run?: "running" | "stopped";
                     /**
                      * @description Read-only: it may be sent back, and changes nothing
                      * @enum {string}

@@ -1,18 +1,16 @@
+import { applicationVerbs } from '#rules/application.ts';
+import { whyNot } from '#rules/verb-table.ts';
 import type { Application } from './model.ts';
 
-/** The states in which each verb is offered; the server decides and gives the reason of a refusal. */
-export const verbs = {
-  deploy: { label: 'Deploy', in: ['running', 'stopped', 'deploying', 'failed', 'error'] },
-  start: { label: 'Start', in: ['stopped', 'failed'] },
-  stop: { label: 'Stop', in: ['running', 'deploying', 'failed', 'error'] },
-  restart: { label: 'Restart', in: ['running', 'error'] },
-  rollback: { label: 'Roll back', in: ['running', 'failed', 'error', 'stopped'] },
-} as const satisfies Record<string, { label: string; in: readonly Application['status'][] }>;
+type Verb = keyof typeof applicationVerbs.verbs;
 
-export type Verb = keyof typeof verbs;
+/** The verbs that have a button. */
+const offered = ['deploy', 'start', 'stop', 'restart', 'rollback'] as const satisfies readonly Verb[];
 
-/** Why a verb is not offered now; `undefined` if it is. */
-export function whyNot(verb: Verb, status: Application['status']): string | undefined {
-  const states: readonly Application['status'][] = verbs[verb].in;
-  return states.includes(status) ? undefined : `Not while the application is ${status}`;
+/** The buttons of an application; `reason`: why one of them is disabled. The API judges by the same table. */
+export function buttonsOf(it: Application): { verb: (typeof offered)[number]; label: string; reason?: string }[] {
+  return offered.map((verb) => {
+    const reason = whyNot(applicationVerbs, verb, it);
+    return { verb, label: applicationVerbs.verbs[verb].label, ...(reason !== undefined && { reason }) };
+  });
 }

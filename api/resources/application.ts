@@ -1,11 +1,12 @@
 import { z } from 'zod';
-import { application, ApplicationPhase } from '../../store/kinds/application.ts';
+import { application, ApplicationPhase, RunState } from '../../store/kinds/application.ts';
 import type { Source } from '../../store/kinds/application.ts';
 import { Port } from '../../store/kinds/fields.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { servingDeployment } from '../../store/serving.ts';
+import { applicationVerbs } from '../../rules/application.ts';
 import { applicationStatus, isApplicationSettled, targetOf } from '../status.ts';
 import {
   CpuLimit,
@@ -55,6 +56,7 @@ export const Application = z
     start_command: nullableText,
     memory_limit: nullableText,
     cpu_limit: nullableText,
+    run: RunState.meta({ description: 'Whether it shall run; status says whether it does' }),
     status: ApplicationPhase,
     current_commit: nullableText,
     current_deployment_id: nullableText.meta({ description: 'The deployment that serves' }),
@@ -161,6 +163,7 @@ function toApplication(
     start_command: config.start_command ?? null,
     memory_limit: config.memory_limit ?? null,
     cpu_limit: config.cpu_limit ?? null,
+    run: desired.run,
     status,
     current_commit,
     current_deployment_id,
@@ -195,6 +198,7 @@ export const applications = defineResource({
     status: { values: ApplicationPhase.options, of: (it, view) => applicationStatus(it, targetOf(it, view)) },
   },
   isSettled: isApplicationSettled,
+  verbs: applicationVerbs,
   watch: {
     shows: {
       /** The status follows from the newest deployment. */

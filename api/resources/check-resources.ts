@@ -3,7 +3,7 @@ import type { AnyEndpoint } from '../endpoint.ts';
 import { routeName } from '../endpoint.ts';
 import type { Resource } from './resource.ts';
 
-type ResourceLike = Pick<Resource, 'kind' | 'watch' | 'under' | 'answer'> & { settle?: unknown };
+type ResourceLike = Pick<Resource, 'kind' | 'watch' | 'under' | 'answer' | 'verbs'> & { settle?: unknown };
 
 /** The tables that must agree. */
 export interface Declared {
@@ -49,7 +49,21 @@ function faultsOf(
       `Resource ${kind} is in /ws/watch but in no list: readers of the stream begin with the list, so export one ` +
         'from api/routes/, or say why it is not watched (watch: { never })',
     );
-  return faults;
+  return [...faults, ...verbFaults(kind, resource, endpoints)];
+}
+
+function verbFaults(kind: string, { verbs }: ResourceLike, endpoints: readonly AnyEndpoint[]): string[] {
+  if ('none' in verbs) return [];
+  const rows = new Set(Object.values(verbs.verbs).map(({ route }) => route));
+  const writes = endpoints.filter(({ on, method }) => on?.[0] === kind && method !== 'GET').map(routeName);
+  return [
+    ...writes
+      .filter((route) => !rows.has(route))
+      .map((route) => `${route} has no row in rules/${kind}.ts: add one that says in which states it is allowed`),
+    ...[...rows]
+      .filter((route) => !writes.includes(route))
+      .map((route) => `rules/${kind}.ts has a row for ${route}, which is no endpoint of the kind: remove the row`),
+  ];
 }
 
 function shows(endpoint: AnyEndpoint, kind: string, resource: ResourceLike): boolean {

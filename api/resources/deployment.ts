@@ -4,6 +4,7 @@ import { DeploymentPhase, DeploymentTrigger } from '../../store/kinds/applicatio
 import type { BuiltImage } from '../../store/kinds/application.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { isSuccess, servingDeployment, successes } from '../../store/serving.ts';
+import { deploymentVerbs } from '../../rules/deployment.ts';
 import { deploymentStatus, isApplicationSettled, isReconciled, isUnfinished } from '../status.ts';
 import { objectFields, objectFieldsOf, orNull } from './object-fields.ts';
 import { defineResource } from './resource.ts';
@@ -103,6 +104,7 @@ export const deployments = defineResource({
     const app = view.get('application', it.desired.application_id);
     return app?.desired.deployment_id !== it.meta.id || isApplicationSettled(app, view);
   },
+  verbs: deploymentVerbs,
   watch: {
     shows: {
       /** One that succeeds replaces the current one. */

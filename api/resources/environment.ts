@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { environment, LifePhase } from '../../store/kinds/project.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { environmentVerbs } from '../../rules/environment.ts';
 import { isSettled, lifeStatus } from '../status.ts';
 import { FreeText, GitRef, Line } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
@@ -78,7 +79,7 @@ function cloneOf({ environment_id, complete }: { environment_id: string; complet
   return { environment_id, complete };
 }
 
-export function isDefaultEnvironment(it: ReadonlyResource<'environment'>, view: TenantView): boolean {
+function isDefaultEnvironment(it: ReadonlyResource<'environment'>, view: TenantView): boolean {
   return view.get('project', it.desired.project_id)?.desired.default_environment_id === it.meta.id;
 }
 
@@ -95,6 +96,7 @@ export const environments = defineResource({
     status: { values: LifePhase.options, of: lifeStatus },
   },
   isSettled,
+  verbs: environmentVerbs,
   watch: {
     shows: {
       /** A project names its default environment, so that its change may change two environments. */

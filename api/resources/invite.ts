@@ -51,5 +51,6 @@ export const invites = defineResource({
     status: { values: InviteState.options, of: ({ desired }) => desired.state },
     sorts: { email: ({ desired }) => desired.email },
   },
+  verbs: { none: 'It is open or not, which also depends on the time' },
   watch: { never: 'Whether it is open also depends on the time; its owner is notified' },
 });

@@ -68,5 +68,6 @@ export const members = defineResource({
     },
     sorts: { email: (it, view) => userOf(it, view)?.email ?? '' },
   },
+  verbs: { none: 'A membership has no states' },
   watch: { never: 'A reader whose own place changes gets a gap, and reads the lists again' },
 });

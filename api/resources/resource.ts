@@ -4,6 +4,8 @@ import { kinds } from '../../store/kinds/kinds.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { cellOf } from '../../rules/verb-table.ts';
+import type { Cell, Shown, VerbTable } from '../../rules/verb-table.ts';
 import type { Keep, Kept } from '../kept.ts';
 import { pageQuery } from '../paging.ts';
 import type { Listing, Placed } from '../paging.ts';
@@ -56,6 +58,8 @@ export interface ResourceSpec<K extends KindName, A, S extends Seen, M> {
   masked?: Masked<NoInfer<K>, NoInfer<S>, M>;
   /** Lists of the kind. Filters by fields of the object, the order by name and label selectors follow by themselves. */
   list: Omit<Listing<NoInfer<K>>, 'labels'>;
+  /** Which verbs its objects take in which state; `none`: why there is no table. */
+  verbs: VerbTable | { none: string };
   /** When `?wait=` answers, while the object exists; required for a kind that a controller brings to an end. */
   isSettled?: (it: ReadonlyResource<NoInfer<K>>, view: TenantView) => boolean;
   /** Whether `/ws/watch` sends its changes, and which changes of other objects are changes of it. */
@@ -84,6 +88,8 @@ export interface Resource<K extends KindName = KindName, A = unknown, S extends 
   /** What a user gets who may see only a part of the object; the whole answer where the kind declares no part. */
   keptMasked(keep: Keep, it: ReadonlyResource<K>, view: TenantView): Kept<A | M>;
   readonly settle: Settle<A> | undefined;
+  /** What a request to a route meets in the state that the object has; `undefined` for a route that is no verb. */
+  judge(route: string, it: ReadonlyResource<K>, view: TenantView): Cell | undefined;
 }
 
 /**
@@ -93,7 +99,9 @@ export interface Resource<K extends KindName = KindName, A = unknown, S extends 
 export function defineResource<const K extends KindName, A, S extends Seen = Readonly<Record<never, never>>, M = A>(
   spec: ResourceSpec<K, A, S, M>,
 ): Resource<K, A, S, M> {
-  const { kind, list, isSettled, masked, answer } = spec;
+  const { kind, list, isSettled, masked, answer, verbs } = spec;
+  const table = 'none' in verbs ? undefined : verbs;
+  const verbOf = new Map(Object.entries(table?.verbs ?? {}).map(([verb, { route }]) => [route, verb]));
   const nothing = {} as S; // without `seen`, S is the type of an empty object
   const seen = spec.seen ?? (() => nothing);
   const kept = (keep: Keep, it: ReadonlyResource<K>, view: TenantView): Kept<A> => {
@@ -127,6 +135,11 @@ export function defineResource<const K extends KindName, A, S extends Seen = Rea
         const it = view.get(kind, id);
         return it && kept(keep, it, view);
       },
+    },
+    judge(route, it, view) {
+      const verb = verbOf.get(route);
+      if (table === undefined || verb === undefined) return undefined;
+      return cellOf(table, verb, spec.show(it, seen(it, view)) as Shown); // an answer is an object
     },
   };
 }

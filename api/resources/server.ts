@@ -4,6 +4,7 @@ import { DirectPorts, directPortsOf } from '../../store/direct-ports.ts';
 import { server } from '../../store/kinds/server.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { serverVerbs } from '../../rules/server.ts';
 import { agentStatus, isSettled, serverStatus } from '../status.ts';
 import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
 import { defineResource } from './resource.ts';
@@ -147,6 +148,7 @@ export const servers = defineResource({
     },
   },
   isSettled,
+  verbs: serverVerbs,
   // that its agent connects or leaves is no change of an object: see ChangeFeed
   watch: { shows: {} },
 });

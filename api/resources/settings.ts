@@ -67,6 +67,7 @@ export const settings = defineResource({
   answer: Settings,
   show: toSettings,
   list: { texts: () => [] },
+  verbs: { none: 'Settings have no states' },
   watch: { never: 'Few things change them, and nothing shows them all the time' },
 });
 

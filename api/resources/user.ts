@@ -68,6 +68,7 @@ export const users = defineResource({
     status: { values: ['active', 'disabled'], of: ({ desired }) => (desired.disabled ? 'disabled' : 'active') },
     sorts: { email: ({ desired }) => desired.email, role: ({ desired }) => desired.role },
   },
+  verbs: { none: 'Rank decides, not a state' },
   watch: { never: 'Only admins of the tenant see users, and they read the list when they need it' },
 });
 
@@ -98,6 +99,7 @@ export const sessions = defineResource({
     expires_at,
   }),
   list: { texts: ({ desired }) => [desired.user_agent] },
+  verbs: { none: 'A session has no states' },
   watch: { never: 'Only its user sees it' },
 });
 
@@ -175,5 +177,6 @@ export const serviceKeys = defineResource({
   answer: ServiceKey,
   show: toServiceKey,
   list: { texts: ({ desired }) => [desired.name] },
+  verbs: { none: 'A key has no states' },
   watch: { never: 'Only its user and admins of the tenant see it' },
 });

@@ -67,7 +67,6 @@ export const restartApplication = defineEndpoint({
   response: Application,
   settle: applications.settle,
   handle: async (ctx, { it }) => {
-    if (it.desired.run === 'stopped') throw conflicting('Cannot restart as the application is stopped');
     const token = ctx.random.id();
     const unit = ctx.repo.begin();
     const next = unit.change(it, (draft) => void (draft.restart_token = token));

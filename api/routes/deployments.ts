@@ -1,11 +1,10 @@
-import { conflicting } from '../api-error.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { buildInstanceOf, serviceInstancesOf } from '../instance-ids.ts';
 import { Logs, LogsQuery } from '../log-query.ts';
 import { readLogs } from '../read-logs.ts';
 import { eventsEndpoint, getEndpoint } from '../resource-endpoints.ts';
 import { Deployment, deployments } from '../resources/deployment.ts';
-import { deploymentStatus, isUnfinished } from '../status.ts';
+import { isUnfinished } from '../status.ts';
 
 export const getDeployment = getEndpoint(deployments, { path: '/deployments/:id', summary: 'A deployment' });
 
@@ -59,13 +58,8 @@ export const cancelDeployment = defineEndpoint({
   response: Deployment,
   settle: deployments.settle,
   handle: async (ctx, { it }) => {
-    const status = deploymentStatus(it);
     const unit = ctx.repo.begin();
-    if (!isUnfinished(it)) {
-      if (status !== 'cancelled') throw conflicting(`Cannot cancel as the deployment is ${status}`);
-      return ctx.commit(unit, () => deployments.answerOf(it, ctx.view));
-    }
-    const cancelled = unit.change(it, (draft) => void (draft.cancel_requested = true));
+    const cancelled = isUnfinished(it) ? unit.change(it, (draft) => void (draft.cancel_requested = true)) : it;
     return ctx.commit(unit, () => deployments.answerOf(cancelled, ctx.view));
   },
 });

@@ -9,7 +9,7 @@ import type { RequestContext } from '../context.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { requireGrant } from '../grants.ts';
 import { holdPopulation, inWords } from '../population.ts';
-import { referred, refuseUnfinishedClone, usableServer } from '../references.ts';
+import { referred, usableServer } from '../references.ts';
 import { deleteEndpoint, getEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
 import { requireServerRoom } from '../server-room.ts';
 import { requireServerOf } from '../single-server.ts';
@@ -19,7 +19,6 @@ import {
   EnvironmentCreate,
   environments,
   EnvironmentUpdate,
-  isDefaultEnvironment,
 } from '../resources/environment.ts';
 import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
 
@@ -104,7 +103,6 @@ export const deleteEnvironment = deleteEndpoint(
     async check(ctx, unit, { it, query }) {
       const { view } = ctx;
       const project = referred(view, 'project', it.desired.project_id, 'projectId');
-      if (isDefaultEnvironment(it, view)) throw conflicting('Cannot delete the default environment of a project');
       if (view.by('environment', 'project', project.meta.id).length === 1)
         throw conflicting('Cannot delete the last environment of a project');
       const isForced = query.force === 'true';
@@ -135,7 +133,6 @@ export const cloneEnvironment = defineEndpoint({
     const { view } = ctx;
     if (body.include_data === true)
       throw badField('include_data', 'unsupported', 'Data is not copied: leave include_data out, and restore a backup');
-    refuseUnfinishedClone(it);
     const project = referred(view, 'project', it.desired.project_id, 'projectId');
     requireRoomIn(project, view);
     const unit = ctx.repo.begin();
@@ -198,7 +195,6 @@ export const setDefaultEnvironment = defineEndpoint({
   on: ['environment', 'envId'],
   response: Environment,
   handle: async (ctx, { it }) => {
-    refuseUnfinishedClone(it);
     const project = referred(ctx.view, 'project', it.desired.project_id, 'projectId');
     const unit = ctx.repo.begin();
     unit.require(it);

@@ -5,6 +5,13 @@ import { findObject, kindOf, pathOf } from '../objects.ts';
 import { printed } from '../printed.ts';
 import { openEnd } from '../settled.ts';
 import { age, cell, table } from '../table.ts';
+import { applicationVerbs } from '../../rules/application.ts';
+import { deploymentVerbs } from '../../rules/deployment.ts';
+import { environmentVerbs } from '../../rules/environment.ts';
+import { projectVerbs } from '../../rules/project.ts';
+import { serverVerbs } from '../../rules/server.ts';
+import { whyNot } from '../../rules/verb-table.ts';
+import type { VerbTable } from '../../rules/verb-table.ts';
 
 const Events = z.array(
   z.looseObject({ type: z.string(), reason: z.string(), message: z.string(), count: z.number(), last_at: z.string() }),
@@ -22,7 +29,7 @@ const Instances = z.array(
 );
 const Fault = z.object({ code: z.string(), message: z.string() });
 
-/** Prints everything about one object: fields, conditions, what it waits for, instances and events. */
+/** Prints everything about one object: fields, conditions, what it waits for and forbids, instances and events. */
 export async function describe(
   client: Client,
   word: string,
@@ -48,8 +55,27 @@ export async function describe(
     ),
   );
   console.log(`\n${cell(openEnd(it) ?? 'Settled: there is nothing left to do.')}`);
+  printHindered(kind, it);
   if (kind === 'applications') await tellInstances(client, it, now);
   if (hasEvents(kind)) await tellEvents(client, kind, it, now);
+}
+
+const verbTables: Readonly<Record<CliKind, VerbTable>> = {
+  projects: projectVerbs,
+  environments: environmentVerbs,
+  servers: serverVerbs,
+  applications: applicationVerbs,
+  deployments: deploymentVerbs,
+};
+
+/** Prints the verbs that the state of the object forbids or makes needless. The API judges by the same table. */
+function printHindered(kind: CliKind, it: ApiObject): void {
+  const verbs = verbTables[kind];
+  const hindered = Object.entries(verbs.verbs).flatMap(([verb, { label }]) => {
+    const reason = whyNot(verbs, verb, it);
+    return reason === undefined ? [] : [[label, reason]];
+  });
+  if (hindered.length > 0) console.log(`\nNot now\n${table(['verb', 'reason'], hindered)}`);
 }
 
 /** The instances and events of an object, for kinds that have them. */

@@ -320,6 +320,29 @@ describe('pages that are of no tenant', () => {
     expect((await fetch(`${world.url}/console/api-types.d.ts`)).status).toBe(404);
   });
 
+  it('serve every module that a module of the console imports', async () => {
+    const page = await (await fetch(`${world.url}/console/`)).text();
+    const map = JSON.parse(/<script type="importmap">([^]*?)<\/script>/.exec(page)?.[1] ?? '') as {
+      imports: Record<string, string>;
+    };
+    const found = new Set<string>();
+    const follow = async (path: string): Promise<void> => {
+      if (found.has(path)) return;
+      found.add(path);
+      const answer = await fetch(`${world.url}${path}`);
+      expect(answer.status, path).toBe(200);
+      for (const [, name = ''] of (await answer.text()).matchAll(/^import [^;]*?from\s*["']([^"']+)["']/gm)) {
+        const prefix = Object.keys(map.imports).find(
+          (one) => name === one || (one.endsWith('/') && name.startsWith(one)),
+        );
+        const target = prefix === undefined ? name : `${map.imports[prefix]}${name.slice(prefix.length)}`;
+        await follow(new URL(target, `http://page${path}`).pathname);
+      }
+    };
+    await follow('/console/main.ts');
+    expect([...found]).toEqual(expect.arrayContaining(['/console/rules/verb-table.ts', '/console/lib/preact.mjs']));
+  });
+
   it('document every endpoint, by the schemas that validate', async () => {
     const document = (await (await fetch(`${world.url}/openapi.json`)).json()) as {
       openapi: string;

@@ -231,6 +231,7 @@ describe('after a login', () => {
     expect(gone.err).toMatch(/^Deployment \d failed: Cannot pull image ghcr.io\/web:missing/);
     const described = await run('describe', 'application', 'web');
     expect(described.out).toMatch(/status +running/);
+    expect(described.out).toMatch(/\nNot now\nverb +reason\nStart +The application runs already\n/i);
     expect(described.out).not.toContain('secret');
   });
 

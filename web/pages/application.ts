@@ -6,8 +6,7 @@ import { html } from '../html.ts';
 import { useLog } from '../log-stream.ts';
 import type { Application, Deployment, Instance, Model, ObjectEvent } from '../model.ts';
 import { Ago, Conditions, Events, Log, Status, useTitle } from '../parts.ts';
-import { verbs, whyNot } from '../verbs.ts';
-import type { Verb } from '../verbs.ts';
+import { buttonsOf } from '../verbs.ts';
 
 export function ApplicationPage({ login, model, id }: { login: Login; model: Model; id: string }): VNode {
   const it = model.application.get(id);
@@ -106,7 +105,7 @@ function useDetails(login: Login, it: Application, model: Model): Details {
 
 function Verbs({ login, it }: { login: Login; it: Application }): VNode {
   const [error, setError] = useState('');
-  const act = async (verb: Verb): Promise<void> => {
+  const act = async (verb: ReturnType<typeof buttonsOf>[number]['verb']): Promise<void> => {
     setError('');
     try {
       await call(login, 'POST', `/api/v1/applications/{id}/${verb}`, { path: { id: it.id } });
@@ -115,17 +114,12 @@ function Verbs({ login, it }: { login: Login; it: Application }): VNode {
     }
   };
   return html`<div class="row">
-      ${(Object.keys(verbs) as Verb[]).map((verb) => {
-        const reason = whyNot(verb, it.status);
-        return html`<button
-          key=${verb}
-          disabled=${reason !== undefined}
-          title=${reason ?? ''}
-          onClick=${() => act(verb)}
-        >
-          ${verbs[verb].label}
-        </button>`;
-      })}
+      ${buttonsOf(it).map(
+        ({ verb, label, reason }) =>
+          html`<button key=${verb} disabled=${reason !== undefined} title=${reason ?? ''} onClick=${() => act(verb)}>
+            ${label}
+          </button>`,
+      )}
     </div>
     ${error !== '' && html`<p class="error" role="alert">${error}</p>`}`;
 }

@@ -1,0 +1,29 @@
+import { beingDeleted, byStatus } from './verb-table.ts';
+import type { Cell, VerbTable } from './verb-table.ts';
+
+const states = ['active', 'provisioning', 'error', 'offline', 'deleting'] as const;
+type State = (typeof states)[number];
+
+const always: Record<State, Cell> = {
+  active: 'yes',
+  provisioning: 'yes',
+  error: 'yes',
+  offline: 'yes',
+  deleting: beingDeleted('Server'),
+};
+
+export const serverVerbs = {
+  states,
+  stateOf: byStatus(states),
+  verbs: {
+    update: { label: 'Change', route: 'PUT /servers/:id', in: always },
+    join_token: { label: 'Make a join token', route: 'POST /servers/:id/join-token', in: always },
+    ping: { label: 'Ping', route: 'POST /servers/:id/ping', in: always },
+    confirm_removals: { label: 'Confirm removals', route: 'POST /servers/:id/confirm-removals', in: always },
+    delete: {
+      label: 'Delete',
+      route: 'DELETE /servers/:id',
+      in: { ...always, deleting: { idle: 'The server is being deleted already' } },
+    },
+  },
+} as const satisfies VerbTable<State>;

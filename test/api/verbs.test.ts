@@ -1,0 +1,198 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { endpoints } from '../../api/endpoints.ts';
+import { routeName } from '../../api/endpoint.ts';
+import { resourceOf } from '../../api/resources/resources.ts';
+import { applicationVerbs } from '../../rules/application.ts';
+import { deploymentVerbs } from '../../rules/deployment.ts';
+import { environmentVerbs } from '../../rules/environment.ts';
+import { projectVerbs } from '../../rules/project.ts';
+import { serverVerbs } from '../../rules/server.ts';
+import { cellOf } from '../../rules/verb-table.ts';
+import type { Shown, VerbTable } from '../../rules/verb-table.ts';
+import { ApplicationPhase, DeploymentPhase, RunState } from '../../store/kinds/application.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { ServerPhase } from '../../store/kinds/server.ts';
+import { openRepository } from '../../store/repo.ts';
+import type { Resource } from '../../store/resource.ts';
+import { commit } from '../../store/unit.ts';
+import { startApi } from '../harness/api.ts';
+import type { ApiWorld } from '../harness/api.ts';
+import { ask, setStage } from '../harness/stage.ts';
+import type { Stage } from '../harness/stage.ts';
+import { exampleOf } from './examples.ts';
+
+/** Every cell of the tables in `rules/` against the handlers: what the console offers is what the API accepts. */
+let world: ApiWorld;
+const unlimited = { perMinute: 0, burst: 1 };
+
+beforeAll(async () => {
+  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited, codeRateLimit: unlimited } });
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+type Kind = 'project' | 'environment' | 'server' | 'application' | 'deployment';
+
+interface Situation<K extends Kind> {
+  desired?: (draft: DesiredOf<K>, stage: Stage) => void;
+  phase?: string;
+  isDeleting?: true;
+}
+
+interface Walked<K extends Kind, S extends string> {
+  table: VerbTable<S>;
+  /** The object that is put into the state. */
+  id: (stage: Stage, state: S) => string;
+  states: Record<S, Situation<K>>;
+  query?: string;
+}
+
+function walked<K extends Kind, S extends string>(kind: K, how: Walked<K, S>): [K, Walked<K, string>] {
+  return [kind, how as unknown as Walked<K, string>]; // its states are the keys of both of its tables
+}
+
+const toRun = ({ deployments }: Stage) => ({ run: 'running', deployment_id: deployments.current }) as const;
+const application = (phase: string, isStopped = false): Situation<'application'> => ({
+  desired: (draft, stage) => void Object.assign(draft, toRun(stage), isStopped && { run: 'stopped' }),
+  phase,
+});
+
+const kinds = [
+  walked('application', {
+    table: applicationVerbs,
+    id: (stage) => stage.application,
+    states: {
+      running: application('running'),
+      deploying: { desired: (draft, { deployments }) => void (draft.deployment_id = deployments.queued) },
+      failed: application('failed'),
+      error: application('error'),
+      cancelled: application('stopped'),
+      stopping: application('running', true),
+      stopped: application('stopped', true),
+      deleting: { isDeleting: true },
+    },
+  }),
+  walked('deployment', {
+    table: deploymentVerbs,
+    id: ({ deployments }) => deployments.queued,
+    states: {
+      queued: { phase: 'queued' },
+      building: { phase: 'building' },
+      deploying: { phase: 'deploying' },
+      succeeded: { phase: 'succeeded' },
+      failed: { phase: 'failed' },
+      cancelled: { phase: 'cancelled' },
+      superseded: { phase: 'superseded' },
+    },
+  }),
+  walked('environment', {
+    table: environmentVerbs,
+    id: (stage, state) => (state === 'default' ? stage.environment : stage.emptyEnvironment),
+    states: {
+      active: {},
+      default: {},
+      cloning: {
+        desired: (draft, { environment }) =>
+          void (draft.clone_of = { environment_id: environment, server_map: {}, complete: false }),
+      },
+      deleting: { isDeleting: true },
+    },
+  }),
+  walked('project', {
+    table: projectVerbs,
+    id: ({ project }) => project,
+    states: { active: {}, deleting: { isDeleting: true } },
+  }),
+  walked('server', {
+    table: serverVerbs,
+    id: ({ server }) => server,
+    states: {
+      active: { phase: 'active' },
+      provisioning: { phase: 'provisioning' },
+      error: { phase: 'error' },
+      offline: { phase: 'offline' },
+      deleting: { isDeleting: true },
+    },
+    query: '?force=true',
+  }),
+] as const;
+
+async function bring<K extends Kind>(stage: Stage, kind: K, id: string, { desired, phase, isDeleting }: Situation<K>) {
+  const repo = openRepository(world.store, stage.tenant, world.clock);
+  if (desired !== undefined) await repo.change(kind, id, (draft) => desired(draft, stage));
+  const it = (await repo.get(kind, id)) as unknown as Resource<Kind>; // of one of the kinds
+  const unit = repo.begin();
+  if (phase !== undefined)
+    unit.observe(
+      it as never,
+      { ...it.observed, phase, observedGeneration: it.meta.generation, conditions: [] } as never,
+    );
+  if (isDeleting === true) unit.requestDelete(it);
+  await commit(unit);
+  await world.settled();
+}
+
+/** The object as a client sees it. */
+function shown(stage: Stage, kind: Kind, id: string): Shown {
+  const view = world.mirror.tenant(stage.tenant);
+  return resourceOf(kind).answerOf(view.get(kind, id)!, view) as Shown;
+}
+
+/** What is desired of an object; that an instance restarts is no other desired state. */
+const desires = ({ run, replicas, deployment_id, is_default }: Shown) => ({ run, replicas, deployment_id, is_default });
+
+const cells = kinds.flatMap(([kind, how]) =>
+  Object.keys(how.table.verbs).flatMap((verb) => how.table.states.map((state) => [kind, verb, state, how] as const)),
+);
+
+it.each(cells)('%s: %s while %s', async (kind, verb, state, how) => {
+  const { table, query = '' } = how;
+  const stage = await setStage(world, kind === 'server' ? 'superadmin' : 'owner');
+  const id = how.id(stage, state);
+  const { route } = table.verbs[verb]!;
+  const endpoint = endpoints.find((one) => routeName(one) === route)!;
+  const example = exampleOf(endpoint);
+  await example.before?.(stage);
+  await bring(stage, kind, id, how.states[state] as Situation<typeof kind>);
+  const before = shown(stage, kind, id);
+  expect(table.stateOf(before), 'The stage is in the state').toBe(state);
+  const path = endpoint.path.replace(/:(?!projectId)\w+/, id).replace(':projectId', stage.project);
+  const method = endpoint.method;
+  const body = example.body?.(stage);
+  const answer = await ask(
+    world,
+    { method, path: `${path}${method === 'DELETE' ? query : ''}`, ...(body !== undefined && { body }) },
+    stage.actor.by.token,
+  );
+
+  const cell = cellOf(table, verb, before)!;
+  if (cell !== 'yes' && 'no' in cell) {
+    expect([answer.status, answer.body.error?.message]).toEqual([409, cell.no]);
+    return;
+  }
+  // an example can be refused for another reason than a state, such as the source of the application
+  expect([200, 201, 204, example.status], JSON.stringify(answer.body)).toContain(answer.status);
+  await world.settled();
+  if (cell !== 'yes') expect(desires(shown(stage, kind, id))).toEqual(desires(before));
+});
+
+describe('the state', () => {
+  it.each([...ApplicationPhase.options].flatMap((status) => RunState.options.map((run) => [status, run] as const)))(
+    'of an application that is %s and shall be %s is known',
+    (status, run) => {
+      expect(applicationVerbs.stateOf({ status, run })).toBeDefined();
+    },
+  );
+
+  it('of everything else is known by its status', () => {
+    for (const status of DeploymentPhase.options) expect(deploymentVerbs.stateOf({ status })).toBe(status);
+    for (const status of [...ServerPhase.options, 'deleting']) expect(serverVerbs.stateOf({ status })).toBe(status);
+  });
+
+  it('that this release does not know is not judged', () => {
+    expect(cellOf(serverVerbs, 'ping', { status: 'resting' })).toBeUndefined();
+    expect(cellOf(applicationVerbs, 'restart', { status: 'resting', run: 'running' })).toBeUndefined();
+  });
+});
