@@ -1,7 +1,7 @@
-import { createServer } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { createServer } from '../agent-protocol/node-http.ts';
 import type { Clock } from '../store/clock.ts';
 import { badRequest, unauthorized } from './api-error.ts';
 import type { ApiError } from './api-error.ts';

@@ -1,4 +1,3 @@
-import { imageSize } from 'image-size';
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { badRequest } from './api-error.ts';
@@ -30,11 +29,11 @@ const formats: Readonly<Record<IconType, { name: string; isWhole: (bytes: Buffer
  * Finds the format from the bytes, not from a name: they must be exactly one whole image. The pixels are not decoded.
  * @throws ApiError BAD_REQUEST with what an icon must be.
  */
-export function readIcon(bytes: Buffer): Icon {
+export async function readIcon(bytes: Buffer): Promise<Icon> {
   const type = IconType.options.find((one) => formats[one].isWhole(bytes));
   if (type === undefined)
     throw badRequest('Icon must be one whole PNG, JPEG, WebP or GIF image, with nothing before or after it');
-  const size = sizeOf(bytes);
+  const size = await sizeOf(bytes);
   if (size?.type !== formats[type].name) throw badRequest('Icon must have a size that can be read: save it anew');
   const { width, height } = size;
   if (!(width >= 1 && height >= 1 && width <= maxPixels && height <= maxPixels))
@@ -52,7 +51,8 @@ export function decodeIcon(text: string): Icon {
   return { type, hash, bytes: Buffer.from(data, 'base64') };
 }
 
-function sizeOf(bytes: Buffer): { width: number; height: number; type?: string } | undefined {
+async function sizeOf(bytes: Buffer): Promise<{ width: number; height: number; type?: string } | undefined> {
+  const { imageSize } = await import('image-size'); // few requests need it
   try {
     return imageSize(bytes);
   } catch {

@@ -6,7 +6,6 @@ import type { ApiConfig } from './config.ts';
 import { consolePolicy, createConsole } from './console.ts';
 import { docsPage, docsPolicy } from './docs-page.ts';
 import { endpointsByArea } from './endpoints.ts';
-import { openApiDocument } from './openapi.ts';
 import { createMetricsAccess } from './operator-access.ts';
 import { errorBody, sendBody } from './respond.ts';
 import type { Headers } from './respond.ts';
@@ -25,14 +24,13 @@ type Page = (response: ServerResponse, headers: Headers, requestId: string) => P
  * path.
  */
 export function createSystemPages(deps: Dependencies): (request: IncomingMessage) => Page | undefined {
-  let documents: { json: string; html: string } | undefined;
-  const documented = (): { json: string; html: string } => {
-    if (documents === undefined) {
-      const document = openApiDocument(endpointsByArea, deps.config);
-      documents = { json: JSON.stringify(document), html: docsPage(document) };
-    }
-    return documents;
+  let documents: Promise<{ json: string; html: string }> | undefined;
+  const document = async (): Promise<{ json: string; html: string }> => {
+    const { openApiDocument } = await import('./openapi.ts'); // few replicas are asked for it
+    const made = openApiDocument(endpointsByArea, deps.config);
+    return { json: JSON.stringify(made), html: docsPage(made) };
   };
+  const documented = (): Promise<{ json: string; html: string }> => (documents ??= document());
 
   const mayReadMetrics = createMetricsAccess(deps.config);
   const consoleFile = createConsole();
@@ -61,15 +59,11 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
       const { registry } = deps;
       sendBody(response, 200, headers, await registry.metrics(), registry.contentType);
     },
-    '/openapi.json': (response, headers) => sendBody(response, 200, headers, documented().json),
-    '/docs': (response, headers) =>
-      sendBody(
-        response,
-        200,
-        { ...headers, 'content-security-policy': docsPolicy },
-        documented().html,
-        'text/html; charset=utf-8',
-      ),
+    '/openapi.json': async (response, headers) => sendBody(response, 200, headers, (await documented()).json),
+    '/docs': async (response, headers) => {
+      const all = { ...headers, 'content-security-policy': docsPolicy };
+      sendBody(response, 200, all, (await documented()).html, 'text/html; charset=utf-8');
+    },
   };
 
   return (request) => {

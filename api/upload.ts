@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import busboy from 'busboy';
+import type { Busboy } from 'busboy';
 import { z } from 'zod';
 import { badRequest } from './api-error.ts';
 import { readBytes } from './read-bytes.ts';
@@ -36,12 +36,12 @@ export async function readUpload(request: IncomingMessage, maxBytes: number): Pr
   if ((request.headers['content-encoding'] ?? 'identity') !== 'identity')
     throw badRequest('Body must not be compressed');
   const body = await readBytes(request, maxBytes + overheadBytes);
-  const bytes = await fileOf(body, formParser(request, maxBytes), maxBytes);
+  const bytes = await fileOf(body, await formParser(request, maxBytes), maxBytes);
   const digest = createHash('sha256').update(bytes).digest('hex');
   return { file: { bytes, toJSON: () => digest } };
 }
 
-function fileOf(body: Buffer, parser: busboy.Busboy, maxBytes: number): Promise<Buffer> {
+function fileOf(body: Buffer, parser: Busboy, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let file: Buffer | undefined;
     let failure: Error | undefined;
@@ -65,7 +65,8 @@ function fileOf(body: Buffer, parser: busboy.Busboy, maxBytes: number): Promise<
   });
 }
 
-function formParser({ headers }: IncomingMessage, maxBytes: number): busboy.Busboy {
+async function formParser({ headers }: IncomingMessage, maxBytes: number): Promise<Busboy> {
+  const { default: busboy } = await import('busboy'); // few requests need it
   try {
     return busboy({
       headers,

@@ -2,7 +2,7 @@ import { systemClock } from '../agent-protocol/clock.ts';
 import type { Leftover } from '../agent/leftovers.ts';
 import { findLeftovers, removeLeftover } from '../agent/leftovers.ts';
 import { confirm } from './ask.ts';
-import { localRuntime } from './agent.ts';
+import { localRuntime } from './docker-engine.ts';
 import { table } from './table.ts';
 
 interface Options {

@@ -1,6 +1,6 @@
-import { request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
+import { request as requestPlain } from '../../agent-protocol/node-http.ts';
 import { addressesOf } from './addresses-of.ts';
 import { reachOf } from './network-address.ts';
 import { notAllowed } from '../runtime/image-reference.ts';

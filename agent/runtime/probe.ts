@@ -1,6 +1,6 @@
-import { request } from 'node:http';
 import { connect } from 'node:net';
 import type { Clock } from '../../agent-protocol/clock.ts';
+import { request } from '../../agent-protocol/node-http.ts';
 import { deadline } from './deadline.ts';
 import { RuntimeFailure, type ContainerDetail, type ContainerRuntime } from './runtime.ts';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { lstat, open, readdir, readlink, realpath } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { pack, type Pack } from 'tar-stream';
+import type { Pack } from 'tar-stream';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { isBelow } from './contained-path.ts';
 import type { IgnoreEntry, IgnoreFile, IgnoreFolder } from './ignore-file.ts';
@@ -32,6 +32,7 @@ const maxDepth = 100;
  * is too large, or if its ignore file takes too long to evaluate
  */
 export async function* contextArchive(context: BuildContext, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const { pack } = await import('tar-stream'); // an agent that builds nothing does not need it
   const tar = pack();
   const over = new AbortController();
   const filling = fill(tar, context, AbortSignal.any([signal, over.signal])).then(

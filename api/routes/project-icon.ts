@@ -16,7 +16,7 @@ export const setProjectIcon = defineEndpoint({
   response: Project,
   settle: projects.settle,
   handle: async (ctx, { it, body }) => {
-    const icon = readIcon(body.file.bytes);
+    const icon = await readIcon(body.file.bytes);
     const { tenant } = ctx;
     const unit = ctx.repo.begin();
     const changed = unit.change(it, (draft) => {

@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net';
-import { createTransport } from 'nodemailer';
+import type { Transporter } from 'nodemailer';
 import { DeliveryError } from './mailer.ts';
 import type { Delivery } from './mailer.ts';
 
@@ -44,19 +44,25 @@ export function parseSmtpUrl(text: string): SmtpServer | undefined {
 export function deliverBySmtp(server: SmtpServer, from: string): Delivery {
   const { host, port, secure, auth } = server;
   const domain = from.slice(from.lastIndexOf('@') + 1);
-  const transport = createTransport({
-    host,
-    port,
-    secure,
-    // a server on the machine itself seldom has a certificate of its name
-    ignoreTLS: !secure && isLoopback(host),
-    requireTLS: !secure && auth !== undefined && !isLoopback(host),
-    disableFileAccess: true,
-    disableUrlAccess: true,
-    ...(auth !== undefined && { auth }),
-  });
+  // loaded for the first mail: many installations send none
+  let opened: Promise<Transporter> | undefined;
+  const open = async (): Promise<Transporter> => {
+    const { createTransport } = await import('nodemailer');
+    return createTransport({
+      host,
+      port,
+      secure,
+      // a server on the machine itself seldom has a certificate of its name
+      ignoreTLS: !secure && isLoopback(host),
+      requireTLS: !secure && auth !== undefined && !isLoopback(host),
+      disableFileAccess: true,
+      disableUrlAccess: true,
+      ...(auth !== undefined && { auth }),
+    });
+  };
   return async ({ to, subject, text, messageId }, signal) => {
     try {
+      const transport = await (opened ??= open());
       await transport.sendMail({
         from: { name: 'Setpoint', address: from },
         // as an object, since a text would be taken for a list of addresses

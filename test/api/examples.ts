@@ -122,7 +122,7 @@ const noLogs = ({ world }: Stage): void => {
 async function giveIcon({ world, tenant, project }: Stage): Promise<void> {
   const repo = openRepository(world.store, tenant, world.clock);
   await repo.change('project', project, (draft) => void (draft.icon_path = '/icon'));
-  const value = encodeIcon(readIcon(png()));
+  const value = encodeIcon(await readIcon(png()));
   await world.store.txn({ if: [], then: [{ put: keys.bytes(tenant, 'project', project), value }] });
   await world.settled();
 }

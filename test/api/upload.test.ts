@@ -51,7 +51,7 @@ test('whatever comes instead of a form with an icon is an icon or refused, and n
       const request = requestOf([body.subarray(0, cut), body.subarray(cut)]);
       try {
         const { file } = await readUpload(request, 1024);
-        expect(readIcon(file.bytes).bytes).toEqual(file.bytes);
+        expect((await readIcon(file.bytes)).bytes).toEqual(file.bytes);
       } catch (error) {
         expect(error).toBeInstanceOf(ApiError);
         expect((error as ApiError).code).toBe('BAD_REQUEST');

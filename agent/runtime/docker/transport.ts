@@ -1,7 +1,8 @@
-import { Agent, request, type IncomingMessage } from 'node:http';
+import type { Agent as HttpAgent, IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../../../agent-protocol/clock.ts';
+import { Agent, request } from '../../../agent-protocol/node-http.ts';
 import { RuntimeFailure } from '../runtime.ts';
 
 /** Longest answer of the engine that is read into memory. */
@@ -82,7 +83,7 @@ export class Transport {
     return { signal: AbortSignal.any([signal, late.signal]), [Symbol.dispose]: cancel };
   }
 
-  async #send(what: EngineRequest, agent: Agent, signal: AbortSignal): Promise<IncomingMessage> {
+  async #send(what: EngineRequest, agent: HttpAgent, signal: AbortSignal): Promise<IncomingMessage> {
     signal.throwIfAborted();
     const answer = await this.#exchange(what, agent, signal).catch((error: unknown) => this.#fail(error, signal));
     const status = answer.statusCode ?? 0;
@@ -92,7 +93,7 @@ export class Transport {
     throw new EngineError(status, (engineMessage(text) ?? 'no reason given').slice(0, maxReasonChars));
   }
 
-  #exchange({ method, path, body }: EngineRequest, agent: Agent, signal: AbortSignal): Promise<IncomingMessage> {
+  #exchange({ method, path, body }: EngineRequest, agent: HttpAgent, signal: AbortSignal): Promise<IncomingMessage> {
     const stream = body !== undefined && Symbol.asyncIterator in body ? body : undefined;
     const json = body === undefined || stream ? '' : JSON.stringify(body);
     const headers = stream

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { text } from 'node:stream/consumers';
-import { extract } from 'tar-stream';
 
 /** Returns the labels of the `LABEL` instructions in a build context's Dockerfile. Understands only plain words. */
 export async function labelsOfContext(context: Buffer, dockerfile: string): Promise<Record<string, string>> {
+  const { extract } = await import('tar-stream');
   const archive = extract();
   const reading = pipeline(Readable.from([context]), archive);
   const labels: Record<string, string> = {};
