@@ -24,7 +24,7 @@ import { deliverToLog, Mailer } from '../controllers/mail/mailer.ts';
 import { deliverBySmtp } from '../controllers/mail/smtp.ts';
 import type { SmtpServer } from '../controllers/mail/smtp.ts';
 import { keyRotation } from '../controllers/key-rotation/key-rotation.ts';
-import type { AgentCalls } from '../controllers/operation/reconcile.ts';
+import type { AgentCalls } from '../controllers/operation/run.ts';
 import { operationController } from '../controllers/operation/reconcile.ts';
 import { projectController } from '../controllers/project/reconcile.ts';
 import type { AnyController } from '../controllers/runtime/graph.ts';

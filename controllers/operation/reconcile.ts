@@ -1,25 +1,22 @@
-import { GitHead } from '../../agent-protocol/messages.ts';
-import type { CallParams } from '../../agent-protocol/messages.ts';
+import { CallError } from '../../agent-protocol/call-error.ts';
+import { signalAfter } from '../../agent-protocol/signal-after.ts';
+import type { OperationType } from '../../store/kinds/operation.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
-import { isWatched } from './watch-paths.ts';
+import { limits } from '../runtime/limits.ts';
+import { OperationFailure, type AgentCalls, type Operation, type Run } from './run.ts';
+import { runs } from './runs.ts';
 
-/** The calls of agents that an operation needs. */
-export interface AgentCalls {
-  call(
-    tenant: string,
-    server: string,
-    params: CallParams,
-    options: { timeoutMs: number; signal: AbortSignal },
-  ): Promise<unknown>;
-}
-
-type Operation = ReadonlyResource<'operation'>;
 type Observed = ObservedOf<'operation'>;
 
-/** Carries out operations. They only observe, so that repeating one after a crash is harmless. */
-export function operationController(agents: AgentCalls): Controller<'operation'> {
+/**
+ * Carries out each operation once, by the row of its type: the deadline, the result and the failure are kept here, the
+ * row does the work.
+ */
+export function operationController(
+  agents: AgentCalls,
+  table: Readonly<Record<OperationType, Run>> = runs,
+): Controller<'operation'> {
   return {
     name: 'operation',
     kind: 'operation',
@@ -28,86 +25,47 @@ export function operationController(agents: AgentCalls): Controller<'operation'>
     wakes: [],
     async reconcile(it, ctx) {
       if (it.observed?.finished_at !== undefined) return ended(it.observed);
-      const finished_at = ctx.clock.now().toISOString();
-      try {
-        const result = await sync(it, agents, ctx);
-        return ended({ phase: 'succeeded', result, finished_at });
-      } catch (error) {
-        if (ctx.signal.aborted) throw error;
-        return ended({ phase: 'failed', error: describe(error), finished_at });
-      }
+      const outcome = await carryOut(it, ctx);
+      return ended({ ...outcome, finished_at: ctx.clock.now().toISOString() });
     },
   };
-}
 
-/**
- * Compares the head of the branch with the commit that serves: whether it differs, in which files, and whether one of
- * them is watched. If the files are not all known, they count as watched.
- */
-async function sync(it: Operation, agents: AgentCalls, ctx: Context): Promise<Record<string, unknown>> {
-  const app =
-    it.desired.application_id === undefined ? undefined : ctx.view.get('application', it.desired.application_id);
-  if (app === undefined) throw new OperationFailure('not_found', 'Its application was deleted');
-  const { source } = app.desired;
-  if (source.type !== 'git')
-    throw new OperationFailure('invalid_source', `Only a git source can be compared: this one is ${source.type}`);
-  const current = app.observed?.current_commit ?? null;
-  const answer = await agents.call(
-    ctx.tenant,
-    app.desired.server_id,
-    {
-      method: 'git.head',
-      repository_url: source.repository_url,
-      branch: source.branch,
-      ...(current !== null && { since: current }),
-    },
-    { timeoutMs: Math.min(it.desired.deadline_seconds, 45) * 1000, signal: ctx.signal },
-  );
-  const { commit: latest, changed_files, truncated = false } = GitHead.parse(answer);
-  const up_to_date = current === latest;
-  const files = up_to_date ? [] : (changed_files ?? []);
-  const known = up_to_date || (changed_files !== undefined && !truncated);
-  return {
-    up_to_date,
-    current_commit: current,
-    latest_commit: latest,
-    branch: source.branch,
-    changed_files: files,
-    changed_files_known: known,
-    matched: !up_to_date && (!known || isWatched(app.desired.watch_paths ?? '', files).watched),
-  };
-}
-
-class OperationFailure extends Error {
-  readonly code: string;
-
-  constructor(code: string, message: string) {
-    super(message);
-    this.name = 'OperationFailure';
-    this.code = code;
+  async function carryOut(it: Operation, ctx: Context): Promise<Observed> {
+    const timeoutMs = Math.min(it.desired.deadline_seconds * 1000, limits.operations.runMs);
+    const { signal, cancel } = signalAfter(ctx.clock, timeoutMs, ctx.signal);
+    try {
+      const result = await table[it.desired.type](it, { agents, ctx, signal, timeoutMs });
+      return { phase: 'succeeded', result };
+    } catch (error) {
+      if (ctx.signal.aborted) throw error;
+      if (signal.aborted)
+        return { phase: 'expired', error: { code: 'timeout', message: `It did not end within ${timeoutMs / 1000} s` } };
+      return { phase: 'failed', error: describe(error, ctx) };
+    } finally {
+      cancel();
+    }
   }
 }
 
-function describe(error: unknown): { code: string; message: string } {
-  if (error instanceof Error) {
-    const code = 'code' in error && typeof error.code === 'string' ? error.code : 'failed';
-    return { code, message: error.message };
-  }
-  return { code: 'failed', message: 'It failed without a reason' };
+function describe(error: unknown, { log }: Context): { code: string; message: string } {
+  if (error instanceof OperationFailure || error instanceof CallError)
+    return { code: error.code, message: error.message };
+  log.error({ err: error }, 'Operation failed');
+  return { code: 'failed', message: 'Internal error, see the log' };
 }
+
+const outcomes = {
+  succeeded: { status: 'true', reason: 'Succeeded', message: 'It was carried out' },
+  failed: { status: 'false', reason: 'Failed', message: 'It failed' },
+  expired: { status: 'false', reason: 'Expired', message: 'It did not end in time' },
+} as const;
 
 function ended(observed: Observed): Verdict<'operation'> {
-  const ok = observed.phase === 'succeeded';
+  const outcome = observed.phase === 'succeeded' || observed.phase === 'expired' ? observed.phase : 'failed';
+  const { status, reason, message } = outcomes[outcome];
   return {
     observed,
-    conditions: [
-      {
-        type: 'Ready',
-        status: ok ? 'true' : 'false',
-        reason: ok ? 'Succeeded' : 'Failed',
-        message: ok ? 'It was carried out' : (observed.error?.message ?? 'It failed'),
-      },
-    ],
+    conditions: [{ type: 'Ready', status, reason, message: observed.error?.message ?? message }],
     next: { settled: true },
   };
 }

@@ -81,6 +81,10 @@ export const limits = {
     orphans: 10_000,
     pageSize: 500,
   },
+  operations: {
+    /** Longest run of an operation; below the deadline of a reconcile. */
+    runMs: 45 * second,
+  },
   clone: {
     /** Guards and writes of one transaction for its copies; a few more are the clone's own. */
     operations: 56,

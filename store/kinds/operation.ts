@@ -5,12 +5,15 @@ import { Id } from './fields.ts';
 
 export const OperationPhase = z.enum(['pending', 'running', 'succeeded', 'failed', 'expired']);
 
+export const OperationType = z.enum(['sync']);
+export type OperationType = z.infer<typeof OperationType>;
+
 /** Something to do once, with a deadline and a result: comparing a git branch, checking a server. */
 export const operation = defineKind({
   kind: 'operation',
   version: 1,
   desired: z.object({
-    type: z.enum(['sync']),
+    type: OperationType,
     project_id: Id.optional(),
     application_id: Id.optional(),
     server_id: Id.optional(),

@@ -2,6 +2,8 @@ import PQueue from 'p-queue';
 import { pino } from 'pino';
 import { backoff } from '../../../controllers/runtime/backoff.ts';
 import type { Context, Verdict } from '../../../controllers/runtime/controller.ts';
+import type { AnyController } from '../../../controllers/runtime/graph.ts';
+import { operationController } from '../../../controllers/operation/reconcile.ts';
 import { KeyedQueue } from '../../../controllers/runtime/queue.ts';
 import { Since } from '../../../controllers/runtime/since.ts';
 import { Waiters } from '../../../controllers/runtime/waiters.ts';
@@ -10,7 +12,7 @@ import { keys } from '../../../store/keys.ts';
 import { revision } from '../../../store/revision.ts';
 import { startCandidate } from '../../harness/candidate.ts';
 import { FakeClock, settle } from '../../harness/fake-clock.ts';
-import { createProject, openRig, tenant } from '../runtime/rig.ts';
+import { createProject, id, openRig, tenant } from '../runtime/rig.ts';
 import type { Rig, RigOptions } from '../runtime/rig.ts';
 import { below, beyond, from, minute, second, upTo } from './row.ts';
 import type { Row, Rows } from './row.ts';
@@ -244,4 +246,19 @@ const since: Rows<'since'> = {
   }),
 };
 
-export const runtimeRows = { leader, reconcile, queue, since, recentChanges };
+const operations: Rows<'operations'> = {
+  runMs: from(45 * second, async (n) => {
+    const agents = { call: () => Promise.reject(new Error('No agent is called')) };
+    const controller = operationController(agents, { sync: (_, { signal }) => hang(signal) });
+    await using rig = await openRig({ controllers: [controller] as unknown as AnyController[] });
+    const unit = rig.repo.begin();
+    unit.create('operation', id('o'), { type: 'sync', requested_at: '', deadline_seconds: 3600 });
+    await unit.commit();
+    await settle(50);
+    await rig.clock.advance(n);
+    await settle(50);
+    return (await rig.repo.get('operation', id('o')))?.observed?.phase === 'expired';
+  }),
+};
+
+export const runtimeRows = { leader, reconcile, queue, since, operations, recentChanges };

@@ -1,10 +1,17 @@
 import { describe, expect, it } from 'vitest';
+import { CallError } from '../../../agent-protocol/call-error.ts';
 import type { CallParams, GitHead } from '../../../agent-protocol/messages.ts';
 import { operationController } from '../../../controllers/operation/reconcile.ts';
 import type { AnyController } from '../../../controllers/runtime/graph.ts';
+import type { AgentCalls, Run } from '../../../controllers/operation/run.ts';
+import { limits } from '../../../controllers/runtime/limits.ts';
+import { keys } from '../../../store/keys.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
 import { commit } from '../../../store/unit.ts';
 import { anApplication, object } from '../../harness/objects.ts';
-import { openRig, tenant } from '../runtime/rig.ts';
+import { settle } from '../../harness/fake-clock.ts';
+import { hang } from '../limits/scenes.ts';
+import { openRig, tenant, type Rig } from '../runtime/rig.ts';
 
 const serves = 'a'.repeat(40);
 const newer = 'b'.repeat(40);
@@ -149,11 +156,86 @@ describe('a comparison with the branch', () => {
   });
 
   it('fails with what the agent says', async () => {
-    const error = Object.assign(new Error('Repository has no branch main'), { code: 'branch_not_found' });
+    const error = new CallError('branch_not_found', 'Repository has no branch main');
     const { observed } = await sync(error);
     expect(observed).toMatchObject({
       phase: 'failed',
       error: { code: 'branch_not_found', message: 'Repository has no branch main' },
     });
+  });
+});
+
+/** An operation that is carried out by `run`, and what is observed of it. */
+async function carryOut(rig: Rig, deadline_seconds: number): Promise<() => ReadonlyResource<'operation'>['observed']> {
+  const { meta, desired } = object('operation', { type: 'sync', requested_at: '', deadline_seconds });
+  const asks = rig.repo.begin();
+  asks.create('operation', meta.id, desired);
+  await commit(asks);
+  await settle(50); // a run that hangs never rests
+  return () => rig.mirror.tenant(tenant).get('operation', meta.id)?.observed;
+}
+
+const none: AgentCalls = { call: () => Promise.reject(new Error('No agent is called')) };
+
+function openWith(run: Run): Promise<Rig> {
+  return openRig({ controllers: [operationController(none, { sync: run })] as unknown as AnyController[] });
+}
+
+describe('an operation of any type', () => {
+  it('expires when it does not end by its deadline', async () => {
+    await using rig = await openWith((_, { signal }) => hang(signal));
+    const observed = await carryOut(rig, 20);
+    await rig.clock.advance(19_999);
+    expect(observed()).toBeUndefined();
+    await rig.clock.advance(1);
+    await rig.rest();
+    expect(observed()).toMatchObject({
+      phase: 'expired',
+      error: { code: 'timeout', message: 'It did not end within 20 s' },
+    });
+    expect(observed()?.finished_at).toBe(rig.clock.now().toISOString());
+  });
+
+  it('has no more time than a reconcile', async () => {
+    const given: number[] = [];
+    await using rig = await openWith(async (_, { timeoutMs }) => {
+      given.push(timeoutMs);
+      return {};
+    });
+    await carryOut(rig, 3600);
+    await rig.rest();
+    expect(given).toEqual([limits.operations.runMs]);
+    expect(limits.operations.runMs).toBeLessThan(limits.reconcile.deadlineMs);
+  });
+
+  it('is carried out once', async () => {
+    let times = 0;
+    await using rig = await openWith(async () => ({ times: (times += 1) }));
+    const observed = await carryOut(rig, 20);
+    rig.controllers.resync();
+    await rig.rest();
+    expect(times).toBe(1);
+    expect(observed()).toMatchObject({ phase: 'succeeded', result: { times: 1 } });
+  });
+
+  it('does not show the text of an error that is a bug', async () => {
+    await using rig = await openWith(() => Promise.reject(new Error('postgres://user:hunter2@db')));
+    const observed = await carryOut(rig, 20);
+    expect(observed()).toMatchObject({
+      phase: 'failed',
+      error: { code: 'failed', message: 'Internal error, see the log' },
+    });
+  });
+
+  it('begins anew with the next leader when the one before ended', async () => {
+    let times = 0;
+    await using rig = await openWith((_, { signal }) =>
+      (times += 1) === 1 ? hang(signal) : Promise.resolve({ times }),
+    );
+    const observed = await carryOut(rig, 20);
+    await rig.store.txn({ if: [], then: [{ delete: keys.leader('controllers') }] });
+    await rig.clock.advance(limits.leader.jitterMs);
+    await rig.rest();
+    expect(observed()).toMatchObject({ phase: 'succeeded', result: { times: 2 } });
   });
 });

@@ -1,0 +1,6 @@
+import type { OperationType } from '../../store/kinds/operation.ts';
+import type { Run } from './run.ts';
+import { sync } from './sync.ts';
+
+/** How each type of operation is carried out: a type without a row does not compile. */
+export const runs: Readonly<Record<OperationType, Run>> = { sync };
