@@ -16,7 +16,7 @@ dev: $(installed) ## Run a server and an agent on this machine, with an example 
 	@manifests/install/machine.sh run
 	@exec cli/setpoint dev
 
-check: $(installed) ## Check format, lint, types, and that the console's types of the API are up to date
+check: $(installed) ## Check format, lint, types, and that what is generated is up to date
 	@manifests/install/machine.sh check
 	@exec node test/run.ts --only check
 

@@ -8,29 +8,20 @@ import type { SetupToken } from '../api/auth/setup-token.ts';
 import type { Random } from '../api/random.ts';
 import { createApi } from '../api/server.ts';
 import type { Api } from '../api/server.ts';
-import { applicationController } from '../controllers/application/reconcile.ts';
 import { audit } from '../controllers/audit/audit.ts';
 import { compaction } from '../controllers/compaction/compaction.ts';
-import { deploymentController } from '../controllers/deployment/reconcile.ts';
-import { environmentController } from '../controllers/environment/reconcile.ts';
 import { garbage } from '../controllers/garbage/garbage.ts';
 import { clusterKey } from '../controllers/gateway/cluster-key.ts';
 import { ensureControlKeys, rotateControlKeys } from '../controllers/gateway/control-keys.ts';
 import { Gateway } from '../controllers/gateway/gateway.ts';
 import { beginEra } from '../controllers/gateway/history.ts';
 import type { Replica } from '../controllers/gateway/replica.ts';
-import { inviteController } from '../controllers/invite/reconcile.ts';
 import { deliverToLog, Mailer } from '../controllers/mail/mailer.ts';
 import { deliverBySmtp } from '../controllers/mail/smtp.ts';
 import type { SmtpServer } from '../controllers/mail/smtp.ts';
 import { keyRotation } from '../controllers/key-rotation/key-rotation.ts';
-import type { AgentCalls } from '../controllers/operation/run.ts';
-import { operationController } from '../controllers/operation/reconcile.ts';
-import { projectController } from '../controllers/project/reconcile.ts';
-import type { AnyController } from '../controllers/runtime/graph.ts';
 import type { Controllers } from '../controllers/runtime/manager.ts';
 import { startControllers } from '../controllers/runtime/manager.ts';
-import { serverController } from '../controllers/server/reconcile.ts';
 import { tenantDeletion } from '../controllers/tenant/deletion.ts';
 import { signingKeyRotation } from '../controllers/signing-keys/signing-keys.ts';
 import type { Clock } from '../store/clock.ts';
@@ -42,6 +33,7 @@ import type { Resealer, Sealer, Transplanter, Unsealer } from '../store/seal.ts'
 import { storeMetrics } from '../store/store-metrics.ts';
 import type { Store } from '../store/store.ts';
 import { refoldNames } from '../store/refold-names.ts';
+import { controllersOf } from './controllers.ts';
 import { createUpgrades } from './upgrades.ts';
 
 export interface ReplicaOptions {
@@ -179,7 +171,12 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       log: log.child({ part: 'controllers' }),
       registry,
       replica: replica.id,
-      controllers: controllersOf(options, gateway, mailer),
+      controllers: controllersOf({
+        ...options,
+        agents: gateway,
+        mailer,
+        isMailOnlyLogged: options.mail === undefined,
+      }),
       background: [
         garbage,
         compaction,
@@ -230,25 +227,4 @@ function repositories(store: Store, clock: Clock): (tenant: string) => Repositor
     known.set(tenant, repository);
     return repository;
   };
-}
-
-function controllersOf(
-  { keyring, buildDeadlineMs, rolloutDeadlineMs, publicUrl, random, mail }: ReplicaOptions,
-  agents: AgentCalls,
-  mailer: Mailer,
-): AnyController[] {
-  return [
-    projectController,
-    environmentController(keyring),
-    serverController({ offlineAfterMs: 45_000 }),
-    applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: rolloutDeadlineMs }),
-    deploymentController({ queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs, rolloutDeadlineMs }),
-    operationController(agents),
-    inviteController({
-      mailer,
-      isOnlyLogged: mail === undefined,
-      publicUrl,
-      bytes: (count) => random.bytes(count),
-    }),
-  ];
 }

@@ -22,6 +22,7 @@ const checks = {
   format: ['oxfmt', '--check', '.'],
   lint: ['oxlint', '--type-aware', '--deny-warnings'],
   types: ['tsc', '--noEmit'],
+  'the page of the kinds': ['node', 'test/kinds-page.ts'],
   'the API in the console': ['node', 'test/clients/console-types.ts'],
   'types of the console': ['tsc', '--noEmit', '--project', 'web'],
 };

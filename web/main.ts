@@ -7,6 +7,7 @@ import { html } from './html.ts';
 import { useLiveModel } from './live-model.ts';
 import type { Liveness } from './live-model.ts';
 import type { Model } from './model.ts';
+import { pageAt } from './page-table.ts';
 import { ApplicationPage } from './pages/application.ts';
 import { Board, Servers } from './pages/board.ts';
 import { InvitePage } from './pages/invite.ts';
@@ -31,7 +32,7 @@ function App(): VNode {
     setLogin(next);
   };
   if (login === undefined)
-    return html`<${LoginPage} done=${change} tenant=${inviteOf(read())?.tenant ?? 'default'} why=${why} />`;
+    return html`<${LoginPage} done=${change} tenant=${tenantOf(read()) ?? 'default'} why=${why} />`;
   const end = (reason?: string): void => change(undefined, reason);
   return html`<${Console} key=${login.token} login=${login} end=${end} renew=${() => change({ ...login })} />`;
 }
@@ -70,13 +71,19 @@ function shown(path: string, login: Login, model: Model | undefined): VNode {
 }
 
 function pageOf(path: string, login: Login, model: Model): VNode {
-  const application = /^\/applications\/([0-9a-f-]{36})$/.exec(path)?.[1];
-  if (application !== undefined) return html`<${ApplicationPage} login=${login} model=${model} id=${application} />`;
-  const invite = inviteOf(path);
-  if (invite !== undefined) return html`<${InvitePage} login=${login} token=${invite.token} />`;
-  if (path === '/servers') return html`<${Servers} model=${model} />`;
-  if (path === '/') return html`<${Board} model=${model} />`;
-  return html`<${NoPage} />`;
+  const page = pageAt(path);
+  switch (page?.name) {
+    case 'application':
+      return html`<${ApplicationPage} login=${login} model=${model} id=${page.about} />`;
+    case 'invite':
+      return html`<${InvitePage} login=${login} token=${page.about} />`;
+    case 'servers':
+      return html`<${Servers} model=${model} />`;
+    case 'board':
+      return html`<${Board} model=${model} />`;
+    case undefined:
+      return html`<${NoPage} />`;
+  }
 }
 
 function NoPage(): VNode {
@@ -85,10 +92,9 @@ function NoPage(): VNode {
     <p class="notice"><a href="#/">All applications</a></p>`;
 }
 
-/** The tenant and the token in the link of an invite: an invited user need not know the tenant. */
-function inviteOf(path: string): { tenant: string; token: string } | undefined {
-  const [, tenant, token] = /^\/([a-z][a-z0-9-]*)\/invites\/([\w-]+)$/.exec(path) ?? [];
-  return tenant === undefined || token === undefined ? undefined : { tenant, token };
+/** The tenant in the link of an invite: an invited user need not know it. */
+function tenantOf(path: string): string | undefined {
+  return pageAt(path)?.name === 'invite' ? path.split('/')[1] : undefined;
 }
 
 /** The part of the URL that names the shown page. */

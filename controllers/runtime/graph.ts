@@ -6,7 +6,7 @@ import type { Controller } from './controller.ts';
 export type AnyController = Controller<KindName>;
 
 /** The writes of the gateway, which is no controller: it stores the reports of agents and releases their finalizer. */
-const gateway = { finalizer: 'agent', observes: 'assignment' } as const;
+export const gateway = { finalizer: 'agent', observes: 'assignment' } as const;
 
 /**
  * Checks the declarations against each other: one writer per observed kind, every finalizer held by a controller that

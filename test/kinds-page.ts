@@ -1,0 +1,192 @@
+/**
+ * Compares `docs/kinds.md`, a page of all kinds, with what their declarations give.
+ * Usage: node test/kinds-page.ts [--write]
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { routeName } from '../api/endpoint.ts';
+import type { AnyEndpoint } from '../api/endpoint.ts';
+import { endpoints } from '../api/endpoints.ts';
+import type { Resource } from '../api/resources/resource.ts';
+import { resourceOf, resources } from '../api/resources/resources.ts';
+import type { ResourceKind } from '../api/resources/resources.ts';
+import { streams } from '../api/streams/streams.ts';
+import { controllersOf } from '../cli/controllers.ts';
+import { kindWords, singular } from '../cli/objects.ts';
+import type { CliKind } from '../cli/objects.ts';
+import { verbs as cliVerbs } from '../cli/verbs.ts';
+import { gateway } from '../controllers/runtime/graph.ts';
+import type { VerbTable } from '../rules/verb-table.ts';
+import { definitionOf } from '../store/definition.ts';
+import type { Definition } from '../store/definition.ts';
+import { kinds } from '../store/kinds/kinds.ts';
+import type { KindName } from '../store/kinds/kinds.ts';
+import { pages } from '../web/page-table.ts';
+
+const name = 'docs/kinds.md';
+const file = join(import.meta.dirname, '..', name);
+
+const undone = (): never => {
+  throw new Error('Controllers are only described here');
+};
+const controllers = controllersOf({
+  keyring: { transplant: undone },
+  random: { bytes: undone },
+  agents: { call: undone },
+  mailer: { send: undone },
+  isMailOnlyLogged: true,
+  publicUrl: '',
+  buildDeadlineMs: 0,
+  rolloutDeadlineMs: 0,
+});
+
+/** Names of columns and cells must not end a cell. */
+const escaped = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
+const code = (text: string): string => `\`${text}\``;
+const list = (texts: readonly string[]): string => (texts.length === 0 ? '–' : texts.join(', '));
+
+/** Any desired state: each field contains its own name. */
+const anyDesired = new Proxy({}, { get: (_, field) => String(field) });
+
+function ownersOf(definition: Definition<KindName>): { kind: string; text: string }[] {
+  const owners = definition.owners?.(anyDesired as never) ?? [];
+  return owners.map(({ kind, id, blocks }) => ({
+    kind,
+    text: `${code(kind)} (${id}${blocks ? '' : ', does not take it along'})`,
+  }));
+}
+
+function fieldsOf(shape: Readonly<Record<string, { isOptional(): boolean }>>): string {
+  return list(Object.entries(shape).map(([field, schema]) => code(schema.isOptional() ? `${field}?` : field)));
+}
+
+function writerOf(kind: KindName, hasObserved: boolean): string {
+  if (!hasObserved) return '–';
+  if (kind === gateway.observes) return 'gateway, from the reports of agents';
+  const controller = controllers.find((one) => one.kind === kind);
+  return controller === undefined ? 'API' : `controller ${code(controller.name)}`;
+}
+
+function childrenOf(kind: KindName): string {
+  const owned = (Object.keys(kinds) as KindName[]).filter((child) =>
+    ownersOf(definitionOf(child)).some((owner) => owner.kind === kind),
+  );
+  const written = controllers.find((one) => one.kind === kind)?.children ?? [];
+  return list([
+    ...owned.map(code),
+    ...written.filter((one) => !owned.includes(one)).map((one) => `${code(one)} (written, not owned)`),
+  ]);
+}
+
+function keptFor({ keep }: Definition<KindName>): string {
+  const outlives = keep.outlivesDeletionOf ?? [];
+  const rules = [
+    'untilDeleted' in keep ? keep.untilDeleted : '',
+    'newest' in keep
+      ? `the newest ${keep.newest.count} of each value of ${code(keep.newest.under)}` +
+        `${keep.newest.hasEnded === undefined ? '' : ', ended ones alone'}` +
+        `${keep.newest.unless === undefined ? '' : ', and those that its rule spares'}`
+      : '',
+    'until' in keep ? 'until its rule says that it expires' : '',
+    outlives.length === 0 ? '' : `stays while its owner is being deleted: ${list(outlives.map(code))}`,
+  ];
+  return rules.filter((text) => text !== '').join('; ');
+}
+
+function cloneOf({ clone }: Definition<KindName>): string {
+  if (clone === undefined) return 'is in no environment';
+  if ('never' in clone) return `never: ${clone.never}`;
+  return `copied; ids in ${list(clone.references.map(code))} lead to copies`;
+}
+
+/** An endpoint is of the kind that it shows, or else of the kind that its path names. */
+function isOf(endpoint: AnyEndpoint, kind: KindName, { answer }: Resource<ResourceKind>): boolean {
+  const shown: unknown = endpoint.list ? endpoint.item : 'response' in endpoint ? endpoint.response : undefined;
+  if (endpoint.on?.[0] === kind && !endpoint.list) return true;
+  const options = typeof shown === 'object' && shown !== null && 'options' in shown ? shown.options : [shown];
+  return Array.isArray(options) && options.includes(answer) && (endpoint.list || endpoint.on === undefined);
+}
+
+function resourceRows(resource: Resource<ResourceKind>): [string, string][] {
+  const { kind, watch, verbs, project } = resource;
+  const routes = endpoints.filter((one) => isOf(one, kind, resource)).map((one) => code(routeName(one)));
+  const own = streams.filter(({ on }) => on?.[0] === kind).map(({ path }) => code(path));
+  const shows = 'shows' in watch ? Object.keys(watch.shows) : [];
+  const watched =
+    'never' in watch
+      ? `not in ${code('/ws/watch')}: ${watch.never}`
+      : `${code('/ws/watch')}${shows.length === 0 ? '' : `, also as a change of ${list(shows.map(code))} changes it`}`;
+  return [
+    ['Rights', project === 'tenant' ? 'in the tenant' : 'in its project'],
+    ['Routes', list(routes)],
+    ['Streams', list([...own, watched])],
+    ['States', 'none' in verbs ? `no table: ${verbs.none}` : list(verbs.states.map(code))],
+  ];
+}
+
+function cliVerbsOf(kind: KindName): string[] {
+  const isGeneric = kindWords().some((one) => singular(one as CliKind) === kind); // the words are its keys
+  const argument = new RegExp(`[<[]${kind}[\\]>]`);
+  return cliVerbs
+    .filter(({ use }) => argument.test(use) || (isGeneric && use.includes('<kind>')))
+    .map(({ use }) => code(use.split(' ')[0] ?? ''));
+}
+
+function section(kind: KindName): string {
+  const definition = definitionOf(kind);
+  const { desired, observed } = kinds[kind];
+  const declared = resources[kind];
+  const hasObserved = Object.keys(observed.shape).length > 0;
+  const shown = Object.entries(pages).filter(([, { shows }]) => shows.some((one) => one === kind));
+  const rows: [string, string][] = [
+    ['Desired', fieldsOf(desired.shape)],
+    ['Observed', hasObserved ? fieldsOf(observed.shape) : '–'],
+    ['Writer of observed', writerOf(kind, hasObserved)],
+    ['Owners', list(ownersOf(definition).map(({ text }) => text))],
+    ['Children', childrenOf(kind)],
+    ['Finalizers', list((definition.finalizers ?? []).map(code))],
+    ['Places that hold it', list(Object.keys(definition.populates ?? {}).map(code))],
+    ['Indexes', list(Object.keys(definition.indexes ?? {}).map(code))],
+    ['Clone', cloneOf(definition)],
+    ['Kept', keptFor(definition)],
+    ...('never' in declared
+      ? [['API', `never: ${declared.never}`] as [string, string]]
+      : resourceRows(resourceOf(declared.kind))),
+    ['Command', list(cliVerbsOf(kind))],
+    ['Console', list(shown.map(([page]) => page))],
+  ];
+  const lines = rows.map(([what, text]) => `| ${what} | ${escaped(text)} |`);
+  const tables = 'never' in declared || 'none' in declared.verbs ? [] : [verbGrid(declared.verbs)];
+  return [`## ${kind}`, `| | |\n|---|---|\n${lines.join('\n')}`, ...tables].join('\n\n');
+}
+
+/** States × verbs: ✓ allowed, ✗ refused, · accepted without effect. */
+function verbGrid({ states, verbs }: VerbTable): string {
+  const rows = Object.entries(verbs).map(([verb, row]) => {
+    const cells = states.map((state) => {
+      const cell = row.in[state];
+      return cell === 'yes' ? '✓' : cell !== undefined && 'no' in cell ? '✗' : '·';
+    });
+    return `| ${code(verb)} | ${cells.join(' | ')} |`;
+  });
+  return [`| | ${states.join(' | ')} |`, `|---|${states.map(() => '---|').join('')}`, ...rows].join('\n');
+}
+
+const page = `# Kinds
+
+\`npm run kinds-page\` writes this page from the declarations in \`store/kinds/\`, the controllers, \`api/resources/\`,
+\`rules/\`, the routes and streams of the API, the verbs of the command and the pages of the console; \`make check\` compares
+it. A field with \`?\` is optional or has a default. In the tables of verbs ✓ is allowed, ✗ is refused with 409, and · is
+accepted but nothing comes of it. A verb of the command that takes a kind is listed for every kind that the command
+knows.
+
+${(Object.keys(kinds) as KindName[]).map(section).join('\n\n')}
+`;
+
+const { values } = parseArgs({ options: { write: { type: 'boolean', default: false } } });
+if (values.write) await writeFile(file, page);
+else if ((await readFile(file, 'utf8').catch(() => '')) !== page) {
+  console.error(`${name} differs from what the declarations of the kinds give. Write it again: npm run kinds-page`);
+  process.exitCode = 1;
+}
