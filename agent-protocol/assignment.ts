@@ -193,6 +193,8 @@ export const failureCodes = [
   'no_space',
   'name_taken',
   'create_failed',
+  /** What is to be removed is still used, such as a volume by a container. */
+  'in_use',
   'runtime_unavailable',
   'secret_unavailable',
   /** The agent does not understand the item: it must be upgraded. */

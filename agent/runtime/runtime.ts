@@ -224,6 +224,14 @@ export interface RunResult {
   output: string;
 }
 
+/** A folder of the server whose content outlives the containers that mount it. */
+export interface Volume {
+  name: string;
+  labels: Readonly<Record<string, string>>;
+  /** Where its content is on the server; absent if the runtime keeps it elsewhere. */
+  path?: string;
+}
+
 /** A failure with a code and message of the product. `retryable` is false if only a change of the request can help. */
 export class RuntimeFailure extends Error {
   readonly code: FailureCode;
@@ -304,6 +312,25 @@ export interface ContainerRuntime {
   removeNetwork(name: string, signal: AbortSignal): Promise<void>;
   /** Returns the names of networks that have all these labels. */
   networks(labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string[]>;
+  /** Idempotent. @throws RuntimeFailure `name_taken` if a volume of that name has other labels, `no_space` */
+  ensureVolume(name: string, labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>;
+  /** Returns `undefined` if there is no such volume. */
+  volume(name: string, signal: AbortSignal): Promise<Volume | undefined>;
+  /** Returns the volumes that have all these labels, by name. */
+  volumes(
+    labels: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<{ name: string; labels: Readonly<Record<string, string>> }[]>;
+  /**
+   * Idempotent. Removes the volume with its content.
+   * @throws RuntimeFailure `in_use` if a container mounts it, running or not; `name_taken` if no agent made it
+   */
+  removeVolume(name: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Returns the bytes that the content of a volume takes; `undefined` if there is no such volume. Slow: it walks the
+   * files, and those of one volume only, whereas an engine that is asked walks all that it has.
+   */
+  volumeUsage(name: string, signal: AbortSignal): Promise<number | undefined>;
   /**
    * Yields live output from the call on; ends when the container stops. With `since`, the engine's own record comes
    * first. The first lines of a process may be a little older than its `startedAt`. The caller must iterate or abort,

@@ -59,6 +59,12 @@ export interface RuntimeRig extends AsyncDisposable {
   pauseByHand(id: string): Promise<void>;
   /** A file of so many bytes into the container's own layer. */
   writeByHand(id: string, bytes: number): Promise<void>;
+  /** As a process of the container does it; answers whether it could. */
+  write(id: string, path: string, content: string): Promise<boolean>;
+  /** As a process of the container does it; `undefined`: there is no such file. */
+  read(id: string, path: string): Promise<string | undefined>;
+  /** Without labels. It goes with the rig. */
+  makeVolumeByHand(name: string): Promise<void>;
   /** From the rig's network. */
   disconnectByHand(id: string): Promise<void>;
   removeNetworkByHand(name: string): Promise<void>;
@@ -75,6 +81,7 @@ interface Execution {
 export async function dockerRig(): Promise<RuntimeRig> {
   const images = await ensureTestImages();
   const rich = await ensureRichImage();
+  const handMade: string[] = [];
   const docker = await testDocker();
   const registry = await testRegistry();
   const files = await serverFiles();
@@ -124,6 +131,19 @@ export async function dockerRig(): Promise<RuntimeRig> {
         return !Running && ExitCode === 0;
       });
     },
+    async write(id, path, content) {
+      const command = ['/bin/sh', '-c', 'printf %s "$1" >"$2"', 'sh', content, path];
+      return (await docker.runtime.run(id, command, { timeoutMs: 20_000 }, AbortSignal.timeout(30_000))).exitCode === 0;
+    },
+    async read(id, path) {
+      const reading = docker.runtime.run(id, ['/bin/cat', path], { timeoutMs: 20_000 }, AbortSignal.timeout(30_000));
+      const { exitCode, output } = await reading;
+      return exitCode === 0 ? output : undefined;
+    },
+    async makeVolumeByHand(Name) {
+      handMade.push(Name);
+      await engineCall('POST', '/volumes/create', { Name });
+    },
     disconnectByHand: async (Container) =>
       void (await engineCall('POST', `/networks/${network}/disconnect`, { Container, Force: true })),
     removeNetworkByHand: async (name) => void (await engineCall('DELETE', `/networks/${name}`)),
@@ -141,6 +161,7 @@ export async function dockerRig(): Promise<RuntimeRig> {
       const pulled = await docker.runtime.image(registry.digest, AbortSignal.timeout(10_000));
       if (pulled) await docker.runtime.removeImage(pulled.id, AbortSignal.timeout(10_000));
       await docker[Symbol.asyncDispose]();
+      for (const name of handMade) await engineCall('DELETE', `/volumes/${name}`);
       await files[Symbol.asyncDispose]();
       await registry[Symbol.asyncDispose]();
     },
@@ -190,6 +211,7 @@ export async function mockRig(): Promise<RuntimeRig> {
       const output = lines.map((text, index) => ({ afterMs: index * everyMs, text }));
       engine.addImage(image, {
         local: true,
+        ...(health === undefined ? {} : { files: { '/seed/greeting': 'hello\n' }, volumes: ['/cache'] }),
         runs: {
           output,
           ignoreTerm,
@@ -225,6 +247,20 @@ export async function mockRig(): Promise<RuntimeRig> {
     },
     async writeByHand(id, bytes) {
       engine.changeByHand(id, { writtenBytes: bytes });
+    },
+    async write(id, path, content) {
+      try {
+        engine.find(id)?.files.write(path, content);
+        return true;
+      } catch {
+        return false;
+      }
+    },
+    async read(id, path) {
+      return engine.find(id)?.files.read(path);
+    },
+    async makeVolumeByHand(name) {
+      engine.volumes.ensure(name, {});
     },
     async disconnectByHand(id) {
       engine.disconnectByHand(id);

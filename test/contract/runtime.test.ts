@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   labels,
@@ -162,6 +163,21 @@ describe.each([
         { type: 'file', source, path: '/etc/secret', readOnly: true, sizeBytes: 0 },
         { type: 'tmpfs', source: '', path: '/scratch', readOnly: false, sizeBytes: 1024 * 1024 },
       ]);
+      expect(await rig.read(id, '/etc/secret')).toBe('secret');
+      expect(await rig.write(id, '/etc/secret', 'other')).toBe(false);
+      expect(await rig.write(id, '/scratch/file', 'here')).toBe(true);
+      expect(await rig.read(id, '/scratch/file')).toBe('here');
+      await rig.runtime.stop(id, 20, signal());
+      await rig.runtime.start(id, signal());
+      expect(await rig.read(id, '/scratch/file')).toBeUndefined();
+    });
+
+    test('with a read-only root write into their mounts only', async () => {
+      const mounts = [{ type: 'tmpfs', path: '/scratch', sizeBytes: 1024 * 1024 }] as const;
+      const id = await start({}, { mounts, readOnlyRoot: true });
+      expect(await rig.write(id, '/file', 'x')).toBe(false);
+      expect(await rig.write(id, '/scratch/file', 'x')).toBe(true);
+      expect(await rig.write(await start({}), '/file', 'x')).toBe(true);
     });
 
     test('whose file is missing on the server are not made, and no folder is made in its place', async () => {
@@ -500,6 +516,122 @@ describe.each([
     });
   });
 
+  describe('volumes', () => {
+    const bears = (name: string): Record<string, string> => ({
+      [labels.server]: rig.server,
+      'setpoint.test-name': name,
+    });
+    const at = (volume: string, path: string, more: { readOnly?: boolean; copy?: boolean } = {}) =>
+      ({ mounts: [{ type: 'volume', volume, path, readOnly: false, ...more }] }) as const;
+
+    async function made(suffix: string): Promise<string> {
+      const name = `sp-${rig.server.slice(0, 8)}-${suffix}`;
+      await rig.runtime.ensureVolume(name, bears(name), signal());
+      return name;
+    }
+
+    test('are made once however often it is asked, and found by name and label', async () => {
+      const name = await made('once');
+      await Promise.all([1, 2, 3].map(() => rig.runtime.ensureVolume(name, bears(name), signal())));
+      expect(await rig.runtime.volumes(bears(name), signal())).toEqual([{ name, labels: bears(name) }]);
+      const { path, ...found } = (await rig.runtime.volume(name, signal()))!;
+      expect(found).toEqual({ name, labels: bears(name) });
+      if (path !== undefined) expect(await readdir(path)).toEqual([]);
+      expect(await rig.runtime.volume(`${name}-absent`, signal())).toBeUndefined();
+      expect(await rig.runtime.volumes({ ...bears(name), [labels.server]: 'another' }, signal())).toEqual([]);
+    });
+
+    test('of strangers are neither taken nor removed', async () => {
+      const name = await made('taken');
+      const refused = rig.runtime.ensureVolume(name, { [labels.server]: 'another' }, signal());
+      await expect(refused).rejects.toMatchObject({ code: 'name_taken' });
+      const foreign = `${name}-foreign`;
+      await rig.makeVolumeByHand(foreign);
+      const taking = rig.runtime.ensureVolume(foreign, bears(foreign), signal());
+      await expect(taking).rejects.toMatchObject({ code: 'name_taken' });
+      await expect(rig.runtime.removeVolume(foreign, signal())).rejects.toMatchObject({ code: 'name_taken' });
+      expect(await rig.runtime.volume(foreign, signal())).toMatchObject({ labels: {} });
+    });
+
+    test('outlive their containers with their content, which goes with them', async () => {
+      const name = await made('content');
+      const first = await start({}, at(name, '/data'));
+      expect((await inspect(first)).mounts).toEqual([
+        { type: 'volume', source: name, path: '/data', readOnly: false, sizeBytes: 0 },
+      ]);
+      expect(await rig.write(first, '/data/file', 'kept')).toBe(true);
+      await rig.runtime.remove(first, signal());
+      const second = await start({}, at(name, '/elsewhere', { readOnly: true }));
+      expect((await inspect(second)).mounts).toMatchObject([{ source: name, path: '/elsewhere', readOnly: true }]);
+      expect(await rig.read(second, '/elsewhere/file')).toBe('kept');
+      expect(await rig.write(second, '/elsewhere/file', 'other')).toBe(false);
+      await rig.runtime.remove(second, signal());
+      for (const _ of [1, 2]) await rig.runtime.removeVolume(name, signal());
+      expect(await rig.runtime.volume(name, signal())).toBeUndefined();
+      await made('content');
+      expect(await rig.read(await start({}, at(name, '/data')), '/data/file')).toBeUndefined();
+    });
+
+    test('in use stay', async () => {
+      const name = await made('used');
+      const id = await create({}, at(name, '/data'));
+      await expect(rig.runtime.removeVolume(name, signal())).rejects.toMatchObject({
+        code: 'in_use',
+        message: `Cannot remove volume ${name}: a container uses it`,
+      });
+      expect(await rig.runtime.volume(name, signal())).toBeDefined();
+      await rig.runtime.remove(id, signal());
+      await rig.runtime.removeVolume(name, signal());
+    });
+
+    test('that are missing keep a container from being made, and are not made for it', async () => {
+      const name = `sp-${rig.server.slice(0, 8)}-missing`;
+      const spec = rig.spec({}, at(name, '/data'));
+      await expect(rig.runtime.create(spec, signal())).rejects.toMatchObject({
+        code: 'create_failed',
+        message: `Cannot create container ${spec.name}: volume ${name} does not exist`,
+      });
+      expect(await rig.runtime.volume(name, signal())).toBeUndefined();
+      expect((await rig.runtime.list(rig.server, signal())).map((it) => it.name)).not.toContain(spec.name);
+    });
+
+    test('without a name go with their container, and those with a name stay', async () => {
+      const name = await made('named');
+      const id = await start({ health: 'passes' }, at(name, '/data'));
+      const { mounts } = await inspect(id);
+      expect(mounts.map(({ path, type }) => [path, type])).toEqual([
+        ['/cache', 'volume'],
+        ['/data', 'volume'],
+      ]);
+      const [anonymous] = mounts;
+      expect(await rig.runtime.volume(anonymous!.source, signal())).toBeDefined();
+      await rig.runtime.remove(id, signal());
+      expect(await rig.runtime.volume(anonymous!.source, signal())).toBeUndefined();
+      expect(await rig.runtime.volume(name, signal())).toBeDefined();
+    });
+
+    test('that are empty get what the image has at their path, unless that is not wanted', async () => {
+      const [filled, bare, used] = [await made('filled'), await made('bare'), await made('used-before')];
+      const rich = { health: 'passes' } as const;
+      expect(await rig.read(await start(rich, at(filled, '/seed')), '/seed/greeting')).toBe('hello\n');
+      expect(await rig.read(await start(rich, at(bare, '/seed', { copy: false })), '/seed/greeting')).toBeUndefined();
+      await rig.write(await start({}, at(used, '/data')), '/data/own', 'mine');
+      const last = await start(rich, at(used, '/seed'));
+      expect(await rig.read(last, '/seed/greeting')).toBeUndefined();
+      expect(await rig.read(last, '/seed/own')).toBe('mine');
+    });
+
+    test('are measured by their content', async () => {
+      const name = await made('measured');
+      expect(await rig.runtime.volumeUsage(name, signal())).toBe(0);
+      await rig.write(await start({}, at(name, '/data')), '/data/file', 'x'.repeat(100_000));
+      const bytes = await rig.runtime.volumeUsage(name, signal());
+      expect(bytes).toBeGreaterThanOrEqual(100_000);
+      expect(bytes).toBeLessThan(110_000);
+      expect(await rig.runtime.volumeUsage(`${name}-absent`, signal())).toBeUndefined();
+    });
+  });
+
   describe('images', () => {
     test('are found by reference and by id', async () => {
       const { image } = rig.spec({});
@@ -593,6 +725,11 @@ describe.each([
       () => runtime.ensureNetwork('sp-never', {}, given),
       () => runtime.removeNetwork('sp-never', given),
       () => runtime.networks({}, given),
+      () => runtime.ensureVolume('sp-never', {}, given),
+      () => runtime.volume('sp-never', given),
+      () => runtime.volumes({}, given),
+      () => runtime.removeVolume('sp-never', given),
+      () => runtime.volumeUsage('sp-never', given),
       () => collect(runtime.output(absent, {}, given)),
       () => collect(runtime.events(rig.server, given)),
     ];

@@ -10,6 +10,7 @@ import { images } from './images.ts';
 import { networks } from './networks.ts';
 import { output } from './output.ts';
 import { programs } from './programs.ts';
+import { volumes } from './volumes.ts';
 
 export interface DockerOptions {
   /** Unix socket of the engine. */
@@ -41,6 +42,7 @@ export function dockerRuntime(options: DockerOptions): DockerRuntime {
     ...containers(engine, options.containers),
     ...images(engine),
     ...networks(engine),
+    ...volumes(engine),
     run: programs(engine, clock),
     build: (request, line, signal) => build(engine, options.builds, request, line, signal),
     output: (id, which, signal) => output(engine, clock, id, which, signal),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bears } from '../bears.ts';
 import { labels as ours, RuntimeFailure, type ContainerRuntime } from '../runtime.ts';
 import type { Engine } from './engine.ts';
 import { unlessAborted } from '../unless-aborted.ts';
@@ -58,7 +59,7 @@ export function networks(engine: Engine): Verbs {
 async function ensure(engine: Engine, name: string, labels: Labels): Promise<void> {
   const { signal } = new AbortController();
   const present = await named(engine, name, signal);
-  const [first, ...twins] = present.filter((one) => bears(one, labels));
+  const [first, ...twins] = present.filter((one) => bears(one.Labels, labels));
   if (first) {
     // Twins remain if the agent ended between a request and its answer.
     for (const twin of twins) await remove(engine, twin, signal);
@@ -125,8 +126,4 @@ async function named(engine: Engine, name: string, signal: AbortSignal): Promise
 async function list(engine: Engine, filters: object, signal: AbortSignal): Promise<Listed> {
   const query = { filters: JSON.stringify(filters) };
   return Listed.parse(await engine.call({ method: 'GET', path: ['networks'], query }, signal));
-}
-
-function bears(network: Listed[number], labels: Labels): boolean {
-  return Object.entries(labels).every(([key, value]) => network.Labels?.[key] === value);
 }

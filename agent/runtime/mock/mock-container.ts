@@ -13,6 +13,7 @@ import type {
   RunResult,
 } from '../runtime.ts';
 import { Feed } from './feed.ts';
+import type { MockFiles } from './mock-files.ts';
 import type { RunScript, Script } from './script.ts';
 
 /** Delays of restarts, as those of a real engine: they double, and start anew after a run of 10 s. */
@@ -49,6 +50,8 @@ export class MockContainer {
   readonly name: string;
   readonly networks: ContainerSpec['networks'];
   readonly imageId: string;
+  readonly anonymousVolumes: readonly string[];
+  readonly files: MockFiles;
   readonly mutable: Mutable;
   readonly #script: Script;
   readonly #clock: Clock;
@@ -79,6 +82,8 @@ export class MockContainer {
   constructor(what: {
     id: string;
     spec: ContainerSpec;
+    anonymousVolumes: readonly string[];
+    files: MockFiles;
     imageId: string;
     script: Script;
     clock: Clock;
@@ -89,6 +94,8 @@ export class MockContainer {
     this.name = spec.name;
     this.networks = spec.networks;
     this.imageId = what.imageId;
+    this.anonymousVolumes = what.anonymousVolumes;
+    this.files = what.files;
     this.mutable = settings(spec);
     this.#script = what.script;
     this.#clock = what.clock;
@@ -177,6 +184,7 @@ export class MockContainer {
     this.#oom = how.oom ?? false;
     this.#finishedAt = this.#clock.now().toISOString();
     this.#state = !how.asked && !this.#asked && this.mutable.restart === 'unless-stopped' ? 'restarting' : 'exited';
+    this.files.forgetMemory();
     this.#output.end();
     this.#stopped.resolve();
     if (this.#oom) this.#changed('oom');

@@ -2,19 +2,24 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { wait, type Clock } from '../../../agent-protocol/clock.ts';
 import {
+  labels as ours,
   RuntimeFailure,
   type BuildOptions,
   type ContainerSpec,
   type ImageInfo,
   type LocalImage,
+  type Mount,
   type NetworkPlace,
   type RunOptions,
   type RunResult,
   type RuntimeEvent,
 } from '../runtime.ts';
+import { bears } from '../bears.ts';
 import { Feed } from './feed.ts';
 import { labelsOfContext } from './labels-of-context.ts';
 import { MockContainer, notRunning, type Mutable } from './mock-container.ts';
+import { MockFiles } from './mock-files.ts';
+import { MockVolumes } from './mock-volumes.ts';
 import type { BuildScript, BuildScripts, ImageScript, Script, ScriptedFailure } from './script.ts';
 
 interface Image extends ImageInfo {
@@ -38,6 +43,7 @@ const maxJournal = 100_000;
  * independent of its clients: an agent that restarts with the same engine finds its containers as it left them.
  */
 export class MockEngine {
+  readonly volumes = new MockVolumes();
   readonly #clock: Clock;
   readonly #containers = new Map<string, MockContainer>();
   readonly #networks = new Map<string, Readonly<Record<string, string>>>();
@@ -221,6 +227,7 @@ export class MockEngine {
     if (!one) return;
     one.destroy();
     this.#containers.delete(id);
+    for (const volume of one.anonymousVolumes) this.volumes.remove(volume);
   }
 
   imageInfo(reference: string): LocalImage | undefined {
@@ -279,7 +286,7 @@ export class MockEngine {
 
   ensureNetwork(name: string, labels: Readonly<Record<string, string>>): void {
     const present = this.#networks.get(name);
-    if (present && !contains(present, labels)) {
+    if (present && !bears(present, labels)) {
       const message = `A network named ${name} exists already and bears other labels`;
       throw failureOf({ code: 'name_taken', message });
     }
@@ -288,6 +295,19 @@ export class MockEngine {
 
   removeNetwork(name: string): void {
     if (!this.containers.some(({ addresses }) => addresses.has(name))) this.#networks.delete(name);
+  }
+
+  /** @throws RuntimeFailure `in_use` if a container has it, `name_taken` if no agent made it */
+  removeVolume(name: string): void {
+    const found = this.volumes.get(name);
+    if (found === undefined) return;
+    if (found.labels[ours.server] === undefined) {
+      const message = `Cannot remove volume ${name}: it was not made by an agent`;
+      throw failureOf({ code: 'name_taken', message, retryable: false });
+    }
+    if (this.containers.some(({ mutable }) => mutable.mounts.some(({ source }) => source === name)))
+      throw failureOf({ code: 'in_use', message: `Cannot remove volume ${name}: a container uses it` });
+    this.volumes.remove(name);
   }
 
   get networks(): ReadonlyMap<string, Readonly<Record<string, string>>> {
@@ -317,11 +337,23 @@ export class MockEngine {
     if (this.#containers.has(one.id)) one.start(this.#freeAddresses(one.networks));
   }
 
-  #make(spec: ContainerSpec, { runs = {} }: ImageScript, imageId: string, known?: string): string {
+  #make(spec: ContainerSpec, script: ImageScript, imageId: string, known?: string): string {
     const id = known ?? this.#hash(`container ${++this.#counter}`);
+    const { runs = {}, files: image = {}, volumes = [] } = script;
+    const own = spec.mounts ?? [];
+    this.volumes.mount(spec.name, own, image);
+    const anonymous = volumes
+      .filter((path) => own.every((one) => one.path !== path))
+      .map((path): Mount => ({ type: 'volume', volume: this.#hash(`volume ${id} ${path}`), path, readOnly: false }));
+    const mounts = [...own, ...anonymous];
+    const anonymousVolumes = anonymous.flatMap((it) => (it.type === 'volume' ? it.volume : []));
+    for (const name of anonymousVolumes) this.volumes.ensure(name, {});
+    this.volumes.mount(spec.name, anonymous, image);
     const one = new MockContainer({
       id,
-      spec,
+      spec: { ...spec, mounts },
+      anonymousVolumes,
+      files: new MockFiles({ volumes: this.volumes, mounts, isRootReadOnly: spec.readOnlyRoot ?? false, image }),
       imageId,
       script: runs,
       clock: this.#clock,
@@ -371,10 +403,6 @@ export class MockEngine {
   #hash(text: string): string {
     return createHash('sha256').update(`setpoint mock ${text}`).digest('hex');
   }
-}
-
-function contains(all: Readonly<Record<string, string>>, some: Readonly<Record<string, string>>): boolean {
-  return Object.entries(some).every(([name, value]) => all[name] === value);
 }
 
 function failureOf({ code, message, retryable = true }: ScriptedFailure): RuntimeFailure {

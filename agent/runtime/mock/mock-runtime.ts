@@ -1,3 +1,4 @@
+import { bears } from '../bears.ts';
 import { answered, commandProbe, connectionTo, failed, imageProbe, type Prober } from '../probe.ts';
 import { labels, type ContainerRuntime, type RuntimeEvent } from '../runtime.ts';
 import type { MockEngine } from './mock-engine.ts';
@@ -50,6 +51,15 @@ export function mockRuntime(engine: MockEngine): ContainerRuntime {
       ask('networks', undefined, signal, () =>
         [...engine.networks].filter(([, given]) => bears(given, wanted)).map(([name]) => name),
       ),
+    ensureVolume: (name, given, signal) => ask('ensureVolume', name, signal, () => engine.volumes.ensure(name, given)),
+    volume: (name, signal) =>
+      ask('volume', undefined, signal, () => {
+        const found = engine.volumes.get(name);
+        return found === undefined ? undefined : { name, labels: found.labels };
+      }),
+    volumes: (wanted, signal) => ask('volumes', undefined, signal, () => engine.volumes.list(wanted)),
+    removeVolume: (name, signal) => ask('removeVolume', name, signal, () => engine.removeVolume(name)),
+    volumeUsage: (name, signal) => ask('volumeUsage', undefined, signal, () => engine.volumes.usage(name)),
     output: (id, options, signal) => {
       const chunks = engine.find(id)?.output(options, signal);
       if (chunks && options.attached) queueMicrotask(options.attached);
@@ -89,10 +99,6 @@ export function mockProber(engine: MockEngine): Prober {
       }
     },
   };
-}
-
-function bears(given: Readonly<Record<string, string>>, wanted: Readonly<Record<string, string>>): boolean {
-  return Object.entries(wanted).every(([name, value]) => given[name] === value);
 }
 
 async function abortable<T>(work: T | Promise<T>, signal: AbortSignal): Promise<T> {

@@ -63,6 +63,10 @@ export interface ImageScript {
   id?: string;
   /** Its repository digest; by default its id. */
   digest?: string;
+  /** Its files, by path. */
+  files?: Readonly<Record<string, string>>;
+  /** Paths at which a container gets an anonymous volume. */
+  volumes?: readonly string[];
   pullTakesMs?: number;
   failPull?: ScriptedFailure;
   failCreate?: ScriptedFailure;

@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { bears } from '../bears.ts';
+import { labels as ours, RuntimeFailure, type ContainerRuntime, type Volume } from '../runtime.ts';
+import type { Engine } from './engine.ts';
+import { fail, isStatus } from './failure.ts';
+import { folderUsage } from './folder-usage.ts';
+import { unavailable } from './transport.ts';
+
+const Labels = z
+  .record(z.string(), z.string())
+  .nullish()
+  .transform((labels) => labels ?? {});
+const Found = z.object({ Name: z.string(), Labels, Mountpoint: z.string() });
+const Listed = z.object({ Volumes: z.array(z.object({ Name: z.string(), Labels })).nullish() });
+
+/** Creation and removal write and walk the disk, which can be slow. */
+const slowMs = 120_000;
+
+type Verbs = Pick<ContainerRuntime, 'ensureVolume' | 'volume' | 'volumes' | 'removeVolume' | 'volumeUsage'>;
+
+/** The volume verbs of the runtime: folders that the engine keeps on the disk of the server. */
+export function volumes(engine: Engine): Verbs {
+  return {
+    async ensureVolume(name, labels, signal) {
+      const body = { Name: name, Driver: 'local', Labels: labels };
+      const call = { method: 'POST', path: ['volumes', 'create'], body, timeoutMs: slowMs } as const;
+      const taken = `A volume named ${name} exists already and bears other labels`;
+      try {
+        // For a name that exists, the engine answers with what exists, whatever its labels.
+        const { Labels: own } = Found.parse(await engine.call(call, signal));
+        if (bears(own, labels)) return;
+      } catch (error) {
+        // The volume has another driver.
+        if (isStatus(error, 409)) throw new RuntimeFailure('name_taken', taken, { retryable: true, cause: error });
+        fail(error, { code: 'create_failed', attempted: `Cannot create volume ${name}`, codes: ['no_space'] });
+      }
+      throw new RuntimeFailure('name_taken', taken, { retryable: true });
+    },
+
+    volume: (name, signal) => find(engine, name, signal),
+
+    async volumes(labels, signal) {
+      const filters = JSON.stringify({ label: Object.entries(labels).map(([key, value]) => `${key}=${value}`) });
+      const answer = await engine.call({ method: 'GET', path: ['volumes'], query: { filters } }, signal);
+      const found = Listed.parse(answer).Volumes ?? [];
+      return found
+        .map(({ Name, Labels: own }) => ({ name: Name, labels: own }))
+        .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    },
+
+    async removeVolume(name, signal) {
+      const found = await find(engine, name, signal);
+      if (found === undefined) return;
+      if (found.labels[ours.server] === undefined) {
+        const message = `Cannot remove volume ${name}: it was not made by an agent`;
+        throw new RuntimeFailure('name_taken', message, { retryable: false });
+      }
+      try {
+        await engine.call({ method: 'DELETE', path: ['volumes', name], timeoutMs: slowMs }, signal);
+      } catch (error) {
+        if (isStatus(error, 404)) return;
+        const attempted = `Cannot remove volume ${name}`;
+        if (!isStatus(error, 409)) fail(error, { code: 'runtime_unavailable', attempted, codes: [] });
+        const message = `${attempted}: a container uses it`;
+        throw new RuntimeFailure('in_use', message, { retryable: true, cause: error });
+      }
+    },
+
+    async volumeUsage(name, signal) {
+      const path = (await find(engine, name, signal))?.path;
+      if (path === undefined) return undefined;
+      return folderUsage(path, signal).catch((error: unknown) => {
+        signal.throwIfAborted();
+        const { code, message } = error as NodeJS.ErrnoException; // of the file system or of the walk's own bounds
+        const reason = code === undefined ? message : `the agent cannot read ${path}. Run the agent as root`;
+        throw unavailable(`Cannot measure volume ${name}: ${reason}`, { cause: error });
+      });
+    },
+  };
+}
+
+async function find(
+  engine: Engine,
+  name: string,
+  signal: AbortSignal,
+): Promise<(Volume & { path: string }) | undefined> {
+  try {
+    const answer = await engine.call({ method: 'GET', path: ['volumes', name] }, signal);
+    const { Name, Labels: own, Mountpoint } = Found.parse(answer);
+    return { name: Name, labels: own, path: Mountpoint };
+  } catch (error) {
+    if (isStatus(error, 404)) return undefined;
+    throw error;
+  }
+}
