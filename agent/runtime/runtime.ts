@@ -245,6 +245,17 @@ export class RuntimeFailure extends Error {
   }
 }
 
+/** What not every engine can. The agent does without it. */
+export interface Abilities {
+  /** Starting a container again that has exited. Where it cannot, the agent replaces the container. */
+  restart: boolean;
+  /**
+   * Restarting a container by itself when its process exits or the machine restarts, as `setRestart` says. Where it
+   * cannot, only the agent restarts services.
+   */
+  hold: boolean;
+}
+
 /**
  * What the agent needs from a container engine. Every call ends when the caller's signal aborts. Calls marked as
  * idempotent can be repeated after a lost answer. One contract suite (`test/contract/runtime.test.ts`) tests all
@@ -252,6 +263,7 @@ export class RuntimeFailure extends Error {
  */
 export interface ContainerRuntime {
   readonly name: string;
+  readonly can: Abilities;
   /** @throws RuntimeFailure `runtime_unavailable` if the engine does not answer */
   version(signal: AbortSignal): Promise<string>;
   /** Returns all containers that have `labels.server` with this server's id, running or not. */
@@ -271,7 +283,8 @@ export interface ContainerRuntime {
   create(spec: ContainerSpec, signal: AbortSignal): Promise<string>;
   /**
    * Idempotent. First joins the networks of the spec that the container is not on, as after a lost answer to its
-   * creation. @throws RuntimeFailure `no_space`, `create_failed`…
+   * creation. @throws RuntimeFailure `no_space`, `create_failed`…, also for an exited container if the runtime cannot
+   * `restart`
    */
   start(id: string, signal: AbortSignal): Promise<void>;
   /** Idempotent. Asks the process to end, waits `graceSeconds`, then kills it. */
@@ -289,6 +302,7 @@ export interface ContainerRuntime {
    * @throws RuntimeFailure `exited` if the container does not run, `runtime_unavailable`
    */
   run(id: string, command: readonly string[], options: RunOptions, signal: AbortSignal): Promise<RunResult>;
+  /** @throws RuntimeFailure if the runtime cannot `hold` */
   setRestart(id: string, restart: ContainerSpec['restart'], signal: AbortSignal): Promise<void>;
   /** Returns the local image with that reference; `undefined` if the engine does not have it. */
   image(reference: string, signal: AbortSignal): Promise<LocalImage | undefined>;

@@ -1,4 +1,5 @@
 import type { Capture } from '../logs/capture.ts';
+import type { ContainerRuntime } from '../runtime/runtime.ts';
 import type { Exit, ServiceItem } from './memory.ts';
 
 const mostChars = 1_000;
@@ -27,9 +28,10 @@ export class LastOutput {
   }
 
   /** True if the output before this exit has been read; otherwise starts to read it. */
-  isKnown(desired: ServiceItem | undefined, exit: Exit | undefined): boolean {
+  isKnown(desired: ServiceItem | undefined, exit: Exit | undefined, can: ContainerRuntime['can']): boolean {
     if (desired === undefined || exit === undefined) return true;
-    const series = `${desired.generation} ${exit.container} ${exit.code}`;
+    // Where a container cannot be started again, each try has one of its own.
+    const series = `${desired.generation} ${can.restart ? exit.container : 'replaced'} ${exit.code}`;
     if (this.#taken?.series === series) return this.#taken.text !== undefined;
     const taken: { series: string; text: string | undefined } = { series, text: undefined };
     this.#taken = taken;

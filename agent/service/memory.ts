@@ -62,6 +62,8 @@ export interface Memory {
   restarts: number;
   startNotBefore: number;
   failure: Failure | undefined;
+  /** The exited container that another one replaces since the engine cannot start it again: its exit stays counted. */
+  replaced: string | undefined;
   /** The container that the engine could not start: only a new one can help. */
   unstartable: string | undefined;
   /** The container that wrote more than its limit: only a new one can help. */
@@ -81,6 +83,7 @@ export const blankMemory: Memory = {
   restarts: 0,
   startNotBefore: 0,
   failure: undefined,
+  replaced: undefined,
   unstartable: undefined,
   overflow: undefined,
 };
@@ -121,12 +124,12 @@ export function remember(memory: Memory, actual: Actual | undefined, now: Now): 
   return forgive(seeRun(known, detail, now), now);
 }
 
-/** The container is gone. Its last exit is not counted: the process was killed for the removal. */
+/** The container is gone. Its last exit is not counted if the process was killed for the removal. */
 function forget(memory: Memory): Memory {
   if (memory.baseline === undefined) return memory;
   const { exit } = memory;
   const gone = { ...memory, baseline: undefined, policy: undefined, run: undefined, stopping: undefined };
-  if (exit?.container !== memory.baseline.container) return gone;
+  if (exit?.container !== memory.baseline.container || exit.container === memory.replaced) return gone;
   return { ...gone, ...exit.before, exit: undefined, startNotBefore: 0 };
 }
 

@@ -4,6 +4,7 @@ import { containerName } from '../engine/ledger.ts';
 import type { Memory, Now, ServiceItem } from './memory.ts';
 import { isCrashLoop } from './memory.ts';
 import type { Actual } from '../engine/observer.ts';
+import type { ContainerRuntime } from '../runtime/runtime.ts';
 
 /** Everything that determines the next step of one service. */
 export interface World {
@@ -21,6 +22,8 @@ export interface World {
   ready: boolean;
   /** Containers that no published port leads to any more. */
   withdrawn: ReadonlySet<string>;
+  /** What the engine can, see `Abilities`. */
+  can: ContainerRuntime['can'];
   now: Now;
 }
 
@@ -35,7 +38,8 @@ export type Action =
   /** Makes published ports stop leading to the container. */
   | { do: 'withdraw'; id: string }
   | { do: 'stop'; id: string; graceSeconds: number }
-  | { do: 'remove'; id: string }
+  /** `again`: only since the engine cannot start it again, so that another one takes its place. */
+  | { do: 'remove'; id: string; again?: true }
   /** Does nothing before that monotonic time. */
   | { do: 'wait'; until: number };
 
@@ -100,7 +104,7 @@ function retireFirst(world: World, containers: readonly Actual[], graceSeconds: 
   if (state === 'created' || state === 'exited' || state === 'dead') return { do: 'remove', id };
   if (!world.withdrawn.has(id)) return { do: 'withdraw', id };
   // The engine must not restart a service that is to stay down, if the agent ends before the next step.
-  const holding = holdEngine(world.memory, id);
+  const holding = holdEngine(world, id);
   if (holding !== undefined) return holding;
   if (state === 'paused') return { do: 'unpause', id };
   return { do: 'stop', id, graceSeconds };
@@ -110,7 +114,7 @@ function retireFirst(world: World, containers: readonly Actual[], graceSeconds: 
 function advance(world: World, desired: ServiceItem, keep: Actual): Action | undefined {
   const waiting = held(world);
   if (waiting !== undefined) return waiting;
-  const { memory, now } = world;
+  const { memory } = world;
   const { id, state } = keep.container;
   const wantsImage = desired.spec.image_digest !== undefined && memory.image?.of !== imageKey(desired);
   switch (state) {
@@ -123,30 +127,32 @@ function advance(world: World, desired: ServiceItem, keep: Actual): Action | und
     case 'restarting':
       // The engine would retry without end, and faster than the agent.
       if (memory.quickExits < 2) return undefined;
-      return holdEngine(memory, id) ?? { do: 'stop', id, graceSeconds: 0 };
+      return holdEngine(world, id) ?? { do: 'stop', id, graceSeconds: 0 };
     default:
       if (isFinished(desired, memory)) return undefined;
-      return (memory.quickExits >= 2 ? holdEngine(memory, id) : undefined) ?? startAfterBackoff(memory, now, id);
+      return (memory.quickExits >= 2 ? holdEngine(world, id) : undefined) ?? runAgain(world, id);
   }
 }
 
 /** Once a service is ready, the engine itself restarts it: also while the agent does not run, and after a reboot. */
-function keepRunning({ memory, ready }: World, desired: ServiceItem, id: string): Action | undefined {
+function keepRunning({ memory, ready, can }: World, desired: ServiceItem, id: string): Action | undefined {
   const restart = desired.spec.restart_policy === 'always' && !isCrashLoop(memory) ? 'unless-stopped' : 'no';
-  return ready && !hasPolicy(memory, id, restart) ? { do: 'setRestart', id, restart } : undefined;
+  return ready && can.hold && !hasPolicy(memory, id, restart) ? { do: 'setRestart', id, restart } : undefined;
 }
 
 /** Turns off restarts by the engine: from then on the agent restarts the container, with its own backoff. */
-function holdEngine(memory: Memory, id: string): Action | undefined {
-  return hasPolicy(memory, id, 'no') ? undefined : { do: 'setRestart', id, restart: 'no' };
+function holdEngine({ memory, can }: World, id: string): Action | undefined {
+  return !can.hold || hasPolicy(memory, id, 'no') ? undefined : { do: 'setRestart', id, restart: 'no' };
 }
 
 function hasPolicy({ policy }: Memory, id: string, restart: 'no' | 'unless-stopped'): boolean {
   return policy?.container === id && policy.restart === restart;
 }
 
-function startAfterBackoff({ startNotBefore }: Memory, now: Now, id: string): Action {
-  return startNotBefore > now.monotonic ? { do: 'wait', until: startNotBefore } : { do: 'start', id };
+/** Starts the exited container after its backoff; an engine that cannot do that gets another one in its place. */
+function runAgain({ memory: { startNotBefore }, now, can }: World, id: string): Action {
+  if (startNotBefore > now.monotonic) return { do: 'wait', until: startNotBefore };
+  return can.restart ? { do: 'start', id } : { do: 'remove', id, again: true };
 }
 
 /** True if the service exited and its restart policy does not start it again. */

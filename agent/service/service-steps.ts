@@ -102,6 +102,7 @@ export async function performStep(step: Step, it: StepSubject, deps: StepDeps, s
     case 'remove': {
       using limit = deadline(clock, callMs, 'Removing a container', signal);
       await capture.finished(step.id, limit.signal);
+      if (step.again === true) it.learn({ replaced: step.id });
       await runtime.remove(step.id, limit.signal);
       observer.noteRemoved(step.id);
       it.removed(step.id);

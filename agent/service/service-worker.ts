@@ -195,11 +195,11 @@ export class ServiceWorker {
   #show(world: World): void {
     this.#publish(world);
     // An exit is reported together with the output before it, which takes a moment to be complete.
-    if (this.#lastOutput.isKnown(world.desired, world.memory.exit)) this.#tell(world);
+    if (this.#lastOutput.isKnown(world.desired, world.memory.exit, world.can)) this.#tell(world);
   }
 
   #world(now: Now): World {
-    const { desired, observer, networks } = this.#deps;
+    const { desired, observer, networks, runtime } = this.#deps;
     const network = this.#desired?.spec.network;
     return {
       desired: this.#desired,
@@ -210,6 +210,7 @@ export class ServiceWorker {
       networkReady: network !== undefined && networks.has(network),
       ready: this.#readiness.health.ready,
       withdrawn: this.#withdrawn,
+      can: runtime.can,
       now,
     };
   }

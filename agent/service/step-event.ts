@@ -40,7 +40,8 @@ export function stepEvent(
     return text === undefined ? undefined : drift('ContainerChanged', text);
   }
   if (action.do === 'unpause') return drift('ContainerPaused', 'The container was paused from outside and goes on');
-  return action.do === 'start' && first.container.state === 'exited' ? exitEvent(world) : undefined;
+  const isAgain = action.do === 'start' || (action.do === 'remove' && action.again === true);
+  return isAgain && first.container.state === 'exited' ? exitEvent(world) : undefined;
 }
 
 function overflowEvent({ overflow }: World['memory']): Event | undefined {

@@ -137,6 +137,45 @@ describe('a service that exits', () => {
     expect(world.container(item)?.mutable.restart).toBe('no');
   });
 
+  test('where the engine cannot start it again, is replaced with the same delays and reports', async () => {
+    world.engine.addImage('broken:1', {
+      local: true,
+      runs: { runForMs: 100, exitCode: 1, output: [{ afterMs: 10, text: 'cannot open database', stream: 'stderr' }] },
+    });
+    await world.start({}, mockRuntime(world.engine, { restart: false, hold: false }));
+    const item = service({}, { image: 'broken:1' });
+    await world.snapshot(item);
+    await world.until('crash loop', () => world.report(item)?.crash_loop === true, 15_000);
+    const message = 'The process exited with code 1: cannot open database';
+    expect(world.report(item)).toMatchObject({ ready: false, exit_code: 1, error: { code: 'exited', message } });
+    expect(world.report(item)?.events?.items.map(({ reason }) => reason)).toEqual(
+      expect.arrayContaining(['ProcessExited']),
+    );
+    expect(world.report(item)?.events?.items.filter(({ drift }) => drift)).toEqual([]);
+    const before = done('create');
+    expect(before).toBeGreaterThan(2);
+    await world.pass(60_000, 500);
+    expect(done('create') - before).toBeLessThanOrEqual(5);
+    expect(done('create') - before).toBeGreaterThanOrEqual(1);
+    expect(done('start')).toBe(done('create'));
+    expect(done('setRestart')).toBe(0);
+    expect(world.engine.containers.length).toBeLessThanOrEqual(1);
+  });
+
+  test('on an engine that restarts nothing comes back by the agent', async () => {
+    world.engine.addImage('web:2', { local: true });
+    await world.start({}, mockRuntime(world.engine, { restart: true, hold: false }));
+    const item = service({}, { ...healthy, image: 'web:2' });
+    await world.snapshot(item);
+    await world.until('stable', () => world.report(item)?.stable === true, 20_000);
+    const { id } = world.container(item)!;
+    world.engine.killByHand(id, 3);
+    await world.until('exit', () => world.report(item)?.exit_code === 3, 5_000);
+    await world.until('stable again', () => world.report(item)?.stable === true, 30_000);
+    expect(world.container(item)?.id).toBe(id);
+    expect(done('setRestart')).toBe(0);
+  });
+
   test('is no crash loop any more once it runs', async () => {
     world.engine.addImage('late:1', {
       local: true,

@@ -38,6 +38,7 @@ export function dockerRuntime(options: DockerOptions): DockerRuntime {
   const engine = new Engine(options.socketPath, clock);
   return {
     name: 'docker',
+    can: { restart: true, hold: true },
     version: (signal) => engine.version(signal),
     ...containers(engine, options.containers),
     ...images(engine),

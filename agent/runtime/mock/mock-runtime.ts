@@ -1,10 +1,16 @@
 import { bears } from '../bears.ts';
 import { answered, commandProbe, connectionTo, failed, imageProbe, type Prober } from '../probe.ts';
-import { labels, type ContainerRuntime, type RuntimeEvent } from '../runtime.ts';
+import { labels, RuntimeFailure, type ContainerRuntime, type RuntimeEvent } from '../runtime.ts';
 import type { MockEngine } from './mock-engine.ts';
 
-/** Makes a client of a mock engine. If its signal aborts, a call ends for the client, but goes on in the engine. */
-export function mockRuntime(engine: MockEngine): ContainerRuntime {
+/**
+ * Makes a client of a mock engine. If its signal aborts, a call ends for the client, but goes on in the engine. `can`
+ * makes it an engine that cannot do everything.
+ */
+export function mockRuntime(
+  engine: MockEngine,
+  can: ContainerRuntime['can'] = { restart: true, hold: true },
+): ContainerRuntime {
   const ask = async <T>(
     verb: string,
     target: string | undefined,
@@ -19,6 +25,7 @@ export function mockRuntime(engine: MockEngine): ContainerRuntime {
   const nameOf = (id: string): string => engine.find(id)?.name ?? id;
   return {
     name: 'mock',
+    can,
     version: (signal) => ask('version', undefined, signal, () => '1.0'),
     list: (server, signal) =>
       ask('list', undefined, signal, () =>
@@ -27,7 +34,11 @@ export function mockRuntime(engine: MockEngine): ContainerRuntime {
     inspect: (id, signal) => ask('inspect', undefined, signal, () => engine.find(id)?.detail()),
     written: (id, signal) => ask('written', undefined, signal, () => engine.find(id)?.mutable.writtenBytes),
     create: (spec, signal) => ask('create', spec.name, signal, () => engine.create(spec)),
-    start: (id, signal) => ask('start', nameOf(id), signal, () => engine.start(id)),
+    start: (id, signal) =>
+      ask('start', nameOf(id), signal, () => {
+        if (!can.restart && engine.find(id)?.state === 'exited') throw cannot('start a container again');
+        return engine.start(id);
+      }),
     stop: (id, graceSeconds, signal) =>
       ask('stop', nameOf(id), signal, () => engine.find(id)?.stop(graceSeconds * 1000)),
     unpause: (id, signal) => ask('unpause', nameOf(id), signal, () => engine.find(id)?.pause(false)),
@@ -36,6 +47,7 @@ export function mockRuntime(engine: MockEngine): ContainerRuntime {
       ask('run', undefined, signal, () => engine.run(id, command, options, signal)),
     setRestart: (id, restart, signal) =>
       ask('setRestart', nameOf(id), signal, () => {
+        if (!can.hold) throw cannot('restart containers by itself');
         const one = engine.find(id);
         if (one) one.mutable.restart = restart;
       }),
@@ -71,6 +83,10 @@ export function mockRuntime(engine: MockEngine): ContainerRuntime {
         server,
       ),
   };
+}
+
+function cannot(what: string): RuntimeFailure {
+  return new RuntimeFailure('create_failed', `This engine cannot ${what}`, { retryable: false });
 }
 
 const refused = { code: 'ECONNREFUSED' };

@@ -65,6 +65,7 @@ function world(changes: Partial<World> & { desired: World['desired'] }): World {
     networkReady: true,
     ready: false,
     withdrawn: new Set(),
+    can: { restart: true, hold: true },
     now,
     ...changes,
   };
@@ -116,6 +117,39 @@ describe('with a container', () => {
     expect(plan(world({ desired: item, memory: knowing(item), actual: [actual(item, changes)], ...more }))).toEqual(
       action,
     );
+  });
+
+  describe('on an engine that cannot do everything', () => {
+    const exited = [actual(item, { state: 'exited', exitCode: 1 })];
+    const step = (can: World['can'], more: Partial<World>): Action | undefined =>
+      plan(world({ desired: item, memory: knowing(item), can, ...more }));
+
+    test('an exited one is replaced where it cannot be started again, after the same delay', () => {
+      const can = { restart: false, hold: true };
+      expect(step(can, { actual: exited })).toEqual({ do: 'remove', id: 'c1', again: true });
+      const memory = knowing(item, { startNotBefore: now.monotonic + 5 });
+      expect(step(can, { actual: exited, memory })).toEqual({ do: 'wait', until: now.monotonic + 5 });
+      expect(step(can, { actual: [actual(item, { state: 'created', startedAt: '' })] })).toMatchObject({ do: 'start' });
+      expect(step(can, { actual: [] })).toMatchObject({ do: 'create' });
+    });
+
+    test('one that ended for good is not replaced', () => {
+      const once = desired({}, { restart_policy: 'no' });
+      const exit = { container: 'c1', startedAt: '', code: 0, outOfMemory: false, before: { exits: 0, quickExits: 0 } };
+      const there = [actual(once, { state: 'exited', exitCode: 0 })];
+      const ended = { desired: once, actual: there, memory: knowing(once, { exit }) };
+      for (const restart of [true, false]) expect(step({ restart, hold: true }, ended)).toBeUndefined();
+    });
+
+    test('a ready one is not entrusted to an engine that restarts nothing, nor taken back from it', () => {
+      const can = { restart: true, hold: false };
+      expect(step(can, { actual: [actual(item)], ready: true })).toBeUndefined();
+      const memory = knowing(item, { quickExits: 2 });
+      expect(step(can, { actual: exited, memory })).toEqual({ do: 'start', id: 'c1' });
+      const surplus = [actual(item, { name: 'sp-other-7c000000' })];
+      const withdrawn = new Set(['c1']);
+      expect(step(can, { actual: surplus, withdrawn })).toEqual({ do: 'stop', id: 'c1', graceSeconds: 10 });
+    });
   });
 
   test('a crash loop is taken over from the engine', () => {
@@ -239,6 +273,7 @@ const worlds = fc
       { maxLength: 3 },
     ),
     withdrawn: fc.boolean(),
+    can: fc.record({ restart: fc.boolean(), hold: fc.boolean() }),
     /** The engine does not restart the first container by itself. */
     held: fc.boolean(),
   })
@@ -269,6 +304,7 @@ const worlds = fc
       actual: containers,
       networkReady: it.networkReady,
       ready: it.ready,
+      can: it.can,
       withdrawn: new Set(it.withdrawn ? containers.map(({ container }) => container.id) : []),
       memory: {
         ...(it.knowsImage ? knowing(item) : blankMemory),
@@ -328,12 +364,33 @@ describe('in any world', () => {
         const action = plan(it);
         if (action?.do !== 'stop' || action.graceSeconds === 0) return;
         expect(it.withdrawn.has(action.id)).toBe(true);
+        if (!it.can.hold) return;
         stops += 1;
         expect(it.memory.policy).toEqual({ container: action.id, restart: 'no' });
       }),
-      { numRuns: 5_000 },
+      { numRuns: 15_000 },
     );
     expect(stops).toBeGreaterThan(50);
+  });
+
+  test('asks an engine for nothing that it cannot do', () => {
+    let seen = 0;
+    fc.assert(
+      fc.property(worlds, (it) => {
+        const action = plan(it);
+        if (action?.do === 'setRestart') {
+          seen += 1;
+          expect(it.can.hold).toBe(true);
+        }
+        if (action?.do !== 'start') return;
+        const one = it.actual.find(({ container }) => container.id === action.id);
+        if (one?.container.state !== 'exited') return;
+        expect(it.can.restart).toBe(true);
+        seen += 1;
+      }),
+      { numRuns: 20_000 },
+    );
+    expect(seen).toBeGreaterThan(10);
   });
 
   test('comes to an end when every step succeeds, with exactly the container that is wanted', () => {
