@@ -155,7 +155,10 @@ export interface ContainerSpec {
   mounts?: readonly Mount[];
   /** How the engine carries out the health check of the image, if it has one; absent settings are those of the image. */
   imageHealthcheck?: { intervalMs?: number; timeoutMs?: number; startPeriodMs?: number; retries?: number };
-  /** The container joins all of them before it starts: it does not run without one. */
+  /**
+   * The container joins all of them before it starts: it does not run without one. The default route leads through the
+   * one whose name comes first in the order of characters: before API 1.48, an engine cannot be given another order.
+   */
   networks: readonly [NetworkPlace, ...NetworkPlace[]];
   /** Whether the runtime itself restarts the container when its process exits or the machine restarts. */
   restart: 'no' | 'unless-stopped';

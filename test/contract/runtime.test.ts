@@ -352,7 +352,8 @@ describe.each([
         (error: RuntimeFailure) => error.code,
       );
       await rig.runtime.remove(stopped, signal());
-      expect(['exited', 137]).toContain(await outcome);
+      // The engine tells of the container's end, or of that of the program.
+      expect(await outcome).toSatisfy((it) => it === 'exited' || (typeof it === 'number' && it > 0));
     });
   });
 
