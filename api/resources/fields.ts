@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { parseCommand } from '../../store/kinds/command.ts';
+import { memoryPattern, parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
 import { maxWatchPathsChars, parseWatchPaths } from '../../store/kinds/watch-paths.ts';
 
 /** Formats of fields that reach a program, a file system or an address. Each is checked again where it is used. */
@@ -86,18 +88,19 @@ export const RelativePath = z
     'Must be a relative path without .. and backslash',
   );
 
+/** A refinement by the parser of a grammar: what it says to be wrong is the answer. */
+function parsedBy(parse: (text: string) => object) {
+  return (text: string, context: z.RefinementCtx): void => {
+    const parsed: { fault?: string } = parse(text);
+    if (parsed.fault !== undefined) context.addIssue({ code: 'custom', message: parsed.fault });
+  };
+}
+
 /** The files of a repository whose change triggers a deployment, in the syntax of {@link parseWatchPaths}. */
-export const WatchPaths = z
-  .string()
-  .max(maxWatchPathsChars)
-  .superRefine((text, context) => {
-    const parsed = parseWatchPaths(text);
-    if ('fault' in parsed) context.addIssue({ code: 'custom', message: parsed.fault });
-  })
-  .meta({
-    description:
-      'Patterns of paths, separated by newline or comma: * within a segment, ** across, ? one character, ! excludes',
-  });
+export const WatchPaths = z.string().max(maxWatchPathsChars).superRefine(parsedBy(parseWatchPaths)).meta({
+  description:
+    'Patterns of paths, separated by newline or comma: * within a segment, ** across, ? one character, ! excludes',
+});
 
 /** Path of an HTTP request. */
 export const HttpPath = z
@@ -108,19 +111,14 @@ export const HttpPath = z
 /** Bytes with a unit, at least 6m. */
 export const MemoryLimit = z
   .string()
-  .regex(/^\d{1,12}(\.\d{1,6})?[bkmg]$/, 'Must be a size such as 512m or 1.5g')
-  .refine((text) => bytesOf(text) >= 6 * 1024 * 1024, 'Must be at least 6m');
-
-function bytesOf(text: string): number {
-  const unit = { b: 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }[text.at(-1) ?? ''] ?? 0;
-  return Number(text.slice(0, -1)) * unit;
-}
+  .regex(memoryPattern, 'Must be a size such as 512m or 1.5g')
+  .superRefine(parsedBy(parseMemory));
 
 /** Number of CPUs as a decimal. */
 export const CpuLimit = z
   .union([z.string().regex(/^\d{1,3}(\.\d{1,6})?$/, 'Must be a number of CPUs such as 0.5'), z.number()])
   .transform(String)
-  .refine((text) => Number(text) >= 0.01 && Number(text) <= 256, 'Must be 0.01 to 256')
+  .superRefine(parsedBy(parseCpus))
   .meta({ override: { type: 'string', pattern: '^\\d{1,3}(\\.\\d{1,6})?$' } });
 
 /** The command that a container runs instead of the one of its image. */
@@ -129,7 +127,8 @@ export const StartCommand = z
   .min(1)
   .max(4096)
   .refine((text) => !text.includes('\0') && text.trim() !== '', 'Must not be blank')
-  .refine((text) => !hidden.test(text.replaceAll(/[\n\r\t]/g, '')), 'Must not contain control characters');
+  .refine((text) => !hidden.test(text.replaceAll(/[\n\r\t]/g, '')), 'Must not contain control characters')
+  .superRefine(parsedBy(parseCommand));
 
 const maxValueBytes = 32 * 1024;
 

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { defined } from '../../store/defined.ts';
+import { parseCommand } from '../../store/kinds/command.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { uuidv5 } from '../../store/uuid.ts';
-import { splitCommand } from './command.ts';
-import { parseCpus, parseMemory } from './quantity.ts';
+import { Failure } from '../runtime/failure.ts';
 import type { App, Deployment } from './world.ts';
 
 /** The id of an instance. Deterministic, so that a repeated creation finds the first one. */
@@ -34,10 +35,10 @@ export function instanceDesired(input: {
     type: 'service' as const,
     slot,
     image: deployment.observed?.image ?? '',
-    command: config.start_command === undefined ? undefined : splitCommand(config.start_command),
+    command: read('start_command', config.start_command, parseCommand)?.words,
     port: config.exposed_port,
-    memory_bytes: config.memory_limit === undefined ? undefined : parseMemory(config.memory_limit),
-    nano_cpus: config.cpu_limit === undefined ? undefined : parseCpus(config.cpu_limit),
+    memory_bytes: read('memory_limit', config.memory_limit, parseMemory)?.bytes,
+    nano_cpus: read('cpu_limit', config.cpu_limit, parseCpus)?.nanoCpus,
     network: networkName(deployment.desired.environment_id),
     alias: app.desired.internal_id,
   });
@@ -64,4 +65,16 @@ export function instanceDesired(input: {
       .update(JSON.stringify([deployment.meta.id, fixed]))
       .digest('hex'),
   };
+}
+
+/** @throws Failure for a text that an earlier release stored although it is wrong; its deployment fails by itself. */
+function read<T extends object>(
+  field: string,
+  text: string | undefined,
+  parse: (text: string) => T | { fault: string },
+) {
+  const parsed = text === undefined ? undefined : parse(text);
+  if (parsed !== undefined && 'fault' in parsed)
+    throw new Failure('InvalidConfig', `Cannot start instances as ${field} is wrong: ${parsed.fault}`);
+  return parsed;
 }

@@ -1,6 +1,8 @@
 import { defined } from '../../store/defined.ts';
 import type { DeploymentPhase } from '../../store/kinds/application.ts';
+import { parseCommand } from '../../store/kinds/command.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Because } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
@@ -59,6 +61,8 @@ export function advance(world: World): Observed {
   const end = ending(world);
   if (end !== undefined) return { ...before, phase: end, finished_at: world.now };
   if (world.serverGone) return fail(world, before, gone);
+  const wrong = faultIn(deployment.desired.config);
+  if (wrong !== undefined) return fail(world, before, wrong);
   switch (before.phase) {
     case 'queued':
       return fromQueued(world, before);
@@ -67,6 +71,19 @@ export function advance(world: World): Observed {
     default:
       return fromDeploying(world, before);
   }
+}
+
+/** What is wrong with settings that an earlier release took although no container can be made of them. */
+function faultIn({ start_command, memory_limit, cpu_limit }: Deployment['desired']['config']): Failure | undefined {
+  const parsed: Record<string, object> = {
+    start_command: start_command === undefined ? {} : parseCommand(start_command),
+    memory_limit: memory_limit === undefined ? {} : parseMemory(memory_limit),
+    cpu_limit: cpu_limit === undefined ? {} : parseCpus(cpu_limit),
+  };
+  for (const [field, result] of Object.entries(parsed))
+    if ('fault' in result)
+      return { code: 'invalid_config', message: `${field} is wrong: ${String(result.fault)}. Change it and deploy` };
+  return undefined;
 }
 
 /** The phase in which it ends for reasons outside of it; `undefined` if it does not. */

@@ -256,6 +256,20 @@ describe('the phase of a deployment', () => {
     expect(failed({}, again)).toMatchObject({ phase: 'failed', commit, commit_message: 'first' });
   });
 
+  it.each<[ObservedOf<'deployment'> | undefined]>([[undefined], [{ phase: 'deploying', image: 'example/web:1' }]])(
+    'fails at once for a command that was stored although it is none, from %j',
+    (observed) => {
+      const config = { env: {}, restart_policy: 'always' as const, start_command: 'sh -c "echo hi' };
+      expect(advance(world({ deployment: { config }, ...(observed && { observed }) }))).toMatchObject({
+        phase: 'failed',
+        error: {
+          code: 'invalid_config',
+          message: 'start_command is wrong: Must close every quote: " is open. Change it and deploy',
+        },
+      });
+    },
+  );
+
   it('says why it failed, in the words of the instance', () => {
     const failed = advance(
       world({

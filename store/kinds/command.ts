@@ -1,10 +1,8 @@
 /**
- * Splits a start command into words. Single and double quotes group, a backslash takes the next character literally
- * outside single quotes; nothing is expanded, since no shell will see it.
- *
- * @throws RangeError on an open quote or a trailing backslash.
+ * The words of a start command. Single and double quotes group, a backslash takes the next character literally outside
+ * single quotes; nothing is expanded, since no shell will see it. `fault` says what is wrong with a text that is none.
  */
-export function splitCommand(text: string): string[] {
+export function parseCommand(text: string): { words: string[] } | { fault: string } {
   const words: string[] = [];
   let word: string | undefined;
   let quote: string | undefined;
@@ -12,7 +10,7 @@ export function splitCommand(text: string): string[] {
     const char = text.charAt(i);
     if (char === '\\' && quote !== "'") {
       i++;
-      if (i === text.length) throw new RangeError('Start command must not end with a backslash');
+      if (i === text.length) return { fault: 'Must not end with a backslash' };
       word = (word ?? '') + text.charAt(i);
     } else if (quote !== undefined) {
       if (char === quote) quote = undefined;
@@ -27,7 +25,8 @@ export function splitCommand(text: string): string[] {
       word = (word ?? '') + char;
     }
   }
-  if (quote !== undefined) throw new RangeError(`Start command has an open quote: ${quote}`);
+  if (quote !== undefined) return { fault: `Must close every quote: ${quote} is open` };
   if (word !== undefined) words.push(word);
-  return words;
+  const [program = ''] = words;
+  return program === '' ? { fault: 'Must begin with a program' } : { words };
 }
