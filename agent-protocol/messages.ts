@@ -234,10 +234,28 @@ export const Result = z.object({
   error: z.object({ code: z.string().max(64), message: z.string().max(2000) }).optional(),
 });
 
+const LogStreamParams = z.object({ kind: z.literal('logs'), follow: LogFollow });
+export type LogStreamParams = z.infer<typeof LogStreamParams>;
+
+/** Columns or rows of a terminal. */
+const Cells = z.int().min(1).max(1000);
+
+/** A program on a terminal in the container of an assignment: its `command`, else its `shell`, else a shell it has. */
+const ExecParams = z.object({
+  kind: z.literal('exec'),
+  assignment: z.string().max(64),
+  command: z.tuple([z.string().min(1).max(4096)], z.string().max(64 * 1024)).optional(),
+  shell: z.string().min(1).max(4096).optional(),
+  cols: Cells,
+  rows: Cells,
+});
+export type ExecParams = z.infer<typeof ExecParams>;
+
 /**
  * Streams that the control plane opens on the agent. A log stream has one `LogChunk` as JSON per line: `log-stream.ts`.
+ * The stream of a terminal is duplex: `terminal-stream.ts`.
  */
-export const StreamParams = z.discriminatedUnion('kind', [z.object({ kind: z.literal('logs'), follow: LogFollow })]);
+export const StreamParams = z.discriminatedUnion('kind', [LogStreamParams, ExecParams]);
 export type StreamParams = z.infer<typeof StreamParams>;
 
 export const StreamOpen = z.object({

@@ -34,6 +34,7 @@ import { RemovalGuard } from './desired/removal-guard.ts';
 import { Results } from './tasks/results.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
 import { StorageWatch } from './engine/storage-watch.ts';
+import { Terminals } from './terminals.ts';
 import type { ReadHead } from './tasks/read-head.ts';
 
 export interface AgentOptions {
@@ -200,6 +201,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       load: () => meter.load,
       engine: () => engine.state,
       gitHead: options.gitHead,
+      terminals: new Terminals({ observer, runtime: options.runtime, log }),
       removals: new RemovalGuard(clock),
       images: options.images,
       housekeeping,

@@ -12,6 +12,7 @@ import type { Housekeeping } from './housekeeping.ts';
 import type { ImageStore } from './engine/image-store.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './engine/observer.ts';
+import type { Terminals } from './terminals.ts';
 import type { Publication } from './ports/publication.ts';
 import type { RemovalGuard } from './desired/removal-guard.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
@@ -26,6 +27,7 @@ export interface CoreDeps {
   load: () => Load;
   engine: () => EngineState;
   gitHead: ReadHead;
+  terminals: Pick<Terminals, 'open'>;
   removals: RemovalGuard;
   images: Pick<ImageStore, 'allow'>;
   housekeeping: Pick<Housekeeping, 'soon' | 'keepImages'>;
@@ -141,12 +143,16 @@ export class Core implements AgentHost {
     }
   }
 
-  async *stream(
-    params: StreamParams,
-    _incoming: AsyncIterable<Uint8Array>,
-    signal: AbortSignal,
-  ): AsyncGenerator<Uint8Array> {
-    const { follow } = params;
+  stream(params: StreamParams, incoming: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncIterable<Uint8Array> {
+    switch (params.kind) {
+      case 'logs':
+        return this.#logs(params.follow, signal);
+      case 'exec':
+        return this.#deps.terminals.open(params, incoming, signal);
+    }
+  }
+
+  async *#logs(follow: LogFollow, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     for await (const chunk of this.#deps.logs.follow(follow, () => this.#hasEnded(follow), signal))
       yield encodeLogChunk(chunk);
   }

@@ -1,5 +1,5 @@
 import type { LogChunk } from '../agent-protocol/logs.ts';
-import type { CallParams, StreamParams } from '../agent-protocol/messages.ts';
+import type { CallParams, ExecParams, LogStreamParams } from '../agent-protocol/messages.ts';
 
 /** The agents of all servers, whichever replica they are connected to. */
 export interface Agents {
@@ -22,7 +22,19 @@ export interface Agents {
   stream(
     tenant: string,
     server: string,
-    params: StreamParams,
+    params: LogStreamParams,
     options: { signal: AbortSignal },
   ): AsyncIterable<LogChunk>;
+  /**
+   * Opens a stream in both directions and yields its output until it ends or the signal aborts. The agent takes
+   * `outgoing` as its process reads it. Leaving the loop stops both. @throws CallError, also if the agent's release does
+   * not know such streams
+   */
+  duplex(
+    tenant: string,
+    server: string,
+    params: ExecParams,
+    outgoing: AsyncIterable<Uint8Array>,
+    options: { signal: AbortSignal },
+  ): AsyncIterable<Uint8Array>;
 }

@@ -1,4 +1,5 @@
 import type { FailureCode } from '../../agent-protocol/assignment.ts';
+import type { ExecOptions, ExecProcess } from './exec.ts';
 
 /**
  * Labels by which containers are found. A container belongs to the agent if it has these labels and either its id is in
@@ -354,6 +355,11 @@ export interface ContainerRuntime {
    * and read swiftly: a container whose output is not read blocks at its next line.
    */
   output(id: string, options: OutputOptions, signal: AbortSignal): AsyncIterable<OutputChunk>;
+  /**
+   * Starts a further process in a running container. When the signal aborts, the process ends as by the hang-up of its
+   * terminal. @throws ExecFailure
+   */
+  exec(id: string, options: ExecOptions, signal: AbortSignal): Promise<ExecProcess>;
   /**
    * Yields events from the call on: every change that a list made after the call does not show yet causes an event.
    * Ends only by its signal or an error.

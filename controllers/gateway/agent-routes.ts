@@ -1,7 +1,7 @@
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { decodeLogChunks } from '../../agent-protocol/log-stream.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
-import type { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
+import type { CallParams, LogStreamParams, StreamParams } from '../../agent-protocol/messages.ts';
 import { wait } from '../../store/clock.ts';
 import type { Clock } from '../../store/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
@@ -53,7 +53,7 @@ export class AgentRoutes {
   async *stream(
     tenant: string,
     server: string,
-    params: StreamParams,
+    params: LogStreamParams,
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<LogChunk, void, undefined> {
     try {

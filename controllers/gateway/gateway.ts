@@ -8,7 +8,7 @@ import { maxFrameBytes } from '../../agent-protocol/codec.ts';
 import { ControlSession } from '../../agent-protocol/control-session.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
 import { subprotocol } from '../../agent-protocol/messages.ts';
-import type { CallParams, Load, StreamParams } from '../../agent-protocol/messages.ts';
+import type { CallParams, Load, LogStreamParams, StreamParams } from '../../agent-protocol/messages.ts';
 import { socketWire } from '../../agent-protocol/socket-wire.ts';
 import type { Clock } from '../../store/clock.ts';
 import { parseKey } from '../../store/keys.ts';
@@ -126,7 +126,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
   stream(
     tenant: string,
     server: string,
-    params: StreamParams,
+    params: LogStreamParams,
     options: { signal: AbortSignal },
   ): AsyncIterable<LogChunk> {
     return this.#routes.stream(tenant, server, params, options);

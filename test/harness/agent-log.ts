@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogChunk, LogFilter, LogLine, LogPage, LogQuery } from '../../agent-protocol/logs.ts';
-import type { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
+import type { CallParams, LogStreamParams } from '../../agent-protocol/messages.ts';
 import type { ScriptedAgents } from './api.ts';
 
 /** The log store of one agent in memory, for one workload. */
@@ -59,7 +59,7 @@ export function agentLog(agents: ScriptedAgents, instance: string = 'i'): AgentL
   };
   agents.follow = async function* (
     _server: string,
-    { follow }: StreamParams,
+    { follow }: LogStreamParams,
     signal: AbortSignal,
   ): AsyncGenerator<LogChunk> {
     const over = AbortSignal.any([signal, cut.signal]);

@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
-import type { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
+import type { CallParams, ExecParams, LogStreamParams } from '../../agent-protocol/messages.ts';
 import type { Agents } from '../../api/agents.ts';
 import { ApiConfig } from '../../api/config.ts';
 import { systemRandom } from '../../api/random.ts';
@@ -56,7 +56,15 @@ export interface Client {
 /** Agents whose answers the test sets; away until then. */
 export interface ScriptedAgents extends Agents {
   answer: ((server: string, params: CallParams) => unknown) | undefined;
-  follow: ((server: string, params: StreamParams, signal: AbortSignal) => AsyncIterable<LogChunk>) | undefined;
+  follow: ((server: string, params: LogStreamParams, signal: AbortSignal) => AsyncIterable<LogChunk>) | undefined;
+  exec:
+    | ((
+        server: string,
+        params: ExecParams,
+        incoming: AsyncIterable<Uint8Array>,
+        signal: AbortSignal,
+      ) => AsyncIterable<Uint8Array>)
+    | undefined;
 }
 
 export interface ApiWorld extends AsyncDisposable {
@@ -289,6 +297,7 @@ function scriptedAgents(): ScriptedAgents {
     controlKey: () => 'no key',
     answer: undefined,
     follow: undefined,
+    exec: undefined,
     async call(_tenant, server, params) {
       if (agents.answer === undefined) throw new CallError('away', 'Agent is not connected');
       return agents.answer(server, params);
@@ -296,6 +305,10 @@ function scriptedAgents(): ScriptedAgents {
     stream(_tenant, server, params, { signal }) {
       if (agents.follow === undefined) throw new CallError('away', 'Agent is not connected');
       return agents.follow(server, params, signal);
+    },
+    duplex(_tenant, server, params, outgoing, { signal }) {
+      if (agents.exec === undefined) throw new CallError('away', 'Agent is not connected');
+      return agents.exec(server, params, outgoing, signal);
     },
   };
   return agents;

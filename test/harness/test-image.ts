@@ -66,6 +66,7 @@ async function shellPrograms(): Promise<Map<string, string>> {
     'seq',
     'sleep',
     'sort',
+    'stty',
     'true',
   ];
   const found = names.map(async (name) => [`/bin/${name}`, await realpath(`/bin/${name}`)] as const);

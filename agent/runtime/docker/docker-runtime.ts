@@ -6,6 +6,7 @@ import { containers } from './containers.ts';
 import type { ContainerLimits } from './creation.ts';
 import { Engine } from './engine.ts';
 import { events } from './events.ts';
+import { exec } from './exec.ts';
 import { images } from './images.ts';
 import { networks } from './networks.ts';
 import { output } from './output.ts';
@@ -47,6 +48,7 @@ export function dockerRuntime(options: DockerOptions): DockerRuntime {
     run: programs(engine, clock),
     build: (request, line, signal) => build(engine, options.builds, request, line, signal),
     output: (id, which, signal) => output(engine, clock, id, which, signal),
+    exec: (id, what, signal) => exec(engine, clock, id, what, signal),
     belongings: (signal) => belongings(engine, signal),
     events: (server, signal) => events(engine, clock, server, signal),
     [Symbol.dispose]: () => engine.close(),

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import { z } from 'zod';
 import type { Clock } from '../../../agent-protocol/clock.ts';
 import { RuntimeFailure } from '../runtime.ts';
@@ -46,6 +47,11 @@ export class Engine {
   /** Returns the bytes of the answer as they come. @throws EngineError, RuntimeFailure */
   async open(call: EngineCall, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
     return this.#with(call, signal, (request) => this.#transport.open(request, signal));
+  }
+
+  /** Returns the connection as raw bytes in both directions. @throws EngineError, RuntimeFailure */
+  async hijack(call: EngineCall, signal: AbortSignal): Promise<Duplex> {
+    return this.#with(call, signal, (request) => this.#transport.hijack(request, signal));
   }
 
   close(): void {

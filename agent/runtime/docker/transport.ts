@@ -1,5 +1,5 @@
 import type { Agent as HttpAgent, IncomingMessage } from 'node:http';
-import { Readable } from 'node:stream';
+import { Readable, type Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../../../agent-protocol/clock.ts';
 import { Agent, request } from '../../../agent-protocol/node-http.ts';
@@ -70,6 +70,47 @@ export class Transport {
     return this.#read(await this.#send(what, this.#streams, limit.signal), signal);
   }
 
+  /**
+   * Returns the connection as raw bytes in both directions, after the engine has switched it to that. The deadline
+   * applies to the switch only; the caller destroys the connection. @throws as {@link Transport.call}
+   */
+  async hijack(what: EngineRequest, signal: AbortSignal): Promise<Duplex> {
+    using limit = this.#deadline(what, signal);
+    limit.signal.throwIfAborted();
+    const json = JSON.stringify(what.body ?? {});
+    const { promise, resolve, reject } = Promise.withResolvers<{ switched: Duplex } | { refused: IncomingMessage }>();
+    const outgoing = request({
+      socketPath: this.#socketPath,
+      method: what.method,
+      path: what.path,
+      agent: this.#streams,
+      headers: {
+        host: 'engine',
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(json),
+        connection: 'Upgrade',
+        upgrade: 'tcp',
+      },
+    });
+    const free = destroyOn(outgoing, limit.signal);
+    outgoing.once('upgrade', (_answer, socket, head) => {
+      if (head.length > 0) socket.unshift(head);
+      resolve({ switched: socket });
+    });
+    outgoing.once('response', (answer) => resolve({ refused: answer }));
+    outgoing.on('error', reject);
+    outgoing.end(json);
+    try {
+      const answer = await promise;
+      if ('switched' in answer) return answer.switched;
+      throw await this.#failure(answer.refused, limit.signal);
+    } catch (error) {
+      return this.#fail(error, limit.signal);
+    } finally {
+      free();
+    }
+  }
+
   close(): void {
     this.#calls.destroy();
     this.#streams.destroy();
@@ -89,8 +130,12 @@ export class Transport {
     const status = answer.statusCode ?? 0;
     // A redirect counts as a failure: the engine sends one only for paths that no caller uses.
     if (status < 300 || status === 304) return answer;
+    throw await this.#failure(answer, signal);
+  }
+
+  async #failure(answer: IncomingMessage, signal: AbortSignal): Promise<EngineError> {
     const text = await readText(this.#read(answer, signal));
-    throw new EngineError(status, (engineMessage(text) ?? 'no reason given').slice(0, maxReasonChars));
+    return new EngineError(answer.statusCode ?? 0, (engineMessage(text) ?? 'no reason given').slice(0, maxReasonChars));
   }
 
   #exchange({ method, path, body }: EngineRequest, agent: HttpAgent, signal: AbortSignal): Promise<IncomingMessage> {

@@ -132,6 +132,16 @@ export class MockContainer {
     this.#changed('disconnect');
   }
 
+  /** Programs that it has for terminals. */
+  get installed(): readonly string[] {
+    return this.#run.installed ?? ['/bin/sh', 'cat'];
+  }
+
+  /** Resolves when the present run ends. */
+  get stopped(): Promise<void> {
+    return this.#stopped.promise;
+  }
+
   /** Script of its next run. */
   get next(): RunScript {
     return typeof this.#script === 'function' ? this.#script(this.#starts + 1) : this.#script;

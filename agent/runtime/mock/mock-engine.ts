@@ -16,8 +16,10 @@ import {
 } from '../runtime.ts';
 import { bears } from '../bears.ts';
 import { Feed } from './feed.ts';
+import type { ExecOptions, ExecProcess } from '../exec.ts';
 import { labelsOfContext } from './labels-of-context.ts';
 import { MockContainer, notRunning, type Mutable } from './mock-container.ts';
+import { mockExec } from './mock-exec.ts';
 import { MockFiles } from './mock-files.ts';
 import { MockVolumes } from './mock-volumes.ts';
 import type { BuildScript, BuildScripts, ImageScript, Script, ScriptedFailure } from './script.ts';
@@ -36,6 +38,9 @@ export interface JournalEntry {
   target: string;
 }
 
+/** A further process that was started in a container. */
+export type MockedExec = ExecProcess & Pick<ExecOptions, 'command'>;
+
 const maxJournal = 100_000;
 
 /**
@@ -52,6 +57,7 @@ export class MockEngine {
   readonly #events = new Feed<RuntimeEvent>();
   readonly #failures = new Map<string, ScriptedFailure[]>();
   readonly #journal: JournalEntry[] = [];
+  readonly #execs: MockedExec[] = [];
   #builds: BuildScripts = () => ({});
   #registry: (reference: string) => ImageScript | undefined = () => undefined;
   #counter = 0;
@@ -171,6 +177,11 @@ export class MockEngine {
     return this.#journal;
   }
 
+  /** The last 100 000 further processes, oldest first. */
+  get execs(): readonly MockedExec[] {
+    return this.#execs;
+  }
+
   // Calls of clients.
 
   /** Begins a call. @throws RuntimeFailure if the engine is down or a failure of this verb is set */
@@ -181,6 +192,14 @@ export class MockEngine {
     if (target === undefined) return;
     this.#journal.push({ verb, target });
     if (this.#journal.length > maxJournal) this.#journal.shift();
+  }
+
+  /** Starts a further process in a container. @throws ExecFailure */
+  exec(id: string, options: ExecOptions, signal: AbortSignal): ExecProcess {
+    const process = { ...mockExec(this.find(id), options, signal), command: options.command };
+    this.#execs.push(process);
+    if (this.#execs.length > maxJournal) this.#execs.shift();
+    return process;
   }
 
   find(id: string): MockContainer | undefined {

@@ -77,6 +77,7 @@ export function mockRuntime(
       if (chunks && options.attached) queueMicrotask(options.attached);
       return guarded(chunks ?? none(), () => engine.enter('output'), signal);
     },
+    exec: (id, options, signal) => ask('exec', nameOf(id), signal, () => engine.exec(id, options, signal)),
     events: (server, signal) =>
       only(
         guarded(engine.events(signal), () => engine.enter('events'), signal),

@@ -35,6 +35,8 @@ export interface RunScript {
   programs?: (program: ProgramRequest) => ProgramScript;
   /** Result of the image's health check, by the time of the run; absent: the image has none. */
   health?: (runningMs: number) => NonNullable<ContainerDetail['health']>;
+  /** Programs that it has for terminals; by default `/bin/sh` and `cat`. See `mock-exec.ts`. */
+  installed?: readonly string[];
   output?: readonly { afterMs: number; text: string; stream?: OutputChunk['stream'] }[];
 }
 

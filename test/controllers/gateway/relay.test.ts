@@ -6,7 +6,7 @@ import { CallError } from '../../../agent-protocol/call-error.ts';
 import { systemClock } from '../../../agent-protocol/clock.ts';
 import { encodeLogChunk } from '../../../agent-protocol/log-stream.ts';
 import type { LogChunk } from '../../../agent-protocol/logs.ts';
-import type { StreamParams } from '../../../agent-protocol/messages.ts';
+import type { LogStreamParams } from '../../../agent-protocol/messages.ts';
 import { AgentAway, CallFailed } from '../../../controllers/gateway/agent-errors.ts';
 import { limits } from '../../../controllers/gateway/limits.ts';
 import { relayCall } from '../../../controllers/gateway/relay-client.ts';
@@ -19,7 +19,7 @@ import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
 import { until } from '../../harness/until.ts';
 import { within } from '../../harness/within.ts';
 
-const params: StreamParams = { kind: 'logs', follow: { workload_id: 'w', tail: 0 } };
+const params: LogStreamParams = { kind: 'logs', follow: { workload_id: 'w', tail: 0 } };
 const never = new AbortController().signal;
 const ping = { method: 'ping' } as const;
 const options = { timeoutMs: 5000, signal: never };
