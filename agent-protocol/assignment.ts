@@ -1,54 +1,35 @@
 import { z } from 'zod';
+import { fromEarlier } from './earlier-service.ts';
+import { build, phases, service } from './workload.ts';
 
-/** The wire form of a service instance. */
-export const WireService = z.object({
-  type: z.literal('service'),
-  slot: z.int(),
-  image: z.string(),
-  /** Image id or repository digest that must run; absent: the agent resolves `image` once and reports the digest. */
-  image_digest: z.string().optional(),
-  command: z.array(z.string()).optional(),
+/**
+ * The variables and the contents of files that all instances of a version run with. A configuration is sent once,
+ * before the first item that refers to it, and never changes. The agent keeps it as long as an item of its set refers
+ * to it. Secrets are in plain text here, and nowhere else on the wire but in the arguments of a build.
+ */
+export const WireConfiguration = z.object({
+  id: z.string(),
+  env: z.record(z.string(), z.string()),
+  /** By path: the content in base64. */
+  files: z.record(z.string(), z.base64()).optional(),
+});
+export type WireConfiguration = z.infer<typeof WireConfiguration>;
+
+/** How a service instance runs. `config` is the id of its configuration. */
+export const WireService = service(z.string()).extend({
   /**
-   * The variables, for an agent without the capability `configurations`. Secrets are in plain text here and in
-   * {@link WireConfiguration}, and nowhere else.
+   * Its configuration. It comes with the item only from control planes and for agents that do not know configurations
+   * of their own; otherwise the agent adds what `config` refers to. An instance without it cannot be made.
    */
-  env: z.record(z.string(), z.string()).optional(),
-  /** Id of the configuration that has the variables. An instance that is to run has either this or `env`. */
-  config: z.string().optional(),
-  port: z.int().optional(),
-  publish_port: z.int().optional(),
-  health: z.object({ path: z.string() }).optional(),
-  memory_bytes: z.int().optional(),
-  nano_cpus: z.int().optional(),
-  restart_policy: z.enum(['always', 'on-failure', 'no']),
-  restart_token: z.string().optional(),
-  grace_seconds: z.int(),
-  network: z.string(),
-  alias: z.string(),
+  configuration: WireConfiguration.omit({ id: true }).optional(),
 });
 export type WireService = z.infer<typeof WireService>;
 
-/**
- * The variables that all instances of a deployment run with. A configuration is sent once, before the first item that
- * refers to it, and never changes. The agent keeps it as long as an item of its set refers to it.
- */
-export const WireConfiguration = z.object({ id: z.string(), env: z.record(z.string(), z.string()) });
-export type WireConfiguration = z.infer<typeof WireConfiguration>;
-
-export const WireBuild = z.object({
-  type: z.literal('build'),
-  repository_url: z.string(),
-  branch: z.string(),
-  /** Full id of the commit to build, for an agent with the capability `build.commit`; absent: head of the branch. */
-  commit: z.string().optional(),
-  dockerfile_path: z.string(),
-  build_context: z.string(),
-  build_args: z.record(z.string(), z.string()),
-  image: z.string(),
-  deadline_seconds: z.int(),
-  attempt: z.int(),
-});
+export const WireBuild = build(z.string());
 export type WireBuild = z.infer<typeof WireBuild>;
+
+/** The service of a workload that has only one. */
+export const mainService = 'main';
 
 /** Fields of every item of a desired set. */
 const itemHead = {
@@ -62,8 +43,10 @@ const itemHead = {
   workload_kind: z.string(),
   workload_id: z.string(),
   workload_name: z.string(),
-  deployment_id: z.string(),
 };
+
+/** Which of the services of its workload an item is an instance of. Earlier releases do not name it. */
+const serviceName = z.string().default(mainService);
 
 /**
  * One item of a server's desired set, on the wire and on the agent's disk. Equal `generation` and `spec_hash`: nothing
@@ -75,6 +58,7 @@ export type WireItem = z.infer<typeof WireItem>;
 /** An item that this release understands. */
 export const WireAssignment = z.object({
   ...itemHead,
+  service: serviceName,
   run: z.enum(['running', 'stopped']),
   spec: z.discriminatedUnion('type', [WireService, WireBuild]),
 });
@@ -85,21 +69,18 @@ const understood = new WeakMap<WireItem, WireAssignment | 'unknown'>();
 /** Returns the item as this release reads it; `undefined` if it has something that this release does not know. */
 export function understand(item: WireItem): WireAssignment | undefined {
   let known = understood.get(item);
-  if (known === undefined) understood.set(item, (known = WireAssignment.safeParse(item).data ?? 'unknown'));
+  if (known === undefined) understood.set(item, (known = WireAssignment.safeParse(present(item)).data ?? 'unknown'));
   return known === 'unknown' ? undefined : known;
 }
 
-export const WirePhase = z.enum([
-  'pending',
-  'preparing',
-  'starting',
-  'running',
-  'stopping',
-  'stopped',
-  'succeeded',
-  'failed',
-  'lost',
-]);
+/** Returns the item in the present form, also if it came from an earlier release. */
+function present(item: WireItem): unknown {
+  const { env } = item.spec;
+  const spec = fromEarlier(item.spec);
+  return { ...item, spec: spec === item.spec || env === undefined ? spec : { ...spec, configuration: { env } } };
+}
+
+export const WirePhase = z.enum(phases);
 export type WirePhase = z.infer<typeof WirePhase>;
 
 function isPhase(phase: string): boolean {

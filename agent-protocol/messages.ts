@@ -17,6 +17,8 @@ export const agentCapabilities = [
   'build.commit',
   /** A stream may carry bytes to the agent, too: `duplex` of `stream.open`. */
   'streams.duplex',
+  /** Services have several networks, ports, mounts, files, probes of each kind and all limits: `workload.ts`. */
+  'services',
 ] as const;
 export type AgentCapability = (typeof agentCapabilities)[number];
 

@@ -98,7 +98,8 @@ export class Housekeeping {
     const { desired, observer } = this.#deps;
     const needed = new Set<string>();
     for (const { id, spec } of desired.understood())
-      needed.add(spec.type === 'service' ? spec.network : buildNetwork(id));
+      if (spec.type === 'build') needed.add(buildNetwork(id));
+      else for (const { name } of spec.networks) needed.add(name);
     for (const id of observer.assignments())
       for (const { detail } of observer.of(id))
         for (const name of Object.keys(detail?.addresses ?? {})) needed.add(name);

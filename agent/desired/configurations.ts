@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { WireConfiguration } from '../../agent-protocol/assignment.ts';
 import { deriveKey, Journal } from '../disk/journal.ts';
 
-type Env = WireConfiguration['env'];
+type Configuration = Omit<WireConfiguration, 'id'>;
 
 /**
  * The configurations that the items of the desired set refer to, on disk: one encrypted file each, readable by its
@@ -14,7 +14,7 @@ type Env = WireConfiguration['env'];
 export class Configurations {
   readonly #folder: string;
   readonly #key: Buffer;
-  readonly #held = new Map<string, Env>();
+  readonly #held = new Map<string, Configuration>();
   /** Names of all files in the folder. */
   readonly #files: Set<string>;
 
@@ -30,24 +30,24 @@ export class Configurations {
     const it = new Configurations(folder, key, new Set(await readdir(folder)));
     for (const file of it.#files) {
       const read = await it.#read(file);
-      if (read !== undefined) it.#held.set(read.id, read.env);
+      if (read !== undefined) it.#held.set(read.id, contentOf(read));
     }
     return it;
   }
 
-  get(id: string): Env | undefined {
+  get(id: string): Configuration | undefined {
     return this.#held.get(id);
   }
 
   /** Stores configurations. Resolves when they are on disk. */
   async add(configurations: readonly WireConfiguration[]): Promise<void> {
     for (const it of configurations) {
-      if (isDeepStrictEqual(this.#held.get(it.id), it.env)) continue; // each session sends them again
+      if (isDeepStrictEqual(this.#held.get(it.id), contentOf(it))) continue; // each session sends them again
       const file = fileOf(it.id);
       this.#files.add(file);
       await using journal = await this.#journal(file);
       await journal.rewrite([Buffer.from(JSON.stringify(it))]);
-      this.#held.set(it.id, it.env);
+      this.#held.set(it.id, contentOf(it));
     }
   }
 
@@ -75,6 +75,11 @@ export class Configurations {
   async #journal(file: string): Promise<Journal> {
     return (await Journal.open(join(this.#folder, file), deriveKey(this.#key, file))).journal;
   }
+}
+
+function contentOf(configuration: WireConfiguration): Configuration {
+  const { id: _, ...content } = configuration;
+  return content;
 }
 
 /** Name of the file of a configuration. Ids come over the wire, so they are hashed and cannot form a path. */

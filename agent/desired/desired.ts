@@ -34,6 +34,9 @@ const Settled = z.object({ type: z.literal('settled'), ids: z.array(z.string()) 
 const JournalRecord = z.discriminatedUnion('type', [Whole, Delta, Settled]);
 type JournalRecord = z.infer<typeof JournalRecord>;
 
+/** The configuration of a service that refers to none. */
+const blank = { env: {} };
+
 const keptTombstones = 1000;
 /** Time to end for containers of an item that this release does not understand. */
 const unknownGraceSeconds = 10;
@@ -51,8 +54,8 @@ interface State {
  * nothing may be removed because of it.
  *
  * Configurations are in a folder of their own. They are written before the set that refers to them, and removed when no
- * item refers to them any more. An item whose configuration is missing has no `env`: the agent can make no container
- * for it, and everything else goes on.
+ * item refers to them any more. An item whose configuration is missing has none: the agent can make no container for
+ * it, and everything else goes on.
  */
 export class DesiredSet {
   readonly #journal: Journal;
@@ -88,7 +91,7 @@ export class DesiredSet {
     return this.#confirmed;
   }
 
-  /** Returns the item if this release understands it, with the `env` of its configuration if the agent has that. */
+  /** Returns the item if this release understands it, with its configuration if the agent has that. */
   get(id: string): WireAssignment | undefined {
     const item = this.#state?.items.get(id);
     return item && this.#completed(item);
@@ -216,8 +219,8 @@ export class DesiredSet {
       const known = understand(item);
       if (known === undefined || !needsConfiguration(known)) continue;
       const { config } = known.spec;
-      if (config === undefined || (!ids.has(config) && this.#configurations.get(config) === undefined))
-        throw new Error(`Configuration ${config ?? ''} of assignment ${item.id} did not come with it`);
+      if (config !== undefined && !ids.has(config) && this.#configurations.get(config) === undefined)
+        throw new Error(`Configuration ${config} of assignment ${item.id} did not come with it`);
     }
   }
 
@@ -249,10 +252,10 @@ export class DesiredSet {
     const known = understand(item);
     if (known === undefined || known.spec.type === 'build') return known;
     const { spec } = known;
-    if (spec.env !== undefined || spec.config === undefined) return known;
-    const env = this.#configurations.get(spec.config);
-    if (env === undefined) return known;
-    const made = { ...known, spec: { ...spec, env } };
+    if (spec.configuration !== undefined) return known;
+    const configuration = spec.config === undefined ? blank : this.#configurations.get(spec.config);
+    if (configuration === undefined || known.run === 'stopped') return known;
+    const made = { ...known, spec: { ...spec, configuration } };
     this.#complete.set(item, made);
     return made;
   }
@@ -355,7 +358,8 @@ function applySettled(state: State, record: z.infer<typeof Settled>): State {
 }
 
 function needsConfiguration(item: WireAssignment): item is WireAssignment & { spec: WireService } {
-  return item.run === 'running' && item.spec.type === 'service' && item.spec.env === undefined;
+  const { run, spec } = item;
+  return run === 'running' && spec.type === 'service' && spec.config !== undefined && spec.configuration === undefined;
 }
 
 /** Ids of the configurations that the items refer to. */

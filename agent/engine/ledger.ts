@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { mainService } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment } from '../../agent-protocol/assignment.ts';
 import type { Container } from '../runtime/runtime.ts';
 import { labels } from '../runtime/runtime.ts';
 import { Journal } from '../disk/journal.ts';
@@ -26,8 +28,9 @@ const rewriteSlackBytes = 64 * 1024;
 export type Origin = 'made' | 'intended' | 'named' | 'foreign';
 
 /** The name of the container of a service assignment. It is unique, so a second container fails at the runtime. */
-export function containerName(alias: string, assignment: string): string {
-  return `sp-${alias}-${assignment.slice(0, 8)}`;
+export function containerName(item: Pick<WireAssignment, 'id' | 'workload_name' | 'service'>): string {
+  const service = item.service === mainService ? '' : `-${item.service}`;
+  return `sp-${item.workload_name}${service}-${item.id.slice(0, 8)}`;
 }
 
 /**

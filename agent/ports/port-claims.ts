@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { PortPolicy, refusedPort } from '../../agent-protocol/port-policy.ts';
 import { writeAtomically } from '../disk/atomic-file.ts';
-import type { Offer, PortProblem } from './publication.ts';
+import type { AssignmentOffer, Offer, PortProblem } from './publication.ts';
 
 /** One port of the server and the workload that has it. Claims are in the order in which they were made. */
 const Claim = z.object({
@@ -28,7 +28,7 @@ type State = z.infer<typeof State>;
 /** The format of earlier releases, without a version. */
 const Earlier = z.array(z.tuple([z.int(), z.string()]));
 
-type Offers = ReadonlyMap<string, Offer>;
+type Offers = readonly AssignmentOffer[];
 
 /**
  * Which workload has which port of the server, on disk. The first workload that asks for a port has it until it stops
@@ -65,14 +65,14 @@ export class PortClaims {
    * Resolves when the claims are on disk.
    */
   async settle(offers: Offers): Promise<void> {
-    const refused = this.#state.refused.filter((one) => offers.get(one.assignment)?.port === one.port);
-    const lost = new Set(refused.map(({ assignment }) => assignment));
+    const refused = this.#state.refused.filter((one) => offers.some((offer) => isRefusalOf(one, offer)));
+    const lost = new Set(offers.filter((offer) => refused.some((one) => isRefusalOf(one, offer))));
     const claims = this.#state.claims.filter((claim) =>
-      [...offers].some(([id, offer]) => isOf(claim, offer) && !lost.has(id) && !this.#isForbidden(offer, claim.held)),
+      offers.some((offer) => isOf(claim, offer) && !lost.has(offer) && !this.#isForbidden(offer, claim.held)),
     );
-    for (const [assignment, offer] of offers) {
-      const { port, workload } = offer;
-      if (lost.has(assignment)) continue;
+    for (const offer of offers) {
+      const { assignment, port, workload } = offer;
+      if (lost.has(offer)) continue;
       const claim = claims.find((one) => one.port === port);
       if (claim?.workload === workload || this.#isForbidden(offer, false)) continue;
       if (claim === undefined) claims.push({ port, workload, held: false });
@@ -88,8 +88,9 @@ export class PortClaims {
       const problem = problems.get(claim.port);
       if (claim.held || problem?.code === 'runtime_unavailable') return [claim];
       if (problem === undefined) return [{ ...claim, held: true }];
-      for (const [assignment, offer] of offers)
-        if (isOf(claim, offer)) refused.push({ assignment, port: claim.port, message: problem.message });
+      for (const offer of offers)
+        if (isOf(claim, offer))
+          refused.push({ assignment: offer.assignment, port: claim.port, message: problem.message });
       return [];
     });
     await this.#become({ ...this.#state, claims, refused });
@@ -105,9 +106,9 @@ export class PortClaims {
   }
 
   /** Returns why this instance does not get its port and what to do; `undefined` if it gets the port. */
-  refusal(assignment: string, offer: Offer): PortProblem | undefined {
+  refusal(offer: AssignmentOffer): PortProblem | undefined {
     const message =
-      this.#state.refused.find((one) => one.assignment === assignment)?.message ??
+      this.#state.refused.find((one) => isRefusalOf(one, offer))?.message ??
       (this.has(offer) ? undefined : this.#forbidden(offer, false));
     return message === undefined ? undefined : { code: 'port_taken', message };
   }
@@ -134,6 +135,10 @@ export class PortClaims {
 
 function othersPort(port: number): string {
   return `Port ${port} of the server belongs to another application: choose another exposed_port, or stop that application, then deploy again`;
+}
+
+function isRefusalOf(refusal: Refusal, { assignment, port }: AssignmentOffer): boolean {
+  return refusal.assignment === assignment && refusal.port === port;
 }
 
 function isOf(claim: Claim, { port, workload }: Offer): boolean {

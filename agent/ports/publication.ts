@@ -32,7 +32,7 @@ export interface PortPublisher {
   readonly notices: ReadonlyMap<number, string>;
 }
 
-/** The port that an assignment asks for, and the backend that it offers. */
+/** A port that an assignment asks for, and the backend that it offers. */
 export interface Offer {
   workload: string;
   project: string;
@@ -58,9 +58,10 @@ export class Publication {
   readonly #log: Logger;
   readonly #changed: (assignments: readonly string[]) => void;
   readonly #claims: PortClaims;
-  readonly #offers = new Map<string, Offer>();
+  readonly #offers = new Map<string, readonly Offer[]>();
+  /** By assignment: the first problem of its ports. */
   readonly #problems = new Map<string, PortProblem>();
-  /** By assignment: the backend that its port leads to, as JSON. */
+  /** By assignment and port: the backend that the port leads to, as JSON. */
   #published = new Map<string, string>();
   /** Another try may solve a problem. */
   #unfinished = false;
@@ -90,46 +91,54 @@ export class Publication {
     if (this.#claims.allow(policy)) void this.#apply();
   }
 
-  /** The assignment asks for a port. An earlier offer of it stays; otherwise it offers no backend yet. */
-  claim(assignment: string, wanted: Omit<Offer, 'backend'>): void {
-    if (!this.#offers.has(assignment)) this.offer(assignment, { ...wanted, backend: undefined });
+  /** The assignment asks for these ports. Earlier offers of them stay; the others offer no backend yet. */
+  claim(assignment: string, ...wanted: readonly Omit<Offer, 'backend'>[]): void {
+    const before = this.#offersOf(assignment);
+    const offers = wanted.map((one) => before.find(({ port }) => port === one.port) ?? { ...one, backend: undefined });
+    this.offer(assignment, ...offers);
   }
 
-  /** Sets the offer of an assignment. An unchanged offer costs nothing. */
-  offer(assignment: string, offer: Offer): void {
-    if (JSON.stringify(this.#offers.get(assignment)) === JSON.stringify(offer)) return;
-    this.#offers.set(assignment, offer);
+  /** Sets the offers of an assignment, one for each port that it asks for. Unchanged offers cost nothing. */
+  offer(assignment: string, ...offers: readonly Offer[]): void {
+    if (JSON.stringify(this.#offersOf(assignment)) === JSON.stringify(offers)) return;
+    if (offers.length === 0) this.#offers.delete(assignment);
+    else this.#offers.set(assignment, offers);
     void this.#apply();
   }
 
   /** The assignment asks for no port, or no longer. */
   retract(assignment: string): void {
-    if (this.#offers.delete(assignment)) void this.#apply();
+    this.offer(assignment);
   }
 
   /** Resolves when no port leads to the instance any more, with whether it had offered a backend. */
   async withdraw(assignment: string): Promise<boolean> {
-    const offer = this.#offers.get(assignment);
-    if (offer?.backend === undefined) return false;
-    this.#offers.set(assignment, { ...offer, backend: undefined });
+    const offers = this.#offersOf(assignment);
+    if (offers.every(({ backend }) => backend === undefined)) return false;
+    this.#offers.set(
+      assignment,
+      offers.map((offer) => ({ ...offer, backend: undefined })),
+    );
     await this.#apply();
     return true;
   }
 
-  /** True if its port leads to the instance. */
+  /** True if it offers a backend for each of its ports, and each port leads there. */
   isPublished(assignment: string): boolean {
-    return this.#published.has(assignment);
+    const offers = this.#offersOf(assignment);
+    return offers.length > 0 && offers.every(({ port }) => this.#published.has(keyOf(assignment, port)));
   }
 
-  /** Returns why its port does not lead to the instance; `undefined` if there is no problem. */
+  /** Returns why one of its ports does not lead to the instance; `undefined` if there is no problem. */
   problem(assignment: string): PortProblem | undefined {
     return this.#problems.get(assignment);
   }
 
-  /** Returns what is missing although the port leads to the instance, such as a source that it does not answer. */
+  /** Returns what is missing although the ports lead to the instance, such as a source that it does not answer. */
   notice(assignment: string): string | undefined {
-    const offer = this.#offers.get(assignment);
-    return offer === undefined || !this.isPublished(assignment) ? undefined : this.#publisher.notices.get(offer.port);
+    if (!this.isPublished(assignment)) return undefined;
+    const notices = this.#offersOf(assignment).map(({ port }) => this.#publisher.notices.get(port));
+    return notices.find((notice) => notice !== undefined);
   }
 
   /** Every instance was inspected: from now on the ports follow the offers. Resolves when they do. */
@@ -152,6 +161,10 @@ export class Publication {
     await this.#applying;
   }
 
+  #offersOf(assignment: string): readonly Offer[] {
+    return this.#offers.get(assignment) ?? [];
+  }
+
   /** Resolves when an `apply` that began after the call has ended. */
   async #apply(): Promise<void> {
     this.#stale = true;
@@ -168,7 +181,9 @@ export class Publication {
       this.#cancelRetry();
       const before = this.#snapshot();
       // All steps use the same copy of the offers: a change meanwhile causes another round.
-      const offers = new Map(this.#offers);
+      const offers = [...this.#offers].flatMap(([assignment, wanted]) =>
+        wanted.map((offer) => ({ assignment, ...offer })),
+      );
       try {
         await this.#applyOnce(offers);
       } catch (error) {
@@ -182,52 +197,66 @@ export class Publication {
           void this.#apply();
         });
       const after = this.#snapshot();
-      const changed = [...new Set([...before.keys(), ...after.keys()])].filter(
-        (id) => before.get(id) !== after.get(id),
+      const keys = [...new Set([...before.keys(), ...after.keys()])].filter(
+        (key) => before.get(key) !== after.get(key),
       );
-      if (changed.length > 0) this.#changed(changed);
+      const changed = new Set(keys.map(assignmentOf));
+      if (changed.size > 0) this.#changed([...changed]);
     }
   }
 
-  async #applyOnce(offers: ReadonlyMap<string, Offer>): Promise<void> {
+  async #applyOnce(offers: readonly AssignmentOffer[]): Promise<void> {
     await this.#claims.settle(offers);
     const ports = new Map<number, PortBackend[]>(this.#claims.ports.map((port) => [port, []]));
-    for (const [id, offer] of offers)
-      if (offer.backend !== undefined && this.#isOwner(id, offer)) ports.get(offer.port)?.push(offer.backend);
+    for (const offer of offers)
+      if (offer.backend !== undefined && this.#isOwner(offer)) ports.get(offer.port)?.push(offer.backend);
     const problems = await this.#publisher.apply(ports, this.#closing.signal);
     await this.#claims.tried(problems, offers);
     this.#conclude(offers, ({ port }) => problems.get(port));
   }
 
-  #isOwner(assignment: string, offer: Offer): boolean {
-    return this.#claims.has(offer) && this.#claims.refusal(assignment, offer) === undefined;
+  #isOwner(offer: AssignmentOffer): boolean {
+    return this.#claims.has(offer) && this.#claims.refusal(offer) === undefined;
   }
 
   /**
    * Records for every offer whether it is published or has a problem. `problemOf`: for offers that were not refused.
    */
-  #conclude(offers: ReadonlyMap<string, Offer>, problemOf: (offer: Offer) => PortProblem | undefined): void {
+  #conclude(offers: readonly AssignmentOffer[], problemOf: (offer: Offer) => PortProblem | undefined): void {
     const before = this.#published;
     this.#published = new Map();
     this.#problems.clear();
     this.#unfinished = false;
-    for (const [id, offer] of offers) {
+    for (const offer of offers) {
+      const key = keyOf(offer.assignment, offer.port);
       const backend = offer.backend === undefined ? undefined : JSON.stringify(offer.backend);
-      const refusal = this.#claims.refusal(id, offer);
+      const refusal = this.#claims.refusal(offer);
       const problem = refusal ?? problemOf(offer);
       this.#unfinished ||= problem !== undefined && refusal === undefined;
-      const stands = problem?.code === 'runtime_unavailable' && backend !== undefined && before.get(id) === backend;
-      if (problem !== undefined && !stands) this.#problems.set(id, problem);
-      else if (backend !== undefined) this.#published.set(id, backend);
+      const stands = problem?.code === 'runtime_unavailable' && backend !== undefined && before.get(key) === backend;
+      if (problem !== undefined && !stands) {
+        if (!this.#problems.has(offer.assignment)) this.#problems.set(offer.assignment, problem);
+      } else if (backend !== undefined) this.#published.set(key, backend);
     }
   }
 
   #snapshot(): Map<string, string> {
     return new Map([
       ...this.#published,
-      ...[...this.#problems].map(([id, problem]): [string, string] => [id, JSON.stringify(problem)]),
+      ...[...this.#problems].map(([id, problem]): [string, string] => [keyOf(id, 0), JSON.stringify(problem)]),
     ]);
   }
+}
+
+/** An offer and the assignment that makes it. */
+export type AssignmentOffer = Offer & { assignment: string };
+
+function keyOf(assignment: string, port: number): string {
+  return `${assignment} ${port}`;
+}
+
+function assignmentOf(key: string): string {
+  return key.slice(0, key.lastIndexOf(' '));
 }
 
 const notNow: PortProblem = {

@@ -11,7 +11,8 @@ export function containerSpec(
   { server, name, image, storageBytes }: { server: string; name: string; image: string; storageBytes: number },
 ): ContainerSpec {
   const { spec } = item;
-  if (spec.env === undefined) throw new Error(`The configuration of assignment ${item.id} is not here`);
+  const { memory_bytes, nano_cpus } = spec.limits;
+  if (spec.configuration === undefined) throw new Error(`The configuration of assignment ${item.id} is not here`);
   return {
     name,
     image,
@@ -26,11 +27,11 @@ export function containerSpec(
       [labels.storage]: String(storageBytes),
       ...(spec.restart_token === undefined ? {} : { [labels.restartToken]: spec.restart_token }),
     },
-    env: spec.env,
+    env: spec.configuration.env,
     ...(spec.command === undefined ? {} : { command: spec.command }),
-    ...(spec.memory_bytes === undefined ? {} : { memoryBytes: spec.memory_bytes }),
-    ...(spec.nano_cpus === undefined ? {} : { nanoCpus: spec.nano_cpus }),
-    networks: [{ name: spec.network, aliases: [spec.alias] }],
+    ...(memory_bytes === undefined ? {} : { memoryBytes: memory_bytes }),
+    ...(nano_cpus === undefined ? {} : { nanoCpus: nano_cpus }),
+    networks: spec.networks,
     restart: 'no',
   };
 }

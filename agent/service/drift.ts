@@ -27,7 +27,7 @@ export function driftOf(desired: ServiceItem, actual: Actual, memory: Memory): D
   const { container } = actual;
   const { spec } = desired;
   if (actual.origin === 'named') return 'forged';
-  if (container.name !== containerName(spec.alias, desired.id)) return 'name';
+  if (container.name !== containerName(desired)) return 'name';
   if (container.labels[labels.specHash] !== desired.spec_hash) return 'spec';
   if ((container.labels[labels.restartToken] ?? '') !== (spec.restart_token ?? '')) return 'restart';
   if (container.state === 'dead') return 'dead';
@@ -48,7 +48,8 @@ function settingsDrift(desired: ServiceItem, { container, detail }: Actual, { ba
   if (known !== undefined && known.settings !== settingsOf(detail)) return 'settings';
   // A container that this process made is compared only with its own baseline: engines present settings differently.
   if (known?.own !== true && !isMadeAsDesired(desired, detail)) return 'settings';
-  return container.state === 'running' && !(desired.spec.network in detail.addresses) ? 'network' : undefined;
+  const isCutOff = desired.spec.networks.some(({ name }) => !(name in detail.addresses));
+  return container.state === 'running' && isCutOff ? 'network' : undefined;
 }
 
 /** Remembers a container that lost its network: this shows only while it runs, and a start would not repair it. */
@@ -67,9 +68,9 @@ function isMadeAsDesired({ spec }: ServiceItem, detail: ContainerDetail): boolea
   // A container of a release without defaults has no such label, and stays.
   const [memory = 0, cpus = 0] = (detail.labels[labels.defaults] ?? '').split(' ').map(Number);
   return (
-    Object.entries(spec.env ?? {}).every(([key, value]) => env.has(`${key}=${value}`)) &&
+    Object.entries(spec.configuration?.env ?? {}).every(([key, value]) => env.has(`${key}=${value}`)) &&
     (spec.command === undefined || JSON.stringify(spec.command) === JSON.stringify(detail.command)) &&
-    (spec.memory_bytes ?? memory) === detail.memoryBytes &&
-    (spec.nano_cpus ?? cpus) === detail.nanoCpus
+    (spec.limits.memory_bytes ?? memory) === detail.memoryBytes &&
+    (spec.limits.nano_cpus ?? cpus) === detail.nanoCpus
   );
 }

@@ -3,7 +3,7 @@ import type { Actual } from '../engine/observer.ts';
 import type { ContainerDetail, ImageInfo } from '../runtime/runtime.ts';
 import type { Overflow } from '../engine/storage-watch.ts';
 
-/** A service item of the desired set. It has no `env` if its configuration is missing. */
+/** A service item of the desired set. It has no `configuration` if the agent does not have that. */
 export type ServiceItem = WireAssignment & { spec: WireService };
 
 /** A process of a container, from its start to its exit. */

@@ -66,8 +66,8 @@ export function plan(world: World): Action | undefined {
   const surplus = actual.filter((it) => it !== keep);
   if (keep === undefined) {
     // The configuration is missing: no successor can be made.
-    if (desired.spec.env === undefined) return undefined;
-    const create: Action = { do: 'create', name: containerName(desired.spec.alias, desired.id) };
+    if (desired.spec.configuration === undefined) return undefined;
+    const create: Action = { do: 'create', name: containerName(desired) };
     return held(world) ?? prepare(world) ?? retireFirst(world, surplus, grace) ?? create;
   }
   return retireFirst(world, surplus, grace) ?? advance(world, desired, keep);

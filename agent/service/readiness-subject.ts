@@ -1,9 +1,8 @@
+import type { Probe } from '../../agent-protocol/workload.ts';
 import type { Actual } from '../engine/observer.ts';
+import type { ProbeTarget } from '../runtime/probe.ts';
 import type { World } from './plan.ts';
 import type { Subject } from './readiness.ts';
-
-/** Deadline of one health check. */
-const probeMs = 5_000;
 
 /** Returns the process whose readiness counts for the service; `undefined` if no desired process runs. Pure. */
 export function readinessSubject(world: World): Subject | undefined {
@@ -12,12 +11,26 @@ export function readinessSubject(world: World): Subject | undefined {
   if (desired === undefined || desired.run === 'stopped' || memory.run === undefined || running === undefined)
     return undefined;
   if (running.container.state !== 'running') return undefined;
-  const { health, port } = desired.spec;
-  const address = running.detail?.addresses[desired.spec.network] ?? '';
-  const target =
-    health === undefined || port === undefined
-      ? undefined
-      : { type: 'http' as const, address, port, path: health.path, timeoutMs: probeMs };
-  if (target !== undefined && address === '') return undefined;
-  return { key: `${memory.run.container} ${memory.run.startedAt}`, since: memory.run.since, health: target };
+  const { probe, networks } = desired.spec;
+  const address = running.detail?.addresses[networks[0].name] ?? '';
+  if ((probe?.type === 'http' || probe?.type === 'tcp') && address === '') return undefined;
+  return {
+    key: `${memory.run.container} ${memory.run.startedAt}`,
+    since: memory.run.since,
+    check: probe && { target: targetOf(probe, address, running.container.id), times: probe },
+  };
+}
+
+function targetOf(probe: Probe, address: string, container: string): ProbeTarget {
+  const timeoutMs = probe.timeout_seconds * 1000;
+  switch (probe.type) {
+    case 'http':
+      return { type: 'http', address, port: probe.port, path: probe.path, timeoutMs };
+    case 'tcp':
+      return { type: 'tcp', address, port: probe.port, timeoutMs };
+    case 'command':
+      return { type: 'command', container, command: probe.command, timeoutMs };
+    case 'image':
+      return { type: 'image', container, timeoutMs };
+  }
 }

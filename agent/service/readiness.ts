@@ -1,4 +1,5 @@
 import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Probe } from '../../agent-protocol/workload.ts';
 import { stableMs } from './memory.ts';
 import type { Prober, ProbeResult, ProbeTarget } from '../runtime/probe.ts';
 
@@ -8,29 +9,30 @@ export interface Subject {
   key: string;
   /** Monotonic time at which the process started. */
   since: number;
-  /** `undefined`: there is no health check, and the process is ready once it has run for 10 s. */
-  health: ProbeTarget | undefined;
+  /** `undefined`: there is no probe, and the process is ready once it has run for 10 s. */
+  check: Check | undefined;
+}
+
+export interface Check {
+  target: ProbeTarget;
+  times: Pick<Probe, 'interval_seconds' | 'failures' | 'successes' | 'start_seconds'>;
 }
 
 export interface Health {
   ready: boolean;
   /** Ready for 10 s without a restart. */
   stable: boolean;
-  /** Why it is not ready: after 30 s, or if it was ready before. */
+  /** Why it is not ready: after the time for its start, or if it was ready before. */
   problem: string | undefined;
 }
 
 /**
- * First delay between probes. It grows by a quarter each time, up to `startingMs`, so that the agent notices a quick
- * start quickly.
+ * First delay between the probes of a process that is not ready. It grows by a quarter each time, up to `startingMs`, so
+ * that the agent notices a quick start quickly. A probe by the engine costs more than one over the network.
  */
-const firstMs = 20;
+const firstMs = { network: 20, engine: 250 };
 const growth = 1.25;
 const startingMs = 1_000;
-const runningMs = 10_000;
-const failuresUntilUnready = 3;
-/** A process that does not pass its check within this time is reported as unhealthy. */
-const patienceMs = 30_000;
 
 const unready: Health = { ready: false, stable: false, problem: undefined };
 
@@ -63,14 +65,15 @@ export class Readiness {
     return this.#health;
   }
 
-  /** True if the process has a health check. */
-  get isProbed(): boolean {
-    return this.#subject?.health !== undefined;
+  /** True if the process is probed over the network, so that its health is known also while the engine is away. */
+  get isProbedByNetwork(): boolean {
+    const { check } = this.#subject ?? {};
+    return check !== undefined && isByNetwork(check.target);
   }
 
   /** True if there is nothing to probe, or the first probe has ended. */
   get settled(): boolean {
-    return this.#subject?.health === undefined || this.#looked;
+    return this.#subject?.check === undefined || this.#looked;
   }
 
   /** Checks this process from now on; `undefined`: no process. Does nothing if it is the same one. */
@@ -82,14 +85,14 @@ export class Readiness {
     this.#looked = false;
     this.#subject = subject;
     if (subject === undefined) return;
-    const { health } = subject;
-    if (health === undefined) {
+    const { check } = subject;
+    if (check === undefined) {
       this.#readyAfter(subject.since + stableMs);
       return;
     }
     const watch = new AbortController();
     this.#watch = watch;
-    void this.#probe(subject, health, watch.signal);
+    void this.#probe(subject, check, watch.signal);
   }
 
   [Symbol.dispose](): void {
@@ -105,11 +108,12 @@ export class Readiness {
     this.#cancelTimer = this.#clock.timer(left, () => this.#readyAfter(at));
   }
 
-  async #probe(subject: Subject, target: ProbeTarget, signal: AbortSignal): Promise<void> {
+  async #probe(subject: Subject, { target, times }: Check, signal: AbortSignal): Promise<void> {
     let failures = 0;
+    let successes = 0;
     let failedBefore = false;
     let readySince: number | undefined;
-    for (let delay = firstMs; ;) {
+    for (let delay = isByNetwork(target) ? firstMs.network : firstMs.engine; ;) {
       const answer = await this.#ask(target, signal);
       if (signal.aborted) return;
       if (answer.ok === undefined) {
@@ -122,20 +126,22 @@ export class Readiness {
       this.#looked = true;
       if (answer.ok) {
         failures = 0;
+        successes += 1;
         // A process that passes the first probe counts as ready since its start: a restart of the agent resets nothing.
-        readySince ??= failedBefore ? now : subject.since;
-        this.#ready(readySince);
+        if (successes >= times.successes) readySince ??= failedBefore ? now : subject.since;
+        if (readySince !== undefined) this.#ready(readySince);
       } else {
         failures += 1;
+        successes = 0;
         failedBefore = true;
         if (readySince !== undefined) this.#suspected();
-        if (readySince === undefined || failures >= failuresUntilUnready) {
+        if (readySince === undefined || failures >= times.failures) {
           readySince = undefined;
-          this.#unready(answer.reason, subject, now);
+          this.#unready(answer.reason, now - subject.since >= times.start_seconds * 1000);
         }
       }
       if (first) this.#changed();
-      const ms = readySince !== undefined && failures === 0 ? runningMs : delay;
+      const ms = readySince !== undefined && failures === 0 ? times.interval_seconds * 1000 : delay;
       delay = Math.min(delay * growth, startingMs);
       if (!(await this.#pause(ms, signal))) return;
     }
@@ -149,10 +155,11 @@ export class Readiness {
     if (left > 0) this.#cancelTimer = this.#clock.timer(left, () => this.#ready(since));
   }
 
-  #unready(problem: string, subject: Subject, now: number): void {
+  /** `isLate`: the process has had the time that it may need for its start. */
+  #unready(problem: string, isLate: boolean): void {
     this.#cancelTimer();
-    const told = this.#health.ready || this.#health.problem !== undefined || now - subject.since >= patienceMs;
-    this.#set({ ready: false, stable: false, problem: told ? problem : undefined });
+    const isReported = this.#health.ready || this.#health.problem !== undefined || isLate;
+    this.#set({ ready: false, stable: false, problem: isReported ? problem : undefined });
   }
 
   async #ask(target: ProbeTarget, signal: AbortSignal): Promise<ProbeResult> {
@@ -187,5 +194,9 @@ export class Readiness {
 }
 
 function sameSubject(a: Subject | undefined, b: Subject | undefined): boolean {
-  return a?.key === b?.key && JSON.stringify(a?.health) === JSON.stringify(b?.health);
+  return a?.key === b?.key && JSON.stringify(a?.check) === JSON.stringify(b?.check);
+}
+
+function isByNetwork({ type }: ProbeTarget): boolean {
+  return type === 'http' || type === 'tcp';
 }

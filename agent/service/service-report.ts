@@ -9,7 +9,7 @@ import type { Health } from './readiness.ts';
 export interface Circumstances {
   world: World;
   health: Health;
-  /** Its published port leads to it, or it has no published port. */
+  /** Its published ports lead to it, or it has no published port. */
   published: boolean;
   portProblem: PortProblem | undefined;
   /** Last output before the reported exit. */
@@ -88,7 +88,7 @@ function errorOf(it: Circumstances, ready: boolean): WireReport['error'] {
 }
 
 function limitOf({ desired }: World): string {
-  const bytes = desired?.spec.memory_bytes;
+  const bytes = desired?.spec.limits.memory_bytes;
   return bytes === undefined ? 'the server has' : `its limit of ${Math.round(bytes / 1024 / 1024)} MiB`;
 }
 

@@ -67,7 +67,7 @@ export async function performStep(step: Step, it: StepSubject, deps: StepDeps, s
     case 'resolveImage':
       return resolveImage(it, deps, signal);
     case 'ensureNetwork':
-      return ensureNetwork(it, deps, signal);
+      return ensureNetworks(it, deps, signal);
     case 'create':
       return create(step.name, it, deps, signal);
     case 'start':
@@ -129,12 +129,14 @@ async function resolveImage(
   it.learn({ image: { id, digest, of: imageKey(desired) } });
 }
 
-async function ensureNetwork(it: StepSubject, deps: StepDeps, signal: AbortSignal): Promise<void> {
+async function ensureNetworks(it: StepSubject, deps: StepDeps, signal: AbortSignal): Promise<void> {
   const { runtime, server, networks, clock } = deps;
-  const { network } = it.desired().spec;
-  using limit = deadline(clock, callMs, 'Making a network', signal);
-  await runtime.ensureNetwork(network, { [labels.server]: server }, limit.signal);
-  networks.add(network);
+  for (const { name } of it.desired().spec.networks) {
+    if (networks.has(name)) continue;
+    using limit = deadline(clock, callMs, 'Making a network', signal);
+    await runtime.ensureNetwork(name, { [labels.server]: server }, limit.signal);
+    networks.add(name);
+  }
 }
 
 async function create(name: string, it: StepSubject, deps: StepDeps, signal: AbortSignal): Promise<void> {

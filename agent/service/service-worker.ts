@@ -166,8 +166,8 @@ export class ServiceWorker {
   #next(): Action | undefined {
     const now = this.#now();
     if (!this.#deps.observer.reachable) {
-      // Without a health check the state is unknown: the process may have ended.
-      if (this.#looked && this.#readiness.isProbed) this.#show(this.#world(now));
+      // Without a probe over the network the state is unknown: the process may have ended.
+      if (this.#looked && this.#readiness.isProbedByNetwork) this.#show(this.#world(now));
       return undefined;
     }
     const before = this.#world(now);
@@ -200,14 +200,13 @@ export class ServiceWorker {
 
   #world(now: Now): World {
     const { desired, observer, networks, runtime } = this.#deps;
-    const network = this.#desired?.spec.network;
     return {
       desired: this.#desired,
       tombstone: this.#desired === undefined ? desired.tombstone(this.id) : undefined,
       complete: desired.confirmed && !desired.has(this.id),
       actual: observer.of(this.id),
       memory: this.#memory,
-      networkReady: network !== undefined && networks.has(network),
+      networkReady: this.#desired?.spec.networks.every(({ name }) => networks.has(name)) ?? false,
       ready: this.#readiness.health.ready,
       withdrawn: this.#withdrawn,
       can: runtime.can,
@@ -215,16 +214,17 @@ export class ServiceWorker {
     };
   }
 
-  /** Claims its port from the moment it is desired, also while it is not known what runs. */
+  /** Claims its ports from the moment it is desired, also while it is not known what runs. */
   #claim(): void {
     if (this.#desired?.run !== 'running') return;
-    const { workload_id: workload, project_id: project, spec } = this.#desired;
-    if (spec.publish_port !== undefined)
-      this.#deps.publication.claim(this.id, { workload, project, port: spec.publish_port });
+    const { workload_id: workload, project_id: project } = this.#desired;
+    const ports = publishedPorts(this.#desired);
+    if (ports.length > 0)
+      this.#deps.publication.claim(this.id, ...ports.map(({ publish: port }) => ({ workload, project, port })));
   }
 
   /**
-   * Offers the running, ready process to the port. A process that is to be removed stays there until its withdrawal.
+   * Offers the running, ready process to its ports. A process that is to be removed stays there until its withdrawal.
    */
   #publish(world: World): void {
     const { publication } = this.#deps;
@@ -236,15 +236,15 @@ export class ServiceWorker {
       if (running === undefined) publication.retract(this.id);
       return;
     }
-    const { publish_port: port, port: inside, network } = desired.spec;
-    if (port === undefined) {
-      publication.retract(this.id);
-      return;
-    }
-    const address = running?.detail?.addresses[network] ?? '';
+    const address = running?.detail?.addresses[desired.spec.networks[0].name] ?? '';
     const ready = this.#readiness.health.ready && address !== '';
-    const backend = ready ? { address, port: inside ?? port } : undefined;
-    publication.offer(this.id, { workload: desired.workload_id, project: desired.project_id, port, backend });
+    const of = { workload: desired.workload_id, project: desired.project_id };
+    const offers = publishedPorts(desired).map(({ port, publish }) => ({
+      ...of,
+      port: publish,
+      backend: ready ? { address, port } : undefined,
+    }));
+    publication.offer(this.id, ...offers);
   }
 
   #tell(world: World): void {
@@ -254,7 +254,8 @@ export class ServiceWorker {
     const report = serviceReport(this.id, {
       world,
       health: this.#readiness.health,
-      published: world.desired?.spec.publish_port === undefined || publication.isPublished(this.id),
+      published:
+        world.desired === undefined || publishedPorts(world.desired).length === 0 || publication.isPublished(this.id),
       portProblem: publication.problem(this.id),
       lastLines: this.#lastOutput.text,
     });
@@ -308,7 +309,7 @@ export class ServiceWorker {
       log.warn({ err: error, assignment: this.id, action: action.do }, 'Step failed');
       this.#memory = { ...this.#memory, failure };
       if (action.do === 'create' || action.do === 'start') {
-        if (this.#desired !== undefined) networks.delete(this.#desired.spec.network);
+        for (const { name } of this.#desired?.spec.networks ?? []) networks.delete(name);
         if (failure.code === 'image_not_found') this.#memory = { ...this.#memory, image: undefined };
       }
     }
@@ -332,6 +333,10 @@ export class ServiceWorker {
       };
     });
   }
+}
+
+function publishedPorts({ spec }: ServiceItem): { port: number; publish: number }[] {
+  return spec.ports.flatMap(({ port, publish }) => (publish === undefined ? [] : [{ port, publish }]));
 }
 
 /**

@@ -62,7 +62,7 @@ function toInstance(it: ReadonlyResource<'assignment'>, view: TenantView): z.inf
     {
       id: it.meta.id,
       replica: spec.slot,
-      deployment_id: desired.deployment_id,
+      deployment_id: desired.version,
       server_id: desired.server_id,
       status: isAnswering ? phase : 'unknown',
       ready: isAnswering && ready,

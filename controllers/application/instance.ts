@@ -1,11 +1,12 @@
-import { createHash } from 'node:crypto';
 import { defined } from '../../store/defined.ts';
+import { ServiceSpec } from '../../store/kinds/assignment.ts';
 import { parseCommand } from '../../store/kinds/command.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { Failure } from '../runtime/failure.ts';
+import { serviceHash } from '../rollout/spec-hash.ts';
 import type { App, Deployment } from './world.ts';
 
 /** The id of an instance. Deterministic, so that a repeated creation finds the first one. */
@@ -31,17 +32,30 @@ export function instanceDesired(input: {
 }): DesiredOf<'assignment'> {
   const { app, deployment, server, slot, restartToken } = input;
   const { config } = deployment.desired;
-  const fixed = defined({
-    type: 'service' as const,
-    slot,
-    image: deployment.observed?.image ?? '',
-    command: read('start_command', config.start_command, parseCommand)?.words,
-    port: config.exposed_port,
-    memory_bytes: read('memory_limit', config.memory_limit, parseMemory)?.bytes,
-    nano_cpus: read('cpu_limit', config.cpu_limit, parseCpus)?.nanoCpus,
-    network: networkName(deployment.desired.environment_id),
-    alias: app.desired.internal_id,
-  });
+  const port = config.exposed_port;
+  const isPublished = server?.desired.direct_ports_enabled === true;
+  const spec: ServiceSpec = ServiceSpec.parse(
+    defined({
+      type: 'service',
+      slot,
+      image: deployment.observed?.image ?? '',
+      image_digest: deployment.observed?.image_digest,
+      command: read('start_command', config.start_command, parseCommand)?.words,
+      config: { kind: 'deployment', id: deployment.meta.id },
+      networks: [{ name: networkName(deployment.desired.environment_id), aliases: [app.desired.internal_id] }],
+      ports: port === undefined ? [] : [{ name: 'main', port, ...(isPublished && { publish: port }) }],
+      probe:
+        config.healthcheck_path === undefined || port === undefined
+          ? undefined
+          : { type: 'http', port, path: config.healthcheck_path },
+      limits: defined({
+        memory_bytes: read('memory_limit', config.memory_limit, parseMemory)?.bytes,
+        nano_cpus: read('cpu_limit', config.cpu_limit, parseCpus)?.nanoCpus,
+      }),
+      restart_policy: config.restart_policy,
+      restart_token: restartToken,
+    }),
+  );
   return {
     server_id: deployment.desired.server_id,
     project_id: deployment.desired.project_id,
@@ -49,21 +63,11 @@ export function instanceDesired(input: {
     workload_kind: 'application',
     workload_id: app.meta.id,
     workload_name: app.desired.internal_id,
-    deployment_id: deployment.meta.id,
+    service: 'main',
+    version: deployment.meta.id,
     run: 'running',
-    spec: defined({
-      ...fixed,
-      env: 'of_deployment' as const,
-      health: config.healthcheck_path === undefined ? undefined : { path: config.healthcheck_path },
-      image_digest: deployment.observed?.image_digest,
-      publish_port: server?.desired.direct_ports_enabled === true ? config.exposed_port : undefined,
-      restart_token: restartToken,
-      restart_policy: config.restart_policy,
-      grace_seconds: 10,
-    }),
-    spec_hash: createHash('sha256')
-      .update(JSON.stringify([deployment.meta.id, fixed]))
-      .digest('hex'),
+    spec,
+    spec_hash: serviceHash(deployment.meta.id, spec),
   };
 }
 

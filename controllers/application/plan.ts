@@ -32,7 +32,7 @@ export function plan(world: World): Action[] {
   const { app, server } = world;
   if (!isStaying(app)) return world.slots.filter(isStaying).map(retire);
   if (server === undefined) return [];
-  const isObsolete = (it: Assignment): boolean => !mayServe(world, it.desired.deployment_id);
+  const isObsolete = (it: Assignment): boolean => !mayServe(world, it.desired.version);
   const staying = world.slots.filter(isStaying);
   if (app.desired.run === 'stopped')
     return staying.flatMap((it) => (isObsolete(it) ? [retire(it)] : isWanted(it) ? [stop(it)] : []));
@@ -40,8 +40,8 @@ export function plan(world: World): Action[] {
   const goal = rollingOut(world) ?? world.serving;
   if (goal === undefined) return staying.filter(isObsolete).map(retire);
 
-  const own = staying.filter((it) => it.desired.deployment_id === goal.meta.id);
-  const others = staying.filter((it) => it.desired.deployment_id !== goal.meta.id);
+  const own = staying.filter((it) => it.desired.version === goal.meta.id);
+  const others = staying.filter((it) => it.desired.version !== goal.meta.id);
   const kept = new Set(needed(world, own, others));
   return [
     ...starts(world, goal, own),
@@ -67,7 +67,7 @@ function needed(world: World, own: readonly Assignment[], others: readonly Assig
   const { replicas } = world.app.desired;
   const successors = own.filter((it) => slotOf(it) < replicas);
   const candidates = others
-    .filter((it) => isWanted(it) && (isReady(it) || mayServe(world, it.desired.deployment_id)))
+    .filter((it) => isWanted(it) && (isReady(it) || mayServe(world, it.desired.version)))
     .toSorted((a, b) => Number(isReady(b)) - Number(isReady(a)) || slotOf(a) - slotOf(b));
   const uncovered = Math.max(0, replicas - successors.filter(isReady).length);
   const [last] = candidates;
@@ -80,9 +80,7 @@ function starts(world: World, goal: Deployment, own: readonly Assignment[]): Act
   const { replicas, restart_token: restartToken } = world.app.desired;
   const budget = Math.max(0, replicas + 1 - world.slots.filter(isLive).length);
   const taken = new Set(
-    world.slots
-      .filter((it) => it.desired.deployment_id === goal.meta.id && (isWanted(it) || !isStaying(it)))
-      .map(slotOf),
+    world.slots.filter((it) => it.desired.version === goal.meta.id && (isWanted(it) || !isStaying(it))).map(slotOf),
   );
   // An instance of the goal that is still stopping is live already: starting it again takes nothing from the budget.
   const stopping = new Set(own.filter((it) => !isWanted(it) && isLive(it)).map(slotOf));

@@ -111,7 +111,7 @@ export function isUnready(world: Omit<World, 'unreadyTooLong'>): boolean {
 
 function servingSlots(world: Pick<World, 'slots' | 'app'>, serving: Deployment): Assignment[] {
   return world.slots.filter(
-    (it) => it.desired.deployment_id === serving.meta.id && isWanted(it) && slotOf(it) < world.app.desired.replicas,
+    (it) => it.desired.version === serving.meta.id && isWanted(it) && slotOf(it) < world.app.desired.replicas,
   );
 }
 
@@ -167,7 +167,7 @@ function failureMessage(target: Deployment): string {
 export function observe(world: World, now: State): ObservedOf<'application'> {
   const { target, serving } = world;
   const before = world.app.observed;
-  const crashing = world.slots.some((it) => it.desired.deployment_id === serving?.meta.id && isCrashLooping(it));
+  const crashing = world.slots.some((it) => it.desired.version === serving?.meta.id && isCrashLooping(it));
   const healthy = now.ready === 'true';
   const counted = target?.observed?.phase === 'failed' ? target.meta.id : before?.counted_deployment_id;
   const wasCrashing = before?.crash_loop_counted === true;

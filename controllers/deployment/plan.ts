@@ -1,7 +1,7 @@
 import type { DesiredOf, ObservedOf } from '../../store/kinds/kinds.ts';
-import { createHash } from 'node:crypto';
 import { uuidv5 } from '../../store/uuid.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
+import { buildHash } from '../rollout/spec-hash.ts';
 import type { World } from './states.ts';
 
 export type Action = { do: 'build'; id: string; desired: DesiredOf<'assignment'> } | { do: 'retire'; id: string };
@@ -52,14 +52,11 @@ export function plan(world: World, now: ObservedOf<'deployment'>, buildDeadlineS
         workload_kind: 'application',
         workload_id: application.meta.id,
         workload_name: application.desired.internal_id,
-        deployment_id: deployment.meta.id,
+        service: 'main',
+        version: deployment.meta.id,
         run: 'running',
         spec,
-        spec_hash: createHash('sha256')
-          .update(
-            JSON.stringify([deployment.meta.id, { ...spec, build_args: Object.keys(spec.build_args).toSorted() }]),
-          )
-          .digest('hex'),
+        spec_hash: buildHash(deployment.meta.id, spec),
       },
     },
   ];

@@ -33,7 +33,7 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
       // A deployment depends on its own assignments, and on the instances of other deployments that it replaces.
       onChild('assignment', ({ desired }, view) => {
         const newest = view.get('application', desired.workload_id)?.desired.deployment_id;
-        return newest === undefined ? [desired.deployment_id] : [desired.deployment_id, newest];
+        return newest === undefined ? [desired.version] : [desired.version, newest];
       }),
       // An application's pointer, run state and deletion end its unfinished deployments; its status does not matter.
       onChange(
@@ -51,7 +51,7 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
     reconcile: (it, ctx) => step(it, ctx),
     async finalize(it, ctx) {
       const verdict = await step(it, ctx);
-      const left = ctx.view.by('assignment', 'deployment', it.meta.id);
+      const left = ctx.view.by('assignment', 'version', it.meta.id);
       for (const assignment of left) {
         if (assignment.meta.deletionRequestedAt === undefined) await ctx.retire('assignment', assignment.meta.id);
       }
@@ -84,7 +84,7 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
 }
 
 function readWorld(it: Deployment, ctx: Context, expired: boolean): World {
-  const assignments = ctx.view.by('assignment', 'deployment', it.meta.id);
+  const assignments = ctx.view.by('assignment', 'version', it.meta.id);
   const server = ctx.view.get('server', it.desired.server_id);
   const build = assignments.find((assignment) => assignment.desired.spec.type === 'build');
   return {
@@ -97,7 +97,7 @@ function readWorld(it: Deployment, ctx: Context, expired: boolean): World {
     slots: assignments.filter(isService),
     olderLive: ctx.view
       .by('assignment', 'workload', it.desired.application_id)
-      .some((other) => other.desired.deployment_id !== it.meta.id && isService(other) && isLive(other)),
+      .some((other) => other.desired.version !== it.meta.id && isService(other) && isLive(other)),
     expired,
     now: ctx.clock.now().toISOString(),
   };

@@ -252,7 +252,7 @@ export class DesiredFeed {
     this.#cancelDeadline = this.#o.clock.timer(timing.answerMs, this.#o.silent);
   }
 
-  /** The parts of a set. Items of one deployment follow each other, so that its configuration is opened once. */
+  /** The parts of a set. Items of one version follow each other, so that its configuration is opened once. */
   *#pieces(put: readonly Sendable[], drop: readonly string[]): Generator<Piece> {
     for (const id of drop) {
       this.#forget(id);
@@ -260,13 +260,13 @@ export class DesiredFeed {
       yield { drop: id };
     }
     const { projection } = this.#o;
-    for (const sendable of put.toSorted(byDeployment)) {
-      const { it, deployment } = sendable;
+    for (const sendable of put.toSorted(byVersion)) {
+      const { it, holder } = sendable;
       this.#forget(it.meta.id);
       const configuration = projection.configurationOf(sendable);
-      if (configuration !== undefined && deployment !== undefined) {
+      if (configuration !== undefined && holder !== undefined) {
         const references = this.#references.get(configuration) ?? 0;
-        if (references === 0) yield { configuration: projection.configuration(deployment) };
+        if (references === 0) yield { configuration: projection.configuration(holder) };
         this.#references.set(configuration, references + 1);
       }
       this.#sent.set(it.meta.id, { state: stateOf(it), configuration });
@@ -291,8 +291,8 @@ export class DesiredFeed {
   }
 }
 
-function byDeployment({ it: a }: Sendable, { it: b }: Sendable): number {
-  const [left, right] = [a.desired.deployment_id, b.desired.deployment_id];
+function byVersion({ it: a }: Sendable, { it: b }: Sendable): number {
+  const [left, right] = [a.desired.version, b.desired.version];
   return left < right ? -1 : left > right ? 1 : 0;
 }
 

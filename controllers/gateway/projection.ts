@@ -1,20 +1,26 @@
-import type { FailureCode, WireAssignment, WireConfiguration } from '../../agent-protocol/assignment.ts';
-import type { SealedValue } from '../../store/kinds/define.ts';
+import { toEarlier } from '../../agent-protocol/earlier-service.ts';
+import type { FailureCode, WireConfiguration, WireItem } from '../../agent-protocol/assignment.ts';
+import { definitionOf } from '../../store/definition.ts';
+import type { ServiceSpec } from '../../store/kinds/assignment.ts';
+import type { Configuration, SealedValue } from '../../store/kinds/define.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unsealer } from '../../store/seal.ts';
 
 type Assignment = ReadonlyResource<'assignment'>;
-type Deployment = ReadonlyResource<'deployment'>;
 type Spec<T extends 'service' | 'build'> = Extract<Assignment['desired']['spec'], { type: T }>;
 type Values = DeepReadonly<Record<string, SealedValue | string>>;
 
-/** An assignment that may be sent, with the deployment that has its configuration. */
+/** The object that has the configuration of an assignment. */
+type Holder = ReadonlyResource<'deployment'>;
+
+/** An assignment that may be sent. */
 export interface Sendable {
   it: Assignment;
-  /** Absent where no configuration is needed. */
-  deployment: Deployment | undefined;
+  /** The object that has its configuration; absent where none is needed. */
+  holder: Holder | undefined;
 }
 
 /** Why an assignment must not be sent. The message is for people. */
@@ -33,10 +39,10 @@ interface Options {
 /** The wire form of one agent's desired set, with opened secrets. */
 export class Projection {
   readonly #o: Options;
-  /** Desired records of deployments whose configuration was opened before, as one trial per record is enough. */
+  /** Desired records of holders whose configuration was opened before, as one trial per record is enough. */
   readonly #proven = new WeakSet<object>();
-  /** The last configuration that was inlined: items of one deployment come one after another. */
-  #last: { deployment: Deployment; env: Record<string, string> } | undefined;
+  /** The last configuration that was inlined: items of one version come one after another. */
+  #last: { holder: Holder; configuration: WireConfiguration } | undefined;
 
   constructor(options: Options) {
     this.#o = options;
@@ -46,45 +52,60 @@ export class Projection {
     return !this.#o.capabilities.has('configurations');
   }
 
+  get #knowsServices(): boolean {
+    return this.#o.capabilities.has('services');
+  }
+
   /**
    * Whether an assignment may be sent. One that is to run must not be if one of its secrets does not open: nothing is
-   * started with less than its whole configuration. One that is to stop needs no secrets. A build of a commit must not
-   * be sent to an agent that would build the head of the branch instead.
+   * started with less than its whole configuration. One that is to stop needs no secrets. Nothing is sent to an agent
+   * that would do something else than what is desired.
    */
   check(it: Assignment): Sendable | Unsendable {
-    const { spec, run, deployment_id: id } = it.desired;
-    if (run === 'stopped') return { it, deployment: undefined };
+    const { spec, run } = it.desired;
+    if (spec.type === 'service' && !this.#knowsServices && toEarlier(settingsOf(spec)) === undefined) return cannotRun;
+    if (run === 'stopped') return { it, holder: undefined };
     try {
       if (spec.type === 'build') {
-        if (spec.commit !== undefined && !this.#o.capabilities.has('build.commit')) return outdated;
+        if (spec.commit !== undefined && !this.#o.capabilities.has('build.commit')) return cannotBuildCommit;
         this.#buildArgs(it, spec);
-        return { it, deployment: undefined };
+        return { it, holder: undefined };
       }
-      const deployment = this.#o.view.get('deployment', id);
-      if (deployment?.desired.application_id !== it.desired.workload_id)
-        return unsendable(`Its deployment ${id} is not in the store: deploy the application again`);
-      if (!this.#proven.has(deployment.desired)) this.#env(deployment);
-      this.#proven.add(deployment.desired);
-      return { it, deployment };
+      if (spec.config === undefined) return { it, holder: undefined };
+      const holder = this.#o.view.get(spec.config.kind, spec.config.id);
+      if (holder === undefined || configurationIn(holder).of.id !== it.desired.workload_id)
+        return unsendable(`Its ${spec.config.kind} ${spec.config.id} is not in the store: deploy it again`);
+      if (!this.#proven.has(holder.desired)) this.configuration(holder);
+      this.#proven.add(holder.desired);
+      return { it, holder };
     } catch (error) {
       if (error instanceof Unopened) return unsendable(error.message);
       throw error;
     }
   }
 
-  /** Id of the configuration that the item refers to: its deployment's. */
-  configurationOf({ deployment }: Sendable): string | undefined {
-    return this.#isInline ? undefined : deployment?.meta.id;
+  /** Id of the configuration that the item refers to. */
+  configurationOf({ holder }: Sendable): string | undefined {
+    return this.#isInline ? undefined : holder?.meta.id;
   }
 
-  configuration(deployment: Deployment): WireConfiguration {
-    return { id: deployment.meta.id, env: this.#env(deployment) };
+  configuration(holder: Holder): WireConfiguration {
+    const { of, env, files } = configurationIn(holder);
+    const { tenant, id } = holder.meta;
+    const place = (part: string) => ({ tenant, kind: of.kind, id: of.id, path: `${of.path}.${part}` });
+    return {
+      id,
+      env: this.#open(env, place('env'), 'environment variable'),
+      ...(files !== undefined && { files: this.#open(files, place('files'), 'content of the file') }),
+    };
   }
 
-  item(sendable: Sendable): WireAssignment {
+  item(sendable: Sendable): WireItem {
     const { meta, desired } = sendable.it;
     const { spec, server_id: _, ...rest } = desired;
-    const common = { id: meta.id, generation: meta.generation, tenant: meta.tenant, ...rest };
+    // Agents of earlier releases expect the name that a version had there.
+    const earlier = this.#knowsServices ? {} : { deployment_id: desired.version };
+    const common = { id: meta.id, generation: meta.generation, tenant: meta.tenant, ...earlier, ...rest };
     if (spec.type === 'service') return { ...common, spec: this.#service(sendable, spec) };
     const args = desired.run === 'stopped' ? {} : this.#buildArgs(sendable.it, spec);
     return { ...common, spec: { ...spec, build_args: args } };
@@ -95,37 +116,35 @@ export class Projection {
     this.#last = undefined;
   }
 
-  #service(sendable: Sendable, stored: Spec<'service'>): WireAssignment['spec'] {
-    const { command, env: _, ...spec } = stored;
-    const config = this.configurationOf(sendable);
-    return {
-      ...spec,
-      ...(command !== undefined && { command: [...command] }),
-      ...(config !== undefined && { config }),
-      ...(this.#isInline && { env: this.#inlined(sendable.deployment) }),
-    };
+  #service(sendable: Sendable, spec: Spec<'service'>): WireItem['spec'] {
+    const settings = settingsOf(spec);
+    const id = this.configurationOf(sendable);
+    const config = id === undefined ? {} : { config: id };
+    if (this.#knowsServices) return { ...settings, ...config };
+    const earlier = toEarlier(settings);
+    if (earlier === undefined) throw new TypeError(`Assignment ${sendable.it.meta.id} was not checked`);
+    return { ...earlier, ...config, ...(this.#isInline && { env: this.#inlined(sendable.holder)?.env ?? {} }) };
   }
 
-  #inlined(deployment: Deployment | undefined): Record<string, string> {
-    if (deployment === undefined) return {};
-    if (this.#last?.deployment !== deployment) this.#last = { deployment, env: this.#env(deployment) };
-    return this.#last.env;
-  }
-
-  #env({ meta, desired }: Deployment): Record<string, string> {
-    const place = { tenant: meta.tenant, id: desired.application_id, path: 'config.env' };
-    return this.#open(desired.config.env, place, 'environment variable');
+  #inlined(holder: Holder | undefined): WireConfiguration | undefined {
+    if (holder === undefined) return undefined;
+    if (this.#last?.holder !== holder) this.#last = { holder, configuration: this.configuration(holder) };
+    return this.#last.configuration;
   }
 
   #buildArgs({ meta, desired }: Assignment, { build_args: args }: Spec<'build'>): Record<string, string> {
-    const place = { tenant: meta.tenant, id: desired.workload_id, path: 'source.build_args' };
+    const place = { tenant: meta.tenant, kind: 'application', id: desired.workload_id, path: 'source.build_args' };
     return this.#open(args, place, 'build argument');
   }
 
-  #open(values: Values, of: { tenant: string; id: string; path: string }, what: string): Record<string, string> {
+  #open(
+    values: Values,
+    of: { tenant: string; kind: string; id: string; path: string },
+    what: string,
+  ): Record<string, string> {
     const opened: Record<string, string> = {};
     for (const [key, value] of Object.entries(values)) {
-      const place = { tenant: of.tenant, kind: 'application', id: of.id, path: `${of.path}.${key}` };
+      const place = { ...of, path: `${of.path}.${key}` };
       try {
         opened[key] = typeof value === 'string' ? value : this.#o.unsealer.unseal(value, place);
       } catch (cause) {
@@ -137,10 +156,28 @@ export class Projection {
   }
 }
 
-const outdated: Unsendable = {
+/** The settings of a service without the reference to its configuration, which the wire has in another form. */
+function settingsOf(spec: Spec<'service'>): Omit<ServiceSpec, 'config'> {
+  const { config: _, ...settings } = spec;
+  return structuredClone(settings) as Omit<ServiceSpec, 'config'>; // a clone may be changed
+}
+
+/** @throws TypeError if the kind declares no configuration, which is a bug. */
+function configurationIn(holder: Holder): Configuration {
+  const configuration = definitionOf(holder.meta.kind).configuration?.(holder.desired as DesiredOf<'deployment'>);
+  if (configuration === undefined) throw new TypeError(`A ${holder.meta.kind} has no configuration`);
+  return configuration;
+}
+
+const cannotBuildCommit: Unsendable = {
   code: 'agent_outdated',
   message:
     'The agent of the server cannot build an earlier commit: upgrade the agent, or deploy the head of the branch',
+};
+
+const cannotRun: Unsendable = {
+  code: 'agent_outdated',
+  message: 'The agent of the server is too old for the settings of this instance: upgrade the agent',
 };
 
 function unsendable(message: string): Unsendable {

@@ -171,6 +171,7 @@ export const deployment = defineKind({
   }),
   owners: (d) => [{ kind: 'application', id: d.application_id, blocks: true }],
   indexes: { application: (d) => d.application_id, project: (d) => d.project_id, server: (d) => d.server_id },
+  configuration: (d) => ({ of: { kind: 'application', id: d.application_id, path: 'config' }, env: d.config.env }),
   clone: { never: 'It is the history of an application; the copy of that begins without one' },
   finalizers: ['deployment'],
   keep: {

@@ -1,65 +1,21 @@
 import { z } from 'zod';
+import { fromEarlier } from '../../agent-protocol/earlier-service.ts';
+import { build, phases, service } from '../../agent-protocol/workload.ts';
 import { defineKind } from './define.ts';
-import { BuildArgs, Id, Port } from './fields.ts';
+import { Id, Sealed } from './fields.ts';
 
-/** A service instance as a controller wants it. Its environment is in the configuration of its deployment. */
-export const ServiceSpec = z.object({
-  type: z.literal('service'),
-  /** Index of the slot within its deployment, from 0. */
-  slot: z.int(),
-  image: z.string(),
-  /** Image id or repository digest that must run; absent until the first pull resolved it. */
-  image_digest: z.string().optional(),
-  command: z.array(z.string()).optional(),
-  /**
-   * The variables are those of the deployment. Version 1 refuses this value: a replica of that version leaves the
-   * record alone instead of starting an instance without its variables.
-   */
-  env: z.literal('of_deployment').default('of_deployment'),
-  /** Port that the process listens on inside. */
-  port: Port.optional(),
-  /** Port of the server that leads to `port` of the ready instances. */
-  publish_port: Port.optional(),
-  health: z.object({ path: z.string() }).optional(),
-  memory_bytes: z.int().optional(),
-  nano_cpus: z.int().optional(),
-  restart_policy: z.enum(['always', 'on-failure', 'no']),
-  restart_token: z.string().optional(),
-  grace_seconds: z.int().default(10),
-  network: z.string(),
-  /** DNS name in the network. */
-  alias: z.string(),
-});
+/** The object that has the configuration of an instance, see `configuration` in `define.ts`. It never changes. */
+const ConfigurationRef = z.object({ kind: z.enum(['deployment']), id: Id });
+
+/** A service instance as a controller wants it. */
+export const ServiceSpec = service(ConfigurationRef);
 export type ServiceSpec = z.infer<typeof ServiceSpec>;
 
-/** A build that runs once per attempt on the server. */
-export const BuildSpec = z.object({
-  type: z.literal('build'),
-  repository_url: z.string(),
-  branch: z.string(),
-  /** Full id of the commit to build; absent: the head of the branch. */
-  commit: z.string().optional(),
-  dockerfile_path: z.string(),
-  build_context: z.string(),
-  build_args: BuildArgs,
-  /** Tag that the built image gets. */
-  image: z.string(),
-  deadline_seconds: z.int(),
-  attempt: z.int().default(1),
-});
+/** A build that runs once per attempt on the server. Earlier releases stored its arguments in plain text. */
+export const BuildSpec = build(z.union([Sealed, z.string()]));
 export type BuildSpec = z.infer<typeof BuildSpec>;
 
-export const AssignmentPhase = z.enum([
-  'pending',
-  'preparing',
-  'starting',
-  'running',
-  'stopping',
-  'stopped',
-  'succeeded',
-  'failed',
-  'lost',
-]);
+export const AssignmentPhase = z.enum(phases);
 export type AssignmentPhase = z.infer<typeof AssignmentPhase>;
 
 const State = z.record(z.string(), z.unknown());
@@ -67,7 +23,7 @@ const State = z.record(z.string(), z.unknown());
 /** A workload instance bound to a server. */
 export const assignment = defineKind({
   kind: 'assignment',
-  version: 2,
+  version: 3,
   desired: z.object({
     server_id: Id,
     project_id: Id,
@@ -76,7 +32,10 @@ export const assignment = defineKind({
     workload_kind: z.enum(['application']),
     workload_id: Id,
     workload_name: z.string(),
-    deployment_id: Id,
+    /** Which of the services of its workload it is an instance of. */
+    service: z.string().default('main'),
+    /** The version of the workload that it is of, such as the id of a deployment. Instances of one version are alike. */
+    version: z.string(),
     run: z.enum(['running', 'stopped']),
     spec: z.discriminatedUnion('type', [ServiceSpec, BuildSpec]),
     /** Covers exactly what requires a new container. Never covers ciphertext: a rotation of keys restarts nothing. */
@@ -101,17 +60,14 @@ export const assignment = defineKind({
     /** Last event of the agent that was recorded: a repeated one counts once. */
     events_seen: z.object({ source: z.string(), seq: z.int() }).optional(),
   }),
-  owners: (d) => [
-    { kind: 'deployment', id: d.deployment_id, blocks: true },
-    { kind: 'server', id: d.server_id, blocks: false },
-  ],
+  owners: (d) => [{ kind: 'server', id: d.server_id, blocks: false }],
   indexes: {
     server: (d) => d.server_id,
-    deployment: (d) => d.deployment_id,
+    version: (d) => d.version,
     workload: (d) => d.workload_id,
     project: (d) => d.project_id,
   },
-  upgrade: { 1: withoutEnv },
+  upgrade: { 1: withoutEnv, 2: withVersion },
   clone: { never: 'It follows from a deployment, and nothing of a copy is deployed' },
   finalizers: ['agent'],
   keep: { untilDeleted: 'A controller deletes it: of a deployment there are as many as slots, and one build' },
@@ -124,4 +80,12 @@ export const assignment = defineKind({
 function withoutEnv(old: Record<string, unknown>): Record<string, unknown> {
   const spec = State.parse(old['spec']);
   return spec['type'] === 'service' ? { ...old, spec: { ...spec, env: 'of_deployment' } } : old;
+}
+
+/** Version 2 could only be of a deployment, and described services in the form of {@link fromEarlier}. */
+function withVersion(old: Record<string, unknown>): Record<string, unknown> {
+  const { deployment_id: version, spec, ...same } = old;
+  const { env: _, ...settings } = State.parse(spec);
+  const config = { kind: 'deployment', id: version };
+  return { ...same, version, spec: settings['type'] === 'service' ? fromEarlier({ ...settings, config }) : settings };
 }

@@ -8,6 +8,16 @@ export interface SealedValue {
   for: string;
 }
 
+/** What the instances of a workload run with, sealed. */
+export interface Configuration {
+  /** The object that the values were sealed for: `<path>.env.<name>` and `<path>.files.<path of the file>`. */
+  of: { kind: string; id: string; path: string };
+  /** Variables by name. */
+  env: Readonly<Record<string, SealedValue>>;
+  /** Contents of files by path, in base64. */
+  files?: Readonly<Record<string, SealedValue>>;
+}
+
 export interface UniqueName {
   /** Name of the scope within the kind, for example a project id; `all` for one scope per tenant. */
   scope: string;
@@ -99,6 +109,8 @@ export interface KindDefinition<K extends string, D extends z.ZodType, O extends
   upgrade?: Readonly<Record<number, (old: Record<string, unknown>) => Record<string, unknown>>>;
   /** Required for every kind with a field `environment_id`; a test checks that. */
   clone?: CloneRule<z.output<D>>;
+  /** What instances that refer to such an object run with. Declare it only for objects whose desired state never changes. */
+  configuration?: (desired: z.output<D>) => Configuration;
   /** Objects may have bytes beside their records, which are deleted with them: see `keys.bytes`. */
   bytes?: true;
   /** Finalizers that the object carries from its creation: names of registered controllers, or `agent`. */

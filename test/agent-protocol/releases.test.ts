@@ -6,7 +6,7 @@ import { deltaOf, snapshotOf } from '../harness/desired-sets.ts';
 import { running } from '../harness/fake-backend.ts';
 import { FakeClock, settle } from '../harness/fake-clock.ts';
 import { protocolEnds } from '../harness/protocol-ends.ts';
-import { wireItem, wireService } from '../harness/wire-items.ts';
+import { earlierItem, wireItem, wireService } from '../harness/wire-items.ts';
 import { DesiredChain } from './fixtures/without-configurations/desired-chain.ts';
 import type { WireAssignment } from './fixtures/without-configurations/assignment.ts';
 import {
@@ -57,7 +57,7 @@ async function up() {
   return ends;
 }
 
-const big = (id: string) => wireItem(id, { spec: wireService({ env: { BIG: id.padEnd(300_000) } }) });
+const big = (id: string) => earlierItem(id, { env: { BIG: id.padEnd(300_000) } });
 
 describe('an agent that does not know configurations', () => {
   it('takes a change that is too large for one frame as one that goes on', async () => {
@@ -94,12 +94,12 @@ describe('an agent that does not know configurations', () => {
 describe('a control plane that does not know configurations', () => {
   it('is understood by an agent that does', async () => {
     const { agent, backend, host } = await up();
-    const [a, b] = [wireItem('a'), wireItem('b')];
+    const [a, b] = [earlierItem('a'), earlierItem('b', { env: { COLOUR: 'blue' } })];
     const frames = [
       { type: 'snapshot.begin', incarnation: 'i', revision: 5, count: 1, digest: desiredDigest([a]), keep: [] },
       { type: 'snapshot.part', items: [a] },
       { type: 'snapshot.end', revision: 5 },
-      { type: 'delta', from: 5, to: 6, put: [{ ...b, spec: { ...b.spec, env: { COLOUR: 'blue' } } }], drop: [] },
+      { type: 'delta', from: 5, to: 6, put: [b], drop: [] },
     ];
     for (const frame of frames) agent.receive(JSON.stringify(EarlierControlMessage.parse(frame)));
     await settle(30);
@@ -109,7 +109,7 @@ describe('a control plane that does not know configurations', () => {
 
   it('understands all that such an agent says', async () => {
     const { pair, backend, control } = await up();
-    const item = wireItem('a', { deployment_id: 'd' });
+    const item = earlierItem('a');
     backend.onPut = running;
     control.snapshot(snapshotOf({ incarnation: 'i', revision: 5 }, [item]));
     control.delta(deltaOf(7, 8, [], []));
@@ -122,10 +122,7 @@ describe('a control plane that does not know configurations', () => {
 
 describe('configurations', () => {
   const red = { id: 'red', env: { COLOUR: 'red' } };
-  const referring = (id: string, config = 'red') => {
-    const { env: _, ...spec } = wireService({ config });
-    return wireItem(id, { spec });
-  };
+  const referring = (id: string, config = 'red') => wireItem(id, { spec: wireService({ config }) });
 
   it('come with the items that refer to them', async () => {
     const { control, backend, host } = await up();

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import type { WireAssignment, WireItem, WireReport, WireService } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WireItem, WireReport } from '../../agent-protocol/assignment.ts';
 import type { Agent, AgentOptions } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { containerName } from '../../agent/engine/ledger.ts';
@@ -14,6 +14,7 @@ import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
 import { mockProber, mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
+import { wireService } from '../harness/wire-items.ts';
 import { openImages } from '../harness/open-images.ts';
 import { idle } from '../harness/idle.ts';
 import { joinToken } from '../harness/join-token.ts';
@@ -23,7 +24,7 @@ export const network = 'sp-0123456789ab';
 /** A service item; `changes` go to the item, `spec` to its spec. */
 export function service(
   changes: Partial<Omit<WireAssignment, 'spec'>> = {},
-  spec: Partial<WireService> = {},
+  spec: Parameters<typeof wireService>[0] = {},
 ): WireAssignment {
   return {
     id: randomUUID(),
@@ -34,26 +35,16 @@ export function service(
     environment_id: randomUUID(),
     workload_kind: 'application',
     workload_id: randomUUID(),
-    workload_name: 'web',
-    deployment_id: randomUUID(),
+    workload_name: spec.alias ?? 'web-abc123',
+    service: 'main',
     run: 'running',
     ...changes,
-    spec: {
-      type: 'service',
-      slot: 0,
-      image: 'web:1',
-      env: { GREETING: 'hello' },
-      restart_policy: 'always',
-      grace_seconds: 10,
-      network,
-      alias: 'web-abc123',
-      ...spec,
-    },
+    spec: wireService({ image: 'web:1', env: { GREETING: 'hello' }, network, alias: 'web-abc123', ...spec }),
   };
 }
 
 export function nameOf(item: WireAssignment): string {
-  return containerName(item.spec.type === 'service' ? item.spec.alias : '', item.id);
+  return containerName(item);
 }
 
 /** Remembers where ports led, in memory of a machine that keeps them when the agent is away. */

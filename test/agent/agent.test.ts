@@ -772,9 +772,9 @@ describe('an agent that starts again', () => {
     await world.start();
     const { spec, ...rest } = service({}, { ...healthy, publish_port: 80 });
     if (spec.type !== 'service') throw new Error('Must be a service');
-    const { env, ...others } = spec;
+    const { configuration, ...others } = spec;
     const item = { ...rest, spec: { ...others, config: 'of the deployment' } };
-    const configurations = [{ id: 'of the deployment', env: env ?? {} }];
+    const configurations = [{ id: 'of the deployment', env: configuration?.env ?? {} }];
     const at = (revision: number) => ({ incarnation: 'one', revision });
     await world.agent.backend.snapshot(at(1), [item], [], configurations);
     await world.until('ready', () => world.report(item)?.ready === true, 5_000);

@@ -3,6 +3,7 @@ import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { keys } from '../../store/keys.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
+import { serviceSpec } from '../harness/wire-items.ts';
 
 let world: ApiWorld;
 let owner: Client;
@@ -642,21 +643,13 @@ describe('instances', () => {
       workload_kind: 'application' as const,
       workload_id: id,
       workload_name: 'web',
-      deployment_id: deployment,
+      version: deployment,
+      service: 'main',
       spec_hash: 'h',
     };
-    const spec = {
-      type: 'service' as const,
-      image: 'i',
-      env: 'of_deployment' as const,
-      restart_policy: 'always' as const,
-      grace_seconds: 10,
-      network: 'n',
-      alias: 'a',
-    };
     const [one, two] = [crypto.randomUUID(), crypto.randomUUID()];
-    await world.create('assignment', one, { ...common, run: 'running', spec: { ...spec, slot: 0 } });
-    await world.create('assignment', two, { ...common, run: 'stopped', spec: { ...spec, slot: 1 } });
+    await world.create('assignment', one, { ...common, run: 'running', spec: serviceSpec({ slot: 0 }) });
+    await world.create('assignment', two, { ...common, run: 'stopped', spec: serviceSpec({ slot: 1 }) });
     const seen = {
       phase: 'running' as const,
       ready: true,

@@ -21,6 +21,7 @@ import { openImages } from '../harness/open-images.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 import { until } from '../harness/until.ts';
 import { joinToken } from '../harness/join-token.ts';
+import { wireService } from '../harness/wire-items.ts';
 
 let docker: TestDocker;
 let images: TestImages;
@@ -61,7 +62,7 @@ async function start(): Promise<void> {
   agent.backend.trusts(true);
 }
 
-function service(spec: Partial<WireService> = {}): WireAssignment & { spec: WireService } {
+function service(spec: Parameters<typeof wireService>[0] = {}): WireAssignment & { spec: WireService } {
   const id = randomUUID();
   return {
     id,
@@ -73,21 +74,18 @@ function service(spec: Partial<WireService> = {}): WireAssignment & { spec: Wire
     workload_kind: 'application',
     workload_id: randomUUID(),
     workload_name: 'web',
-    deployment_id: randomUUID(),
+    service: 'main',
     run: 'running',
-    spec: {
-      type: 'service',
-      slot: 0,
+    spec: wireService({
       image: images.http,
       env: { GREETING: 'hello' },
       port: 8080,
       health: { path: '/healthz' },
-      restart_policy: 'always',
       grace_seconds: 2,
       network: docker.network,
       alias: `web-${id.slice(0, 6)}`,
       ...spec,
-    },
+    }),
   };
 }
 
@@ -136,7 +134,7 @@ describe('an agent on a real engine', () => {
     const item = service();
     await put(item);
     const first = await isReady(item);
-    expect(first.name).toBe(containerName(item.spec.alias, item.id));
+    expect(first.name).toBe(containerName(item));
 
     expect(await engine('DELETE', `/containers/${first.id}?force=1`)).toBe(204);
     const second = await isReady(item, first.id);
@@ -155,7 +153,7 @@ describe('an agent on a real engine', () => {
 
     expect(await engine('POST', `/containers/${third.id}/rename?name=sp-other-${item.id.slice(0, 8)}`)).toBe(204);
     const fourth = await isReady(item, third.id);
-    expect(fourth.name).toBe(containerName(item.spec.alias, item.id));
+    expect(fourth.name).toBe(containerName(item));
 
     expect(await engine('POST', `/networks/${docker.network}/disconnect`, { Container: fourth.id, Force: true })).toBe(
       200,
@@ -216,7 +214,7 @@ describe('an agent on a real engine', () => {
 
   test('tells why a process ended, and keeps every line from the first on', async () => {
     const item = service({ image: images.shell, command: ['/bin/sh', '-c', 'echo one; echo two >&2; exit 7'] });
-    delete item.spec.health;
+    delete item.spec.probe;
     await put(item);
     await until('told', () => Promise.resolve(agent.backend.report(item.id)?.error?.code === 'exited'));
     const { message } = agent.backend.report(item.id)!.error!;
@@ -240,7 +238,7 @@ describe('an agent on a real engine', () => {
       image: images.shell,
       command: ['/bin/sh', '-c', 'i=0; while true; do echo line $i; i=$((i+1)); sleep 0.02; done'],
     });
-    delete item.spec.health;
+    delete item.spec.probe;
     await put(item);
     const lines = async (): Promise<number[]> => {
       const page = (await agent.backend.call(

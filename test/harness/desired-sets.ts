@@ -1,4 +1,4 @@
-import type { WireAssignment, WireConfiguration } from '../../agent-protocol/assignment.ts';
+import type { WireItem, WireConfiguration } from '../../agent-protocol/assignment.ts';
 import { desiredDigest } from '../../agent-protocol/desired-digest.ts';
 import { deltaMessages, snapshotMessages } from '../../agent-protocol/desired-parts.ts';
 import type { Piece } from '../../agent-protocol/desired-parts.ts';
@@ -7,7 +7,7 @@ import type { ControlMessage, Position } from '../../agent-protocol/messages.ts'
 /** The messages of a snapshot. */
 export function snapshotOf(
   { incarnation, revision }: Position,
-  items: readonly WireAssignment[],
+  items: readonly WireItem[],
   keep: string[] = [],
   configurations: readonly WireConfiguration[] = [],
 ): Generator<ControlMessage> {
@@ -19,7 +19,7 @@ export function snapshotOf(
 export function deltaOf(
   from: number,
   to: number,
-  put: readonly WireAssignment[],
+  put: readonly WireItem[],
   drop: readonly string[],
   configurations: readonly WireConfiguration[] = [],
 ): Generator<ControlMessage> {
@@ -27,7 +27,7 @@ export function deltaOf(
 }
 
 function* piecesOf(
-  items: readonly WireAssignment[],
+  items: readonly WireItem[],
   drop: readonly string[],
   configurations: readonly WireConfiguration[],
 ): Generator<Piece> {

@@ -85,9 +85,9 @@ export class FakeBackend implements AgentHost {
   /** The variables that the process of an item is given; `undefined` for what must not be started. */
   envOf(id: string): Record<string, string> | undefined {
     const item = this.items.get(id);
-    const spec = item && understand(item)?.spec;
-    if (spec?.type !== 'service') return undefined;
-    return spec.env ?? this.configurations.get(spec.config ?? '');
+    const { run, spec } = (item && understand(item)) ?? {};
+    if (spec?.type !== 'service' || run === 'stopped') return undefined;
+    return spec.configuration?.env ?? (spec.config === undefined ? {} : this.configurations.get(spec.config));
   }
 
   /** The state of an assignment changed. */
@@ -158,8 +158,8 @@ export class FakeBackend implements AgentHost {
     const given = new Map(configurations.map(({ id, env }) => [id, env]));
     for (const item of items) {
       const { id, run, spec } = understand(item) ?? {};
-      if (run !== 'running' || spec?.type !== 'service' || spec.env !== undefined) continue;
-      if (!given.has(spec.config ?? '') && !this.configurations.has(spec.config ?? ''))
+      if (run !== 'running' || spec?.type !== 'service' || spec.config === undefined) continue;
+      if (!given.has(spec.config) && !this.configurations.has(spec.config))
         throw new Error(`Configuration of ${id} did not come`);
     }
     for (const [id, env] of given) this.configurations.set(id, env);

@@ -34,6 +34,7 @@ import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
 import { eventually } from './eventually.ts';
 import { joinToken } from './join-token.ts';
+import { serviceSpec } from './wire-items.ts';
 
 export const tenant = 'acme';
 
@@ -179,7 +180,11 @@ export class GatewayWorld implements AsyncDisposable {
     return it;
   }
 
-  assignment(server: string, overrides: object = {}, spec: object = {}): Promise<Resource<'assignment'>> {
+  assignment(
+    server: string,
+    overrides: Parameters<typeof assignmentState>[1] = {},
+    spec: Parameters<typeof serviceSpec>[0] = {},
+  ): Promise<Resource<'assignment'>> {
     return this.create('assignment', randomUUID(), assignmentState(server, overrides, spec));
   }
 
@@ -277,7 +282,13 @@ export class GatewayWorld implements AsyncDisposable {
 /** What assignments belong to unless told otherwise. */
 const common = { workload: randomUUID(), deployment: randomUUID() };
 
-export function assignmentState(server: string, overrides: object = {}, spec: object = {}): object {
+/** Desired state of an instance of a deployment, whose configuration it has. */
+export function assignmentState(
+  server: string,
+  overrides: { deployment_id?: string; [field: string]: unknown } = {},
+  spec: Parameters<typeof serviceSpec>[0] = {},
+): object {
+  const { deployment_id: deployment = common.deployment, ...others } = overrides;
   return {
     server_id: server,
     project_id: randomUUID(),
@@ -285,18 +296,11 @@ export function assignmentState(server: string, overrides: object = {}, spec: ob
     workload_kind: 'application',
     workload_id: common.workload,
     workload_name: 'web',
-    deployment_id: common.deployment,
+    service: 'main',
+    version: deployment,
     run: 'running',
     spec_hash: 'hash-1',
-    spec: {
-      type: 'service',
-      slot: 0,
-      image: 'example/web:1',
-      restart_policy: 'always',
-      network: 'sp-test',
-      alias: 'web',
-      ...spec,
-    },
-    ...overrides,
+    spec: serviceSpec({ network: 'sp-test', config: { kind: 'deployment', id: deployment }, ...spec }),
+    ...others,
   };
 }

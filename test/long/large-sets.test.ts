@@ -5,7 +5,7 @@ import { agentCapabilities } from '../../agent-protocol/messages.ts';
 import { keys } from '../../store/keys.ts';
 import { running } from '../harness/fake-backend.ts';
 import { eventually } from '../harness/eventually.ts';
-import { GatewayWorld, assignmentState, tenant } from '../harness/gateway-world.ts';
+import { GatewayWorld, tenant } from '../harness/gateway-world.ts';
 import type { TestReplica } from '../harness/gateway-world.ts';
 import { agentKey, rawAgent } from '../harness/raw-agent.ts';
 import type { AgentKey, RawAgent } from '../harness/raw-agent.ts';
@@ -58,8 +58,27 @@ async function application(server: string, name: string, bytes: number, count: n
     queued_at: '2030-01-01T00:00:00.000Z',
   });
   const ids = Array.from({ length: count }, () => randomUUID());
-  const of = { workload_id: workload, deployment_id: deployment };
-  for (const [slot, id] of ids.entries()) await write('assignment', id, assignmentState(server, of, { env, slot }));
+  for (const [slot, id] of ids.entries())
+    await write('assignment', id, {
+      server_id: server,
+      project_id: randomUUID(),
+      environment_id: randomUUID(),
+      workload_kind: 'application',
+      workload_id: workload,
+      workload_name: 'web',
+      deployment_id: deployment,
+      run: 'running',
+      spec_hash: 'hash-1',
+      spec: {
+        type: 'service',
+        slot,
+        image: 'example/web:1',
+        env,
+        restart_policy: 'always',
+        network: 'n',
+        alias: 'web',
+      },
+    });
   return ids;
 }
 

@@ -316,7 +316,7 @@ describe('a configuration', () => {
   function referring(config: string, overrides: Partial<WireAssignment> = {}): WireAssignment {
     const { spec, ...item } = service(overrides);
     if (spec.type !== 'service') throw new Error('Must be a service');
-    const { env: _, ...rest } = spec;
+    const { configuration: _, ...rest } = spec;
     return { ...item, spec: { ...rest, config } };
   }
 
@@ -325,7 +325,7 @@ describe('a configuration', () => {
   const folder = () => `${path}-configurations`;
   const envOf = (set: DesiredSet, item: WireAssignment) => {
     const spec = set.get(item.id)?.spec;
-    return spec?.type === 'service' ? spec.env : undefined;
+    return spec?.type === 'service' ? spec.configuration?.env : undefined;
   };
   const filesOf = async () => (await readdir(folder())).toSorted();
 

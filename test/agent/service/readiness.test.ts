@@ -2,11 +2,12 @@ import { expect, test } from 'vitest';
 import type { ProbeResult } from '../../../agent/runtime/probe.ts';
 import { Readiness } from '../../../agent/service/readiness.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
+import { probeTimes } from '../../harness/wire-items.ts';
 
-const health = { type: 'http', address: '10.0.0.1', port: 80, path: '/', timeoutMs: 5_000 } as const;
+const target = { type: 'http', address: '10.0.0.1', port: 80, path: '/', timeoutMs: 5_000 } as const;
 
 /** An instance that started now. The test sets how it answers its health check. */
-function instance(first: ProbeResult = { ok: true }) {
+function instance(first: ProbeResult = { ok: true }, times: Partial<typeof probeTimes> = {}) {
   const clock = new FakeClock();
   const answers: { now: ProbeResult } = { now: first };
   const readiness = new Readiness({
@@ -15,7 +16,7 @@ function instance(first: ProbeResult = { ok: true }) {
     changed: () => undefined,
     suspected: () => undefined,
   });
-  readiness.observe({ key: 'one', since: clock.monotonic(), health });
+  readiness.observe({ key: 'one', since: clock.monotonic(), check: { target, times: { ...probeTimes, ...times } } });
   return { clock, answers, readiness };
 }
 
@@ -69,4 +70,34 @@ test('an instance that the engine cannot be asked about stays as it is', async (
   expect(readiness.health).toEqual({ ready: true, stable: true, problem: undefined });
   answers.now = { ok: false, reason: 'It hangs' };
   expect(await untilSo(clock, () => !readiness.health.ready)).toBeLessThan(10_000);
+});
+
+test('an instance is ready after as many successes in a row as it shall have', async () => {
+  const { clock, answers, readiness } = instance({ ok: false, reason: 'It starts' }, { successes: 3 });
+  await clock.advance(60_000);
+  answers.now = { ok: true };
+  await clock.advance(1_000);
+  answers.now = { ok: false, reason: 'Not yet' };
+  await clock.advance(2_000);
+  expect(readiness.health.ready).toBe(false);
+  answers.now = { ok: true };
+  expect(await untilSo(clock, () => readiness.health.ready)).toBeGreaterThan(1_000);
+});
+
+test('an instance is probed as often, and fails as late, as it shall', async () => {
+  const { clock, answers, readiness } = instance({ ok: true }, { interval_seconds: 60, failures: 1 });
+  await untilSo(clock, () => readiness.health.stable);
+  answers.now = { ok: false, reason: 'It hangs' };
+  await clock.advance(40_000);
+  expect(readiness.health.ready).toBe(true);
+  await clock.advance(20_000);
+  expect(readiness.health).toEqual({ ready: false, stable: false, problem: 'It hangs' });
+});
+
+test('a failure within the time of the start is not reported', async () => {
+  const { clock, readiness } = instance({ ok: false, reason: 'It starts' }, { start_seconds: 300 });
+  await clock.advance(299_000);
+  expect(readiness.health.problem).toBeUndefined();
+  await clock.advance(2_000);
+  expect(readiness.health.problem).toBe('It starts');
 });

@@ -69,7 +69,7 @@ function item(url: string, spec: Partial<WireBuild> = {}): WireAssignment & { sp
     workload_kind: 'application',
     workload_id: randomUUID(),
     workload_name: 'shop',
-    deployment_id: randomUUID(),
+    service: 'main',
     run: 'running',
     spec: {
       type: 'build',

@@ -130,7 +130,7 @@ class Town {
   }
 
   of(number: number): Slot[] {
-    return this.slots.filter((it) => it.desired.deployment_id === this.deployments[number - 1]!.meta.id);
+    return this.slots.filter((it) => it.desired.version === this.deployments[number - 1]!.meta.id);
   }
 }
 
@@ -372,7 +372,7 @@ describe('any sequence of deployments, failures, scalings and agent answers', ()
         const { serving } = town.world();
         const wanted = town.app.desired.run === 'running' && serving !== undefined ? town.app.desired.replicas : 0;
         expect(town.slots.filter(isReady)).toHaveLength(wanted);
-        expect(town.slots.filter(isReady).every((slot) => slot.desired.deployment_id === serving?.meta.id)).toBe(true);
+        expect(town.slots.filter(isReady).every((slot) => slot.desired.version === serving?.meta.id)).toBe(true);
       }),
       { numRuns: 500 },
     );
@@ -403,7 +403,7 @@ describe('any sequence of deployments, failures, scalings and agent answers', ()
     expect(restarted).toBeLessThanOrEqual(1);
     const { target } = town.world();
     const older = othersThan(town, target?.meta.id).filter((it) => areReady.has(it.meta.id));
-    const isProven = town.slots.some((it) => it.desired.deployment_id === target?.meta.id && isStable(it));
+    const isProven = town.slots.some((it) => it.desired.version === target?.meta.id && isStable(it));
     if (run === 'running' && target?.observed?.phase === 'deploying' && older.length > 0 && !isProven)
       expect(older.some((it) => isReady(town.slots.find(({ meta }) => meta.id === it.meta.id)!))).toBe(true);
     if (run === 'running' && town.world().serving !== undefined)
@@ -411,6 +411,6 @@ describe('any sequence of deployments, failures, scalings and agent answers', ()
   }
 
   function othersThan(town: Town, target: string | undefined): Slot[] {
-    return town.slots.filter((it) => it.desired.deployment_id !== target);
+    return town.slots.filter((it) => it.desired.version !== target);
   }
 });

@@ -4,6 +4,7 @@ import { conditionsOf, isUnready, observe, stateOf } from '../../../controllers/
 import type { World } from '../../../controllers/application/world.ts';
 import type { ObservedOf } from '../../../store/kinds/kinds.ts';
 import { aDeployment, anApplication, aServer, object } from '../../harness/objects.ts';
+import { serviceSpec } from '../../harness/wire-items.ts';
 
 type Report = Partial<ObservedOf<'assignment'>>;
 type DeploymentPhase = ObservedOf<'deployment'>['phase'];
@@ -62,9 +63,10 @@ function world(given: Given): World {
         workload_kind: 'application',
         workload_id: app.meta.id,
         workload_name: 'web',
-        deployment_id: owner!.meta.id,
+        service: 'main',
+        version: owner!.meta.id,
         run: given.run ?? 'running',
-        spec: { type: 'service', slot, image: 'i', restart_policy: 'always', network: 'n', alias: 'a' },
+        spec: serviceSpec({ slot }),
         spec_hash: 'h',
       },
       {

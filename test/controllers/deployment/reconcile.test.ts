@@ -43,7 +43,7 @@ test('a deployment that waits for a server fails when the server is deleted, and
   await using rig = await openRig({ controllers });
   const { id, server } = await deploy(rig, git);
   const view = rig.mirror.tenant(tenant);
-  expect(view.by('assignment', 'deployment', id)).toHaveLength(1);
+  expect(view.by('assignment', 'version', id)).toHaveLength(1);
 
   const removed = rig.repo.begin();
   removed.requestDelete((await rig.repo.get('server', server)) as unknown as ReadonlyResource);
@@ -54,14 +54,14 @@ test('a deployment that waits for a server fails when the server is deleted, and
 
   expect(view.get('server', server)).toBeUndefined();
   expect(view.get('deployment', id)?.observed).toMatchObject({ phase: 'failed', error: { code: 'server_gone' } });
-  expect(view.by('assignment', 'deployment', id)).toEqual([]);
+  expect(view.by('assignment', 'version', id)).toEqual([]);
 });
 
 test('a rollout has its whole deadline, however long its build took', async () => {
   const deadlines = { queueDeadlineMs: 600_000, buildDeadlineMs: 1_800_000, rolloutDeadlineMs: 600_000 };
   await using rig = await openRig({ controllers: [deploymentController(deadlines)] as unknown as AnyController[] });
   const { id, phase } = await deploy(rig, git);
-  const [build] = rig.mirror.tenant(tenant).by('assignment', 'deployment', id);
+  const [build] = rig.mirror.tenant(tenant).by('assignment', 'version', id);
   const report = async (observed: Partial<ObservedOf<'assignment'>>): Promise<void> => {
     const it = await rig.repo.get('assignment', build?.meta.id ?? '');
     if (it === undefined) throw new Error('The deployment has no build');

@@ -5,6 +5,7 @@ import type { World } from '../../../controllers/deployment/states.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import type { ReadonlyResource, Resource } from '../../../store/resource.ts';
 import { aDeployment, anApplication, object } from '../../harness/objects.ts';
+import { serviceSpec } from '../../harness/wire-items.ts';
 
 const now = '2026-01-01T00:01:00.000Z';
 const git = {
@@ -39,7 +40,7 @@ function world(given: Given): World {
     { ...base.desired, deployment_id: deployment.meta.id, ...overrides },
     { id: base.meta.id, deleting: given.app === 'deleting' },
   );
-  const spec = { type: 'service' as const, image: 'i', restart_policy: 'always' as const, network: 'n', alias: 'a' };
+  const spec = serviceSpec({ image: 'i' });
   return {
     deployment,
     application: given.app === 'gone' ? undefined : application,
@@ -75,7 +76,8 @@ function assignment(
       workload_kind: 'application',
       workload_id: deployment.desired.application_id,
       workload_name: 'web',
-      deployment_id: deployment.meta.id,
+      service: 'main',
+      version: deployment.meta.id,
       run: 'running',
       spec,
       spec_hash: 'h',

@@ -52,7 +52,7 @@ describe('the desired set of an agent', () => {
     expect(backend.envOf(item.meta.id)).toEqual({ TOKEN: 'pässword\n"$x' });
     for (const [kind, id] of [
       ['assignment', item.meta.id],
-      ['deployment', item.desired.deployment_id],
+      ['deployment', item.desired.version],
     ] as const)
       expect((await world.store.get(keys.desired(tenant, kind, id)))?.value).not.toContain('pässword');
   });
@@ -170,7 +170,7 @@ describe('the desired set of an agent', () => {
   it('does not give an instance the configuration of another workload', async () => {
     const server = await world.server();
     const other = await sealedAssignment(server.id, 'TOKEN', 'secret');
-    const item = await world.assignment(server.id, { deployment_id: other.desired.deployment_id });
+    const item = await world.assignment(server.id, { deployment_id: other.desired.version });
     const backend = new FakeBackend();
     await world.agent(replica, server, backend);
     await eventually(replica.mirror, () => viewOf(item.meta.id)?.observed?.error?.code === 'secret_unavailable');

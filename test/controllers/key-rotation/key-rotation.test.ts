@@ -117,7 +117,8 @@ test('arguments of builds that an earlier release did not seal are sealed where 
     workload_kind: 'application',
     workload_id: app.meta.id,
     workload_name: 'git',
-    deployment_id: deployment.meta.id,
+    service: 'main',
+    version: deployment.meta.id,
     run: 'running',
     spec: { ...source, type: 'build', image: 'i', deadline_seconds: 1, attempt: 1 },
     spec_hash: 'h',
@@ -130,7 +131,7 @@ test('arguments of builds that an earlier release did not seal are sealed where 
   expect({ ...after.meta, desiredRevision: 0 }).toEqual({ ...before.meta, desiredRevision: 0 });
   const build = (await rig.repo.get('assignment', id('build')))!;
   const projection = new Projection({ view: rig.mirror.tenant(tenant), unsealer: ring, capabilities: new Set() });
-  expect(projection.item({ it: build, deployment: undefined })).toMatchObject({ spec: { build_args: args } });
+  expect(projection.item({ it: build, holder: undefined })).toMatchObject({ spec: { build_args: args } });
   await rig.repo.change('deployment', deployment.meta.id, (draft) => {
     expect(draft.source).toEqual({
       ...source,
@@ -159,13 +160,17 @@ test('an instance that repeats the variables of its deployment loses them when t
   const key = keys.desired(tenant, 'assignment', id('instance'));
   const written = (await rig.store.get(key))!;
   const old = JSON.parse(written.value);
-  old.v = 1;
-  old.desired.spec.env = { TOKEN: ring.seal('hunter2', place) };
+  const { version, service: _service, ...desired } = old.desired;
+  const { networks, slot, image, grace_seconds, restart_policy } = desired.spec;
+  const [{ name: network, aliases }] = networks;
+  const env = { TOKEN: ring.seal('hunter2', place) };
+  const spec = { type: 'service', slot, image, env, restart_policy, grace_seconds, network, alias: aliases[0] };
+  Object.assign(old, { v: 1, desired: { ...desired, deployment_id: version, spec } });
   await rig.store.txn({ if: [], then: [{ put: key, value: JSON.stringify(old) }] });
   expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 0, contended: 0, unreadable: 0 });
   await ring.addKey();
   expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 3, contended: 0, unreadable: 0 });
-  expect((await rig.store.get(key))!.value).toBe(written.value);
+  expect(JSON.parse((await rig.store.get(key))!.value)).toEqual(JSON.parse(written.value));
   await ring.addKey();
   expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 2, contended: 0, unreadable: 0 });
   await remove();

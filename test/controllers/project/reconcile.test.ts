@@ -10,6 +10,7 @@ import { uuidv5 } from '../../../store/uuid.ts';
 import { applicationState } from '../../store/states.ts';
 import { createProject, id, openRig } from '../runtime/rig.ts';
 import type { Rig } from '../runtime/rig.ts';
+import { serviceSpec } from '../../harness/wire-items.ts';
 
 const noCopies = {
   transplant: () => {
@@ -77,18 +78,10 @@ function workload(unit: Unit, name: string, on: { project: string; environment: 
     workload_kind: 'application',
     workload_id: id(name),
     workload_name: name,
-    deployment_id: id(`${name} deployment`),
+    service: 'main',
+    version: id(`${name} deployment`),
     run: 'running',
-    spec: {
-      type: 'service',
-      slot: 0,
-      image: 'example/web:1',
-      env: 'of_deployment',
-      restart_policy: 'always',
-      grace_seconds: 10,
-      network: 'sp-x',
-      alias: name,
-    },
+    spec: serviceSpec({ network: 'sp-x', alias: name }),
     spec_hash: 'x',
   });
 }

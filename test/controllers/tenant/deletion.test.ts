@@ -14,6 +14,7 @@ import { createTenant, listTenants, requestTenantDeletion } from '../../../store
 import { entriesOf } from '../../harness/leftover-keys.ts';
 import { aDeployment, aServer, anApplication } from '../../harness/objects.ts';
 import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
+import { serviceSpec } from '../../harness/wire-items.ts';
 
 /** A tenant with a project that has an instance on each of two servers: `near` has its agent, and `far` has lost it. */
 async function inhabited(): Promise<Rig> {
@@ -54,18 +55,10 @@ async function inhabited(): Promise<Rig> {
       workload_kind: 'application',
       workload_id: app.meta.id,
       workload_name: 'web',
-      deployment_id: deployment.meta.id,
+      service: 'main',
+      version: deployment.meta.id,
       run: 'running',
-      spec: {
-        type: 'service',
-        slot: 0,
-        image: 'web',
-        env: 'of_deployment',
-        restart_policy: 'always',
-        grace_seconds: 1,
-        network: 'n',
-        alias: 'a',
-      },
+      spec: serviceSpec(),
       spec_hash: 'h',
     });
     expect((await made.commit()).committed).toBe(true);

@@ -1,0 +1,173 @@
+import { z } from 'zod';
+
+/** A number of a TCP port. */
+export const PortNumber = z.int().min(1).max(65535);
+
+/** A port that the process of an instance listens on. */
+export const ServicePort = z.object({
+  /** Unique within the service: routes refer to it. */
+  name: z.string(),
+  port: PortNumber,
+  /** Port of the server that leads to this port of the ready instances. */
+  publish: PortNumber.optional(),
+});
+export type ServicePort = z.infer<typeof ServicePort>;
+
+/** A network that an instance is in. Instances reach each other by alias within one network. */
+export const ServiceNetwork = z.object({ name: z.string(), aliases: z.array(z.string()) });
+export type ServiceNetwork = z.infer<typeof ServiceNetwork>;
+
+/** What is mounted into an instance. `path` is absolute, and unique within the service. */
+export const Mount = z.discriminatedUnion('type', [
+  z.object({
+    type: z.literal('volume'),
+    /** Name of the volume at the engine. */
+    volume: z.string(),
+    path: z.string(),
+    /** At most one instance has a volume mounted for writing. */
+    read_only: z.boolean().default(false),
+    /** The engine fills an empty volume with what the image has at `path`, which images with data of their own expect. */
+    copy: z.boolean().default(true),
+  }),
+  z.object({ type: z.literal('tmpfs'), path: z.string(), size_bytes: z.int(), mode: z.int().default(0o1777) }),
+]);
+export type Mount = z.infer<typeof Mount>;
+
+/** A file of an instance. Its content is in the configuration, under the same path. */
+export const ServiceFile = z.object({
+  path: z.string(),
+  mode: z.int().default(0o444),
+  /** Ids of its owner in the container. */
+  uid: z.int().default(0),
+  gid: z.int().default(0),
+});
+export type ServiceFile = z.infer<typeof ServiceFile>;
+
+const probeTiming = {
+  /** Time between two probes of a ready instance. */
+  interval_seconds: z.int().min(1).default(10),
+  /** Time after which an unanswered probe has failed. */
+  timeout_seconds: z.int().min(1).default(5),
+  /** Failures in a row after which a ready instance is not ready. */
+  failures: z.int().min(1).default(3),
+  /** Successes in a row after which an instance is ready. */
+  successes: z.int().min(1).default(1),
+  /** Time from the start of the process within which failures are not reported. */
+  start_seconds: z.int().min(0).default(30),
+};
+
+/** How the agent asks whether an instance is ready. `port`: where its process listens. */
+export const Probe = z.discriminatedUnion('type', [
+  /** GET of `path`: 2xx and 3xx mean ready. */
+  z.object({ type: z.literal('http'), port: PortNumber, path: z.string(), ...probeTiming }),
+  /** A connection that is accepted means ready. */
+  z.object({ type: z.literal('tcp'), port: PortNumber, ...probeTiming }),
+  /** A command in the container: exit code 0 means ready. */
+  z.object({ type: z.literal('command'), command: z.array(z.string()).min(1), ...probeTiming }),
+  /** The health check of the image, which the engine carries out with the image's own times. */
+  z.object({ type: z.literal('image'), ...probeTiming }),
+]);
+export type Probe = z.infer<typeof Probe>;
+
+/** Limits of an instance. An absent one has the default of the agent. */
+export const Limits = z.object({
+  memory_bytes: z.int().optional(),
+  /** Billionths of a processor. */
+  nano_cpus: z.int().optional(),
+  /** Processes and threads. */
+  processes: z.int().optional(),
+  /** Bytes that it may write outside of its volumes. */
+  storage_bytes: z.int().optional(),
+  /** From -1000 to 1000: the kernel ends processes with a high score first when memory is short. */
+  oom_score_adj: z.int().optional(),
+  /** Size of `/dev/shm`. */
+  shm_bytes: z.int().optional(),
+});
+export type Limits = z.infer<typeof Limits>;
+
+/** Capabilities of the kernel that an instance has unless it drops them. No other capability can be had. */
+export const Capability = z.enum([
+  'AUDIT_WRITE',
+  'CHOWN',
+  'DAC_OVERRIDE',
+  'FOWNER',
+  'FSETID',
+  'KILL',
+  'NET_BIND_SERVICE',
+  'SETFCAP',
+  'SETGID',
+  'SETPCAP',
+  'SETUID',
+  'SYS_CHROOT',
+]);
+export type Capability = z.infer<typeof Capability>;
+
+export const RestartPolicy = z.enum(['always', 'on-failure', 'no']);
+export type RestartPolicy = z.infer<typeof RestartPolicy>;
+
+/**
+ * How one instance of a service runs, in the store and on the wire. It has no secrets: these are in the configuration,
+ * which all instances of a version share. `config` refers to it, in the form of the store or of the wire.
+ */
+export const service = <Reference extends z.ZodType>(config: Reference) =>
+  z.object({
+    type: z.literal('service'),
+    /** Index of the slot within its version, from 0. */
+    slot: z.int(),
+    image: z.string(),
+    /** Image id or repository digest that must run; absent until the first pull resolved it. */
+    image_digest: z.string().optional(),
+    /** In place of the image's own. */
+    entrypoint: z.array(z.string()).optional(),
+    command: z.array(z.string()).optional(),
+    config: config.optional(),
+    /** The first one has the default route. */
+    networks: z.tuple([ServiceNetwork], ServiceNetwork),
+    ports: z.array(ServicePort).default([]),
+    mounts: z.array(Mount).default([]),
+    files: z.array(ServiceFile).default([]),
+    /** Absent: the instance is ready once it has run for 10 s. */
+    probe: Probe.optional(),
+    limits: Limits.default({}),
+    /** User in the container, as `USER[:GROUP]` in names or numbers; absent: the image's own. */
+    user: z.string().optional(),
+    read_only_root: z.boolean().default(false),
+    drop_capabilities: z.array(Capability).default([]),
+    restart_policy: RestartPolicy,
+    /** A new value restarts the instance once. */
+    restart_token: z.string().optional(),
+    /** Signal that asks the process to end, such as `SIGINT`; absent: the image's own. */
+    stop_signal: z.string().optional(),
+    /** Time that the process has to end before it is killed. */
+    grace_seconds: z.int().default(10),
+  });
+
+/** A build of an image, which runs once per attempt. `secret`: the form of the values of its arguments. */
+export const build = <Secret extends z.ZodType>(secret: Secret) =>
+  z.object({
+    type: z.literal('build'),
+    repository_url: z.string(),
+    branch: z.string(),
+    /** Full id of the commit to build; absent: the head of the branch. */
+    commit: z.string().optional(),
+    dockerfile_path: z.string(),
+    build_context: z.string(),
+    build_args: z.record(z.string(), secret),
+    /** Tag that the built image gets. */
+    image: z.string(),
+    deadline_seconds: z.int(),
+    attempt: z.int().default(1),
+  });
+
+/** State of an assignment. A task ends as `succeeded`, `failed` or `lost`. */
+export const phases = [
+  'pending',
+  'preparing',
+  'starting',
+  'running',
+  'stopping',
+  'stopped',
+  'succeeded',
+  'failed',
+  'lost',
+] as const;
