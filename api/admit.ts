@@ -1,4 +1,5 @@
 import type { TenantView } from '../store/mirror.ts';
+import { isDeleting } from '../store/resource.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { conflicting, forbidden, notFound, unauthorized } from './api-error.ts';
 import type { Asked } from './audit/audit-log.ts';
@@ -101,8 +102,7 @@ export function checkState(
     throw conflicting(`The object is not at the version of If-Match: it is at ${version}`, [
       { field: 'If-Match', reason: 'mismatch', message: `Current version is ${version}` },
     ]);
-  if (method !== 'DELETE' && it.meta.deletionRequestedAt !== undefined)
-    throw conflicting(`${wordOf(it.meta.kind)} is being deleted`);
+  if (method !== 'DELETE' && isDeleting(it)) throw conflicting(`${wordOf(it.meta.kind)} is being deleted`);
   const environment = 'environment_id' in it.desired && view.get('environment', it.desired.environment_id);
   if (environment) refuseUnfinishedClone(environment);
 }

@@ -4,6 +4,7 @@ import type { DesiredOf } from '../store/kinds/kinds.ts';
 import type { TenantView } from '../store/mirror.ts';
 import type { Unit } from '../store/repo.ts';
 import type { DeepReadonly } from '../store/deep-readonly.ts';
+import { isStaying } from '../store/resource.ts';
 import type { ReadonlyResource, Resource } from '../store/resource.ts';
 import { servingDeployment } from '../store/serving.ts';
 import { conflicting } from './api-error.ts';
@@ -33,8 +34,7 @@ interface NewDeployment {
  */
 export function addDeployment(ctx: Context, unit: Unit, it: Application, what: NewDeployment): Resource<'deployment'> {
   const server = ctx.view.get('server', it.desired.server_id);
-  if (server === undefined || server.meta.deletionRequestedAt !== undefined)
-    throw conflicting('Cannot deploy as the server of the application was deleted');
+  if (!isStaying(server)) throw conflicting('Cannot deploy as the server of the application was deleted');
   requireGrant(server, it.desired.project_id, 'server_id');
   unit.require(server);
   const id = ctx.random.id();

@@ -3,6 +3,7 @@ import { defined } from '../store/defined.ts';
 import { directPortsOf } from '../store/direct-ports.ts';
 import type { DirectPorts } from '../store/direct-ports.ts';
 import { jsonEqual } from '../store/json-equal.ts';
+import { isDeleting } from '../store/resource.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import type { TenantView } from '../store/mirror.ts';
 import { servingDeployment } from '../store/serving.ts';
@@ -55,8 +56,9 @@ function refused(reason: string, message: string) {
 }
 
 /** A port belongs to the application that is set to run with it, until it is stopped or takes another port. */
-function isOwner({ desired, meta }: ReadonlyResource<'application'>, port: number): boolean {
-  return desired.run === 'running' && desired.config.exposed_port === port && meta.deletionRequestedAt === undefined;
+function isOwner(it: ReadonlyResource<'application'>, port: number): boolean {
+  const { desired } = it;
+  return desired.run === 'running' && desired.config.exposed_port === port && !isDeleting(it);
 }
 
 /** Whether the application already serves with the port. */

@@ -1,5 +1,6 @@
 import { isUnfinishedClone } from '../store/copying.ts';
 import type { TenantView } from '../store/mirror.ts';
+import { isDeleting } from '../store/resource.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { ApiError, badField, conflicting, notFound } from './api-error.ts';
 import { requireGrant } from './grants.ts';
@@ -20,7 +21,7 @@ export function referred<K extends ResourceKind>(
 ): ReadonlyResource<K> {
   const it = view.get(kind, id);
   if (it === undefined) throw notFound(wordOf(kind), field);
-  if (it.meta.deletionRequestedAt !== undefined)
+  if (isDeleting(it))
     throw conflicting(`${wordOf(kind)} is being deleted`, [
       { field, reason: 'deleting', message: `${wordOf(kind)} is being deleted` },
     ]);

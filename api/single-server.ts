@@ -3,6 +3,7 @@ import type { TenantView } from '../store/mirror.ts';
 import { objectsIn } from '../store/objects-in.ts';
 import { placesOf } from '../store/population.ts';
 import type { Unit } from '../store/repo.ts';
+import { isStaying } from '../store/resource.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { badField, conflicting } from './api-error.ts';
 import type { RequestContext } from './context.ts';
@@ -78,9 +79,7 @@ function place(it: ReadonlyResource): string {
 
 /** @throws ApiError CONFLICT with the projects whose default server it is: they need another one first. */
 export function refuseDefaultServer({ meta }: ReadonlyResource<'server'>, view: TenantView): void {
-  const projects = view
-    .by('project', 'default_server', meta.id)
-    .filter((project) => project.meta.deletionRequestedAt === undefined);
+  const projects = view.by('project', 'default_server', meta.id).filter(isStaying);
   if (projects.length === 0) return;
   throw conflicting(
     `The server is the default server of ${projects.length} project(s): give them another default_server_id, or none`,

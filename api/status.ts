@@ -1,6 +1,8 @@
+import { hasDeploymentEnded } from '../store/kinds/application.ts';
 import type { ApplicationPhase, DeploymentPhase } from '../store/kinds/application.ts';
 import type { ServerPhase } from '../store/kinds/server.ts';
 import type { TenantView } from '../store/mirror.ts';
+import { isDeleting, isStaying } from '../store/resource.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 
 type Application = ReadonlyResource<'application'>;
@@ -9,18 +11,7 @@ type Server = ReadonlyResource<'server'>;
 
 /** Whether a deployment has not ended yet. */
 export function isUnfinished(deployment: Deployment): boolean {
-  switch (deployment.observed?.phase) {
-    case 'succeeded':
-    case 'failed':
-    case 'cancelled':
-    case 'superseded':
-      return false;
-    case 'queued':
-    case 'building':
-    case 'deploying':
-    case undefined:
-      return true;
-  }
+  return !hasDeploymentEnded(deployment.observed?.phase);
 }
 
 export function deploymentStatus(deployment: Deployment): DeploymentPhase {
@@ -32,10 +23,10 @@ export function deploymentStatus(deployment: Deployment): DeploymentPhase {
  * is the deployment that it converges to.
  */
 export function applicationStatus(it: Application, target: Deployment | undefined): ApplicationPhase {
-  if (it.meta.deletionRequestedAt !== undefined) return 'deleting';
+  if (isDeleting(it)) return 'deleting';
   const phase = it.observed?.phase ?? 'stopped';
   if (it.desired.run === 'stopped') return phase;
-  if (target !== undefined && target.meta.deletionRequestedAt === undefined && isUnfinished(target)) return 'deploying';
+  if (isStaying(target) && isUnfinished(target)) return 'deploying';
   const seen = it.observed !== undefined && it.observed.observedGeneration >= it.meta.generation;
   if (seen || it.desired.deployment_id === undefined) return phase;
   const lacking = (it.observed?.ready_replicas ?? 0) < it.desired.replicas;
@@ -58,7 +49,7 @@ export function isApplicationSettled(it: Application, view: TenantView): boolean
 export type ServerStatus = ServerPhase | 'deleting';
 
 export function serverStatus(it: Server): ServerStatus {
-  return it.meta.deletionRequestedAt === undefined ? (it.observed?.phase ?? 'provisioning') : 'deleting';
+  return isDeleting(it) ? 'deleting' : (it.observed?.phase ?? 'provisioning');
 }
 
 export type AgentStatus = 'connected' | 'disconnected' | 'unknown';
@@ -70,12 +61,12 @@ export function agentStatus(it: Server, view: TenantView): AgentStatus {
 
 /** Status of a project or an environment. */
 export function lifeStatus(it: ReadonlyResource<'project'> | ReadonlyResource<'environment'>): 'active' | 'deleting' {
-  return it.meta.deletionRequestedAt === undefined ? 'active' : 'deleting';
+  return isDeleting(it) ? 'deleting' : 'active';
 }
 
 /** Whether an object stays, and its controller has done all it can for the present generation. */
 export function isSettled(it: ReadonlyResource): boolean {
-  return it.meta.deletionRequestedAt === undefined && isReconciled(it);
+  return !isDeleting(it) && isReconciled(it);
 }
 
 /** Whether the controller has done all it can for the present generation. */

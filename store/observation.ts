@@ -3,7 +3,7 @@ import { jsonEqual } from './json-equal.ts';
 import { keys } from './keys.ts';
 import type { KindName, ObservedOf } from './kinds/kinds.ts';
 import { encodeObserved, succeed } from './record.ts';
-import type { Observed, ReadonlyResource } from './resource.ts';
+import type { AnyObject, Observed, ReadonlyResource } from './resource.ts';
 import type { Guard, Write } from './store.ts';
 
 /** A write of an observed record, and the guard that the record is as it was read. */
@@ -31,7 +31,7 @@ export function observation<K extends KindName>(
 }
 
 /** @throws Error if the object is of another tenant: a writer for one tenant writes for no other. */
-export function expectTenant(it: ReadonlyResource, tenant: string): void {
+export function expectTenant(it: AnyObject, tenant: string): void {
   if (it.meta.tenant !== tenant)
     throw new Error(`Cannot write an object of another tenant than ${tenant}: ${it.meta.tenant}`);
 }

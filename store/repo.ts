@@ -173,7 +173,7 @@ export function openRepository(store: Store, tenant: string, clock: Clock): Repo
       }
     },
     async observe(it, observed, fence) {
-      expectTenant(it as ReadonlyResource, tenant); // an object of any kind is an object
+      expectTenant(it, tenant);
       const { kind, id, desiredRevision, observedRevision } = it.meta;
       const change = observation(it, observed);
       if (!change) return { revision: observedRevision ?? desiredRevision, written: false };

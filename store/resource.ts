@@ -85,3 +85,28 @@ export interface ReadonlyResource<K extends KindName = KindName> {
   readonly desired: DeepReadonly<DesiredOf<K>>;
   readonly observed?: DeepReadonly<Observed<ObservedOf<K>>>;
 }
+
+/** An object of any kind, for functions that read no state: a generic `ReadonlyResource<K>` is one, too. */
+export interface AnyObject {
+  readonly meta: ReadonlyMeta;
+}
+
+/** Narrows an object of some kind to one kind. */
+export function isKind<K extends KindName>(it: ReadonlyResource | undefined, kind: K): it is ReadonlyResource<K> {
+  return it?.meta.kind === kind;
+}
+
+/** What the functions below read. */
+interface Deletable {
+  readonly meta: { readonly deletionRequestedAt?: string | undefined };
+}
+
+/** Whether the deletion of the object was requested; it is still there until what holds it has released it. */
+export function isDeleting({ meta }: Deletable): boolean {
+  return meta.deletionRequestedAt !== undefined;
+}
+
+/** Whether the object is there and is not being deleted. */
+export function isStaying<T extends Deletable>(it: T | undefined): it is T {
+  return it !== undefined && !isDeleting(it);
+}

@@ -1,4 +1,5 @@
 import type { TenantView } from './mirror.ts';
+import { isStaying } from './resource.ts';
 import type { ReadonlyResource } from './resource.ts';
 
 type Deployment = ReadonlyResource<'deployment'>;
@@ -12,7 +13,7 @@ export function servingDeployment(view: TenantView, applicationId: string): Depl
 }
 
 /** The deployments of an application that have succeeded, newest first. */
-export function successes(view: TenantView, applicationId: string): Deployment[] {
+export function successes(view: Pick<TenantView, 'by'>, applicationId: string): Deployment[] {
   return view
     .by('deployment', 'application', applicationId)
     .filter(isSuccess)
@@ -20,6 +21,6 @@ export function successes(view: TenantView, applicationId: string): Deployment[]
 }
 
 /** Whether instances may converge to the deployment. */
-export function isSuccess({ observed, meta }: Deployment): boolean {
-  return observed?.phase === 'succeeded' && meta.deletionRequestedAt === undefined;
+export function isSuccess(it: Deployment): boolean {
+  return it.observed?.phase === 'succeeded' && isStaying(it);
 }

@@ -166,7 +166,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Committab
       plan.removed ||= meta.finalizers.length === 0 && meta.deletionRequestedAt !== undefined;
     },
     observe(it, observed) {
-      expectTenant(it as ReadonlyResource, tenant); // as in `label`
+      expectTenant(it, tenant);
       const key = keys.desired(tenant, it.meta.kind, it.meta.id);
       const change = observation(it, observed);
       if (change) observations.set(key, change);

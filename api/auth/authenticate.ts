@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../store/clock.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Principal } from './principal.ts';
 import { hashServiceKey, isServiceKeyForm } from './service-key.ts';
@@ -89,7 +90,7 @@ type Proof = ReadonlyResource<'session'> | ReadonlyResource<'service_key'>;
  */
 function isLive(proof: Proof, view: TenantView, clock: Clock): boolean {
   const { expires_at } = proof.desired;
-  if (proof.meta.deletionRequestedAt !== undefined) return false;
+  if (isDeleting(proof)) return false;
   if (expires_at !== undefined && Date.parse(expires_at) <= clock.now().getTime()) return false;
   if (!('parent_id' in proof.desired) || proof.desired.parent_id === undefined) return true;
   const parent = view.get('service_key', proof.desired.parent_id);
@@ -97,5 +98,5 @@ function isLive(proof: Proof, view: TenantView, clock: Clock): boolean {
 }
 
 function isEnabled(user: ReadonlyResource<'user'>): boolean {
-  return !user.desired.disabled && user.meta.deletionRequestedAt === undefined;
+  return !user.desired.disabled && !isDeleting(user);
 }

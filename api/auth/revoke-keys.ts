@@ -1,4 +1,5 @@
 import type { RequestContext } from '../context.ts';
+import { isStaying } from '../../store/resource.ts';
 
 /** Keys revoked in one transaction: each takes a guard and three deletions. */
 const revokedPerTransaction = 10;
@@ -10,7 +11,7 @@ export async function revokeKeys(
 ): Promise<void> {
   for (;;) {
     await fresh();
-    const left = view.by('service_key', 'user', userId).filter((it) => it.meta.deletionRequestedAt === undefined);
+    const left = view.by('service_key', 'user', userId).filter(isStaying);
     if (left.length === 0) return;
     const unit = repo.begin();
     for (const key of left.slice(0, revokedPerTransaction)) unit.requestDelete(key);

@@ -3,7 +3,7 @@ import type { Clock } from '../../store/clock.ts';
 import { isUnavailable } from '../../store/errors.ts';
 import type { Mirror, TenantView } from '../../store/mirror.ts';
 import type { CommittableUnit, UnitEffect } from '../../store/repo.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
+import { isKind } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Bounds } from '../../store/settings.ts';
 import type { Amount } from '../../store/usage.ts';
@@ -173,7 +173,6 @@ function keptOf({ of }: Scope, caller: Principal): number {
 
 function judgeBuilds(builds: BuildTime, view: TenantView, capacity: Capacity, { objects }: UnitEffect): void {
   for (const { it, action } of objects)
-    if (action === 'create' && it.meta.kind === 'deployment')
-      // the kind was just checked
-      builds.judge(view, it as ReadonlyResource<'deployment'>, (scope) => boundsOf(view, scope, capacity));
+    if (action === 'create' && isKind(it, 'deployment'))
+      builds.judge(view, it, (scope) => boundsOf(view, scope, capacity));
 }

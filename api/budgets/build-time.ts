@@ -83,7 +83,7 @@ export function createBuildTime(
 
   for (const tenant of mirror.tenants())
     for (const it of mirror.tenant(tenant).list('deployment'))
-      take({ tenant, kind: 'deployment', id: it.meta.id, after: it as ReadonlyResource, initial: true }); // widens the kind
+      take({ tenant, kind: 'deployment', id: it.meta.id, after: it, initial: true });
   const unsubscribe = mirror.subscribe(take);
 
   const running = (name: string): UnderWay[] => [...underWay.values()].filter(({ names }) => names.includes(name));

@@ -1,6 +1,7 @@
 import { copiedFrom, isUnfinishedClone } from '../../store/copying.ts';
 import { keys } from '../../store/keys.ts';
 import type { Mirror, ObjectChange, TenantView } from '../../store/mirror.ts';
+import { isDeleting, isKind } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Amount, Usage } from '../../store/usage.ts';
 import type { Scope } from './scope.ts';
@@ -32,8 +33,7 @@ export function createClones(mirror: Pick<Mirror, 'subscribe' | 'tenant' | 'tena
     after,
   }: Pick<ObjectChange, 'tenant' | 'id'> & { after: Environment | undefined }): void => {
     const key = `${tenant}/${id}`;
-    if (after === undefined || !isUnfinishedClone(after) || after.meta.deletionRequestedAt !== undefined)
-      underWay.delete(key);
+    if (after === undefined || !isUnfinishedClone(after) || isDeleting(after)) underWay.delete(key);
     else if (!underWay.has(key)) {
       const adds = contentAmount(mirror.tenant(tenant), mirror.usage, after);
       underWay.set(key, { tenant, project: after.desired.project_id, adds });
@@ -43,7 +43,7 @@ export function createClones(mirror: Pick<Mirror, 'subscribe' | 'tenant' | 'tena
   for (const tenant of mirror.tenants())
     for (const after of mirror.tenant(tenant).list('environment')) take({ tenant, id: after.meta.id, after });
   const unsubscribe = mirror.subscribe(({ tenant, kind, id, after }) => {
-    if (kind === 'environment') take({ tenant, id, after: after as Environment | undefined }); // the kind was just checked
+    if (kind === 'environment') take({ tenant, id, after: isKind(after, 'environment') ? after : undefined });
   });
 
   return {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { copiedFrom } from '../../store/copying.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { objectsIn } from '../../store/objects-in.ts';
+import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badField, conflicting, forbidden } from '../api-error.ts';
 import { caps, requireRoom } from '../caps.ts';
@@ -180,7 +181,7 @@ function checkServer(
   if (!('server_id' in desired) || desired.server_id === undefined) return;
   const target = map.get(desired.server_id) ?? desired.server_id;
   const server = view.get('server', target);
-  if (server === undefined || server.meta.deletionRequestedAt !== undefined)
+  if (!isStaying(server))
     throw conflicting(`Server ${target} was deleted and has workloads in the environment: name another in server_map`, [
       { field: 'server_map', reason: 'deleted', message: `Server ${target} was deleted` },
     ]);

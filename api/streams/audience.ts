@@ -1,6 +1,7 @@
 import type { Clock } from '../../store/clock.ts';
 import { parseKey } from '../../store/keys.ts';
 import type { KeyChange, Mirror, ObjectChange, TenantView } from '../../store/mirror.ts';
+import { isKind } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { isOpenTenant } from '../../store/tenants.ts';
 import { ApiError } from '../api-error.ts';
@@ -161,12 +162,12 @@ function restsOn({ about, principal: { user, by } }: Seat, { kind, id, before, a
 
 /** The user and the project of a member never change. */
 function userOf(member: ReadonlyResource | undefined): string | undefined {
-  return (member as ReadonlyResource<'member'> | undefined)?.desired.user_id; // the change is of a member
+  return isKind(member, 'member') ? member.desired.user_id : undefined;
 }
 
 /** The owner of a project who gives it away may lose what only members of a project see. */
 function ownerOf(project: ReadonlyResource | undefined): string | undefined {
-  return (project as ReadonlyResource<'project'> | undefined)?.desired.owner_id; // the change is of a project
+  return isKind(project, 'project') ? project.desired.owner_id : undefined;
 }
 
 function faultOf(seat: Seat, clock: Clock): [CloseCode, string] | undefined {

@@ -1,6 +1,7 @@
 import { parseKey } from '../../store/keys.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { Mirror, ObjectChange } from '../../store/mirror.ts';
+import { isKind } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Keep } from '../kept.ts';
@@ -156,7 +157,7 @@ export class ChangeFeed implements Disposable {
   }
 
   #projectOf(tenant: string, it: ReadonlyResource<ResourceKind>): ReadonlyResource<'project'> | undefined {
-    if (it.meta.kind === 'project') return it as ReadonlyResource<'project'>; // the kind was just checked
+    if (isKind(it, 'project')) return it;
     const id = projectIdOf(it);
     return id === undefined ? undefined : this.#mirror.tenant(tenant).get('project', id);
   }
@@ -179,7 +180,7 @@ function isWatched(kind: KindName): kind is ResourceKind {
 }
 
 function serverIn(it: ReadonlyResource | undefined): ReadonlyResource<'server'> | undefined {
-  return it?.meta.kind === 'server' ? (it as ReadonlyResource<'server'>) : undefined; // the kind was just checked
+  return isKind(it, 'server') ? it : undefined;
 }
 
 function lastRevisionOf({ meta }: ReadonlyResource): Revision {

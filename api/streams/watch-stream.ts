@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ObjectChange } from '../../store/mirror.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
+import { isKind } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
 import { asOfNow } from '../auth/authenticate.ts';
 import { isTenantWide, mayUse, projectRole } from '../authorize.ts';
@@ -91,10 +91,11 @@ function joinedAfter(start: Revision, { principal, view }: StreamContext, { proj
  * finds them by reading the lists again.
  */
 function movesReader({ principal, view, tenant }: StreamContext, query: WatchQuery, change: ObjectChange): boolean {
-  if (change.kind !== 'member' || change.part !== 'desired' || change.tenant !== tenant) return false;
+  if (change.part !== 'desired' || change.tenant !== tenant) return false;
   if (change.before !== undefined && change.after !== undefined) return false;
-  // a change of a member contains members
-  const { project_id, user_id } = ((change.after ?? change.before) as ReadonlyResource<'member'>).desired;
+  const member = change.after ?? change.before;
+  if (!isKind(member, 'member')) return false;
+  const { project_id, user_id } = member.desired;
   if (user_id !== principal.user.meta.id || (query.projectId ?? project_id) !== project_id) return false;
   return !isTenantWide(asOfNow(principal, view)) && view.get('project', project_id) !== undefined;
 }

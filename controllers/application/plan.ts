@@ -1,17 +1,8 @@
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { instanceDesired, slotId } from './instance.ts';
 import type { Assignment, Deployment, World } from './world.ts';
-import {
-  isActive,
-  isLive,
-  isReady,
-  isStable,
-  isStaying,
-  isWanted,
-  restartTokenOf,
-  rollingOut,
-  slotOf,
-} from './world.ts';
+import { isActive, isLive, isReady, isStable, isWanted, restartTokenOf, rollingOut, slotOf } from './world.ts';
+import { isStaying } from '../../store/resource.ts';
 
 export type Action =
   | { do: 'ensure'; id: string; desired: DesiredOf<'assignment'>; deployment: Deployment }

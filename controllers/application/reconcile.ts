@@ -1,11 +1,12 @@
 import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
+import { isStaying } from '../../store/resource.ts';
 import type { Ref } from '../../store/resource.ts';
 import { plan } from './plan.ts';
 import type { Action } from './plan.ts';
 import { awaited, conditionsOf, isChanging, isUnready, observe, stateOf } from './states.ts';
 import type { App, World } from './world.ts';
-import { isStaying, readWorld } from './world.ts';
+import { readWorld } from './world.ts';
 
 export interface ApplicationSettings {
   /** A running application without a ready instance is in error after that many milliseconds. */

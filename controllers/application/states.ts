@@ -2,13 +2,14 @@ import { defined } from '../../store/defined.ts';
 import type { ApplicationPhase } from '../../store/kinds/application.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ServerPhase } from '../../store/kinds/server.ts';
+import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput } from '../../store/resource.ts';
 import type { Because } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { hindrance } from './hindrance.ts';
 import { isAwaitingAgent } from '../server/states.ts';
 import type { Assignment, Deployment, World } from './world.ts';
-import { isActive, isLive, isReady, isStaying, isWanted, restartTokenOf, slotOf } from './world.ts';
+import { isActive, isLive, isReady, isWanted, restartTokenOf, slotOf } from './world.ts';
 
 /** The phase of an application and why. `ready`: all desired instances are ready with the desired revision. */
 export interface State {

@@ -1,4 +1,6 @@
+import { hasDeploymentEnded } from '../../store/kinds/application.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { servingDeployment } from '../../store/serving.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
@@ -33,12 +35,8 @@ export function readWorld(app: App, view: TenantView): Omit<World, 'unreadyTooLo
       .by('assignment', 'workload', app.meta.id)
       .filter((it) => it.desired.spec.type === 'service')
       .toSorted((a, b) => slotOf(a) - slotOf(b)),
-    server: server !== undefined && isStaying(server) ? server : undefined,
+    server: isStaying(server) ? server : undefined,
   };
-}
-
-export function isStaying(it: ReadonlyResource): boolean {
-  return it.meta.deletionRequestedAt === undefined;
 }
 
 export function slotOf(it: Assignment): number {
@@ -51,8 +49,7 @@ export function restartTokenOf(it: Assignment): string | undefined {
 
 /** Whether the deployment has not ended. */
 export function isActive(it: Deployment): boolean {
-  const phase = it.observed?.phase ?? 'queued';
-  return phase === 'queued' || phase === 'building' || phase === 'deploying';
+  return !hasDeploymentEnded(it.observed?.phase);
 }
 
 export function isWanted(it: Assignment): boolean {

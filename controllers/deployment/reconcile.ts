@@ -1,11 +1,13 @@
 import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
 import { isLive } from '../application/world.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
+import { hasDeploymentEnded } from '../../store/kinds/application.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { buildsExhausted, plan } from './plan.ts';
 import type { Assignment, Deployment, World } from './states.ts';
-import { advance, awaited, isTerminal } from './states.ts';
+import { advance, awaited } from './states.ts';
 
 export interface DeploymentSettings {
   /** How long a deployment may wait for its server. */
@@ -52,9 +54,7 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
     async finalize(it, ctx) {
       const verdict = await step(it, ctx);
       const left = ctx.view.by('assignment', 'version', it.meta.id);
-      for (const assignment of left) {
-        if (assignment.meta.deletionRequestedAt === undefined) await ctx.retire('assignment', assignment.meta.id);
-      }
+      for (const { meta } of left.filter(isStaying)) await ctx.retire('assignment', meta.id);
       return { ...verdict, released: left.length === 0 };
     },
   };
@@ -91,7 +91,7 @@ function readWorld(it: Deployment, ctx: Context, expired: boolean): World {
     deployment: it,
     application: ctx.view.get('application', it.desired.application_id),
     serverAway: awayOf(server),
-    serverGone: server === undefined || server.meta.deletionRequestedAt !== undefined,
+    serverGone: !isStaying(server),
     build,
     buildsExhausted: buildsExhausted(build),
     slots: assignments.filter(isService),
@@ -141,7 +141,7 @@ function awayOf(server: ReadonlyResource<'server'> | undefined): World['serverAw
 }
 
 function readyCondition(now: ObservedOf<'deployment'>, { serverAway }: World): ConditionInput {
-  if (!isTerminal(now.phase) && serverAway !== undefined) {
+  if (!hasDeploymentEnded(now.phase) && serverAway !== undefined) {
     const what = serverAway === 'offline' ? 'its server, which does not answer' : 'the container engine of its server';
     return { type: 'Ready', status: 'false', reason: 'WaitingForServer', message: `It waits for ${what}` };
   }
@@ -178,6 +178,6 @@ function isService({ desired }: Assignment): boolean {
 
 function unfinished(deployments: readonly Deployment[]): string[] {
   return deployments
-    .filter(({ observed }) => !isTerminal(observed?.phase ?? 'queued'))
+    .filter(({ observed }) => !hasDeploymentEnded(observed?.phase))
     .map((deployment) => deployment.meta.id);
 }

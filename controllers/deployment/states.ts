@@ -1,8 +1,10 @@
 import { defined } from '../../store/defined.ts';
+import { hasDeploymentEnded } from '../../store/kinds/application.ts';
 import type { DeploymentPhase } from '../../store/kinds/application.ts';
 import { parseCommand } from '../../store/kinds/command.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Because } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
@@ -33,10 +35,6 @@ export interface World {
 type Observed = ObservedOf<'deployment'>;
 type Failure = NonNullable<Observed['error']>;
 
-export function isTerminal(phase: DeploymentPhase): boolean {
-  return phase === 'succeeded' || phase === 'failed' || phase === 'cancelled' || phase === 'superseded';
-}
-
 /** Failures of an instance that waiting does not cure. An exit does not count before it is a crash loop. */
 const fatal = new Set([
   'image_not_found',
@@ -57,7 +55,7 @@ const fatal = new Set([
 export function advance(world: World): Observed {
   const { deployment } = world;
   const before: Observed = deployment.observed ?? { phase: 'queued' };
-  if (isTerminal(before.phase)) return before;
+  if (hasDeploymentEnded(before.phase)) return before;
   const end = ending(world);
   if (end !== undefined) return { ...before, phase: end, finished_at: world.now };
   if (world.serverGone) return fail(world, before, gone);
@@ -88,8 +86,8 @@ function faultIn({ start_command, memory_limit, cpu_limit }: Deployment['desired
 
 /** The phase in which it ends for reasons outside of it; `undefined` if it does not. */
 function ending({ deployment, application }: World): DeploymentPhase | undefined {
-  if (application === undefined || application.meta.deletionRequestedAt !== undefined) return 'cancelled';
-  if (deployment.meta.deletionRequestedAt !== undefined || deployment.desired.cancel_requested) return 'cancelled';
+  if (!isStaying(application)) return 'cancelled';
+  if (isDeleting(deployment) || deployment.desired.cancel_requested) return 'cancelled';
   if (application.desired.deployment_id !== deployment.meta.id) return 'superseded';
   return application.desired.run === 'stopped' ? 'cancelled' : undefined;
 }

@@ -1,4 +1,5 @@
 import { copiedFrom, copyDesired, copyRuleOf } from '../../store/copying.ts';
+import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Transplanter } from '../../store/seal.ts';
 import type { ChildUnit, Context, Next, Verdict } from '../runtime/controller.ts';
@@ -88,8 +89,8 @@ function copied(
 
 /** Deletes the clone, and notifies the users who may see the project of the reason. */
 async function abandon(it: Environment, { reason, message }: { reason: string; message: string }, ctx: Context) {
-  const project = ctx.view.get('project', it.desired.project_id) as ReadonlyResource | undefined; // of some kind
-  if (project !== undefined && project.meta.deletionRequestedAt === undefined) {
+  const project = ctx.view.get('project', it.desired.project_id);
+  if (isStaying(project)) {
     ctx.event(project, { type: 'warning', reason, about: it.meta.id, message });
     const notification = { type: 'clone_removed', severity: 'warning', title: 'Clone removed', message } as const;
     await ctx.notify(project, `clone/${it.meta.id}`, notification);

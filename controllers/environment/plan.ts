@@ -2,6 +2,7 @@ import { copiedFrom, copyIdOf } from '../../store/copying.ts';
 import { definitionOf } from '../../store/definition.ts';
 import type { DesiredOf, KindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { limits } from '../runtime/limits.ts';
 
@@ -28,7 +29,7 @@ export interface ClonePlan {
 /** The environment that a clone copies; `undefined` if it is gone or being deleted. */
 export function sourceOf({ desired }: Environment, view: TenantView): Environment | undefined {
   const source = view.get('environment', desired.clone_of?.environment_id ?? '');
-  return source?.meta.deletionRequestedAt === undefined ? source : undefined;
+  return isStaying(source) ? source : undefined;
 }
 
 /** The id in a clone for each id of its source. */
@@ -116,10 +117,6 @@ export function describe({ meta, desired }: ReadonlyResource): string {
 
 function isCopyOf({ copyOf }: ReadonlyResource['meta'], revisions: ReadonlyMap<string, number>): boolean {
   return copyOf !== undefined && revisions.get(copyOf.id) === copyOf.revision;
-}
-
-function isStaying({ meta }: Pick<ReadonlyResource, 'meta'>): boolean {
-  return meta.deletionRequestedAt === undefined;
 }
 
 function split<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {

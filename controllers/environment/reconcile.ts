@@ -1,6 +1,7 @@
 import { kindsIn, objectsIn } from '../../store/objects-in.ts';
 import { copiedKinds, isUnfinishedClone } from '../../store/copying.ts';
 import { placesOf } from '../../store/population.ts';
+import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Transplanter } from '../../store/seal.ts';
 import { onGone } from '../runtime/wakes.ts';
@@ -28,7 +29,7 @@ export function environmentController(transplanter: Transplanter): Controller<'e
     reconcile: (it, ctx) => (isUnfinishedClone(it) ? advanceClone(it, ctx, transplanter) : Promise.resolve(active())),
     async finalize(it, ctx) {
       const left = objectsIn(ctx.view, 'environment', it.meta.id);
-      for (const { meta } of left) if (meta.deletionRequestedAt === undefined) await ctx.retire(meta.kind, meta.id);
+      for (const { meta } of left.filter(isStaying)) await ctx.retire(meta.kind, meta.id);
       return { ...deleting(it, left, ctx), released: left.length === 0 };
     },
   };

@@ -6,6 +6,7 @@ import { keys } from '../../store/keys.ts';
 import { isKindName, kinds as declared, type KindName } from '../../store/kinds/kinds.ts';
 import type { ObjectChange } from '../../store/mirror.ts';
 import type { Repository, Unit } from '../../store/repo.ts';
+import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Term } from '../runtime/leader.ts';
 import { limits } from '../runtime/limits.ts';
@@ -69,7 +70,7 @@ async function sweep(queue: KeyedQueue, { mirror, clock }: BackgroundDeps): Prom
     const view = mirror.tenant(tenant);
     for (const kind of allKinds) {
       let judged = 0;
-      for (const it of view.list(kind) as readonly ReadonlyResource[]) {
+      for (const it of view.list(kind)) {
         if (judge(it, view, now) !== undefined) add(queue, it);
         if (++judged % limits.garbage.pageSize === 0) await turn();
       }
@@ -95,7 +96,7 @@ async function collect(key: string, term: Term, deps: BackgroundDeps, signal: Ab
   const [tenant, kind, id] = key.split('/');
   if (tenant === undefined || kind === undefined || id === undefined || !isKindName(kind)) return { after: 'nothing' };
   const view = deps.mirror.tenant(tenant);
-  const it = view.get(kind, id) as ReadonlyResource | undefined; // of any kind
+  const it = view.get(kind, id);
   const verdict = it && judge(it, view, deps.clock.now().getTime());
   if (it === undefined || verdict === undefined) return { after: 'nothing' };
   const repository = deps.repository(tenant);
@@ -130,7 +131,7 @@ async function isConfirmed(
       const owner = await repository.get(kind, id);
       if (owner === undefined) unit.guard({ key: keys.desired(tenant, kind, id), is: 'absent' });
       else unit.require(owner);
-      return owner?.meta.deletionRequestedAt !== undefined || owner === undefined;
+      return !isStaying(owner);
     }
     case 'surplus': {
       const { kind, id } = it.meta;

@@ -3,6 +3,7 @@ import type { Newest } from '../../store/kinds/define.ts';
 import { isKindName } from '../../store/kinds/kinds.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { OwnerRef, ReadonlyResource, Ref } from '../../store/resource.ts';
 
 /** Why an object should be deleted. */
@@ -16,7 +17,7 @@ export type Verdict =
 
 /** Whether and why an object should be deleted, by the view. Pure; `now` is the wall clock in milliseconds. */
 export function judge(it: ReadonlyResource, view: TenantView, now: number): Verdict | undefined {
-  if (it.meta.deletionRequestedAt !== undefined) return undefined;
+  if (isDeleting(it)) return undefined;
   const owner = it.meta.owners.find(
     (ref) => ref.blocks && isKindName(ref.kind) && !holds(it, view.get(ref.kind, ref.id)),
   );
@@ -35,7 +36,7 @@ export function judge(it: ReadonlyResource, view: TenantView, now: number): Verd
 function holds(it: ReadonlyResource, owner: ReadonlyResource | undefined): boolean {
   if (owner === undefined) return false;
   const outlived = definitionOf(it.meta.kind).keep.outlivesDeletionOf ?? [];
-  return owner.meta.deletionRequestedAt === undefined || outlived.includes(owner.meta.kind);
+  return !isDeleting(owner) || outlived.includes(owner.meta.kind);
 }
 
 /** The rule of a kind of which the newest objects are kept; `undefined` for another kind. */
@@ -94,8 +95,7 @@ export function suspects(
   if (it === undefined) return [];
   const { id, kind } = it.meta;
   const found: ReadonlyResource[] = after === undefined ? [] : [after];
-  if (after?.meta.deletionRequestedAt !== undefined || after === undefined)
-    for (const child of kinds) found.push(...view.by(child, 'owner', id));
+  if (!isStaying(after)) for (const child of kinds) found.push(...view.by(child, 'owner', id));
   // several new ones may come before the oldest is gone
   const history = historyOf(it, view);
   if (history !== undefined)

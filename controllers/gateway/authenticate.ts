@@ -5,6 +5,7 @@ import type { Clock } from '../../store/clock.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { Id } from '../../store/kinds/fields.ts';
 import type { Repository } from '../../store/repo.ts';
+import { isDeleting } from '../../store/resource.ts';
 import type { Resource } from '../../store/resource.ts';
 import { limits } from './limits.ts';
 
@@ -28,7 +29,7 @@ export async function identify(
   if (hello.join_token !== undefined && isGood(hello.join_token, server, clock))
     return { server, publicKey: hello.public_key, joins: true };
   if (registered === hello.public_key) return { server, publicKey: registered, joins: false };
-  if (server.meta.deletionRequestedAt !== undefined)
+  if (isDeleting(server))
     return refuse('retired', `Server ${hello.server_id} is being deleted`, limits.refusal.unknownMs);
   const message = hello.join_token === undefined ? noKey(registered) : 'The join token is used, expired or replaced';
   return refuse('unauthorized', message, limits.refusal.unauthorizedMs);
@@ -54,7 +55,7 @@ function register(draft: DesiredOf<'server'>, publicKey: string): void {
 
 function isGood(token: string, server: Resource<'server'>, clock: Clock): boolean {
   const { join_token_hash: hash, join_token_expires_at: expires } = server.desired;
-  if (hash === undefined || expires === undefined || server.meta.deletionRequestedAt !== undefined) return false;
+  if (hash === undefined || expires === undefined || isDeleting(server)) return false;
   if (parseJoinToken(token)?.serverId !== server.meta.id) return false;
   const [given, wanted] = [Buffer.from(hashJoinToken(token)), Buffer.from(hash)];
   return given.length === wanted.length && timingSafeEqual(given, wanted) && clock.now() < new Date(expires);

@@ -5,6 +5,7 @@ import type { ControlMessage } from '../../agent-protocol/messages.ts';
 import { timing } from '../../agent-protocol/timing.ts';
 import type { Clock } from '../../store/clock.ts';
 import type { Mirror, TenantView } from '../../store/mirror.ts';
+import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { limits } from './limits.ts';
 import type { Projection, Sendable, Unsendable } from './projection.ts';
@@ -294,10 +295,6 @@ export class DesiredFeed {
 function byVersion({ it: a }: Sendable, { it: b }: Sendable): number {
   const [left, right] = [a.desired.version, b.desired.version];
   return left < right ? -1 : left > right ? 1 : 0;
-}
-
-function isDeleting(it: Assignment): boolean {
-  return it.meta.deletionRequestedAt !== undefined;
 }
 
 function stateOf({ meta, desired }: Assignment): string {

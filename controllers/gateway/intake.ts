@@ -5,6 +5,7 @@ import type { Clock } from '../../store/clock.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import type { Mirror, TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
+import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { revision } from '../../store/revision.ts';
 import type { Guard } from '../../store/store.ts';
@@ -147,5 +148,5 @@ export class Intake {
 }
 
 function isRelease(it: Assignment, report: WireReport): boolean {
-  return report.gone === true && it.meta.deletionRequestedAt !== undefined;
+  return report.gone === true && isDeleting(it);
 }

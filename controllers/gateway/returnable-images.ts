@@ -1,4 +1,5 @@
 import type { TenantView } from '../../store/mirror.ts';
+import { successes } from '../../store/serving.ts';
 
 /** Workloads per message. */
 const batch = 1000;
@@ -50,13 +51,8 @@ export class ReturnableImages {
 
 /** Digests of the images of an application's last two successes that were built; others can be pulled again. */
 export function returnableImages(view: Pick<TenantView, 'by'>, application: string): string[] {
-  const digests = view
-    .by('deployment', 'application', application)
-    .filter(({ meta, desired, observed }) => {
-      const isStaying = meta.deletionRequestedAt === undefined;
-      return isStaying && desired.source.type === 'git' && observed?.phase === 'succeeded';
-    })
-    .toSorted((a, b) => b.desired.number - a.desired.number)
+  const digests = successes(view, application)
+    .filter(({ desired }) => desired.source.type === 'git')
     .flatMap(({ observed }) => observed?.image_digest ?? [])
     .slice(0, 2);
   return [...new Set(digests)];

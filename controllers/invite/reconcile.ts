@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { isRefused } from '../mail/mailer.ts';
 import type { Mail } from '../mail/mailer.ts';
@@ -122,8 +123,7 @@ export function inviteController(settings: InviteSettings): Controller<'invite'>
 function isAwaited({ desired }: Invite, { view, clock }: Context): boolean {
   if (desired.state !== 'pending' || Date.parse(desired.expires_at) <= clock.now().getTime()) return false;
   if (desired.project_id === undefined) return true;
-  const project = view.get('project', desired.project_id);
-  return project !== undefined && project.meta.deletionRequestedAt === undefined;
+  return isStaying(view.get('project', desired.project_id));
 }
 
 function verdict(it: Invite, delivery: Delivery | undefined, next: Next): Verdict<'invite'> {

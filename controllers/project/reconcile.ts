@@ -3,6 +3,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { Controller } from '../runtime/controller.ts';
 import { onChange, onGone } from '../runtime/wakes.ts';
 import { remainderOf } from './states.ts';
+import { isStaying } from '../../store/resource.ts';
 
 const parts = kindsIn('environment');
 
@@ -36,8 +37,7 @@ export const projectController: Controller<'project'> = {
     }),
   async finalize(it, ctx) {
     const { environments, message } = remainderOf(it.meta.id, ctx.view);
-    for (const { meta } of environments)
-      if (meta.deletionRequestedAt === undefined) await ctx.retire('environment', meta.id);
+    for (const { meta } of environments.filter(isStaying)) await ctx.retire('environment', meta.id);
     return {
       observed: { phase: 'deleting' },
       conditions: [{ type: 'Ready', status: 'false', reason: 'Deleting', message }],

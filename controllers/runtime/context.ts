@@ -7,7 +7,8 @@ import { jsonEqual } from '../../store/json-equal.ts';
 import type { DesiredOf, KindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { CommittableUnit, Repository } from '../../store/repo.ts';
-import type { OwnerRef, ReadonlyResource, Resource } from '../../store/resource.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
+import type { AnyObject, OwnerRef, ReadonlyResource, Resource } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Guard } from '../../store/store.ts';
 import type { ChildUnit, Context, EventInput, NotificationInput } from './controller.ts';
@@ -31,7 +32,7 @@ export interface ContextScope {
   readonly clock: Clock;
   since(key: string, name: string, isOn: boolean): number;
   wrote(operation: WriteOperation): void;
-  event(of: ReadonlyResource, event: EventInput): void;
+  event(of: AnyObject, event: EventInput): void;
   notify(of: ReadonlyResource, key: string, notification: NotificationInput & { log: Logger }): Promise<void>;
 }
 
@@ -102,7 +103,7 @@ export class RunContext implements Context {
   async retire(kind: KindName, id: string): Promise<void> {
     this.#mayWrite(kind);
     const current = await this.#current(kind, id);
-    if (current === undefined || current.meta.deletionRequestedAt !== undefined) return;
+    if (!isStaying(current)) return;
     const unit = this.#begin();
     unit.requestDelete(current);
     await this.#commit('retire', unit, [[kind, id]]);
@@ -139,7 +140,7 @@ export class RunContext implements Context {
     await this.#commit('transact', unit, written);
   }
 
-  event(of: ReadonlyResource, event: EventInput): void {
+  event(of: AnyObject, event: EventInput): void {
     this.#scope.event(of, event);
   }
 
@@ -161,7 +162,7 @@ export class RunContext implements Context {
     const parents = derived.filter((ref) => !isRef(ref, owner));
     const living = parents.map((ref) => this.#parent(ref.kind as KindName, ref.id)); // a definition names kinds only
     for (const parent of [owner, ...living]) {
-      if (parent.meta.deletionRequestedAt !== undefined)
+      if (isDeleting(parent))
         throw conflict(`Cannot create ${kind} as its ${parent.meta.kind} is being deleted: ${parent.meta.id}`);
       unit.require(parent);
     }

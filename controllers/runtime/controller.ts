@@ -4,7 +4,7 @@ import type { KeyMeaning } from '../../store/keys.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
 import type { Unit } from '../../store/repo.ts';
-import type { ConditionInput, ReadonlyResource, Ref } from '../../store/resource.ts';
+import type { AnyObject, ConditionInput, ReadonlyResource, Ref } from '../../store/resource.ts';
 
 /**
  * What an object waits for, in words that follow "waits for" and are shown to users: who or what, and what it is to do.
@@ -131,7 +131,7 @@ export interface Context {
    */
   transact(write: (unit: ChildUnit) => void): Promise<void>;
   /** Appends to the object's events: aggregated by reason, at most one write per 10 s and reason. */
-  event(of: ReadonlyResource, event: EventInput): void;
+  event(of: AnyObject, event: EventInput): void;
   /** Notifies every user who may see the object. Deduplicated by `key`. */
   notify(of: ReadonlyResource, key: string, notification: NotificationInput): Promise<void>;
 }

@@ -6,7 +6,7 @@ import { appendEvent, readEvents, writeEvents } from '../../store/event-ring.ts'
 import { keys } from '../../store/keys.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { Mirror } from '../../store/mirror.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
+import type { AnyObject } from '../../store/resource.ts';
 import type { Guard, Store } from '../../store/store.ts';
 import type { EventInput } from './controller.ts';
 import { limits } from './limits.ts';
@@ -53,7 +53,7 @@ export class EventRecorder implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  record(of: ReadonlyResource, event: EventInput): void {
+  record(of: AnyObject, event: EventInput): void {
     const buffer = this.#buffer(of);
     if (buffer === undefined) {
       this.#deps.onDropped();
@@ -90,7 +90,7 @@ export class EventRecorder implements AsyncDisposable {
     this.#buffers.clear();
   }
 
-  #buffer({ meta: { tenant, kind, id } }: ReadonlyResource): Buffer | undefined {
+  #buffer({ meta: { tenant, kind, id } }: AnyObject): Buffer | undefined {
     const key = keys.events(tenant, kind, id);
     const known = this.#buffers.get(key);
     if (known !== undefined) return known;

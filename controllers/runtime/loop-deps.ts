@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../store/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
+import type { AnyObject, ReadonlyResource } from '../../store/resource.ts';
 import type { Store } from '../../store/store.ts';
 import type { EventInput, NotificationInput } from './controller.ts';
 import type { ControllerMetrics } from './metrics.ts';
@@ -21,7 +21,7 @@ export interface LoopDeps {
   /** A verdict that breaks a law of the status fails its run; otherwise it is logged and counted. */
   readonly strict: boolean;
   readonly repository: (tenant: string) => Repository;
-  readonly event: (of: ReadonlyResource, event: EventInput) => void;
+  readonly event: (of: AnyObject, event: EventInput) => void;
   /** @param notification with the log of the run that sends it */
   readonly notify: (
     of: ReadonlyResource,

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { committed } from '../../store/commit-failure.ts';
 import type { KindName, ObservedOf } from '../../store/kinds/kinds.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import { isDeleting } from '../../store/resource.ts';
 import type { Condition, ReadonlyResource } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
 import { brokenLaws, derive, retrying, stall, type Stamp } from './conditions.ts';
@@ -95,7 +96,7 @@ export class Reconciler<K extends KindName> {
       if (it === undefined) return this.#forget(key, 'gone');
       const scope = this.#scopeOf(tenant);
       run = { key, it, scope, since, context: new RunContext(scope, key, signal, log) };
-      if (it.meta.deletionRequestedAt !== undefined) return await this.#finalize(run);
+      if (isDeleting(it)) return await this.#finalize(run);
       return await this.#conclude(run, await this.#controller.reconcile(it, run.context));
     } catch (error) {
       return await this.#recover(key, run, { signal, log, error });
@@ -127,7 +128,7 @@ export class Reconciler<K extends KindName> {
     context.signal.throwIfAborted();
     const unit = scope.repository.begin();
     unit.guard(scope.fence);
-    unit.release(it as ReadonlyResource, name); // a resource of kind K is one of some kind
+    unit.release(it, name);
     this.#wrote(key, committed(await unit.commit()));
     scope.wrote('release');
     return this.#forget(key, 'released');
@@ -246,7 +247,7 @@ export class Reconciler<K extends KindName> {
     const { it, context } = run;
     const { reason, message, generation } = failed;
     if (it.observed === undefined) {
-      this.#deps.event(it as ReadonlyResource, { type: 'warning', reason, message }); // a resource of some kind
+      this.#deps.event(it, { type: 'warning', reason, message });
       return;
     }
     try {

@@ -1,9 +1,9 @@
 import { jsonEqual } from '../../store/json-equal.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { isKind } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Wake } from './controller.ts';
-import { isKind } from './kind-guard.ts';
 
 /** Names the objects to reconcile by the object that changed: as it is now, or as it was before its removal. */
 type Ids<C extends KindName> = (it: ReadonlyResource<C>, view: TenantView) => readonly string[];

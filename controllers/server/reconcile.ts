@@ -1,5 +1,6 @@
 import type { Context, Controller, Next } from '../runtime/controller.ts';
 import type { LiveAgent } from '../../store/mirror.ts';
+import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { onChange, onGone } from '../runtime/wakes.ts';
 import { conditionsOf, isAwaitingAgent, observe } from './states.ts';
@@ -66,7 +67,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
 
 /** The server of an assignment that this controller has to release, as there is no agent. */
 function withdrawnFrom(it: ReadonlyResource<'assignment'>, view: Context['view']): string[] {
-  if (it.meta.deletionRequestedAt === undefined) return [];
+  if (!isDeleting(it)) return [];
   const server = view.get('server', it.desired.server_id);
   return server !== undefined && isAwaitingAgent(server) ? [server.meta.id] : [];
 }
@@ -74,8 +75,7 @@ function withdrawnFrom(it: ReadonlyResource<'assignment'>, view: Context['view']
 /** Releases deleted assignments, guarded by the server: an agent that joins finds them gone or releases them itself. */
 async function freeWithdrawn(it: ReadonlyResource<'server'>, ctx: Context): Promise<void> {
   for (const assignment of ctx.view.by('assignment', 'server', it.meta.id))
-    if (assignment.meta.deletionRequestedAt !== undefined)
-      await ctx.waive('assignment', assignment.meta.id, 'agent', { asLongAs: it });
+    if (isDeleting(assignment)) await ctx.waive('assignment', assignment.meta.id, 'agent', { asLongAs: it });
 }
 
 function nextOf(it: ReadonlyResource<'server'>, phase: string, left: number | undefined): Next {

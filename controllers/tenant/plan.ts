@@ -1,6 +1,7 @@
 import { isKindName, kinds } from '../../store/kinds/kinds.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { isDeleting, isKind } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
 type Server = ReadonlyResource<'server'>;
@@ -25,16 +26,16 @@ export function plan(view: TenantView, isOverdue: (server: Server) => boolean): 
   let left = 0;
   let others = 0;
   for (const kind of allKinds) {
-    for (const it of view.list(kind) as readonly ReadonlyResource[]) {
+    for (const it of view.list(kind)) {
       left++;
-      if (kind === 'server') servers.push(it as Server); // the list of that kind
+      if (isKind(it, 'server')) servers.push(it);
       else if (!isOfServer(it)) others++;
-      if (kind !== 'server' && it.meta.deletionRequestedAt === undefined && !isOwned(it)) request.push(it);
+      if (kind !== 'server' && !isDeleting(it) && !isOwned(it)) request.push(it);
     }
   }
   for (const server of servers) {
-    if (server.meta.deletionRequestedAt !== undefined) continue;
-    if (others === 0 || isAway(server) || isOverdue(server)) request.push(server as ReadonlyResource); // of any kind
+    if (isDeleting(server)) continue;
+    if (others === 0 || isAway(server) || isOverdue(server)) request.push(server);
   }
   return { request, left };
 }

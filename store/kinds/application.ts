@@ -112,8 +112,8 @@ export const DeploymentPhase = z.enum([
 ]);
 export type DeploymentPhase = z.infer<typeof DeploymentPhase>;
 
-/** Whether a deployment in this phase never leaves it. */
-export function hasDeploymentEnded(phase: DeploymentPhase): boolean {
+/** Whether a deployment in this phase never leaves it; `undefined` is the phase of one that was not observed yet. */
+export function hasDeploymentEnded(phase: DeploymentPhase | undefined): boolean {
   switch (phase) {
     case 'succeeded':
     case 'failed':
@@ -123,6 +123,7 @@ export function hasDeploymentEnded(phase: DeploymentPhase): boolean {
     case 'queued':
     case 'building':
     case 'deploying':
+    case undefined:
       return false;
   }
 }
@@ -179,7 +180,7 @@ export const deployment = defineKind({
       count: retention.deploymentsPerApplication,
       under: 'application',
       number: ({ desired }) => desired.number,
-      hasEnded: ({ observed }) => observed !== undefined && hasDeploymentEnded(observed.phase),
+      hasEnded: ({ observed }) => hasDeploymentEnded(observed?.phase),
       // The one that the application converges to, the one that serves, and the one that a rollback returns to.
       unless: (it, app: Kept<z.output<typeof application.desired>, z.output<typeof application.observed>>, all) => {
         const current = app.observed?.current_deployment_id;
