@@ -78,14 +78,14 @@ export const Limits = z.object({
   processes: z.int().optional(),
   /** Bytes that it may write outside of its volumes. */
   storage_bytes: z.int().optional(),
-  /** From -1000 to 1000: the kernel ends processes with a high score first when memory is short. */
-  oom_score_adj: z.int().optional(),
+  /** The kernel ends processes with a high score first when memory is short. */
+  oom_score_adj: z.int().min(0).max(1000).optional(),
   /** Size of `/dev/shm`. */
   shm_bytes: z.int().optional(),
 });
 export type Limits = z.infer<typeof Limits>;
 
-/** Capabilities of the kernel that an instance has unless it drops them. No other capability can be had. */
+/** Capabilities of the kernel that an instance has unless it drops them. It can have no other. */
 export const Capability = z.enum([
   'AUDIT_WRITE',
   'CHOWN',
@@ -121,7 +121,7 @@ export const service = <Reference extends z.ZodType>(config: Reference) =>
     entrypoint: z.array(z.string()).optional(),
     command: z.array(z.string()).optional(),
     config: config.optional(),
-    /** The first one has the default route. */
+    /** Probes and published ports use the first one. */
     networks: z.tuple([ServiceNetwork], ServiceNetwork),
     ports: z.array(ServicePort).default([]),
     mounts: z.array(Mount).default([]),
@@ -132,7 +132,10 @@ export const service = <Reference extends z.ZodType>(config: Reference) =>
     /** User in the container, as `USER[:GROUP]` in names or numbers; absent: the image's own. */
     user: z.string().optional(),
     read_only_root: z.boolean().default(false),
-    drop_capabilities: z.array(Capability).default([]),
+    /** What is dropped from its capabilities, and then what it has all the same. */
+    capabilities: z
+      .object({ drop: z.array(z.union([Capability, z.literal('ALL')])), add: z.array(Capability) })
+      .default({ drop: [], add: [] }),
     restart_policy: RestartPolicy,
     /** A new value restarts the instance once. */
     restart_token: z.string().optional(),

@@ -17,6 +17,7 @@ import { diskGuard } from './disk/disk-guard.ts';
 import { EngineMonitor } from './engine/engine-monitor.ts';
 import { Fleet } from './fleet.ts';
 import { Housekeeping } from './housekeeping.ts';
+import { InstanceFiles } from './service/instance-files.ts';
 import { openIdentity } from './identity.ts';
 import type { ImageStore } from './engine/image-store.ts';
 import { deriveKey } from './disk/journal.ts';
@@ -111,6 +112,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     );
     const meter = stack.use(new LoadMeter({ clock, disk: options.disk }));
     const networks = new Set<string>();
+    const files = new InstanceFiles(join(dataDir, 'files'));
     const engine = stack.use(new EngineMonitor({ runtime, clock, log }));
     const observer: Observer = stack.use(
       new Observer({
@@ -129,7 +131,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     );
     const capture = stack.use(new Capture({ runtime, store: logs, clock, log }));
     const housekeeping = stack.use(
-      new Housekeeping({ runtime, server, desired, observer, logs, networks, clock, log }),
+      new Housekeeping({ runtime, server, desired, observer, logs, networks, files, clock, log }),
     );
     const publication = stack.use(
       await Publication.open({
@@ -155,6 +157,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
           prober: options.prober,
           starts: new PQueue({ concurrency: parallelStarts }),
           networks,
+          files,
           disk: options.disk,
           clock,
           log,

@@ -6,6 +6,7 @@ import type { DesiredSet } from './desired/desired.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './engine/observer.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
+import type { InstanceFiles } from './service/instance-files.ts';
 import { labels } from './runtime/runtime.ts';
 
 /** Number of newest built images of a workload that stay for a rollback; older ones stay only if they are needed. */
@@ -70,7 +71,13 @@ export class Housekeeping {
 
   async #all(): Promise<void> {
     const { log, logs } = this.#deps;
-    for (const task of [() => this.#networks(), () => this.#images(), () => logs.prune(), () => this.#logs()]) {
+    for (const task of [
+      () => this.#networks(),
+      () => this.#images(),
+      () => logs.prune(),
+      () => this.#logs(),
+      () => this.#files(),
+    ]) {
       try {
         await task();
       } catch (error) {
@@ -112,6 +119,13 @@ export class Housekeeping {
     if (desired.confirmed) await logs.forget(new Set([...desired.all()].map((item) => item.workload_id)));
   }
 
+  /** Removes the files of instances that are not desired and have no container. */
+  async #files(): Promise<void> {
+    const { desired, observer, files } = this.#deps;
+    if (desired.position() === undefined || !observer.reachable) return;
+    await files.retain(new Set([...[...desired.all()].map(({ id }) => id), ...observer.assignments()]));
+  }
+
   async #images(): Promise<void> {
     const { runtime, server, clock, observer, desired } = this.#deps;
     // Which images a workload may return to is known once the control plane has sent a set.
@@ -146,6 +160,7 @@ interface Deps {
   logs: LogStore;
   /** Networks that are known to exist. */
   networks: Set<string>;
+  files: InstanceFiles;
   clock: Clock;
   log: Logger;
 }

@@ -1,21 +1,25 @@
+import type { Limits, Mount as ServiceMount } from '../../agent-protocol/workload.ts';
 import type { ServiceItem } from './memory.ts';
-import type { ContainerSpec } from '../runtime/runtime.ts';
+import type { ContainerSpec, Mount } from '../runtime/runtime.ts';
 import { labels } from '../runtime/runtime.ts';
 
 /**
  * Returns the container that a service item asks for. It has no restart policy: it gets that only once it is healthy.
+ * `files`: the mounts of its files. `storageBytes`: the bytes that it may write unless the item says otherwise.
  * @throws Error if the agent does not have the configuration of the item
  */
 export function containerSpec(
   item: ServiceItem,
-  { server, name, image, storageBytes }: { server: string; name: string; image: string; storageBytes: number },
+  it: { server: string; name: string; image: string; storageBytes: number; files: readonly Mount[] },
 ): ContainerSpec {
   const { spec } = item;
-  const { memory_bytes, nano_cpus } = spec.limits;
+  const { limits } = spec;
+  const { add, drop } = spec.capabilities;
   if (spec.configuration === undefined) throw new Error(`The configuration of assignment ${item.id} is not here`);
+  const mounts = [...spec.mounts.map(mountOf), ...it.files];
   return {
-    name,
-    image,
+    name: it.name,
+    image: it.image,
     labels: {
       [labels.assignment]: item.id,
       [labels.generation]: String(item.generation),
@@ -23,15 +27,36 @@ export function containerSpec(
       [labels.type]: 'service',
       [labels.workload]: item.workload_id,
       [labels.tenant]: item.tenant,
-      [labels.server]: server,
-      [labels.storage]: String(storageBytes),
+      [labels.server]: it.server,
+      [labels.storage]: String(limits.storage_bytes ?? it.storageBytes),
       ...(spec.restart_token === undefined ? {} : { [labels.restartToken]: spec.restart_token }),
     },
     env: spec.configuration.env,
-    ...(spec.command === undefined ? {} : { command: spec.command }),
-    ...(memory_bytes === undefined ? {} : { memoryBytes: memory_bytes }),
-    ...(nano_cpus === undefined ? {} : { nanoCpus: nano_cpus }),
     networks: spec.networks,
     restart: 'no',
+    ...limitsOf(limits),
+    ...(spec.entrypoint !== undefined && { entrypoint: spec.entrypoint }),
+    ...(spec.command !== undefined && { command: spec.command }),
+    ...(spec.stop_signal !== undefined && { stopSignal: spec.stop_signal }),
+    ...(spec.user !== undefined && { user: spec.user }),
+    ...(spec.read_only_root && { readOnlyRoot: true }),
+    ...(mounts.length > 0 && { mounts }),
+    ...(add.length + drop.length > 0 && { capabilities: { add, drop } }),
   };
+}
+
+function limitsOf(limits: Limits): Partial<ContainerSpec> {
+  return {
+    ...(limits.memory_bytes !== undefined && { memoryBytes: limits.memory_bytes }),
+    ...(limits.nano_cpus !== undefined && { nanoCpus: limits.nano_cpus }),
+    ...(limits.processes !== undefined && { processes: limits.processes }),
+    ...(limits.oom_score_adj !== undefined && { oomScoreAdj: limits.oom_score_adj }),
+    ...(limits.shm_bytes !== undefined && { shmBytes: limits.shm_bytes }),
+  };
+}
+
+function mountOf(mount: ServiceMount): Mount {
+  return mount.type === 'volume'
+    ? { type: 'volume', volume: mount.volume, path: mount.path, readOnly: mount.read_only, copy: mount.copy }
+    : { type: 'tmpfs', path: mount.path, sizeBytes: mount.size_bytes, mode: mount.mode };
 }

@@ -9,6 +9,7 @@ import type { DiskSpace } from '../disk/disk-guard.ts';
 import type { ImageStore } from '../engine/image-store.ts';
 import type { Ledger } from '../engine/ledger.ts';
 import type { Capture } from '../logs/capture.ts';
+import type { InstanceFiles } from './instance-files.ts';
 import type { Memory, ServiceItem } from './memory.ts';
 import type { Observer } from '../engine/observer.ts';
 import type { Action } from './plan.ts';
@@ -31,6 +32,7 @@ export interface StepDeps {
   disk: () => Promise<DiskSpace>;
   /** Networks that are known to exist. */
   networks: Set<string>;
+  files: InstanceFiles;
   clock: Clock;
   log: Logger;
 }
@@ -107,6 +109,7 @@ export async function performStep(step: Step, it: StepSubject, deps: StepDeps, s
       observer.noteRemoved(step.id);
       it.removed(step.id);
       await ledger.gone(step.id);
+      await deps.files.remove(it.id);
       return;
     }
   }
@@ -144,7 +147,8 @@ async function create(name: string, it: StepSubject, deps: StepDeps, signal: Abo
   const image = it.image();
   if (image === undefined) throw new Error(`Cannot create container ${name} before its image is known`);
   const storageBytes = storageLimit((await disk()).totalBytes);
-  const spec = containerSpec(it.desired(), { server, name, image: image.id, storageBytes });
+  const files = await deps.files.write(it.desired());
+  const spec = containerSpec(it.desired(), { server, name, image: image.id, storageBytes, files });
   await ledger.intend(name, it.id);
   await starts.add(async () => {
     signal.throwIfAborted();

@@ -65,7 +65,7 @@ describe('the settings of a service in the form of earlier releases', () => {
     ['an entrypoint', { entrypoint: ['/init'] }],
     ['a user', { user: '1000' }],
     ['a read-only root', { read_only_root: true }],
-    ['a dropped capability', { drop_capabilities: ['KILL'] }],
+    ['a dropped capability', { capabilities: { drop: ['KILL'], add: [] } }],
     ['a stop signal', { stop_signal: 'SIGINT' }],
   ])('cannot say %s: nothing is sent in place of it', (_, change) => {
     expect(toEarlier(plain)).toBeDefined();

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -21,7 +21,7 @@ import { openImages } from '../harness/open-images.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 import { until } from '../harness/until.ts';
 import { joinToken } from '../harness/join-token.ts';
-import { wireService } from '../harness/wire-items.ts';
+import { probeTimes, wireService } from '../harness/wire-items.ts';
 
 let docker: TestDocker;
 let images: TestImages;
@@ -129,7 +129,82 @@ async function engine(method: string, path: string, body?: object): Promise<numb
   });
 }
 
+/** A program in the container of an instance. */
+async function inside(container: Container, ...command: string[]): Promise<string> {
+  const { exitCode, output } = await docker.runtime.run(
+    container.id,
+    command,
+    { timeoutMs: 10_000 },
+    AbortSignal.timeout(20_000),
+  );
+  return `${exitCode} ${output.trim()}`;
+}
+
 describe('an agent on a real engine', () => {
+  test('runs a service with all that can be asked of it', async () => {
+    const second = `${docker.network}-2`;
+    const script = `trap 'echo ended as asked; exit 0' INT; while true; do sleep 0.1; done`;
+    const item = service({
+      image: images.shell,
+      entrypoint: ['/bin/sh', '-c'],
+      command: [script],
+      probe: { ...probeTimes, type: 'command', command: ['/bin/cat', '/etc/app/token'] },
+      networks: [
+        { name: docker.network, aliases: ['one'] },
+        { name: second, aliases: ['two'] },
+      ],
+      mounts: [{ type: 'tmpfs', path: '/scratch', size_bytes: 1024 * 1024, mode: 0o1777 }],
+      files: [
+        { path: '/etc/app/token', mode: 0o400, uid: 1234, gid: 0 },
+        { path: '/etc/app/motd', mode: 0o444, uid: 0, gid: 0 },
+      ],
+      configuration: {
+        env: {},
+        files: {
+          '/etc/app/token': Buffer.from('correct horse').toString('base64'),
+          '/etc/app/motd': Buffer.from([0, 255, 10]).toString('base64'),
+        },
+      },
+      limits: { processes: 40, shm_bytes: 1024 * 1024, oom_score_adj: 700, memory_bytes: 64 * 1024 * 1024 },
+      user: '1234:1234',
+      read_only_root: true,
+      capabilities: { drop: ['ALL'], add: ['KILL'] },
+      stop_signal: 'SIGINT',
+      grace_seconds: 30,
+    });
+    await put(item);
+    const container = await isReady(item);
+    expect(await inside(container, '/bin/cat', '/etc/app/token')).toBe('0 correct horse');
+    expect(await inside(container, '/bin/sh', '-c', 'echo x > /etc/app/motd')).toMatch(/^[12] /);
+    expect(await inside(container, '/bin/sh', '-c', 'echo x > /anywhere')).toContain('Read-only file system');
+    expect(await inside(container, '/bin/sh', '-c', 'echo x > /scratch/a && cat /scratch/a')).toBe('0 x');
+    const status = await inside(container, '/bin/cat', '/proc/1/status');
+    expect(status).toMatch(/^Uid:\s+1234\s/m);
+    expect(status).toMatch(/^CapBnd:\s+0000000000000020$/m);
+    expect(await inside(container, '/bin/cat', '/proc/1/oom_score_adj')).toBe('0 700');
+    const detail = await docker.runtime.inspect(container.id, AbortSignal.timeout(10_000));
+    expect(Object.keys(detail?.addresses ?? {}).toSorted()).toEqual([docker.network, second].toSorted());
+    expect(detail).toMatchObject({ processes: 40, shmBytes: 1024 * 1024, memoryBytes: 64 * 1024 * 1024 });
+
+    // An agent that comes back finds nothing to change.
+    await agent[Symbol.asyncDispose]();
+    await start();
+    expect((await isReady(item)).id).toBe(container.id);
+
+    const files = join(dir, 'files');
+    expect(await readdir(files)).toHaveLength(1);
+    await put({ ...item, generation: 2, run: 'stopped' });
+    await until('stopped', () => Promise.resolve(agent.backend.report(item.id)?.phase === 'stopped'));
+    expect(await readdir(files)).toEqual([]);
+    const page = (await agent.backend.call(
+      { method: 'logs.read', query: { workload_id: item.workload_id, tail: 10 } },
+      AbortSignal.timeout(5_000),
+    )) as { lines: { message: string }[] };
+    expect(page.lines.map(({ message }) => message)).toContain('ended as asked');
+    await put();
+    await docker.runtime.removeNetwork(second, AbortSignal.timeout(10_000));
+  });
+
   test('brings a service up and sets right what is done to its container from outside', async () => {
     const item = service();
     await put(item);

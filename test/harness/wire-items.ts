@@ -33,7 +33,7 @@ export function serviceSpec(overrides: Partial<ServiceSpec> & ShortSettings = {}
       ...(nano_cpus !== undefined && { nano_cpus }),
     },
     read_only_root: false,
-    drop_capabilities: [],
+    capabilities: { drop: [], add: [] },
     restart_policy: 'always',
     grace_seconds: 10,
     ...rest,

@@ -23,7 +23,13 @@ async function created(it: ServiceItem): Promise<unknown> {
   await using engine = await recordingEngine(() => ({ status: 201, body: { Id: made } }));
   const { socketPath } = engine;
   using runtime = dockerRuntime({ socketPath, clock: systemClock, containers: limits, builds: testBuilds });
-  const how = { server: 'server-1', name: 'sp-web-7c000000', image: `sha256:${'1'.repeat(64)}`, storageBytes: 10e9 };
+  const how = {
+    server: 'server-1',
+    name: 'sp-web-7c000000',
+    image: `sha256:${'1'.repeat(64)}`,
+    storageBytes: 10e9,
+    files: [],
+  };
   expect(await runtime.create(containerSpec(it, how), signal())).toBe(made);
   return engine.requests;
 }

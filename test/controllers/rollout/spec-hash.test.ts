@@ -48,7 +48,7 @@ describe('the hash of a service', () => {
       files: [{ path: '/etc/app.conf', mode: 0o400, uid: 1000, gid: 1000 }],
       user: '1000:1000',
       read_only_root: true,
-      drop_capabilities: ['SETUID', 'CHOWN'],
+      capabilities: { drop: ['ALL'], add: ['SETUID', 'CHOWN'] },
       stop_signal: 'SIGINT',
       entrypoint: ['/init'],
       limits: { processes: 64, shm_bytes: 1024 },
@@ -69,7 +69,7 @@ describe('the hash of a service', () => {
     limits: { limits: { oom_score_adj: 1 } },
     user: { user: 'nobody' },
     read_only_root: { read_only_root: true },
-    drop_capabilities: { drop_capabilities: ['KILL'] },
+    capabilities: { capabilities: { drop: ['KILL'], add: [] } },
     stop_signal: { stop_signal: 'SIGINT' },
   };
 

@@ -65,7 +65,7 @@ const present = {
     probe: { type: 'http', port: 8080, path: '/healthz', ...probeTimes },
     limits: { memory_bytes: 1024, nano_cpus: 5 },
     read_only_root: false,
-    drop_capabilities: [],
+    capabilities: { drop: [], add: [] },
     restart_policy: 'always',
     restart_token: 'r1',
     grace_seconds: 10,
