@@ -2,7 +2,7 @@ import { jsonEqual } from '../store/json-equal.ts';
 import type { BuiltImage, RunConfig, Source } from '../store/kinds/application.ts';
 import type { DesiredOf } from '../store/kinds/kinds.ts';
 import type { TenantView } from '../store/mirror.ts';
-import type { Unit } from '../store/repo.ts';
+import type { Unit } from '../store/unit-of-work.ts';
 import type { DeepReadonly } from '../store/deep-readonly.ts';
 import { isStaying } from '../store/resource.ts';
 import type { ReadonlyResource, Resource } from '../store/resource.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { keys } from '../store/keys.ts';
 import { Sealed } from '../store/kinds/fields.ts';
-import type { Unit } from '../store/repo.ts';
+import type { Unit } from '../store/unit-of-work.ts';
 import type { SealPlace } from '../store/seal.ts';
 import type { Guard } from '../store/store.ts';
 import { badRequest, conflicting } from './api-error.ts';

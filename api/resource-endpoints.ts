@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Unit } from '../store/repo.ts';
+import type { Unit } from '../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { visibleProjects } from './authorize.ts';
 import type { RequestContext } from './context.ts';

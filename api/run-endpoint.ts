@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { CommittableUnit } from '../store/repo.ts';
+import type { CommittableUnit } from '../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { isOpenTenant } from '../store/tenants.ts';
 import { admit, checkState, requireVerb, versionsOf } from './admit.ts';

@@ -1,5 +1,5 @@
 import type { DesiredOf } from '../store/kinds/kinds.ts';
-import type { Unit } from '../store/repo.ts';
+import type { Unit } from '../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import type { Random } from './random.ts';
 

@@ -8,7 +8,7 @@ import { limits } from '../controllers/runtime/limits.ts';
 import { startControllers } from '../controllers/runtime/manager.ts';
 import type { Controllers } from '../controllers/runtime/manager.ts';
 import { systemClock } from '../store/clock.ts';
-import { startMirror } from '../store/mirror.ts';
+import { startMirror } from '../store/store-mirror.ts';
 import { openStore } from '../store/open.ts';
 import { openRepository } from '../store/repo.ts';
 import type { Store } from '../store/store.ts';

@@ -1,4 +1,5 @@
-import type { Repository, Unit } from '../store/repo.ts';
+import type { Repository } from '../store/repo.ts';
+import type { Unit } from '../store/unit-of-work.ts';
 
 /** Objects per transaction, well within the limits of the store. */
 const perUnit = 8;

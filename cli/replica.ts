@@ -26,7 +26,7 @@ import { tenantDeletion } from '../controllers/tenant/deletion.ts';
 import { signingKeyRotation } from '../controllers/signing-keys/signing-keys.ts';
 import type { Clock } from '../store/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
-import { startMirror } from '../store/mirror.ts';
+import { startMirror } from '../store/store-mirror.ts';
 import { openRepository } from '../store/repo.ts';
 import type { Repository } from '../store/repo.ts';
 import type { Resealer, Sealer, Transplanter, Unsealer } from '../store/seal.ts';

@@ -1,5 +1,19 @@
-import type { CommitFailure } from './commit-failure.ts';
+import type { KindName } from './kinds/kinds.ts';
+import type { Ref } from './resource.ts';
 import type { Revision } from './revision.ts';
+
+/** Why a transaction was refused, in terms that a caller can report to its own caller. */
+export type CommitFailure =
+  /** An object of that id exists already. */
+  | { why: 'exists'; ref: Ref }
+  /** An object that was read does not exist any more. */
+  | { why: 'gone'; ref: Ref }
+  /** Another object holds the name, which is given normalised; `holder` is its id. */
+  | { why: 'name-taken'; kind: KindName; scope: string; name: string; holder: string | undefined }
+  /** An object was written since it was read, or another object entered it: read again and decide again. */
+  | { why: 'changed'; ref: Ref }
+  /** A guard failed on a key that is no object: of a lease that was lost, or an idempotency record. */
+  | { why: 'key'; key: string };
 
 /** What went wrong in a store, by what a caller can do about it. */
 export type StoreFailure =

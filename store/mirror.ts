@@ -5,7 +5,6 @@ import type { HeldRemovals } from './held-removals.ts';
 import type { KindName } from './kinds/kinds.ts';
 import type { ReadonlyResource } from './resource.ts';
 import type { Revision } from './revision.ts';
-import { StoreMirror } from './store-mirror.ts';
 import type { Store } from './store.ts';
 import type { Usage } from './usage.ts';
 
@@ -114,9 +113,4 @@ export interface MirrorOptions {
   random?: () => number;
   /** Longest time between two comparisons with the whole store; absent: it is never compared. */
   checkEveryMs?: number;
-}
-
-/** Starts the mirror of a store. It fills in the background: see `ready`. */
-export function startMirror(options: MirrorOptions): Mirror & AsyncDisposable {
-  return new StoreMirror(options);
 }

@@ -27,6 +27,11 @@ const limits = {
 
 type Cause = Parameters<MirrorMetrics['interrupted']>[0];
 
+/** Starts the mirror of a store. It fills in the background: see `ready`. */
+export function startMirror(options: MirrorOptions): Mirror & AsyncDisposable {
+  return new StoreMirror(options);
+}
+
 /** The mirror's loop; see `Mirror` for its contract. */
 export class StoreMirror implements Mirror, AsyncDisposable {
   readonly #options: MirrorOptions;

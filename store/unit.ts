@@ -10,7 +10,7 @@ import { expectTenant, observation } from './observation.ts';
 import type { Observation } from './observation.ts';
 import { enteredBy, isPopulated } from './population.ts';
 import { cloneResource, encodeDesired, succeed } from './record.ts';
-import type { CommittableUnit, CreateOptions, ObjectEffect, UnitChange } from './repo.ts';
+import type { CommittableUnit, CreateOptions, ObjectEffect, UnitChange } from './unit-of-work.ts';
 import type { OwnerRef, ReadonlyResource, Resource } from './resource.ts';
 import { revision } from './revision.ts';
 import type { Revision } from './revision.ts';

@@ -1,7 +1,7 @@
 import { auditWrite } from '../../store/audit/record.ts';
 import type { AuditedObject, AuditRecord } from '../../store/audit/record.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import type { Unit } from '../../store/repo.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { openTenantGuard } from '../../store/tenants.ts';
 import { notFound } from '../api-error.ts';

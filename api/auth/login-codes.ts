@@ -1,5 +1,6 @@
 import { foldName } from '../../store/fold-name.ts';
-import type { Repository, Unit } from '../../store/repo.ts';
+import type { Repository } from '../../store/repo.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { commit } from '../../store/unit.ts';
 import { uuidv5 } from '../../store/uuid.ts';

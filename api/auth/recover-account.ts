@@ -3,7 +3,7 @@ import type { Clock } from '../../store/clock.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { keys } from '../../store/keys.ts';
 import type { Mirror } from '../../store/mirror.ts';
-import type { Unit } from '../../store/repo.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Store } from '../../store/store.ts';
 import { commit } from '../../store/unit.ts';

@@ -1,6 +1,6 @@
 import type { RequestContext } from '../context.ts';
 import { tokenLifeMs } from './signing-keys.ts';
-import type { Unit } from '../../store/repo.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
 type Starting = Pick<RequestContext, 'tenant' | 'view' | 'clock' | 'random' | 'tokens' | 'request'>;

@@ -2,7 +2,7 @@ import { committed } from '../../store/commit-failure.ts';
 import type { Clock } from '../../store/clock.ts';
 import { isUnavailable } from '../../store/errors.ts';
 import type { Mirror, TenantView } from '../../store/mirror.ts';
-import type { CommittableUnit, UnitEffect } from '../../store/repo.ts';
+import type { CommittableUnit, UnitEffect } from '../../store/unit-of-work.ts';
 import { isKind } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Bounds } from '../../store/settings.ts';

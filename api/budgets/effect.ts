@@ -3,7 +3,7 @@ import { parseKey } from '../../store/keys.ts';
 import type { KeyMeaning } from '../../store/keys.ts';
 import { isKindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import type { ObjectEffect, UnitEffect } from '../../store/repo.ts';
+import type { ObjectEffect, UnitEffect } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Write } from '../../store/store.ts';
 import { bytesOf, holderOf, isCounted, objectBytes } from '../../store/usage.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Unit } from '../../store/repo.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badField, badRequest, conflicting } from '../api-error.ts';
 import { judgeCode, useUp } from '../auth/login-codes.ts';

@@ -1,4 +1,4 @@
-import type { Unit } from '../../store/repo.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { conflicting } from '../api-error.ts';
 import { endLateSessions, endOtherSessions } from '../auth/sessions.ts';

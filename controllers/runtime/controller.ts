@@ -3,7 +3,7 @@ import type { Clock } from '../../store/clock.ts';
 import type { KeyMeaning } from '../../store/keys.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
-import type { Unit } from '../../store/repo.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
 import type { AnyObject, ConditionInput, ReadonlyResource, Ref } from '../../store/resource.ts';
 
 /**

@@ -4,7 +4,7 @@ import { createReadiness } from '../../api/readiness.ts';
 import { createFreshness } from '../../api/freshness.ts';
 import { systemClock } from '../../store/clock.ts';
 import { unavailable } from '../../store/errors.ts';
-import { startMirror } from '../../store/mirror.ts';
+import { startMirror } from '../../store/store-mirror.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';

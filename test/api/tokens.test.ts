@@ -12,7 +12,7 @@ import { systemRandom } from '../../api/random.ts';
 import { createApi } from '../../api/server.ts';
 import { isConflict } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
-import { startMirror } from '../../store/mirror.ts';
+import { startMirror } from '../../store/store-mirror.ts';
 import { openRepository } from '../../store/repo.ts';
 import { password, startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';

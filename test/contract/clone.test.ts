@@ -9,7 +9,7 @@ import { environmentController } from '../../controllers/environment/reconcile.t
 import { startControllers } from '../../controllers/runtime/manager.ts';
 import { systemClock as clock } from '../../store/clock.ts';
 import { copyIdOf } from '../../store/copying.ts';
-import { startMirror } from '../../store/mirror.ts';
+import { startMirror } from '../../store/store-mirror.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { openKeyring } from '../../store/seal.ts';

@@ -5,7 +5,7 @@ import { systemClock } from '../../store/clock.ts';
 import { isUnavailable } from '../../store/errors.ts';
 import { openEtcd } from '../../store/etcd/open.ts';
 import { keys } from '../../store/keys.ts';
-import { startMirror } from '../../store/mirror.ts';
+import { startMirror } from '../../store/store-mirror.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Repository } from '../../store/repo.ts';

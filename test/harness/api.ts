@@ -17,7 +17,7 @@ import type { Api } from '../../api/server.ts';
 import type { Clock } from '../../store/clock.ts';
 import { systemClock } from '../../store/clock.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
-import { startMirror } from '../../store/mirror.ts';
+import { startMirror } from '../../store/store-mirror.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Repository } from '../../store/repo.ts';

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { kinds } from '../../store/kinds/kinds.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
-import { startMirror } from '../../store/mirror.ts';
+import { startMirror } from '../../store/store-mirror.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { countOf, entriesOf, leftoverKeys } from './leftover-keys.ts';

@@ -22,7 +22,7 @@ import { systemClock } from '../../store/clock.ts';
 import type { Clock } from '../../store/clock.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { kinds } from '../../store/kinds/kinds.ts';
-import { startMirror } from '../../store/mirror.ts';
+import { startMirror } from '../../store/store-mirror.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import { commit } from '../../store/unit.ts';
 import { openRepository } from '../../store/repo.ts';

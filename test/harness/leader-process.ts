@@ -5,7 +5,7 @@
 import { pino } from 'pino';
 import { systemClock } from '../../store/clock.ts';
 import { openEtcd } from '../../store/etcd/open.ts';
-import { startMirror } from '../../store/mirror.ts';
+import { startMirror } from '../../store/store-mirror.ts';
 import { startCandidate } from './candidate.ts';
 
 /** What it says. */

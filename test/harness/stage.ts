@@ -6,7 +6,7 @@ import type { Column } from '../../api/permissions.ts';
 import { systemRandom } from '../../api/random.ts';
 import type { KeyScope } from '../../store/kinds/identity.ts';
 import { openRepository } from '../../store/repo.ts';
-import type { Unit } from '../../store/repo.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
 import { commit } from '../../store/unit.ts';
 import type { Answer, ApiWorld } from './api.ts';
 

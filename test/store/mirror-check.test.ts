@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../store/clock.ts';
 import { compacted, unavailable } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
-import { startMirror } from '../../store/mirror.ts';
+import { startMirror } from '../../store/store-mirror.ts';
 import type { KeyChange, Mirror, MirrorOptions, ObjectChange } from '../../store/mirror.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Repository } from '../../store/repo.ts';

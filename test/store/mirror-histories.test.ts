@@ -8,7 +8,7 @@ import { compacted, isConflict, rewound, unavailable } from '../../store/errors.
 import { keys, parseKey } from '../../store/keys.ts';
 import { kinds } from '../../store/kinds/kinds.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
-import { startMirror } from '../../store/mirror.ts';
+import { startMirror } from '../../store/store-mirror.ts';
 import type { Mirror, ObjectChange } from '../../store/mirror.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Repository } from '../../store/repo.ts';

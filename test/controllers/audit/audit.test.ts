@@ -5,7 +5,7 @@ import { limits } from '../../../controllers/runtime/limits.ts';
 import { installationLog } from '../../../store/audit/record.ts';
 import { verifyChain } from '../../../store/audit/verify.ts';
 import { keys } from '../../../store/keys.ts';
-import { startMirror } from '../../../store/mirror.ts';
+import { startMirror } from '../../../store/store-mirror.ts';
 import { unavailable } from '../../../store/errors.ts';
 import { createTenant } from '../../../store/tenants.ts';
 import { chained, chainOf, pendingOf, record } from '../../harness/audit.ts';

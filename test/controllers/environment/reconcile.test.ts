@@ -8,7 +8,7 @@ import { copyIdOf } from '../../../store/copying.ts';
 import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import { readEvents } from '../../../store/event-ring.ts';
 import { keys } from '../../../store/keys.ts';
-import type { CommittableUnit, Unit } from '../../../store/repo.ts';
+import type { CommittableUnit, Unit } from '../../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { openKeyring } from '../../../store/seal.ts';
 import type { Sealer, Transplanter, Unsealer } from '../../../store/seal.ts';

@@ -9,7 +9,7 @@ import { tenantDeletion } from '../../../controllers/tenant/deletion.ts';
 import { copyIdOf } from '../../../store/copying.ts';
 import { keys } from '../../../store/keys.ts';
 import type { DesiredOf, KindName } from '../../../store/kinds/kinds.ts';
-import type { Unit } from '../../../store/repo.ts';
+import type { Unit } from '../../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { revision } from '../../../store/revision.ts';
 import { createTenant, requestTenantDeletion } from '../../../store/tenants.ts';

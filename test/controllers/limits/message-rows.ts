@@ -5,7 +5,7 @@ import { Notifier } from '../../../controllers/runtime/notify.ts';
 import { readEvents } from '../../../store/event-ring.ts';
 import { keys } from '../../../store/keys.ts';
 import type { TenantView } from '../../../store/mirror.ts';
-import type { Unit } from '../../../store/repo.ts';
+import type { Unit } from '../../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { createProject, id, openRig, tenant } from '../runtime/rig.ts';
 import type { Rig } from '../runtime/rig.ts';

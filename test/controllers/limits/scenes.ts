@@ -3,7 +3,7 @@ import type { Controller } from '../../../controllers/runtime/controller.ts';
 import type { Term } from '../../../controllers/runtime/leader.ts';
 import type { Background, BackgroundDeps } from '../../../controllers/runtime/manager.ts';
 import type { DesiredOf } from '../../../store/kinds/kinds.ts';
-import type { Unit } from '../../../store/repo.ts';
+import type { Unit } from '../../../store/unit-of-work.ts';
 import { commit } from '../../../store/unit.ts';
 import { id, openRig } from '../runtime/rig.ts';
 import type { Rig, RigOptions } from '../runtime/rig.ts';

@@ -4,7 +4,7 @@ import { deploymentController } from '../../../controllers/deployment/reconcile.
 import { environmentController } from '../../../controllers/environment/reconcile.ts';
 import { projectController } from '../../../controllers/project/reconcile.ts';
 import type { ServerPhase } from '../../../store/kinds/server.ts';
-import type { Unit } from '../../../store/repo.ts';
+import type { Unit } from '../../../store/unit-of-work.ts';
 import { commit } from '../../../store/unit.ts';
 import { uuidv5 } from '../../../store/uuid.ts';
 import { applicationState } from '../../store/states.ts';

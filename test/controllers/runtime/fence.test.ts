@@ -9,7 +9,7 @@ import { controllerMetrics } from '../../../controllers/runtime/metrics.ts';
 import { systemClock } from '../../../store/clock.ts';
 import { conflictReason } from '../../../store/errors.ts';
 import { keys } from '../../../store/keys.ts';
-import { startMirror } from '../../../store/mirror.ts';
+import { startMirror } from '../../../store/store-mirror.ts';
 import type { Mirror } from '../../../store/mirror.ts';
 import { openRepository } from '../../../store/repo.ts';
 import type { Repository } from '../../../store/repo.ts';

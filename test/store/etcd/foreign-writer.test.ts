@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../../store/clock.ts';
 import { openEtcd } from '../../../store/etcd/open.ts';
 import { keys } from '../../../store/keys.ts';
-import { startMirror } from '../../../store/mirror.ts';
+import { startMirror } from '../../../store/store-mirror.ts';
 import type { Mirror } from '../../../store/mirror.ts';
 import type { Store } from '../../../store/store.ts';
 import { put } from '../../contract/store-steps.ts';
