@@ -190,7 +190,9 @@ async function gone(
     if (silentSince !== undefined && now - silentSince > silentMs) return undefined;
     if (state !== undefined && signal.aborted && now >= next.at) {
       const step = steps[next.step];
-      if (step === undefined || !(await hangUp(engine, container, state.Pid, step))) return undefined;
+      if (step === undefined) return undefined;
+      // It may have ended since the look, which the next one shows.
+      await hangUp(engine, container, state.Pid, step);
       next = { step: next.step + 1, at: now + graceMs };
     }
     // An abort ends the wait for the first signal at once.

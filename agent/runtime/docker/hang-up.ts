@@ -3,9 +3,9 @@ import type { Engine } from './engine.ts';
 import { inspectContainer } from './inspection.ts';
 
 /**
- * Sends a signal to a process in a container that the engine said to run, by its id on the host. Returns false if it is
- * not certain that the process is of this container. Then nothing is sent: another process may have that id where the
- * agent does not share the host's processes, and a container that does share them has no boundary of its own.
+ * Sends a signal to a process in a container that the engine said to run, by its id on the host. Sends nothing if it is
+ * not certain that the process is of this container: another process may have that id where the agent does not share the
+ * host's processes, and a container that does share them has no boundary of its own.
  *
  * The engine has no call for it: it can signal the first process of a container only.
  */
@@ -14,16 +14,15 @@ export async function hangUp(
   container: string,
   pid: number,
   signal: 'SIGHUP' | 'SIGKILL',
-): Promise<boolean> {
-  const main = await inspectContainer(engine, container, new AbortController().signal);
-  if (pid <= 1 || main === undefined || main.pid <= 1) return false;
+): Promise<void> {
+  const main = await inspectContainer(engine, container, new AbortController().signal).catch(() => undefined);
+  if (pid <= 1 || main === undefined || main.pid <= 1) return;
   try {
     const [own, its, theirs] = await Promise.all([namespaceOf('self'), namespaceOf(pid), namespaceOf(main.pid)]);
-    if (its !== theirs || its === own) return false;
+    if (its !== theirs || its === own) return;
     process.kill(pid, signal);
-    return true;
   } catch {
-    return false; // there is no such process, or the agent may not see or signal it
+    // There is no such process, or the agent may not see or signal it.
   }
 }
 
