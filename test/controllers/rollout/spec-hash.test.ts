@@ -53,7 +53,7 @@ describe('the hash of a service', () => {
       entrypoint: ['/init'],
       limits: { processes: 64, shm_bytes: 1024 },
     });
-    expect(serviceHash(version, spec)).toBe('318ee5392326299bea8b25c8240b90a0c05249132d4bcc8d8b0983cfb9ed2f47');
+    expect(serviceHash(version, spec)).toBe('2ed0687f08e953c626c83423d4b2dddce69463cd22fa0d92610b5f7f64f310e5');
   });
 
   const changes: Record<string, Partial<ServiceSpec>> = {
