@@ -5,6 +5,7 @@ import type { ServerPhase } from '../../store/kinds/server.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput } from '../../store/resource.ts';
 import type { Because } from '../runtime/controller.ts';
+import { hasCode } from '../rollout/failures.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { hindrance } from './hindrance.ts';
 import { isAwaitingAgent } from '../server/states.ts';
@@ -198,8 +199,8 @@ export function conditionsOf(world: World, now: State): ConditionInput[] {
       : { type: 'Available', status: 'false', reason: 'NoReadyInstance', message: 'No instance is ready' },
   ];
   if (server?.observed !== undefined) conditions.push(reachability(server.observed.phase));
-  const outdated = [target?.observed?.error, ...world.slots.map((it) => upToDate(it)?.error)].find(
-    (error) => error?.code === 'agent_outdated',
+  const outdated = [target?.observed?.error, ...world.slots.map((it) => upToDate(it)?.error)].find((error) =>
+    hasCode(error, 'agent_outdated'),
   );
   if (outdated !== undefined)
     conditions.push({

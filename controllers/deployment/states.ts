@@ -6,7 +6,9 @@ import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import type { FailureCode } from '../../agent-protocol/assignment.ts';
 import type { Because } from '../runtime/controller.ts';
+import { hasCode, meaningOf } from '../rollout/failures.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 
 export type Deployment = ReadonlyResource<'deployment'>;
@@ -35,15 +37,17 @@ export interface World {
 type Observed = ObservedOf<'deployment'>;
 type Failure = NonNullable<Observed['error']>;
 
-/** Failures of an instance that waiting does not cure. An exit does not count before it is a crash loop. */
-const fatal = new Set([
-  'image_not_found',
-  'image_not_allowed',
-  'create_failed',
-  'port_taken',
-  'name_taken',
-  'invalid_source',
-]);
+/** Failures that are found here, not by an agent. The record takes every code: those of agents grow with releases. */
+interface OwnFailure extends Failure {
+  code:
+    | FailureCode
+    | 'build_lost'
+    | 'engine_unavailable'
+    | 'invalid_config'
+    | 'not_ready'
+    | 'server_gone'
+    | 'server_offline';
+}
 
 /**
  * The next observed value of a deployment. Pure; every call moves at most one phase on, and a terminal phase never
@@ -72,7 +76,7 @@ export function advance(world: World): Observed {
 }
 
 /** What is wrong with settings that an earlier release took although no container can be made of them. */
-function faultIn({ start_command, memory_limit, cpu_limit }: Deployment['desired']['config']): Failure | undefined {
+function faultIn({ start_command, memory_limit, cpu_limit }: Deployment['desired']['config']): OwnFailure | undefined {
   const parsed: Record<string, object> = {
     start_command: start_command === undefined ? {} : parseCommand(start_command),
     memory_limit: memory_limit === undefined ? {} : parseMemory(memory_limit),
@@ -101,9 +105,9 @@ function fromQueued(world: World, before: Observed): Observed {
   return world.expired ? fail(world, before, away[world.serverAway ?? 'offline']) : before;
 }
 
-const gone: Failure = { code: 'server_gone', message: 'Its server was deleted' };
+const gone: OwnFailure = { code: 'server_gone', message: 'Its server was deleted' };
 
-const away: Record<NonNullable<World['serverAway']>, Failure> = {
+const away: Record<NonNullable<World['serverAway']>, OwnFailure> = {
   offline: { code: 'server_offline', message: 'Its server was not there in time: its agent is not connected' },
   engine: {
     code: 'engine_unavailable',
@@ -111,7 +115,7 @@ const away: Record<NonNullable<World['serverAway']>, Failure> = {
   },
 };
 
-const otherCommit: Failure = {
+const otherCommit: OwnFailure = {
   code: 'build_failed',
   message: 'The server built another commit than the one to return to: upgrade its agent, and all control planes',
 };
@@ -155,7 +159,7 @@ function fromDeploying(world: World, before: Observed): Observed {
     .filter((it) => !isOfLostImage(world, it))
     .map(failureOf)
     .find((it) => it !== undefined);
-  if (broken?.code === 'image_not_found' && isRebuildable(world)) return rebuilding(before);
+  if (hasCode(broken, 'image_not_found') && isRebuildable(world)) return rebuilding(before);
   if (broken !== undefined) return fail(world, next, broken);
   const isUp = wanted.length >= replicas && wanted.every(isStable);
   // After a success only the new revision answers. An older instance that cannot be stopped must not prevent it.
@@ -198,7 +202,7 @@ function isStable(it: Assignment): boolean {
 function failureOf(it: Assignment): Failure | undefined {
   const observed = upToDate(it);
   if (observed?.error === undefined) return undefined;
-  const hopeless = observed.phase === 'failed' || observed.crash_loop || fatal.has(observed.error.code);
+  const hopeless = observed.phase === 'failed' || observed.crash_loop || meaningOf(observed.error).isFatal === true;
   return hopeless ? observed.error : undefined;
 }
 

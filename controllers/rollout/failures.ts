@@ -1,0 +1,49 @@
+import type { FailureCode } from '../../agent-protocol/assignment.ts';
+
+interface Meaning {
+  /** Waiting does not cure it: the deployment fails at once. An exit does not count before it is a crash loop. */
+  isFatal?: true;
+  /** What to do, if no container can be made or started because of it; absent where the logs show why. */
+  remedy?: string;
+}
+
+/** What a failure that an agent reports means for an instance: a code without a row does not compile. */
+const meanings: Readonly<Record<FailureCode, Meaning>> = {
+  image_not_found: { isFatal: true, remedy: 'deploy the application again' },
+  image_not_allowed: { isFatal: true, remedy: 'have the image allowed, or deploy another one' },
+  image_pull_failed: { remedy: 'see that its server reaches the registry' },
+  repository_unreachable: {},
+  branch_not_found: {},
+  dockerfile_not_found: {},
+  path_outside_repository: {},
+  build_failed: {},
+  build_timeout: {},
+  invalid_source: { isFatal: true, remedy: 'change the source, and deploy' },
+  exited: {},
+  unhealthy: {},
+  port_taken: { isFatal: true, remedy: 'free the port on its server, or change exposed_port' },
+  out_of_memory: {},
+  no_space: { remedy: 'free space on the disk of its server' },
+  name_taken: { isFatal: true, remedy: 'remove the other container from its server' },
+  create_failed: { isFatal: true, remedy: 'change what the engine refuses, and deploy' },
+  in_use: {},
+  runtime_unavailable: { remedy: 'see the conditions of its server' },
+  secret_unavailable: { remedy: 'bring the key back, or set the variables again' },
+  agent_outdated: { remedy: 'upgrade the agent of its server' },
+};
+
+/** The code of a reported failure: agents of a later release may send codes that this one does not know. */
+interface Reported {
+  readonly code: string;
+}
+
+/** What a reported failure means; a code that this release does not know means nothing. */
+export function meaningOf({ code }: Reported): Meaning {
+  const known: Readonly<Record<string, Meaning>> = meanings;
+  return Object.hasOwn(known, code) ? (known[code] ?? {}) : {};
+}
+
+/** Whether a failure was reported, and with that code. */
+export function hasCode(error: Reported | undefined, code: FailureCode): boolean {
+  return error?.code === code;
+}
