@@ -16,7 +16,7 @@ import { resourceOf } from './resources/resources.ts';
 import type { ResourceKind } from './resources/resources.ts';
 import { isForAdmins, isPublic } from './permissions.ts';
 import { refuseUnfinishedClone } from './references.ts';
-import { loadSubject, parseId, projectIdOf, wordOf } from './subject.ts';
+import { loadSubject, parseId, projectIdOf, tenantPlace, wordOf } from './subject.ts';
 
 /** A request that may go on, and the caller that it runs as. */
 export interface Admitted {
@@ -74,12 +74,6 @@ function placeOf(
   const project = view.get('project', parseId(field, value));
   if (project === undefined) throw notFound(wordOf('project'), field);
   return { tenant: view, project };
-}
-
-/** The place at which the right to an object that belongs to no project is judged. */
-export function tenantPlace(view: TenantView, it: ReadonlyResource<ResourceKind>): Place {
-  if (it.meta.kind !== 'server') return { tenant: view };
-  return { tenant: view, server: it as ReadonlyResource<'server'> }; // the kind was just checked
 }
 
 function named(body: unknown): unknown {

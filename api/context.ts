@@ -1,13 +1,8 @@
-import type { Logger } from 'pino';
-import type { Registry } from 'prom-client';
-import type { Clock } from '../store/clock.ts';
-import type { Mirror, TenantView } from '../store/mirror.ts';
+import type { TenantView } from '../store/mirror.ts';
 import type { Repository } from '../store/repo.ts';
 import type { Unit } from '../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
-import type { Sealer, Unsealer } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
-import type { Agents } from './agents.ts';
 import type { AuditLog } from './audit/audit-log.ts';
 import type { Passwords } from './auth/passwords.ts';
 import type { JudgedCode } from './auth/login-codes.ts';
@@ -19,30 +14,11 @@ import type { StreamTickets } from './auth/stream-tickets.ts';
 import type { Tokens } from './auth/tokens.ts';
 import type { Access } from './authorize.ts';
 import type { Budgets } from './budgets/budgets.ts';
-import type { ApiConfig } from './config.ts';
-import type { Reply } from './endpoint.ts';
+import type { ApiDependencies, RequestInfo } from './dependencies.ts';
 import type { InTurn } from './in-turn.ts';
-import type { Keep } from './kept.ts';
-import type { Mailer } from './mailer.ts';
-import type { Random } from './random.ts';
+import type { Keep, Reply } from './kept.ts';
 import type { Quota } from './rate-limit.ts';
 import type { RequestRepository } from './request-repository.ts';
-
-/** What the program that starts the API gives to it. */
-export interface ApiDependencies {
-  store: Store;
-  mirror: Mirror;
-  repositoryFor(tenant: string): Repository;
-  sealer: Sealer;
-  unsealer: Unsealer;
-  agents: Agents;
-  mailer: Mailer;
-  clock: Clock;
-  random: Random;
-  log: Logger;
-  registry: Registry;
-  config: ApiConfig;
-}
 
 /** What all requests share. */
 export interface Services extends ApiDependencies {
@@ -63,18 +39,6 @@ export interface Services extends ApiDependencies {
   keyUsed(key: ReadonlyResource<'service_key'>, repo: Repository): void;
   /** Resolves when the mirror shows everything that was committed before the call. @throws ApiError 503 after 2 s. */
   fresh(): Promise<void>;
-}
-
-/** Where a request came from. */
-export interface RequestInfo {
-  id: string;
-  /**
-   * Address of the client, an IPv6 one as its /64; behind trusted proxies the first address that is not one of theirs.
-   */
-  address: string;
-  userAgent: string;
-  /** The request has an `Idempotency-Key`, so the client itself distinguishes a retry from a new request. */
-  isKeyed: boolean;
 }
 
 /**

@@ -1,16 +1,12 @@
 import type { z } from 'zod';
 import type { ReadonlyResource } from '../store/resource.ts';
 import type { RequestContext } from './context.ts';
-import type { Kept } from './kept.ts';
-import type { ListMeta } from './paging.ts';
+import type { Kept, ListMeta, Reply } from './kept.ts';
 import type { RouteName } from './permissions.ts';
 import type { Settle } from './resources/resource.ts';
 import type { ResourceKind } from './resources/resources.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-
-/** The result of a handler: a value, or JSON that is kept. `undefined` is 204. */
-export type Reply<T> = T | Kept<T>;
 
 /** One page of a list, serialised. */
 export interface PageReply<T> {

@@ -9,7 +9,7 @@ import { badRequest, conflicting } from './api-error.ts';
 import { canonicalJson } from '../store/canonical-json.ts';
 import { caps, requireRoomFor } from './caps.ts';
 import type { ShortSecrets } from './auth/short-secrets.ts';
-import type { ApiDependencies } from './context.ts';
+import type { ApiDependencies } from './dependencies.ts';
 
 const lifeMs = 24 * 3_600_000;
 /** How often expired records are deleted. */

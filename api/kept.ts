@@ -10,6 +10,19 @@ export interface Kept<T> {
   readonly [mark]: true;
 }
 
+/** The result of a handler: a value, or JSON that is kept. `undefined` is 204. */
+export type Reply<T> = T | Kept<T>;
+
+/** Sent besides `data` in the answer of a list. */
+export interface ListMeta {
+  next_cursor: string | null;
+  limit: number;
+  /** Matching items on all pages; `null` if they are not counted. */
+  total: number | null;
+  /** Notifications only: the number of unread ones, whatever the query. */
+  unread?: number;
+}
+
 /**
  * Keeps the serialised JSON of an immutable object for as long as the object exists. `variant` names one form of
  * several that an object has, for example a masked one, or one that depends on another object.

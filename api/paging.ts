@@ -3,18 +3,9 @@ import type { TenantView } from '../store/mirror.ts';
 import type { KindName } from '../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { badField } from './api-error.ts';
+import type { ListMeta } from './kept.ts';
 import { Reference } from './resources/object-fields.ts';
 import { matchesLabels, parseLabelSelector } from './label-selector.ts';
-
-/** Sent besides `data` in the answer of a list. */
-export interface ListMeta {
-  next_cursor: string | null;
-  limit: number;
-  /** Matching items on all pages; `null` if they are not counted. */
-  total: number | null;
-  /** Notifications only: the number of unread ones, whatever the query. */
-  unread?: number;
-}
 
 /** Which page of a list; part of the query of every list. */
 export const pageBounds = {

@@ -1,6 +1,6 @@
 import type { GlobalRole } from '../store/kinds/identity.ts';
 import { forbidden } from './api-error.ts';
-import type { RequestContext } from './context.ts';
+import type { Principal } from './auth/principal.ts';
 
 const rank: Readonly<Record<GlobalRole, number>> = { user: 1, admin: 2, superadmin: 3 };
 
@@ -9,7 +9,7 @@ const rank: Readonly<Record<GlobalRole, number>> = { user: 1, admin: 2, superadm
  *
  * @throws ApiError FORBIDDEN
  */
-export function requireRank({ principal }: Pick<RequestContext, 'principal'>, role: GlobalRole): void {
+export function requireRank({ principal }: { principal: Principal }, role: GlobalRole): void {
   const own = principal.user.desired.role;
   if (own !== 'superadmin' && rank[role] >= rank[own])
     throw forbidden(`With the role ${own} nobody gives or touches the role ${role}`);

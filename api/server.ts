@@ -18,7 +18,7 @@ import { createBudgets } from './budgets/budgets.ts';
 import { watchCapacity } from './budgets/capacity.ts';
 import { createClientAddress } from './client-address.ts';
 import type { ApiError } from './api-error.ts';
-import type { ApiDependencies, RequestInfo } from './context.ts';
+import type { ApiDependencies, RequestInfo } from './dependencies.ts';
 import { createDispatch } from './dispatch.ts';
 import { endpoints } from './endpoints.ts';
 import { createFreshness } from './freshness.ts';

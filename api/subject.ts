@@ -1,6 +1,7 @@
 import type { TenantView } from '../store/mirror.ts';
 import type { ReadonlyResource } from '../store/resource.ts';
 import { badField, notFound } from './api-error.ts';
+import type { Place } from './authorize.ts';
 import { resourceOf } from './resources/resources.ts';
 import type { ResourceKind } from './resources/resources.ts';
 
@@ -44,4 +45,10 @@ export function loadSubject<K extends ResourceKind>(
 export function projectIdOf<K extends ResourceKind>(it: ReadonlyResource<K>): string | undefined {
   const { project } = resourceOf(it.meta.kind);
   return project === 'tenant' ? undefined : project(it);
+}
+
+/** The place at which the right to an object that belongs to no project is judged. */
+export function tenantPlace(view: TenantView, it: ReadonlyResource<ResourceKind>): Place {
+  if (it.meta.kind !== 'server') return { tenant: view };
+  return { tenant: view, server: it as ReadonlyResource<'server'> }; // the kind was just checked
 }

@@ -8,7 +8,7 @@ import { notFound } from '../api-error.ts';
 import { keyOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { Column } from '../permissions.ts';
-import type { ApiDependencies, RequestInfo } from '../context.ts';
+import type { ApiDependencies, RequestInfo } from '../dependencies.ts';
 import { CountingWindow } from './counting-window.ts';
 
 /** What an audit record contains about its request. */

@@ -1,13 +1,20 @@
 import { foldName } from '../../store/fold-name.ts';
+import type { TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { commit } from '../../store/unit.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { tooMany } from '../api-error.ts';
-import type { RequestContext } from '../context.ts';
+import type { ApiDependencies, RequestInfo } from '../dependencies.ts';
+import type { ShortSecrets } from './short-secrets.ts';
 
-type Context = Pick<RequestContext, 'tenant' | 'view' | 'clock' | 'random' | 'shortSecrets' | 'request'>;
+interface Context extends Pick<ApiDependencies, 'clock' | 'random'> {
+  tenant: string;
+  view: TenantView;
+  shortSecrets: ShortSecrets;
+  request: RequestInfo;
+}
 type CodeRecord = ReadonlyResource<'login_code'>['desired'];
 type Code = CodeRecord['codes'][number];
 /** Where and when something happened, oldest first. */

@@ -5,7 +5,7 @@ import type { KeyRecord } from '../../store/key-table.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { Write } from '../../store/store.ts';
 import { tooMany } from '../api-error.ts';
-import type { ApiDependencies } from '../context.ts';
+import type { ApiDependencies } from '../dependencies.ts';
 import { byProof } from './authenticate.ts';
 import type { Principal } from './principal.ts';
 import { principalId } from './principal.ts';
