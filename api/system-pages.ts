@@ -5,7 +5,7 @@ import type { ApiError } from './api-error.ts';
 import type { ApiConfig } from './config.ts';
 import { consolePolicy, createConsole } from './console.ts';
 import { docsPage, docsPolicy } from './docs-page.ts';
-import { endpointsByArea } from './endpoints.ts';
+import { endpointsByArea } from './routes/endpoints.ts';
 import { createMetricsAccess } from './operator-access.ts';
 import { errorBody, sendBody } from './respond.ts';
 import type { Headers } from './respond.ts';

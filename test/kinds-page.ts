@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { routeName } from '../api/endpoint.ts';
 import type { AnyEndpoint } from '../api/endpoint.ts';
-import { endpoints } from '../api/endpoints.ts';
+import { endpoints } from '../api/routes/endpoints.ts';
 import type { Resource } from '../api/resources/resource.ts';
 import { resourceOf, resources } from '../api/resources/resources.ts';
 import type { ResourceKind } from '../api/resources/resources.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { AnyEndpoint } from '../../api/endpoint.ts';
-import { endpoints } from '../../api/endpoints.ts';
+import { endpoints } from '../../api/routes/endpoints.ts';
 import { routeName } from '../../api/endpoint.ts';
 import { encodeIcon, readIcon } from '../../api/icon.ts';
 import { keys } from '../../store/keys.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routeName } from '../../api/endpoint.ts';
 import type { AnyEndpoint } from '../../api/endpoint.ts';
-import { endpoints } from '../../api/endpoints.ts';
+import { endpoints } from '../../api/routes/endpoints.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 import { ask, setStage } from '../harness/stage.ts';

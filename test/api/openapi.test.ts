@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { endpointsByArea } from '../../api/endpoints.ts';
+import { endpointsByArea } from '../../api/routes/endpoints.ts';
 import { openApiDocument } from '../../api/openapi.ts';
 
 interface Named {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { endpoints } from '../../api/endpoints.ts';
+import { endpoints } from '../../api/routes/endpoints.ts';
 import { routeName } from '../../api/endpoint.ts';
 import type { AnyEndpoint } from '../../api/endpoint.ts';
 import { permissions } from '../../api/permissions.ts';

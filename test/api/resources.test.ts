@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint, defineList } from '../../api/endpoint.ts';
-import { endpoints } from '../../api/endpoints.ts';
-import { checkResources, missingDeclarations } from '../../api/resources/check-resources.ts';
-import type { Declared } from '../../api/resources/check-resources.ts';
+import { endpoints } from '../../api/routes/endpoints.ts';
+import { checkResources, missingDeclarations } from '../../api/routes/check-resources.ts';
+import type { Declared } from '../../api/routes/check-resources.ts';
 import { resourceOf, resources, watchedKinds } from '../../api/resources/resources.ts';
 import type { ResourceKind } from '../../api/resources/resources.ts';
 import { kindWords, singular } from '../../cli/objects.ts';
@@ -41,7 +41,7 @@ describe('the kinds', () => {
     [
       'has no endpoint',
       { kinds: { ...kinds, volume }, resources: { ...resources, volume: { ...volumes, watch: { never: '' } } } },
-      'No endpoint shows the kind volume: export one from api/routes/ and list its file in api/endpoints.ts',
+      'No endpoint shows the kind volume: export one from api/routes/ and list its file in api/routes/endpoints.ts',
     ],
     [
       'is never settled',

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { endpoints } from '../../api/endpoints.ts';
+import { endpoints } from '../../api/routes/endpoints.ts';
 import { routeName } from '../../api/endpoint.ts';
 import { resourceOf } from '../../api/resources/resources.ts';
 import { applicationVerbs } from '../../rules/application.ts';

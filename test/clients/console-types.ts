@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { endpointsByArea } from '../../api/endpoints.ts';
+import { endpointsByArea } from '../../api/routes/endpoints.ts';
 import { openApiDocument } from '../../api/openapi.ts';
 
 const name = 'web/api-types.d.ts';

@@ -1,9 +1,9 @@
-import { keys } from '../../store/keys.ts';
-import { notFound } from '../api-error.ts';
-import { defineDownload, defineEndpoint } from '../endpoint.ts';
-import { decodeIcon, encodeIcon, IconType, maxIconBytes, readIcon } from '../icon.ts';
-import { Project, projects } from '../resources/project.ts';
-import { UploadBody } from '../upload.ts';
+import { keys } from '../../../store/keys.ts';
+import { notFound } from '../../api-error.ts';
+import { defineDownload, defineEndpoint } from '../../endpoint.ts';
+import { decodeIcon, encodeIcon, IconType, maxIconBytes, readIcon } from '../../icon.ts';
+import { Project, projects } from '../../resources/project.ts';
+import { UploadBody } from '../../upload.ts';
 
 export const setProjectIcon = defineEndpoint({
   method: 'POST',

@@ -1,16 +1,16 @@
 import { z } from 'zod';
-import type { ReadonlyResource } from '../../store/resource.ts';
-import { tooMany, unauthorized } from '../api-error.ts';
-import { createInvited, invitationTo } from '../auth/invited.ts';
-import { codeIdOf, codeLifeMs, judgeCode, makeCode, useUp } from '../auth/login-codes.ts';
-import { accountOf } from '../auth/login-throttle.ts';
-import { proveSecondFactor } from '../auth/second-factor.ts';
-import { startSession } from '../auth/sessions.ts';
-import type { RequestContext } from '../context.ts';
-import { defineEndpoint } from '../endpoint.ts';
-import type { Invite } from '../invites.ts';
-import { Email, Login, toLoginUser } from '../resources/user.ts';
-import { missingTotp, Totp, wrongTotp } from './auth.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import { tooMany, unauthorized } from '../../api-error.ts';
+import { createInvited, invitationTo } from '../../auth/invited.ts';
+import { codeIdOf, codeLifeMs, judgeCode, makeCode, useUp } from '../../auth/login-codes.ts';
+import { accountOf } from '../../auth/login-throttle.ts';
+import { proveSecondFactor } from '../../auth/second-factor.ts';
+import { startSession } from '../../auth/sessions.ts';
+import type { RequestContext } from '../../context.ts';
+import { defineEndpoint } from '../../endpoint.ts';
+import type { Invite } from '../../invites.ts';
+import { Email, Login, toLoginUser } from '../../resources/user.ts';
+import { missingTotp, Totp, wrongTotp } from './login.ts';
 
 export const sendCode = defineEndpoint({
   method: 'POST',

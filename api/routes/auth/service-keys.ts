@@ -1,14 +1,14 @@
-import type { KeyScope } from '../../store/kinds/identity.ts';
-import { badField, forbidden, notFound } from '../api-error.ts';
-import { keyOf } from '../auth/principal.ts';
-import type { Principal } from '../auth/principal.ts';
-import { createServiceKey, hashServiceKey } from '../auth/service-key.ts';
-import { projectRole, scopeCovers } from '../authorize.ts';
-import { caps, requireRoom } from '../caps.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
-import { referred } from '../references.ts';
+import type { KeyScope } from '../../../store/kinds/identity.ts';
+import { badField, forbidden, notFound } from '../../api-error.ts';
+import { keyOf } from '../../auth/principal.ts';
+import type { Principal } from '../../auth/principal.ts';
+import { createServiceKey, hashServiceKey } from '../../auth/service-key.ts';
+import { projectRole, scopeCovers } from '../../authorize.ts';
+import { caps, requireRoom } from '../../caps.ts';
+import { defineEndpoint, defineList } from '../../endpoint.ts';
+import { referred } from '../../references.ts';
 import { listOfEndpoint, pageOfResource } from '../resource-endpoints.ts';
-import { NewServiceKey, ServiceKey, ServiceKeyCreate, serviceKeys } from '../resources/user.ts';
+import { NewServiceKey, ServiceKey, ServiceKeyCreate, serviceKeys } from '../../resources/user.ts';
 
 export const listServiceKeys = defineList({
   path: '/settings/service-keys',

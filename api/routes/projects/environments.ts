@@ -1,27 +1,27 @@
 import { z } from 'zod';
-import { copiedFrom } from '../../store/copying.ts';
-import type { TenantView } from '../../store/mirror.ts';
-import { objectsIn } from '../../store/objects-in.ts';
-import { isStaying } from '../../store/resource.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
-import { badField, conflicting, forbidden } from '../api-error.ts';
-import { caps, requireRoom } from '../caps.ts';
-import type { RequestContext } from '../context.ts';
-import { defineEndpoint } from '../endpoint.ts';
-import { requireGrant } from '../grants.ts';
-import { holdPopulation, inWords } from '../population.ts';
-import { referred, usableServer } from '../references.ts';
+import { copiedFrom } from '../../../store/copying.ts';
+import type { TenantView } from '../../../store/mirror.ts';
+import { objectsIn } from '../../../store/objects-in.ts';
+import { isStaying } from '../../../store/resource.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import { badField, conflicting, forbidden } from '../../api-error.ts';
+import { caps, requireRoom } from '../../caps.ts';
+import type { RequestContext } from '../../context.ts';
+import { defineEndpoint } from '../../endpoint.ts';
+import { requireGrant } from '../../grants.ts';
+import { holdPopulation, inWords } from '../../population.ts';
+import { referred, usableServer } from '../../references.ts';
 import { deleteEndpoint, getEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
-import { requireServerRoom } from '../server-room.ts';
-import { requireServerOf } from '../single-server.ts';
+import { requireServerRoom } from '../../server-room.ts';
+import { requireServerOf } from '../../single-server.ts';
 import {
   Environment,
   EnvironmentClone,
   EnvironmentCreate,
   environments,
   EnvironmentUpdate,
-} from '../resources/environment.ts';
-import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
+} from '../../resources/environment.ts';
+import { assign, given, readOnlyFields } from '../../resources/object-fields.ts';
 
 /** `force=true` in a query. */
 export const Force = z.object({ force: z.enum(['true', 'false']).optional() });

@@ -1,19 +1,19 @@
 import { z } from 'zod';
-import type { Unit } from '../store/unit-of-work.ts';
-import type { ReadonlyResource } from '../store/resource.ts';
-import { visibleProjects } from './authorize.ts';
-import type { RequestContext } from './context.ts';
-import { defineEndpoint, defineList } from './endpoint.ts';
-import type { PageReply, PathOf } from './endpoint.ts';
-import type { Kept } from './kept.ts';
-import { pageOf } from './paging.ts';
-import type { PageQuery } from './paging.ts';
-import type { RouteName } from './permissions.ts';
-import { eventsOf, ObjectEvents } from './resources/event.ts';
-import { hasIndex } from './resources/resource.ts';
-import type { Resource, Seen } from './resources/resource.ts';
-import type { ResourceKind } from './resources/resources.ts';
-import { projectIdOf } from './subject.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { visibleProjects } from '../authorize.ts';
+import type { RequestContext } from '../context.ts';
+import { defineEndpoint, defineList } from '../endpoint.ts';
+import type { PageReply, PathOf } from '../endpoint.ts';
+import type { Kept } from '../kept.ts';
+import { pageOf } from '../paging.ts';
+import type { PageQuery } from '../paging.ts';
+import type { RouteName } from '../permissions.ts';
+import { eventsOf, ObjectEvents } from '../resources/event.ts';
+import { hasIndex } from '../resources/resource.ts';
+import type { Resource, Seen } from '../resources/resource.ts';
+import type { ResourceKind } from '../resources/resources.ts';
+import { projectIdOf } from '../subject.ts';
 
 /** Where an endpoint is, and what it does in words. */
 interface At {

@@ -1,18 +1,18 @@
 import { z } from 'zod';
-import type { DesiredOf } from '../../store/kinds/kinds.ts';
-import { application as kind } from '../../store/kinds/application.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
-import { badField, badRequest, notFound } from '../api-error.ts';
-import { maskEnv, sealEnv, unsealEnv } from '../application-env.ts';
-import { sourceFrom } from '../application-source.ts';
-import { caps, requireRoom } from '../caps.ts';
-import type { RequestContext } from '../context.ts';
-import { addConfigDeployment, scale } from '../deploying.ts';
-import type { Coming } from '../deploying.ts';
-import { defineEndpoint } from '../endpoint.ts';
-import { newInternalId } from '../internal-id.ts';
-import { requirePort, requirePortOf } from '../ports.ts';
-import { referred, referredEnvironment, serverFor } from '../references.ts';
+import type { DesiredOf } from '../../../store/kinds/kinds.ts';
+import { application as kind } from '../../../store/kinds/application.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import { badField, badRequest, notFound } from '../../api-error.ts';
+import { maskEnv, sealEnv, unsealEnv } from '../../application-env.ts';
+import { sourceFrom } from '../../application-source.ts';
+import { caps, requireRoom } from '../../caps.ts';
+import type { RequestContext } from '../../context.ts';
+import { addConfigDeployment, scale } from '../../deploying.ts';
+import type { Coming } from '../../deploying.ts';
+import { defineEndpoint } from '../../endpoint.ts';
+import { newInternalId } from '../../internal-id.ts';
+import { requirePort, requirePortOf } from '../../ports.ts';
+import { referred, referredEnvironment, serverFor } from '../../references.ts';
 import { deleteEndpoint, getEndpoint, listEndpoint } from '../resource-endpoints.ts';
 import {
   Application,
@@ -20,14 +20,14 @@ import {
   applications,
   applicationSeen,
   ApplicationUpdate,
-} from '../resources/application.ts';
-import type { ApplicationUpdate as Update } from '../resources/application.ts';
-import { EnvValues } from '../resources/fields.ts';
-import { assign, readOnlyFields, Reference } from '../resources/object-fields.ts';
-import { requireEnvRoom, requireServerRoom } from '../server-room.ts';
-import { settleServer } from '../single-server.ts';
-import { targetOf } from '../status.ts';
-import { wordOf } from '../subject.ts';
+} from '../../resources/application.ts';
+import type { ApplicationUpdate as Update } from '../../resources/application.ts';
+import { EnvValues } from '../../resources/fields.ts';
+import { assign, readOnlyFields, Reference } from '../../resources/object-fields.ts';
+import { requireEnvRoom, requireServerRoom } from '../../server-room.ts';
+import { settleServer } from '../../single-server.ts';
+import { targetOf } from '../../status.ts';
+import { wordOf } from '../../subject.ts';
 
 type Desired = DesiredOf<'application'>;
 

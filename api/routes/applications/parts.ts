@@ -1,22 +1,22 @@
 import { z } from 'zod';
-import { AssignmentPhase } from '../../store/kinds/assignment.ts';
-import type { KindName } from '../../store/kinds/kinds.ts';
-import type { TenantView } from '../../store/mirror.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
-import { successes } from '../../store/serving.ts';
-import { conflicting, serviceUnavailable } from '../api-error.ts';
-import { caps, requireRoom } from '../caps.ts';
-import { activeOf, addDeployment } from '../deploying.ts';
-import { defineEndpoint } from '../endpoint.ts';
-import { serviceInstancesOf } from '../instance-ids.ts';
-import { Logs, LogsQuery } from '../log-query.ts';
-import { readLogs } from '../read-logs.ts';
+import { AssignmentPhase } from '../../../store/kinds/assignment.ts';
+import type { KindName } from '../../../store/kinds/kinds.ts';
+import type { TenantView } from '../../../store/mirror.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import { successes } from '../../../store/serving.ts';
+import { conflicting, serviceUnavailable } from '../../api-error.ts';
+import { caps, requireRoom } from '../../caps.ts';
+import { activeOf, addDeployment } from '../../deploying.ts';
+import { defineEndpoint } from '../../endpoint.ts';
+import { serviceInstancesOf } from '../../instance-ids.ts';
+import { Logs, LogsQuery } from '../../log-query.ts';
+import { readLogs } from '../../read-logs.ts';
 import { eventsEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
-import { applications } from '../resources/application.ts';
-import { deployments } from '../resources/deployment.ts';
-import { orNull } from '../resources/object-fields.ts';
-import { untilSettled } from '../settle.ts';
-import { serverStatus } from '../status.ts';
+import { applications } from '../../resources/application.ts';
+import { deployments } from '../../resources/deployment.ts';
+import { orNull } from '../../resources/object-fields.ts';
+import { untilSettled } from '../../settle.ts';
+import { serverStatus } from '../../status.ts';
 
 const Instance = z
   .object({

@@ -1,18 +1,18 @@
 import { z } from 'zod';
-import { conflictReason, isConflict } from '../../store/errors.ts';
-import { keys } from '../../store/keys.ts';
-import type { Unit } from '../../store/unit-of-work.ts';
-import { ApiError, badField, conflicting, forbidden, refusedLogin, unauthorized } from '../api-error.ts';
-import { codeLifeMs, judgeCode, useUp } from '../auth/login-codes.ts';
-import { accountOf } from '../auth/login-throttle.ts';
-import { attemptOfOwner } from '../auth/own-attempts.ts';
-import { proveSecondFactor } from '../auth/second-factor.ts';
-import { isSetupToken } from '../auth/setup-token.ts';
-import { endLateSessions, endOtherSessions, startSession } from '../auth/sessions.ts';
-import type { RequestContext } from '../context.ts';
-import { defineEndpoint } from '../endpoint.ts';
-import { readOnlyFields } from '../resources/object-fields.ts';
-import { Email, Login, PersonName, toLoginUser, toUser, User } from '../resources/user.ts';
+import { conflictReason, isConflict } from '../../../store/errors.ts';
+import { keys } from '../../../store/keys.ts';
+import type { Unit } from '../../../store/unit-of-work.ts';
+import { ApiError, badField, conflicting, forbidden, refusedLogin, unauthorized } from '../../api-error.ts';
+import { codeLifeMs, judgeCode, useUp } from '../../auth/login-codes.ts';
+import { accountOf } from '../../auth/login-throttle.ts';
+import { attemptOfOwner } from '../../auth/own-attempts.ts';
+import { proveSecondFactor } from '../../auth/second-factor.ts';
+import { isSetupToken } from '../../auth/setup-token.ts';
+import { endLateSessions, endOtherSessions, startSession } from '../../auth/sessions.ts';
+import type { RequestContext } from '../../context.ts';
+import { defineEndpoint } from '../../endpoint.ts';
+import { readOnlyFields } from '../../resources/object-fields.ts';
+import { Email, Login, PersonName, toLoginUser, toUser, User } from '../../resources/user.ts';
 
 /** Any text: the only rule for an existing password is that it is the right one. */
 const GivenPassword = z.string().max(1024);

@@ -1,7 +1,7 @@
-import { conflicting, forbidden, notFound } from '../api-error.ts';
-import { caps, requireRoom } from '../caps.ts';
-import type { RequestContext } from '../context.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
+import { conflicting, forbidden, notFound } from '../../api-error.ts';
+import { caps, requireRoom } from '../../caps.ts';
+import type { RequestContext } from '../../context.ts';
+import { defineEndpoint, defineList } from '../../endpoint.ts';
 import {
   cancel,
   invitedBy,
@@ -13,12 +13,12 @@ import {
   pendingInvite,
   requireModesty,
   requirePatience,
-} from '../invites.ts';
-import type { Invite as Stored } from '../invites.ts';
-import { guardRole, memberOf, requireAbove, requireSeat, requireWide } from '../members.ts';
-import { referred } from '../references.ts';
+} from '../../invites.ts';
+import type { Invite as Stored } from '../../invites.ts';
+import { guardRole, memberOf, requireAbove, requireSeat, requireWide } from '../../members.ts';
+import { referred } from '../../references.ts';
 import { pageOfResource } from '../resource-endpoints.ts';
-import { Invite, InviteCreate, invites } from '../resources/invite.ts';
+import { Invite, InviteCreate, invites } from '../../resources/invite.ts';
 import { tellUser } from '../tell-user.ts';
 
 export const listInvites = defineList({

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { conflicting, notFound } from '../api-error.ts';
-import { caps, requireRoom } from '../caps.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
-import { cancel, inviteLifeMs, isOpen, pendingInvite, requireModesty, requirePatience } from '../invites.ts';
-import { requireRank } from '../ranks.ts';
+import { conflicting, notFound } from '../../api-error.ts';
+import { caps, requireRoom } from '../../caps.ts';
+import { defineEndpoint, defineList } from '../../endpoint.ts';
+import { cancel, inviteLifeMs, isOpen, pendingInvite, requireModesty, requirePatience } from '../../invites.ts';
+import { requireRank } from '../../ranks.ts';
 import { pageOfResource } from '../resource-endpoints.ts';
-import { Invite, invites } from '../resources/invite.ts';
-import { Email } from '../resources/user.ts';
+import { Invite, invites } from '../../resources/invite.ts';
+import { Email } from '../../resources/user.ts';
 
 /** Index value of invites to the tenant itself. */
 const toTenant = 'tenant';

@@ -1,20 +1,20 @@
 import { z } from 'zod';
-import type { Unit } from '../../store/unit-of-work.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
-import { badField, badRequest, conflicting } from '../api-error.ts';
-import { judgeCode, useUp } from '../auth/login-codes.ts';
-import { attemptOfOwner } from '../auth/own-attempts.ts';
+import type { Unit } from '../../../store/unit-of-work.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import { badField, badRequest, conflicting } from '../../api-error.ts';
+import { judgeCode, useUp } from '../../auth/login-codes.ts';
+import { attemptOfOwner } from '../../auth/own-attempts.ts';
 import {
   beginSecondFactor,
   confirmSecondFactor,
   isSettingUp,
   proveSecondFactor,
   renewRecoveryCodes,
-} from '../auth/second-factor.ts';
-import { endLateSessions, endOtherSessions } from '../auth/sessions.ts';
-import type { RequestContext } from '../context.ts';
-import { defineEndpoint } from '../endpoint.ts';
-import { missingTotp, Totp, wrongTotp } from './auth.ts';
+} from '../../auth/second-factor.ts';
+import { endLateSessions, endOtherSessions } from '../../auth/sessions.ts';
+import type { RequestContext } from '../../context.ts';
+import { defineEndpoint } from '../../endpoint.ts';
+import { missingTotp, Totp, wrongTotp } from './login.ts';
 
 const RecoveryCodes = z
   .object({ recovery_codes: z.array(z.string()).meta({ description: 'Shown in this answer only; each works once' }) })

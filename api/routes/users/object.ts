@@ -1,14 +1,14 @@
-import type { Unit } from '../../store/unit-of-work.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
-import { conflicting } from '../api-error.ts';
-import { endLateSessions, endOtherSessions } from '../auth/sessions.ts';
-import type { RequestContext } from '../context.ts';
-import { defineEndpoint } from '../endpoint.ts';
-import { holdPopulation } from '../population.ts';
-import { requireRank } from '../ranks.ts';
+import type { Unit } from '../../../store/unit-of-work.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import { conflicting } from '../../api-error.ts';
+import { endLateSessions, endOtherSessions } from '../../auth/sessions.ts';
+import type { RequestContext } from '../../context.ts';
+import { defineEndpoint } from '../../endpoint.ts';
+import { holdPopulation } from '../../population.ts';
+import { requireRank } from '../../ranks.ts';
 import { getEndpoint, listEndpoint } from '../resource-endpoints.ts';
-import { assign, readOnlyFields } from '../resources/object-fields.ts';
-import { Account, AccountUpdate, users } from '../resources/user.ts';
+import { assign, readOnlyFields } from '../../resources/object-fields.ts';
+import { Account, AccountUpdate, users } from '../../resources/user.ts';
 
 type User = ReadonlyResource<'user'>;
 

@@ -1,7 +1,7 @@
 import { kinds } from '../../store/kinds/kinds.ts';
 import type { AnyEndpoint } from '../endpoint.ts';
 import { routeName } from '../endpoint.ts';
-import type { Resource } from './resource.ts';
+import type { Resource } from '../resources/resource.ts';
 
 type ResourceLike = Pick<Resource, 'kind' | 'watch' | 'under' | 'answer' | 'verbs'> & { settle?: unknown };
 
@@ -39,7 +39,7 @@ function faultsOf(
     faults.push(`Resource ${kind} declares the kind ${resource.kind}: correct api/resources/resources.ts`);
   if (!endpoints.some((endpoint) => shows(endpoint, kind, resource)))
     faults.push(
-      `No endpoint shows the kind ${kind}: export one from api/routes/ and list its file in api/endpoints.ts, ` +
+      `No endpoint shows the kind ${kind}: export one from api/routes/ and list its file in api/routes/endpoints.ts, ` +
         'or say in api/resources/resources.ts why the API never shows the kind ({ never })',
     );
   if ('phase' in (all[kind]?.observed.shape ?? {}) && resource.settle === undefined)

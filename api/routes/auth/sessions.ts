@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { notFound } from '../api-error.ts';
-import { endLateSessions, endOtherSessions } from '../auth/sessions.ts';
-import type { RequestContext } from '../context.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
-import { serialise } from '../kept.ts';
-import { pageOf } from '../paging.ts';
-import { Session, sessions } from '../resources/user.ts';
+import { notFound } from '../../api-error.ts';
+import { endLateSessions, endOtherSessions } from '../../auth/sessions.ts';
+import type { RequestContext } from '../../context.ts';
+import { defineEndpoint, defineList } from '../../endpoint.ts';
+import { serialise } from '../../kept.ts';
+import { pageOf } from '../../paging.ts';
+import { Session, sessions } from '../../resources/user.ts';
 
 export const listSessions = defineList({
   path: '/auth/sessions',

@@ -1,14 +1,14 @@
-import { settingsOf } from '../../store/settings.ts';
-import { forbidden } from '../api-error.ts';
-import { isTenantAdmin } from '../authorize.ts';
-import { caps, requireRoom } from '../caps.ts';
-import type { RequestContext } from '../context.ts';
-import { defineEndpoint } from '../endpoint.ts';
-import { usableServer } from '../references.ts';
+import { settingsOf } from '../../../store/settings.ts';
+import { forbidden } from '../../api-error.ts';
+import { isTenantAdmin } from '../../authorize.ts';
+import { caps, requireRoom } from '../../caps.ts';
+import type { RequestContext } from '../../context.ts';
+import { defineEndpoint } from '../../endpoint.ts';
+import { usableServer } from '../../references.ts';
 import { deleteEndpoint, getEndpoint, listEndpoint } from '../resource-endpoints.ts';
-import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
-import { Project, ProjectCreate, projects, ProjectUpdate } from '../resources/project.ts';
-import { requireSingleServer } from '../single-server.ts';
+import { assign, given, readOnlyFields } from '../../resources/object-fields.ts';
+import { Project, ProjectCreate, projects, ProjectUpdate } from '../../resources/project.ts';
+import { requireSingleServer } from '../../single-server.ts';
 
 export const listProjects = listEndpoint(projects, { path: '/projects', summary: 'Projects that one may see' });
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { conflicting, forbidden } from '../api-error.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
-import { cancel, pendingInvite } from '../invites.ts';
+import { conflicting, forbidden } from '../../api-error.ts';
+import { defineEndpoint, defineList } from '../../endpoint.ts';
+import { cancel, pendingInvite } from '../../invites.ts';
 import {
   activeUser,
   guardRole,
@@ -11,12 +11,12 @@ import {
   requireAbove,
   requireSeat,
   requireWide,
-} from '../members.ts';
-import { referred } from '../references.ts';
+} from '../../members.ts';
+import { referred } from '../../references.ts';
 import { pageOfResource } from '../resource-endpoints.ts';
-import { Member, MemberCreate, members, MemberUpdate } from '../resources/member.ts';
-import { readOnlyFields, Reference } from '../resources/object-fields.ts';
-import { Project, projects } from '../resources/project.ts';
+import { Member, MemberCreate, members, MemberUpdate } from '../../resources/member.ts';
+import { readOnlyFields, Reference } from '../../resources/object-fields.ts';
+import { Project, projects } from '../../resources/project.ts';
 import { tellUser } from '../tell-user.ts';
 
 const byTransferOnly = 'The owner of a project changes by transfer alone';
