@@ -1,7 +1,10 @@
 import type { AnyEndpoint } from '../endpoint.ts';
-import * as applicationReads from './applications/parts.ts';
-import * as applicationVerbs from './applications/verbs.ts';
+import * as applicationEnv from './applications/env.ts';
+import * as applicationLogs from './applications/logs.ts';
 import * as applications from './applications/object.ts';
+import * as applicationParts from './applications/parts.ts';
+import * as applicationSync from './applications/sync.ts';
+import * as applicationVerbs from './applications/verbs.ts';
 import * as audit from './audit.ts';
 import * as auth from './auth/login.ts';
 import * as deployments from './deployments.ts';
@@ -32,7 +35,14 @@ const areas = {
   invites,
   environments,
   servers,
-  applications: { ...applications, ...applicationReads, ...applicationVerbs },
+  applications: {
+    ...applications,
+    ...applicationEnv,
+    ...applicationParts,
+    ...applicationLogs,
+    ...applicationSync,
+    ...applicationVerbs,
+  },
   deployments,
   notifications,
   audit,

@@ -63,6 +63,9 @@ export function listOfEndpoint<P extends ResourceKind, K extends ResourceKind, A
   });
 }
 
+/** The query of a deletion that takes along what is in the object: `force=true`. */
+export const Force = z.object({ force: z.enum(['true', 'false']).optional() });
+
 /** Deletes an object: with `check`, which adds guards to the unit, only if it does not throw. */
 export function deleteEndpoint<K extends ResourceKind, A, S extends Seen, M, Q>(
   resource: Resource<K, A, S, M>,

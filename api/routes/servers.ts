@@ -15,13 +15,12 @@ import { defineEndpoint } from '../endpoint.ts';
 import { changedPorts } from '../ports.ts';
 import { holdPopulation, inWords } from '../population.ts';
 import { referred } from '../references.ts';
-import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint } from './resource-endpoints.ts';
+import { deleteEndpoint, eventsEndpoint, Force, getEndpoint, listEndpoint } from './resource-endpoints.ts';
 import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
 import { AgentStatusField, Server, ServerCreate, servers, ServerUpdate, ServerWithJoin } from '../resources/server.ts';
 import type { ServerUpdate as Update } from '../resources/server.ts';
 import { agentStatus } from '../status.ts';
 import { refuseDefaultServer } from '../single-server.ts';
-import { Force } from './projects/environments.ts';
 
 const joinTokenLifeMs = 24 * 3_600_000;
 const pingTimeoutMs = 5000;

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import { application as kind } from '../../../store/kinds/application.ts';
-import type { ReadonlyResource } from '../../../store/resource.ts';
-import { badField, badRequest, notFound } from '../../api-error.ts';
-import { maskEnv, sealEnv, unsealEnv } from '../../application-env.ts';
+import { badField, notFound } from '../../api-error.ts';
+import { sealEnv } from '../../application-env.ts';
 import { sourceFrom } from '../../application-source.ts';
 import { caps, requireRoom } from '../../caps.ts';
 import type { RequestContext } from '../../context.ts';
@@ -22,7 +21,6 @@ import {
   ApplicationUpdate,
 } from '../../resources/application.ts';
 import type { ApplicationUpdate as Update } from '../../resources/application.ts';
-import { EnvValues } from '../../resources/fields.ts';
 import { assign, readOnlyFields, Reference } from '../../resources/object-fields.ts';
 import { requireEnvRoom, requireServerRoom } from '../../server-room.ts';
 import { settleServer } from '../../single-server.ts';
@@ -183,79 +181,3 @@ export const deleteApplication = deleteEndpoint(applications, {
   path: '/applications/:id',
   summary: 'Delete an application and its deployments',
 });
-
-const Env = z
-  .object({ env: z.record(z.string(), z.string()), masked: z.boolean(), deployment_id: z.string().nullable() })
-  .meta({ id: 'Env' });
-
-/** The variables in a body: `{ "env": { … } }`, or the map itself. */
-const EnvBody = z.preprocess(unwrapped, EnvValues);
-const EnvMerge = z.preprocess(
-  unwrapped,
-  z.record(EnvValues.keyType, EnvValues.valueType.nullable()).meta({ description: 'null removes a variable' }),
-);
-
-const envelopeOfEnv = new Set(Object.keys(Env.shape));
-
-function unwrapped(body: unknown): unknown {
-  if (typeof body !== 'object' || body === null || !('env' in body) || typeof body.env !== 'object') return body;
-  return Object.keys(body).every((name) => envelopeOfEnv.has(name)) ? body.env : body;
-}
-
-export const getEnv = defineEndpoint({
-  method: 'GET',
-  path: '/applications/:id/env',
-  summary: 'Environment variables; viewers see their names only',
-  on: ['application', 'id'],
-  givesSecrets: true,
-  response: Env,
-  handle: async (ctx, { it }) => {
-    const { env } = it.desired.config;
-    const masked = ctx.access.grant === 'm';
-    return {
-      env: masked ? maskEnv(env) : unsealEnv(ctx, it.meta.id, env),
-      masked,
-      deployment_id: it.desired.deployment_id ?? null,
-    };
-  },
-});
-
-export const replaceEnv = defineEndpoint({
-  method: 'PUT',
-  path: '/applications/:id/env',
-  summary: 'Replace all environment variables; a running application is rolled out with them',
-  on: ['application', 'id'],
-  body: EnvBody,
-  response: Env,
-  handle: async (ctx, { it, body }) => writeEnv(ctx, it, body),
-});
-
-export const mergeEnv = defineEndpoint({
-  method: 'PATCH',
-  path: '/applications/:id/env',
-  summary: 'Set the variables that are sent and keep the others; null removes one',
-  on: ['application', 'id'],
-  body: EnvMerge,
-  givesSecrets: true,
-  response: Env,
-  handle: async (ctx, { it, body }) => {
-    const merged = { ...unsealEnv(ctx, it.meta.id, it.desired.config.env), ...body };
-    const values = Object.entries(merged).filter((entry): entry is [string, string] => entry[1] !== null);
-    if (values.length > 500) throw badRequest('Must have at most 500 variables');
-    return writeEnv(ctx, it, Object.fromEntries(values));
-  },
-});
-
-async function writeEnv(ctx: RequestContext, it: ReadonlyResource<'application'>, values: Record<string, string>) {
-  const env = sealEnv(ctx, it.meta.id, values, it.desired.config.env);
-  requireEnvRoom(env, it.desired.config.env);
-  const unit = ctx.repo.begin();
-  const changed = unit.change(it, (draft) => void (draft.config.env = env));
-  requireServerRoom(ctx.view, [{ server: it.desired.server_id, desired: changed.desired, before: it.desired }], 'env');
-  if (changed.desired.run === 'running') addConfigDeployment(ctx, unit, it, changed.desired.config);
-  return ctx.commit(unit, () => ({
-    env: values,
-    masked: false,
-    deployment_id: changed.desired.deployment_id ?? null,
-  }));
-}

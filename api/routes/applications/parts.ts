@@ -3,19 +3,11 @@ import { AssignmentPhase } from '../../../store/kinds/assignment.ts';
 import type { KindName } from '../../../store/kinds/kinds.ts';
 import type { TenantView } from '../../../store/mirror.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
-import { successes } from '../../../store/serving.ts';
-import { conflicting, serviceUnavailable } from '../../api-error.ts';
-import { caps, requireRoom } from '../../caps.ts';
-import { activeOf, addDeployment } from '../../deploying.ts';
 import { defineEndpoint } from '../../endpoint.ts';
-import { serviceInstancesOf } from '../../instance-ids.ts';
-import { Logs, LogsQuery } from '../../log-query.ts';
-import { readLogs } from '../../read-logs.ts';
 import { eventsEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
 import { applications } from '../../resources/application.ts';
 import { deployments } from '../../resources/deployment.ts';
 import { orNull } from '../../resources/object-fields.ts';
-import { untilSettled } from '../../settle.ts';
 import { serverStatus } from '../../status.ts';
 
 const Instance = z
@@ -115,34 +107,6 @@ export const listDependencies = defineEndpoint({
   }),
 });
 
-export const readRuntimeLogs = defineEndpoint({
-  method: 'GET',
-  path: '/applications/:id/runtime-logs',
-  summary: 'Output of the instances of an application, also of ones that are gone',
-  on: ['application', 'id'],
-  query: LogsQuery,
-  response: Logs,
-  handle: async (ctx, { it, query }) => {
-    const streams = ['stdout', 'stderr', 'system'] as const;
-    const scope = { workload: it.meta.id, streams };
-    if (query.previous !== 'true') return readLogs(ctx, it.desired.server_id, query, scope);
-    const [, previous] = successes(ctx.view, it.meta.id);
-    const instances = previous === undefined ? [] : serviceInstancesOf(previous.meta.id);
-    return readLogs(ctx, it.desired.server_id, query, { ...scope, instances });
-  },
-});
-
-export const readBuildLogs = defineEndpoint({
-  method: 'GET',
-  path: '/applications/:id/build-logs',
-  summary: 'Output of the builds of an application',
-  on: ['application', 'id'],
-  query: LogsQuery,
-  response: Logs,
-  handle: async (ctx, { it, query }) =>
-    readLogs(ctx, it.desired.server_id, query, { workload: it.meta.id, streams: ['build'] }),
-});
-
 export const listApplicationEvents = eventsEndpoint(applications, {
   path: '/applications/:id/events',
   summary: 'What happened to an application, newest first',
@@ -151,80 +115,4 @@ export const listApplicationEvents = eventsEndpoint(applications, {
 export const listDeployments = listOfEndpoint('application', deployments, {
   path: '/applications/:appId/deployments',
   summary: 'Deployments of an application',
-});
-
-const syncPatienceMs = 20_000;
-
-/** The result of an operation; one that a leader of an earlier release wrote has no files. */
-const SyncResult = z.object({
-  up_to_date: z.boolean(),
-  current_commit: z.string().nullable(),
-  latest_commit: z.string(),
-  branch: z.string(),
-  changed_files: z.array(z.string()).default([]),
-  changed_files_known: z.boolean().default(false),
-  matched: z.boolean().optional(),
-});
-
-export const syncDeployments = defineEndpoint({
-  method: 'POST',
-  path: '/applications/:appId/deployments/sync',
-  summary: 'Compare the branch with what serves; deploys a newer commit that matches where autodeploy is on',
-  on: ['application', 'appId'],
-  heavy: true,
-  waitsForAgent: true,
-  response: z.object({
-    up_to_date: z.boolean(),
-    current_commit: z.string().nullable(),
-    latest_commit: z.string(),
-    branch: z.string(),
-    changed_files: z.array(z.string()).meta({ description: 'Files that differ between both commits, at most 1000' }),
-    changed_files_known: z
-      .boolean()
-      .meta({ description: 'Whether changed_files is complete; what is not counts as matched' }),
-    matched: z.boolean().meta({ description: 'There is another commit, and a changed file is one of watch_paths' }),
-    deployment_id: z.string().nullable(),
-  }),
-  handle: async (ctx, { it }) => {
-    const { source } = it.desired;
-    if (source.type !== 'git') throw conflicting('Only an application with a git source can be compared');
-    const { view, tenant } = ctx;
-    const underWay = view
-      .by('operation', 'application', it.meta.id)
-      .filter(({ observed }) => observed?.finished_at === undefined);
-    requireRoom(underWay.length, caps.comparisonsPerApplication, {
-      where: 'The application',
-      what: 'comparisons under way',
-      remedy: 'wait for one of them to end',
-    });
-    const id = ctx.random.id();
-    const asking = ctx.repo.begin();
-    asking.require(it);
-    asking.create('operation', id, {
-      type: 'sync',
-      project_id: it.desired.project_id,
-      application_id: it.meta.id,
-      server_id: it.desired.server_id,
-      requested_by: ctx.principal.user.meta.id,
-      requested_at: ctx.clock.now().toISOString(),
-      deadline_seconds: syncPatienceMs / 1000,
-    });
-    await ctx.commit(asking, () => undefined);
-    const isOver = (): boolean => view.get('operation', id)?.observed?.finished_at !== undefined;
-    await untilSettled(ctx, tenant, isOver, syncPatienceMs, ctx.signal());
-    const { observed } = view.get('operation', id) ?? {};
-    if (observed?.phase === 'failed' && observed.error !== undefined && observed.error.code !== 'away')
-      throw conflicting(observed.error.message, [
-        { field: '', reason: observed.error.code, message: observed.error.message },
-      ]);
-    if (observed?.phase !== 'succeeded') throw serviceUnavailable('The agent of the server did not answer in time');
-    const result = SyncResult.parse(observed.result);
-    const answer = { ...result, matched: result.matched ?? !result.up_to_date };
-    const now = view.get('application', it.meta.id);
-    if (!answer.matched || now === undefined || !now.desired.autodeploy || activeOf(now, view) !== undefined)
-      return { ...answer, deployment_id: null };
-    const unit = ctx.repo.begin();
-    const deployment = addDeployment(ctx, unit, now, { trigger: 'webhook' });
-    return ctx.commit(unit, () => ({ ...answer, deployment_id: deployment.meta.id }));
-  },
 });

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { copiedFrom } from '../../../store/copying.ts';
 import type { TenantView } from '../../../store/mirror.ts';
 import { objectsIn } from '../../../store/objects-in.ts';
@@ -11,7 +10,7 @@ import { defineEndpoint } from '../../endpoint.ts';
 import { requireGrant } from '../../grants.ts';
 import { holdPopulation, inWords } from '../../population.ts';
 import { referred, usableServer } from '../../references.ts';
-import { deleteEndpoint, getEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
+import { deleteEndpoint, Force, getEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
 import { requireServerRoom } from '../../server-room.ts';
 import { requireServerOf } from '../../single-server.ts';
 import {
@@ -22,9 +21,6 @@ import {
   EnvironmentUpdate,
 } from '../../resources/environment.ts';
 import { assign, given, readOnlyFields } from '../../resources/object-fields.ts';
-
-/** `force=true` in a query. */
-export const Force = z.object({ force: z.enum(['true', 'false']).optional() });
 
 export const listEnvironments = listOfEndpoint('project', environments, {
   path: '/projects/:projectId/environments',
