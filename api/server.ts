@@ -29,7 +29,7 @@ import { forgetExpiredAnswers, forgetExpiredEveryMs } from './idempotency.ts';
 import { createInTurn } from './in-turn.ts';
 import { createKeep } from './kept.ts';
 import { createPageCache } from './page-cache.ts';
-import { createReadiness } from './readiness.ts';
+import { createReadiness } from './pages/readiness.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { errorBody, securityHeaders, sendBody } from './respond.ts';
 import type { Headers } from './respond.ts';
@@ -39,7 +39,7 @@ import { checkResources } from './routes/check-resources.ts';
 import { resources } from './resources/resources.ts';
 import { OpenStreams } from './streams/open-streams.ts';
 import { streams } from './streams/streams.ts';
-import { createSystemPages, sendNoSuchPage } from './system-pages.ts';
+import { createSystemPages, sendNoSuchPage } from './pages/system-pages.ts';
 
 /** The API. Disposing drains it: it refuses new connections and answers the requests under way. */
 export interface Api extends AsyncDisposable {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import packageFile from '../package.json' with { type: 'json' };
-import { createClusterPages } from '../api/cluster-pages.ts';
+import { createClusterPages } from '../api/pages/cluster-pages.ts';
 import { systemRandom } from '../api/random.ts';
 import { rotateControlKeys } from '../controllers/gateway/control-keys.ts';
 import type { Controllers } from '../controllers/runtime/manager.ts';

@@ -4,7 +4,7 @@ import express from 'express';
 import { expect, test } from 'vitest';
 import { chainPending } from '../../controllers/audit/chain.ts';
 import { installationLog } from '../../store/audit/record.ts';
-import { createClusterPages } from '../../api/cluster-pages.ts';
+import { createClusterPages } from '../../api/pages/cluster-pages.ts';
 import { systemRandom } from '../../api/random.ts';
 import { startApi } from '../harness/api.ts';
 

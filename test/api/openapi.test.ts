@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { endpointsByArea } from '../../api/routes/endpoints.ts';
-import { openApiDocument } from '../../api/openapi.ts';
+import { openApiDocument } from '../../api/pages/openapi.ts';
 
 interface Named {
   name?: string;

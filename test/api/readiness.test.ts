@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { pino } from 'pino';
-import { createReadiness } from '../../api/readiness.ts';
+import { createReadiness } from '../../api/pages/readiness.ts';
 import { createFreshness } from '../../api/freshness.ts';
 import { systemClock } from '../../store/clock.ts';
 import { unavailable } from '../../store/errors.ts';

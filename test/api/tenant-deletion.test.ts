@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createClusterPages } from '../../api/cluster-pages.ts';
+import { createClusterPages } from '../../api/pages/cluster-pages.ts';
 import { systemRandom } from '../../api/random.ts';
 import { keys } from '../../store/keys.ts';
 import { createFirstTenant, createTenant, listTenants } from '../../store/tenants.ts';

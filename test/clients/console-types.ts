@@ -7,7 +7,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { endpointsByArea } from '../../api/routes/endpoints.ts';
-import { openApiDocument } from '../../api/openapi.ts';
+import { openApiDocument } from '../../api/pages/openapi.ts';
 
 const name = 'web/api-types.d.ts';
 const file = join(import.meta.dirname, '..', '..', name);

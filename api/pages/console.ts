@@ -11,7 +11,7 @@ export interface ConsoleFile {
   etag: string;
 }
 
-const root = new URL('../', import.meta.url);
+const root = new URL('../../', import.meta.url);
 /** Folders whose files the browser gets, and where they are below `/console/`. */
 const folders: Readonly<Record<string, string>> = { 'web/': '', 'rules/': 'rules/' };
 const types: Readonly<Record<string, string>> = {

@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
-import { forbidden, notFound } from './api-error.ts';
-import type { ApiError } from './api-error.ts';
-import type { ApiConfig } from './config.ts';
+import { forbidden, notFound } from '../api-error.ts';
+import type { ApiError } from '../api-error.ts';
+import type { ApiConfig } from '../config.ts';
 import { consolePolicy, createConsole } from './console.ts';
 import { docsPage, docsPolicy } from './docs-page.ts';
-import { endpointsByArea } from './routes/endpoints.ts';
+import { endpointsByArea } from '../routes/endpoints.ts';
 import { createMetricsAccess } from './operator-access.ts';
-import { errorBody, sendBody } from './respond.ts';
-import type { Headers } from './respond.ts';
+import { errorBody, sendBody } from '../respond.ts';
+import type { Headers } from '../respond.ts';
 
 interface Dependencies {
   registry: Registry;
