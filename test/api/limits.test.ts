@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { createLoginThrottle } from '../../api/auth/login-throttle.ts';
 import { createClientAddress } from '../../api/client-address.ts';
 import { createFreshness } from '../../api/freshness.ts';
-import { forgetExpiredAnswers } from '../../api/idempotency.ts';
+import { forgetExpiredAnswers } from '../../api/request/idempotency.ts';
 import { createInTurn } from '../../api/in-turn.ts';
 import { createRateLimit } from '../../api/rate-limit.ts';
 import { systemClock } from '../../store/clock.ts';

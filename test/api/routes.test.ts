@@ -4,7 +4,7 @@ import { endpoints, endpointsByArea } from '../../api/routes/endpoints.ts';
 import { openApiDocument } from '../../api/pages/openapi.ts';
 import { defineEndpoint, routeName } from '../../api/endpoint.ts';
 import { isPublic, permissions } from '../../api/permissions.ts';
-import { createRouter } from '../../api/router.ts';
+import { createRouter } from '../../api/request/router.ts';
 import { streams } from '../../api/streams/streams.ts';
 import { contractGrants, expectedRoutes } from '../harness/route-table.ts';
 

@@ -1,26 +1,26 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { openTenantGuard } from '../store/tenants.ts';
+import { openTenantGuard } from '../../store/tenants.ts';
 import { guarded } from './guarded.ts';
-import { badRequest, notFound, serviceUnavailable, tooMany, unauthorized, unexpected } from './api-error.ts';
-import { authenticate } from './auth/authenticate.ts';
-import { principalId } from './auth/principal.ts';
-import type { Principal } from './auth/principal.ts';
+import { badRequest, notFound, serviceUnavailable, tooMany, unauthorized, unexpected } from '../api-error.ts';
+import { authenticate } from '../auth/authenticate.ts';
+import { principalId } from '../auth/principal.ts';
+import type { Principal } from '../auth/principal.ts';
 import type { Call, Outcome } from './call.ts';
-import type { Services } from './context.ts';
-import type { RequestInfo } from './dependencies.ts';
-import { isDownload, routeName } from './endpoint.ts';
+import type { Services } from '../context.ts';
+import type { RequestInfo } from '../dependencies.ts';
+import { isDownload, routeName } from '../endpoint.ts';
 import type { AnsweredRequest } from './http-metrics.ts';
-import { readJsonBody } from './json-body.ts';
+import { readJsonBody } from '../json-body.ts';
 import type { PageCache } from './page-cache.ts';
-import type { Quota } from './rate-limit.ts';
-import { passBy } from './pass-by.ts';
-import { errorBody, sendBeforeEnd, sendBody, sendNothing } from './respond.ts';
-import type { Headers } from './respond.ts';
-import { isPublic } from './permissions.ts';
+import type { Quota } from '../rate-limit.ts';
+import { passBy } from '../pass-by.ts';
+import { errorBody, sendBeforeEnd, sendBody, sendNothing } from '../respond.ts';
+import type { Headers } from '../respond.ts';
+import { isPublic } from '../permissions.ts';
 import type { Match, Route } from './router.ts';
 import { judgeFirst, runEndpoint, takesBody } from './run-endpoint.ts';
-import { toApiError } from './to-api-error.ts';
-import { readUpload } from './upload.ts';
+import { toApiError } from '../to-api-error.ts';
+import { readUpload } from '../upload.ts';
 
 /** What the dispatcher needs besides the services. */
 export interface Dispatching {

@@ -1,4 +1,4 @@
-import type { Revision } from '../store/revision.ts';
+import type { Revision } from '../../store/revision.ts';
 
 const maxBytes = 16 * 1024 * 1024;
 

@@ -1,22 +1,22 @@
-import type { TenantView } from '../store/mirror.ts';
-import { isDeleting } from '../store/resource.ts';
-import type { ReadonlyResource } from '../store/resource.ts';
-import { conflicting, forbidden, notFound, unauthorized } from './api-error.ts';
-import type { Asked } from './audit/audit-log.ts';
-import { askedBy } from './audit/denial.ts';
-import { asOfNow, isStillGood } from './auth/authenticate.ts';
-import type { Principal } from './auth/principal.ts';
-import { authorize, isTenantWide } from './authorize.ts';
-import type { Access, Place } from './authorize.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import { isDeleting } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { conflicting, forbidden, notFound, unauthorized } from '../api-error.ts';
+import type { Asked } from '../audit/audit-log.ts';
+import { askedBy } from './denial.ts';
+import { asOfNow, isStillGood } from '../auth/authenticate.ts';
+import type { Principal } from '../auth/principal.ts';
+import { authorize, isTenantWide } from '../authorize.ts';
+import type { Access, Place } from '../authorize.ts';
 import type { Call } from './call.ts';
-import type { Services } from './context.ts';
-import { routeName } from './endpoint.ts';
-import type { AnyEndpoint, Endpoint } from './endpoint.ts';
-import { resourceOf } from './resources/resources.ts';
-import type { ResourceKind } from './resources/resources.ts';
-import { isForAdmins, isPublic } from './permissions.ts';
-import { refuseUnfinishedClone } from './references.ts';
-import { loadSubject, parseId, projectIdOf, tenantPlace, wordOf } from './subject.ts';
+import type { Services } from '../context.ts';
+import { routeName } from '../endpoint.ts';
+import type { AnyEndpoint, Endpoint } from '../endpoint.ts';
+import { resourceOf } from '../resources/resources.ts';
+import type { ResourceKind } from '../resources/resources.ts';
+import { isForAdmins, isPublic } from '../permissions.ts';
+import { refuseUnfinishedClone } from '../references.ts';
+import { loadSubject, parseId, projectIdOf, tenantPlace, wordOf } from '../subject.ts';
 
 /** A request that may go on, and the caller that it runs as. */
 export interface Admitted {

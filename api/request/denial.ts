@@ -1,13 +1,13 @@
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { ApiError } from '../api-error.ts';
-import type { Call } from '../call.ts';
+import type { Call } from './call.ts';
 import type { Services } from '../context.ts';
 import { routeName } from '../endpoint.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import { isPublic } from '../permissions.ts';
 import { projectIdOf } from '../subject.ts';
-import { mention } from './audit-log.ts';
-import type { Asked } from './audit-log.ts';
+import { mention } from '../audit/audit-log.ts';
+import type { Asked } from '../audit/audit-log.ts';
 
 /**
  * Records a caller who was refused, a failed login, and a logged-in caller who gave a wrong secret as proof. A request
