@@ -12,7 +12,7 @@ import type { Mirror } from '../../store/mirror.ts';
 import type { Sealer } from '../../store/seal.ts';
 import type { Store, Write } from '../../store/store.ts';
 import { createTenant, isOpenTenant, listTenants, requestTenantDeletion, TenantName } from '../../store/tenants.ts';
-import { resetPassword, resetTwoFactor } from '../auth/recover-account.ts';
+import { resetPassword, resetTwoFactor } from '../accounts/recover-account.ts';
 import type { SetupToken } from '../auth/setup-token.ts';
 import { listSigningKeys, rotateSigningKeys } from '../auth/signing-keys.ts';
 import { badField, badRequest, conflicting, notFound, unauthorized } from '../api-error.ts';

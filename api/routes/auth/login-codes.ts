@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { tooMany, unauthorized } from '../../api-error.ts';
-import { createInvited, invitationTo } from '../../auth/invited.ts';
+import { createInvited, invitationTo } from '../../accounts/invited.ts';
 import { codeIdOf, codeLifeMs, judgeCode, makeCode, useUp } from '../../auth/login-codes.ts';
 import { accountOf } from '../../auth/login-throttle.ts';
-import { proveSecondFactor } from '../../auth/second-factor.ts';
-import { startSession } from '../../auth/sessions.ts';
+import { proveSecondFactor } from '../../accounts/second-factor.ts';
+import { startSession } from '../../accounts/sessions.ts';
 import type { RequestContext } from '../../context.ts';
 import { defineEndpoint } from '../../endpoint.ts';
 import type { Invite } from '../../invites.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { notFound } from '../../api-error.ts';
-import { endLateSessions, endOtherSessions } from '../../auth/sessions.ts';
+import { endLateSessions, endOtherSessions } from '../../accounts/sessions.ts';
 import type { RequestContext } from '../../context.ts';
 import { defineEndpoint, defineList } from '../../endpoint.ts';
 import { serialise } from '../../kept.ts';

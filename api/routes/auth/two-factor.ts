@@ -3,15 +3,15 @@ import type { Unit } from '../../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { badField, badRequest, conflicting } from '../../api-error.ts';
 import { judgeCode, useUp } from '../../auth/login-codes.ts';
-import { attemptOfOwner } from '../../auth/own-attempts.ts';
+import { attemptOfOwner } from '../../accounts/own-attempts.ts';
 import {
   beginSecondFactor,
   confirmSecondFactor,
   isSettingUp,
   proveSecondFactor,
   renewRecoveryCodes,
-} from '../../auth/second-factor.ts';
-import { endLateSessions, endOtherSessions } from '../../auth/sessions.ts';
+} from '../../accounts/second-factor.ts';
+import { endLateSessions, endOtherSessions } from '../../accounts/sessions.ts';
 import type { RequestContext } from '../../context.ts';
 import { defineEndpoint } from '../../endpoint.ts';
 import { missingTotp, Totp, wrongTotp } from './login.ts';

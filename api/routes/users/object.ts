@@ -1,7 +1,7 @@
 import type { Unit } from '../../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { conflicting } from '../../api-error.ts';
-import { endLateSessions, endOtherSessions } from '../../auth/sessions.ts';
+import { endLateSessions, endOtherSessions } from '../../accounts/sessions.ts';
 import type { RequestContext } from '../../context.ts';
 import { defineEndpoint } from '../../endpoint.ts';
 import { holdPopulation } from '../../population.ts';

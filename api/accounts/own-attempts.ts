@@ -1,5 +1,5 @@
 import type { RequestContext } from '../context.ts';
-import { accountOf } from './login-throttle.ts';
+import { accountOf } from '../auth/login-throttle.ts';
 
 /**
  * Runs one attempt of a logged-in user to prove the account again. Its failures are counted for the account and the

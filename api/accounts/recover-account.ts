@@ -12,7 +12,7 @@ import { mention } from '../audit/audit-log.ts';
 import { createRequestRepository } from '../request-repository.ts';
 import { afterWriting } from '../to-api-error.ts';
 import type { Random } from '../random.ts';
-import type { Passwords } from './passwords.ts';
+import type { Passwords } from '../auth/passwords.ts';
 import { revokeKeys } from './revoke-keys.ts';
 import { endLateSessions, endOtherSessions } from './sessions.ts';
 

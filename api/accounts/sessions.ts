@@ -1,5 +1,5 @@
 import type { RequestContext } from '../context.ts';
-import { tokenLifeMs } from './signing-keys.ts';
+import { tokenLifeMs } from '../auth/signing-keys.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
