@@ -15,7 +15,7 @@ import type { AnyEndpoint, Endpoint } from '../endpoint.ts';
 import { resourceOf } from '../resources/resources.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import { isForAdmins, isPublic } from '../permissions.ts';
-import { refuseUnfinishedClone } from '../references.ts';
+import { refuseUnfinishedClone } from '../workloads/references.ts';
 import { loadSubject, parseId, projectIdOf, tenantPlace, wordOf } from '../subject.ts';
 
 /** A request that may go on, and the caller that it runs as. */

@@ -1,7 +1,7 @@
 import { defineEndpoint } from '../endpoint.ts';
-import { buildInstanceOf, serviceInstancesOf } from '../instance-ids.ts';
-import { Logs, LogsQuery } from '../log-query.ts';
-import { readLogs } from '../read-logs.ts';
+import { buildInstanceOf, serviceInstancesOf } from '../workloads/instance-ids.ts';
+import { Logs, LogsQuery } from '../workloads/log-query.ts';
+import { readLogs } from '../workloads/read-logs.ts';
 import { eventsEndpoint, getEndpoint } from './resource-endpoints.ts';
 import { Deployment, deployments } from '../resources/deployment.ts';
 import { isUnfinished } from '../status.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { LogFollow } from '../../agent-protocol/logs.ts';
 import { serviceUnavailable } from '../api-error.ts';
-import { buildInstanceOf } from '../instance-ids.ts';
-import { logQueryOf, LogsQuery } from '../log-query.ts';
-import type { LogScope } from '../log-query.ts';
+import { buildInstanceOf } from '../workloads/instance-ids.ts';
+import { logQueryOf, LogsQuery } from '../workloads/log-query.ts';
+import type { LogScope } from '../workloads/log-query.ts';
 import { deploymentStatus, isUnfinished } from '../status.ts';
 import { LogTail } from './log-tail.ts';
 import { defineStream } from './stream.ts';

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ApiError } from '../../api/api-error.ts';
-import { readIcon } from '../../api/icon.ts';
+import { readIcon } from '../../api/workloads/icon.ts';
 import { readUpload } from '../../api/upload.ts';
 import { gif, jpeg, png, webp } from '../harness/images.ts';
 

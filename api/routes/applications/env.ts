@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { badRequest } from '../../api-error.ts';
-import { maskEnv, sealEnv, unsealEnv } from '../../application-env.ts';
+import { maskEnv, sealEnv, unsealEnv } from '../../workloads/application-env.ts';
 import type { RequestContext } from '../../context.ts';
-import { addConfigDeployment } from '../../deploying.ts';
+import { addConfigDeployment } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint.ts';
 import { EnvValues } from '../../resources/fields.ts';
-import { requireEnvRoom, requireServerRoom } from '../../server-room.ts';
+import { requireEnvRoom, requireServerRoom } from '../../workloads/server-room.ts';
 
 const Env = z
   .object({ env: z.record(z.string(), z.string()), masked: z.boolean(), deployment_id: z.string().nullable() })

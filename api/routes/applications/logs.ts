@@ -1,8 +1,8 @@
 import { successes } from '../../../store/serving.ts';
 import { defineEndpoint } from '../../endpoint.ts';
-import { serviceInstancesOf } from '../../instance-ids.ts';
-import { Logs, LogsQuery } from '../../log-query.ts';
-import { readLogs } from '../../read-logs.ts';
+import { serviceInstancesOf } from '../../workloads/instance-ids.ts';
+import { Logs, LogsQuery } from '../../workloads/log-query.ts';
+import { readLogs } from '../../workloads/read-logs.ts';
 
 export const readRuntimeLogs = defineEndpoint({
   method: 'GET',

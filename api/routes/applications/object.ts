@@ -2,16 +2,16 @@ import { z } from 'zod';
 import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import { application as kind } from '../../../store/kinds/application.ts';
 import { badField, notFound } from '../../api-error.ts';
-import { sealEnv } from '../../application-env.ts';
-import { sourceFrom } from '../../application-source.ts';
+import { sealEnv } from '../../workloads/application-env.ts';
+import { sourceFrom } from '../../workloads/application-source.ts';
 import { caps, requireRoom } from '../../caps.ts';
 import type { RequestContext } from '../../context.ts';
-import { addConfigDeployment, scale } from '../../deploying.ts';
-import type { Coming } from '../../deploying.ts';
+import { addConfigDeployment, scale } from '../../workloads/deploying.ts';
+import type { Coming } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint.ts';
-import { newInternalId } from '../../internal-id.ts';
-import { requirePort, requirePortOf } from '../../ports.ts';
-import { referred, referredEnvironment, serverFor } from '../../references.ts';
+import { newInternalId } from '../../workloads/internal-id.ts';
+import { requirePort, requirePortOf } from '../../workloads/ports.ts';
+import { referred, referredEnvironment, serverFor } from '../../workloads/references.ts';
 import { deleteEndpoint, getEndpoint, listEndpoint } from '../resource-endpoints.ts';
 import {
   Application,
@@ -22,8 +22,8 @@ import {
 } from '../../resources/application.ts';
 import type { ApplicationUpdate as Update } from '../../resources/application.ts';
 import { assign, readOnlyFields, Reference } from '../../resources/object-fields.ts';
-import { requireEnvRoom, requireServerRoom } from '../../server-room.ts';
-import { settleServer } from '../../single-server.ts';
+import { requireEnvRoom, requireServerRoom } from '../../workloads/server-room.ts';
+import { settleServer } from '../../workloads/single-server.ts';
 import { targetOf } from '../../status.ts';
 import { wordOf } from '../../subject.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { conflicting, serviceUnavailable } from '../../api-error.ts';
 import { caps, requireRoom } from '../../caps.ts';
-import { activeOf, addDeployment } from '../../deploying.ts';
+import { activeOf, addDeployment } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint.ts';
 import { untilSettled } from '../../settle.ts';
 

@@ -2,12 +2,20 @@ import { z } from 'zod';
 import { successes } from '../../../store/serving.ts';
 import { conflicting } from '../../api-error.ts';
 import type { RequestContext } from '../../context.ts';
-import { activeOf, addDeployment, builtBy, cancelActive, scale, startDeployment, startUp } from '../../deploying.ts';
-import type { Coming } from '../../deploying.ts';
+import {
+  activeOf,
+  addDeployment,
+  builtBy,
+  cancelActive,
+  scale,
+  startDeployment,
+  startUp,
+} from '../../workloads/deploying.ts';
+import type { Coming } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint.ts';
 import { Application, applications, applicationSeen } from '../../resources/application.ts';
 import { Deployment, deployments } from '../../resources/deployment.ts';
-import { requireServerRoom } from '../../server-room.ts';
+import { requireServerRoom } from '../../workloads/server-room.ts';
 
 /** The application with the status that follows from the request. */
 function answerOf({ view }: Pick<RequestContext, 'view'>, { next, target }: Coming): Application {

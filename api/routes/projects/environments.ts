@@ -8,11 +8,11 @@ import { caps, requireRoom } from '../../caps.ts';
 import type { RequestContext } from '../../context.ts';
 import { defineEndpoint } from '../../endpoint.ts';
 import { requireGrant } from '../../grants.ts';
-import { holdPopulation, inWords } from '../../population.ts';
-import { referred, usableServer } from '../../references.ts';
+import { holdPopulation, inWords } from '../../workloads/population.ts';
+import { referred, usableServer } from '../../workloads/references.ts';
 import { deleteEndpoint, Force, getEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
-import { requireServerRoom } from '../../server-room.ts';
-import { requireServerOf } from '../../single-server.ts';
+import { requireServerRoom } from '../../workloads/server-room.ts';
+import { requireServerOf } from '../../workloads/single-server.ts';
 import {
   Environment,
   EnvironmentClone,

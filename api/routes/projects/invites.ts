@@ -16,7 +16,7 @@ import {
 } from '../../invites.ts';
 import type { Invite as Stored } from '../../invites.ts';
 import { guardRole, memberOf, requireAbove, requireSeat, requireWide } from '../../members.ts';
-import { referred } from '../../references.ts';
+import { referred } from '../../workloads/references.ts';
 import { pageOfResource } from '../resource-endpoints.ts';
 import { Invite, InviteCreate, invites } from '../../resources/invite.ts';
 import { tellUser } from '../tell-user.ts';

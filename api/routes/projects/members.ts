@@ -12,7 +12,7 @@ import {
   requireSeat,
   requireWide,
 } from '../../members.ts';
-import { referred } from '../../references.ts';
+import { referred } from '../../workloads/references.ts';
 import { pageOfResource } from '../resource-endpoints.ts';
 import { Member, MemberCreate, members, MemberUpdate } from '../../resources/member.ts';
 import { readOnlyFields, Reference } from '../../resources/object-fields.ts';

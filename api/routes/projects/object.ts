@@ -4,11 +4,11 @@ import { isTenantAdmin } from '../../authorize.ts';
 import { caps, requireRoom } from '../../caps.ts';
 import type { RequestContext } from '../../context.ts';
 import { defineEndpoint } from '../../endpoint.ts';
-import { usableServer } from '../../references.ts';
+import { usableServer } from '../../workloads/references.ts';
 import { deleteEndpoint, getEndpoint, listEndpoint } from '../resource-endpoints.ts';
 import { assign, given, readOnlyFields } from '../../resources/object-fields.ts';
 import { Project, ProjectCreate, projects, ProjectUpdate } from '../../resources/project.ts';
-import { requireSingleServer } from '../../single-server.ts';
+import { requireSingleServer } from '../../workloads/single-server.ts';
 
 export const listProjects = listEndpoint(projects, { path: '/projects', summary: 'Projects that one may see' });
 

@@ -4,7 +4,7 @@ import { conflicting } from '../../api-error.ts';
 import { endLateSessions, endOtherSessions } from '../../accounts/sessions.ts';
 import type { RequestContext } from '../../context.ts';
 import { defineEndpoint } from '../../endpoint.ts';
-import { holdPopulation } from '../../population.ts';
+import { holdPopulation } from '../../workloads/population.ts';
 import { requireRank } from '../../ranks.ts';
 import { getEndpoint, listEndpoint } from '../resource-endpoints.ts';
 import { assign, readOnlyFields } from '../../resources/object-fields.ts';

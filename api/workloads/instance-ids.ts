@@ -1,4 +1,4 @@
-import { uuidv5 } from '../store/uuid.ts';
+import { uuidv5 } from '../../store/uuid.ts';
 
 const maxReplicas = 100;
 

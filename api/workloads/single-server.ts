@@ -1,12 +1,12 @@
-import { isUnfinishedClone } from '../store/copying.ts';
-import type { TenantView } from '../store/mirror.ts';
-import { objectsIn } from '../store/objects-in.ts';
-import { placesOf } from '../store/population.ts';
-import type { Unit } from '../store/unit-of-work.ts';
-import { isStaying } from '../store/resource.ts';
-import type { ReadonlyResource } from '../store/resource.ts';
-import { badField, conflicting } from './api-error.ts';
-import type { RequestContext } from './context.ts';
+import { isUnfinishedClone } from '../../store/copying.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import { objectsIn } from '../../store/objects-in.ts';
+import { placesOf } from '../../store/population.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
+import { isStaying } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { badField, conflicting } from '../api-error.ts';
+import type { RequestContext } from '../context.ts';
 import { holdPopulation } from './population.ts';
 
 type Project = ReadonlyResource<'project'>;

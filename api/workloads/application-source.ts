@@ -1,11 +1,11 @@
-import type { Source } from '../store/kinds/application.ts';
-import type { DeepReadonly } from '../store/deep-readonly.ts';
-import { isAllowedRegistry, settingsOf } from '../store/settings.ts';
-import { badField } from './api-error.ts';
+import type { Source } from '../../store/kinds/application.ts';
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import { isAllowedRegistry, settingsOf } from '../../store/settings.ts';
+import { badField } from '../api-error.ts';
 import { sealBuildArgs } from './application-env.ts';
-import type { RequestContext } from './context.ts';
-import type { ApplicationUpdate } from './resources/application.ts';
-import { registryOf } from './resources/fields.ts';
+import type { RequestContext } from '../context.ts';
+import type { ApplicationUpdate } from '../resources/application.ts';
+import { registryOf } from '../resources/fields.ts';
 
 type Context = Pick<RequestContext, 'tenant' | 'view' | 'sealer' | 'unsealer'>;
 type Fields = Pick<

@@ -1,8 +1,8 @@
-import type { KindName } from '../store/kinds/kinds.ts';
-import type { Unit } from '../store/unit-of-work.ts';
-import type { ReadonlyResource } from '../store/resource.ts';
-import type { RequestContext } from './context.ts';
-import { resources } from './resources/resources.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { RequestContext } from '../context.ts';
+import { resources } from '../resources/resources.ts';
 
 /**
  * For a change that is allowed only if the object has certain content: the commit is refused if the object gains

@@ -1,12 +1,12 @@
-import { isUnfinishedClone } from '../store/copying.ts';
-import type { TenantView } from '../store/mirror.ts';
-import { isDeleting } from '../store/resource.ts';
-import type { ReadonlyResource } from '../store/resource.ts';
-import { ApiError, badField, conflicting, notFound } from './api-error.ts';
-import { requireGrant } from './grants.ts';
-import type { ResourceKind } from './resources/resources.ts';
+import { isUnfinishedClone } from '../../store/copying.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import { isDeleting } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { ApiError, badField, conflicting, notFound } from '../api-error.ts';
+import { requireGrant } from '../grants.ts';
+import type { ResourceKind } from '../resources/resources.ts';
 import { requireServerOf } from './single-server.ts';
-import { wordOf } from './subject.ts';
+import { wordOf } from '../subject.ts';
 
 /**
  * The object that a field of a body names. It must not be deleting; the caller guards that this holds at the commit.

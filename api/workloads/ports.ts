@@ -1,14 +1,14 @@
-import { refusedPort } from '../agent-protocol/port-policy.ts';
-import { defined } from '../store/defined.ts';
-import { directPortsOf } from '../store/direct-ports.ts';
-import type { DirectPorts } from '../store/direct-ports.ts';
-import { jsonEqual } from '../store/json-equal.ts';
-import { isDeleting } from '../store/resource.ts';
-import type { ReadonlyResource } from '../store/resource.ts';
-import type { TenantView } from '../store/mirror.ts';
-import { servingDeployment } from '../store/serving.ts';
-import { badField, conflicting } from './api-error.ts';
-import type { RequestContext } from './context.ts';
+import { refusedPort } from '../../agent-protocol/port-policy.ts';
+import { defined } from '../../store/defined.ts';
+import { directPortsOf } from '../../store/direct-ports.ts';
+import type { DirectPorts } from '../../store/direct-ports.ts';
+import { jsonEqual } from '../../store/json-equal.ts';
+import { isDeleting } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import { servingDeployment } from '../../store/serving.ts';
+import { badField, conflicting } from '../api-error.ts';
+import type { RequestContext } from '../context.ts';
 import { referred } from './references.ts';
 
 /** An application as it is, or as it will become. */
