@@ -5,8 +5,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { routeName } from '../api/endpoint.ts';
-import type { AnyEndpoint } from '../api/endpoint.ts';
+import { routeName } from '../api/endpoint/endpoint.ts';
+import type { AnyEndpoint } from '../api/endpoint/endpoint.ts';
 import { endpoints } from '../api/routes/endpoints.ts';
 import type { Resource } from '../api/resources/resource.ts';
 import { resourceOf, resources } from '../api/resources/resources.ts';

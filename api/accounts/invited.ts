@@ -1,7 +1,7 @@
 import type { TenantView } from '../../store/mirror.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { Resource } from '../../store/resource.ts';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../endpoint/context.ts';
 import type { Invite } from '../invites.ts';
 import { mayBringIn, openInvitesTo } from '../invites.ts';
 

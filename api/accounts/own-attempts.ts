@@ -1,4 +1,4 @@
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../endpoint/context.ts';
 import { accountOf } from '../auth/login-throttle.ts';
 
 /**

@@ -9,7 +9,7 @@ import type { Store } from '../../store/store.ts';
 import { commit } from '../../store/unit.ts';
 import { notFound } from '../api-error.ts';
 import { mention } from '../audit/audit-log.ts';
-import { createRequestRepository } from '../request-repository.ts';
+import { createRequestRepository } from '../endpoint/request-repository.ts';
 import { afterWriting } from '../to-api-error.ts';
 import type { Random } from '../random.ts';
 import type { Passwords } from '../auth/passwords.ts';

@@ -1,4 +1,4 @@
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../endpoint/context.ts';
 import { isStaying } from '../../store/resource.ts';
 
 /** Keys revoked in one transaction: each takes a guard and three deletions. */

@@ -2,7 +2,7 @@ import { Secret, TOTP } from 'otpauth';
 import type { SealPlace } from '../../store/seal.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../endpoint/context.ts';
 import type { Random } from '../random.ts';
 
 type Context = Pick<RequestContext, 'tenant' | 'clock' | 'random' | 'sealer' | 'unsealer' | 'shortSecrets'>;

@@ -18,7 +18,7 @@ import { listSigningKeys, rotateSigningKeys } from '../auth/signing-keys.ts';
 import { badField, badRequest, conflicting, notFound, unauthorized } from '../api-error.ts';
 import { readLog } from '../audit/read-log.ts';
 import { createPasswords } from '../auth/passwords.ts';
-import { createFreshness } from '../freshness.ts';
+import { createFreshness } from '../endpoint/freshness.ts';
 import { isOfThisMachine } from './operator-access.ts';
 import type { Random } from '../random.ts';
 import { toAuditEntry } from '../resources/audit.ts';

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { createDocument } from 'zod-openapi';
 import { statusOfCode } from '../api-error.ts';
 import type { ErrorCode } from '../api-error.ts';
-import type { AnyEndpoint } from '../endpoint.ts';
-import { isDownload } from '../endpoint.ts';
+import type { AnyEndpoint } from '../endpoint/endpoint.ts';
+import { isDownload } from '../endpoint/endpoint.ts';
 import { isPublic, permissionOf } from '../permissions.ts';
 import type { Permission } from '../permissions.ts';
 

@@ -9,14 +9,14 @@ import type { Principal } from '../auth/principal.ts';
 import { authorize, isTenantWide } from '../authorize.ts';
 import type { Access, Place } from '../authorize.ts';
 import type { Call } from './call.ts';
-import type { Services } from '../context.ts';
-import { routeName } from '../endpoint.ts';
-import type { AnyEndpoint, Endpoint } from '../endpoint.ts';
+import type { Services } from '../endpoint/context.ts';
+import { routeName } from '../endpoint/endpoint.ts';
+import type { AnyEndpoint, Endpoint } from '../endpoint/endpoint.ts';
 import { resourceOf } from '../resources/resources.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import { isForAdmins, isPublic } from '../permissions.ts';
 import { refuseUnfinishedClone } from '../workloads/references.ts';
-import { loadSubject, parseId, projectIdOf, tenantPlace, wordOf } from '../subject.ts';
+import { loadSubject, parseId, projectIdOf, tenantPlace, wordOf } from '../endpoint/subject.ts';
 
 /** A request that may go on, and the caller that it runs as. */
 export interface Admitted {

@@ -1,11 +1,11 @@
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { ApiError } from '../api-error.ts';
 import type { Call } from './call.ts';
-import type { Services } from '../context.ts';
-import { routeName } from '../endpoint.ts';
+import type { Services } from '../endpoint/context.ts';
+import { routeName } from '../endpoint/endpoint.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import { isPublic } from '../permissions.ts';
-import { projectIdOf } from '../subject.ts';
+import { projectIdOf } from '../endpoint/subject.ts';
 import { mention } from '../audit/audit-log.ts';
 import type { Asked } from '../audit/audit-log.ts';
 

@@ -1,4 +1,4 @@
-import type { AnyEndpoint, Method } from '../endpoint.ts';
+import type { AnyEndpoint, Method } from '../endpoint/endpoint.ts';
 import type { Permission } from '../permissions.ts';
 import { permissionOf } from '../permissions.ts';
 

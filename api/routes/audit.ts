@@ -4,7 +4,7 @@ import { UtcTime } from '../../store/kinds/fields.ts';
 import { verifyChain } from '../../store/audit/verify.ts';
 import { badRequest, forbidden } from '../api-error.ts';
 import { readLog } from '../audit/read-log.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
+import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
 import { serialise } from '../kept.ts';
 import { pageBounds } from '../paging.ts';
 import { AuditEntry, toAuditEntry } from '../resources/audit.ts';

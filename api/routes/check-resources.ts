@@ -1,6 +1,6 @@
 import { kinds } from '../../store/kinds/kinds.ts';
-import type { AnyEndpoint } from '../endpoint.ts';
-import { routeName } from '../endpoint.ts';
+import type { AnyEndpoint } from '../endpoint/endpoint.ts';
+import { routeName } from '../endpoint/endpoint.ts';
 import type { Resource } from '../resources/resource.ts';
 
 type ResourceLike = Pick<Resource, 'kind' | 'watch' | 'under' | 'answer' | 'verbs'> & { settle?: unknown };

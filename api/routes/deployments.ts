@@ -1,4 +1,4 @@
-import { defineEndpoint } from '../endpoint.ts';
+import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { buildInstanceOf, serviceInstancesOf } from '../workloads/instance-ids.ts';
 import { Logs, LogsQuery } from '../workloads/log-query.ts';
 import { readLogs } from '../workloads/read-logs.ts';

@@ -1,4 +1,4 @@
-import type { AnyEndpoint } from '../endpoint.ts';
+import type { AnyEndpoint } from '../endpoint/endpoint.ts';
 import * as applicationEnv from './applications/env.ts';
 import * as applicationLogs from './applications/logs.ts';
 import * as applications from './applications/object.ts';

@@ -1,8 +1,8 @@
 import type { Bounds } from '../../store/settings.ts';
 import { isTenantWide, visibleProjects } from '../authorize.ts';
 import type { Scope } from '../budgets/scope.ts';
-import type { RequestContext } from '../context.ts';
-import { defineEndpoint } from '../endpoint.ts';
+import type { RequestContext } from '../endpoint/context.ts';
+import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { Limits } from '../resources/limits.ts';
 import type { Allowed, ScopeLimits } from '../resources/limits.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { badField } from '../api-error.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
+import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
 import { heardBy } from '../heard.ts';
 import { pageOfResource } from './resource-endpoints.ts';
 import { Notification, notifications } from '../resources/notification.ts';

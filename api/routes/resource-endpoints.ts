@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { visibleProjects } from '../authorize.ts';
-import type { RequestContext } from '../context.ts';
-import { defineEndpoint, defineList } from '../endpoint.ts';
-import type { PageReply, PathOf } from '../endpoint.ts';
+import type { RequestContext } from '../endpoint/context.ts';
+import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
+import type { PageReply, PathOf } from '../endpoint/endpoint.ts';
 import type { Kept } from '../kept.ts';
 import { pageOf } from '../paging.ts';
 import type { PageQuery } from '../paging.ts';
@@ -13,7 +13,7 @@ import { eventsOf, ObjectEvents } from '../resources/event.ts';
 import { hasIndex } from '../resources/resource.ts';
 import type { Resource, Seen } from '../resources/resource.ts';
 import type { ResourceKind } from '../resources/resources.ts';
-import { projectIdOf } from '../subject.ts';
+import { projectIdOf } from '../endpoint/subject.ts';
 
 /** Where an endpoint is, and what it does in words. */
 interface At {

@@ -1,6 +1,6 @@
 import { settingsObject } from '../../store/settings.ts';
 import { settingsId } from '../../store/kinds/settings.ts';
-import { defineEndpoint } from '../endpoint.ts';
+import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { assign, readOnlyFields } from '../resources/object-fields.ts';
 import { changedBudgets, settings, Settings, SettingsUpdate } from '../resources/settings.ts';
 

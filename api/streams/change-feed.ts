@@ -8,7 +8,7 @@ import type { Keep } from '../kept.ts';
 import { resourceOf, shownIn, watchedKinds } from '../resources/resources.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import type { Store } from '../../store/store.ts';
-import { projectIdOf } from '../subject.ts';
+import { projectIdOf } from '../endpoint/subject.ts';
 import { cursorOf, isOfHistory } from './position.ts';
 import type { Position } from './position.ts';
 import { PreparedFrame } from './prepared-frame.ts';

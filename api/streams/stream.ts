@@ -3,7 +3,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { Access } from '../authorize.ts';
-import type { ReadingServices } from '../context.ts';
+import type { ReadingServices } from '../endpoint/context.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import type { RouteName } from '../permissions.ts';
 import type { ChangeFeed } from './change-feed.ts';

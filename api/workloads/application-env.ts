@@ -2,7 +2,7 @@ import type { SealedValue } from '../../store/kinds/define.ts';
 import type { BuildArgs } from '../../store/kinds/fields.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import type { SealPlace } from '../../store/seal.ts';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../endpoint/context.ts';
 
 type Env = Readonly<Record<string, SealedValue>>;
 type Context = Pick<RequestContext, 'tenant' | 'sealer' | 'unsealer'>;

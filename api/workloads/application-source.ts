@@ -3,7 +3,7 @@ import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { isAllowedRegistry, settingsOf } from '../../store/settings.ts';
 import { badField } from '../api-error.ts';
 import { sealBuildArgs } from './application-env.ts';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../endpoint/context.ts';
 import type { ApplicationUpdate } from '../resources/application.ts';
 import { registryOf } from '../resources/fields.ts';
 

@@ -8,7 +8,7 @@ import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource, Resource } from '../../store/resource.ts';
 import { servingDeployment } from '../../store/serving.ts';
 import { conflicting } from '../api-error.ts';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../endpoint/context.ts';
 import { requireGrant } from '../grants.ts';
 import { requirePortOf } from './ports.ts';
 import { isUnfinished, targetOf } from '../status.ts';

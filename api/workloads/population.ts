@@ -1,7 +1,7 @@
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../endpoint/context.ts';
 import { resources } from '../resources/resources.ts';
 
 /**

@@ -8,7 +8,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { servingDeployment } from '../../store/serving.ts';
 import { badField, conflicting } from '../api-error.ts';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../endpoint/context.ts';
 import { referred } from './references.ts';
 
 /** An application as it is, or as it will become. */

@@ -1,5 +1,5 @@
 import { LogPage } from '../../agent-protocol/logs.ts';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../endpoint/context.ts';
 import { logQueryOf } from './log-query.ts';
 import type { Logs, LogScope, LogsQuery } from './log-query.ts';
 

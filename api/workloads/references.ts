@@ -6,7 +6,7 @@ import { ApiError, badField, conflicting, notFound } from '../api-error.ts';
 import { requireGrant } from '../grants.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import { requireServerOf } from './single-server.ts';
-import { wordOf } from '../subject.ts';
+import { wordOf } from '../endpoint/subject.ts';
 
 /**
  * The object that a field of a body names. It must not be deleting; the caller guards that this holds at the commit.

@@ -6,7 +6,7 @@ import type { Unit } from '../../store/unit-of-work.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badField, conflicting } from '../api-error.ts';
-import type { RequestContext } from '../context.ts';
+import type { RequestContext } from '../endpoint/context.ts';
 import { holdPopulation } from './population.ts';
 
 type Project = ReadonlyResource<'project'>;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createPasswords } from '../../api/auth/passwords.ts';
-import type { AnyEndpoint } from '../../api/endpoint.ts';
+import type { AnyEndpoint } from '../../api/endpoint/endpoint.ts';
 import { endpoints } from '../../api/routes/endpoints.ts';
 import { permissions } from '../../api/permissions.ts';
 import { password, startApi } from '../harness/api.ts';

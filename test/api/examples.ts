@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { AnyEndpoint } from '../../api/endpoint.ts';
+import type { AnyEndpoint } from '../../api/endpoint/endpoint.ts';
 import { endpoints } from '../../api/routes/endpoints.ts';
-import { routeName } from '../../api/endpoint.ts';
+import { routeName } from '../../api/endpoint/endpoint.ts';
 import { encodeIcon, readIcon } from '../../api/workloads/icon.ts';
 import { keys } from '../../store/keys.ts';
 import { placeOf } from '../../store/kinds/membership.ts';

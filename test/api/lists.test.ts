@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ListEndpoint } from '../../api/endpoint.ts';
-import { routeName } from '../../api/endpoint.ts';
+import type { ListEndpoint } from '../../api/endpoint/endpoint.ts';
+import { routeName } from '../../api/endpoint/endpoint.ts';
 import { endpoints } from '../../api/routes/endpoints.ts';
 import { openRepository } from '../../store/repo.ts';
 import { commit } from '../../store/unit.ts';

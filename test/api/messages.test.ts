@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { routeName } from '../../api/endpoint.ts';
-import type { AnyEndpoint } from '../../api/endpoint.ts';
+import { routeName } from '../../api/endpoint/endpoint.ts';
+import type { AnyEndpoint } from '../../api/endpoint/endpoint.ts';
 import { endpoints } from '../../api/routes/endpoints.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPasswords } from '../../api/auth/passwords.ts';
-import { isDownload, routeName } from '../../api/endpoint.ts';
-import type { AnyEndpoint } from '../../api/endpoint.ts';
+import { isDownload, routeName } from '../../api/endpoint/endpoint.ts';
+import type { AnyEndpoint } from '../../api/endpoint/endpoint.ts';
 import { columns } from '../../api/permissions.ts';
 import type { Column } from '../../api/permissions.ts';
 import { createTenant } from '../../store/tenants.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { pino } from 'pino';
 import { createReadiness } from '../../api/pages/readiness.ts';
-import { createFreshness } from '../../api/freshness.ts';
+import { createFreshness } from '../../api/endpoint/freshness.ts';
 import { systemClock } from '../../store/clock.ts';
 import { unavailable } from '../../store/errors.ts';
 import { startMirror } from '../../store/store-mirror.ts';

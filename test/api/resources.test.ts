@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { defineEndpoint, defineList } from '../../api/endpoint.ts';
+import { defineEndpoint, defineList } from '../../api/endpoint/endpoint.ts';
 import { endpoints } from '../../api/routes/endpoints.ts';
 import { checkResources, missingDeclarations } from '../../api/routes/check-resources.ts';
 import type { Declared } from '../../api/routes/check-resources.ts';

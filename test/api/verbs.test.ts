@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { endpoints } from '../../api/routes/endpoints.ts';
-import { routeName } from '../../api/endpoint.ts';
+import { routeName } from '../../api/endpoint/endpoint.ts';
 import { resourceOf } from '../../api/resources/resources.ts';
 import { applicationVerbs } from '../../rules/application.ts';
 import { deploymentVerbs } from '../../rules/deployment.ts';

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { badRequest } from '../../api-error.ts';
 import { maskEnv, sealEnv, unsealEnv } from '../../workloads/application-env.ts';
-import type { RequestContext } from '../../context.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
 import { addConfigDeployment } from '../../workloads/deploying.ts';
-import { defineEndpoint } from '../../endpoint.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { EnvValues } from '../../resources/fields.ts';
 import { requireEnvRoom, requireServerRoom } from '../../workloads/server-room.ts';
 

@@ -1,5 +1,5 @@
 import { successes } from '../../../store/serving.ts';
-import { defineEndpoint } from '../../endpoint.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { serviceInstancesOf } from '../../workloads/instance-ids.ts';
 import { Logs, LogsQuery } from '../../workloads/log-query.ts';
 import { readLogs } from '../../workloads/read-logs.ts';

@@ -5,10 +5,10 @@ import { badField, notFound } from '../../api-error.ts';
 import { sealEnv } from '../../workloads/application-env.ts';
 import { sourceFrom } from '../../workloads/application-source.ts';
 import { caps, requireRoom } from '../../caps.ts';
-import type { RequestContext } from '../../context.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
 import { addConfigDeployment, scale } from '../../workloads/deploying.ts';
 import type { Coming } from '../../workloads/deploying.ts';
-import { defineEndpoint } from '../../endpoint.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { newInternalId } from '../../workloads/internal-id.ts';
 import { requirePort, requirePortOf } from '../../workloads/ports.ts';
 import { referred, referredEnvironment, serverFor } from '../../workloads/references.ts';
@@ -25,7 +25,7 @@ import { assign, readOnlyFields, Reference } from '../../resources/object-fields
 import { requireEnvRoom, requireServerRoom } from '../../workloads/server-room.ts';
 import { settleServer } from '../../workloads/single-server.ts';
 import { targetOf } from '../../status.ts';
-import { wordOf } from '../../subject.ts';
+import { wordOf } from '../../endpoint/subject.ts';
 
 type Desired = DesiredOf<'application'>;
 

@@ -3,7 +3,7 @@ import { AssignmentPhase } from '../../../store/kinds/assignment.ts';
 import type { KindName } from '../../../store/kinds/kinds.ts';
 import type { TenantView } from '../../../store/mirror.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
-import { defineEndpoint } from '../../endpoint.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { eventsEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
 import { applications } from '../../resources/application.ts';
 import { deployments } from '../../resources/deployment.ts';

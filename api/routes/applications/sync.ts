@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { conflicting, serviceUnavailable } from '../../api-error.ts';
 import { caps, requireRoom } from '../../caps.ts';
 import { activeOf, addDeployment } from '../../workloads/deploying.ts';
-import { defineEndpoint } from '../../endpoint.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { untilSettled } from '../../settle.ts';
 
 const syncPatienceMs = 20_000;

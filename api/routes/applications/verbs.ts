@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { successes } from '../../../store/serving.ts';
 import { conflicting } from '../../api-error.ts';
-import type { RequestContext } from '../../context.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
 import {
   activeOf,
   addDeployment,
@@ -12,7 +12,7 @@ import {
   startUp,
 } from '../../workloads/deploying.ts';
 import type { Coming } from '../../workloads/deploying.ts';
-import { defineEndpoint } from '../../endpoint.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { Application, applications, applicationSeen } from '../../resources/application.ts';
 import { Deployment, deployments } from '../../resources/deployment.ts';
 import { requireServerRoom } from '../../workloads/server-room.ts';

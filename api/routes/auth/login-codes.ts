@@ -6,8 +6,8 @@ import { codeIdOf, codeLifeMs, judgeCode, makeCode, useUp } from '../../auth/log
 import { accountOf } from '../../auth/login-throttle.ts';
 import { proveSecondFactor } from '../../accounts/second-factor.ts';
 import { startSession } from '../../accounts/sessions.ts';
-import type { RequestContext } from '../../context.ts';
-import { defineEndpoint } from '../../endpoint.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import type { Invite } from '../../invites.ts';
 import { Email, Login, toLoginUser } from '../../resources/user.ts';
 import { missingTotp, Totp, wrongTotp } from './login.ts';

@@ -9,8 +9,8 @@ import { attemptOfOwner } from '../../accounts/own-attempts.ts';
 import { proveSecondFactor } from '../../accounts/second-factor.ts';
 import { isSetupToken } from '../../auth/setup-token.ts';
 import { endLateSessions, endOtherSessions, startSession } from '../../accounts/sessions.ts';
-import type { RequestContext } from '../../context.ts';
-import { defineEndpoint } from '../../endpoint.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { readOnlyFields } from '../../resources/object-fields.ts';
 import { Email, Login, PersonName, toLoginUser, toUser, User } from '../../resources/user.ts';
 

@@ -5,7 +5,7 @@ import type { Principal } from '../../auth/principal.ts';
 import { createServiceKey, hashServiceKey } from '../../auth/service-key.ts';
 import { projectRole, scopeCovers } from '../../authorize.ts';
 import { caps, requireRoom } from '../../caps.ts';
-import { defineEndpoint, defineList } from '../../endpoint.ts';
+import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import { referred } from '../../workloads/references.ts';
 import { listOfEndpoint, pageOfResource } from '../resource-endpoints.ts';
 import { NewServiceKey, ServiceKey, ServiceKeyCreate, serviceKeys } from '../../resources/user.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { notFound } from '../../api-error.ts';
 import { endLateSessions, endOtherSessions } from '../../accounts/sessions.ts';
-import type { RequestContext } from '../../context.ts';
-import { defineEndpoint, defineList } from '../../endpoint.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
+import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import { serialise } from '../../kept.ts';
 import { pageOf } from '../../paging.ts';
 import { Session, sessions } from '../../resources/user.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ticketLifeMs } from '../../auth/stream-tickets.ts';
-import { defineEndpoint } from '../../endpoint.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
 
 export const createStreamTicket = defineEndpoint({
   method: 'POST',

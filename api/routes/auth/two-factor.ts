@@ -12,8 +12,8 @@ import {
   renewRecoveryCodes,
 } from '../../accounts/second-factor.ts';
 import { endLateSessions, endOtherSessions } from '../../accounts/sessions.ts';
-import type { RequestContext } from '../../context.ts';
-import { defineEndpoint } from '../../endpoint.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { missingTotp, Totp, wrongTotp } from './login.ts';
 
 const RecoveryCodes = z

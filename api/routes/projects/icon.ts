@@ -1,6 +1,6 @@
 import { keys } from '../../../store/keys.ts';
 import { notFound } from '../../api-error.ts';
-import { defineDownload, defineEndpoint } from '../../endpoint.ts';
+import { defineDownload, defineEndpoint } from '../../endpoint/endpoint.ts';
 import { decodeIcon, encodeIcon, IconType, maxIconBytes, readIcon } from '../../workloads/icon.ts';
 import { Project, projects } from '../../resources/project.ts';
 import { UploadBody } from '../../upload.ts';

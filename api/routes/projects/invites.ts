@@ -1,7 +1,7 @@
 import { conflicting, forbidden, notFound } from '../../api-error.ts';
 import { caps, requireRoom } from '../../caps.ts';
-import type { RequestContext } from '../../context.ts';
-import { defineEndpoint, defineList } from '../../endpoint.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
+import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import {
   cancel,
   invitedBy,

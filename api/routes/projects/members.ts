@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { conflicting, forbidden } from '../../api-error.ts';
-import { defineEndpoint, defineList } from '../../endpoint.ts';
+import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import { cancel, pendingInvite } from '../../invites.ts';
 import {
   activeUser,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { conflicting, notFound } from '../../api-error.ts';
 import { caps, requireRoom } from '../../caps.ts';
-import { defineEndpoint, defineList } from '../../endpoint.ts';
+import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import { cancel, inviteLifeMs, isOpen, pendingInvite, requireModesty, requirePatience } from '../../invites.ts';
 import { requireRank } from '../../ranks.ts';
 import { pageOfResource } from '../resource-endpoints.ts';

@@ -1,9 +1,9 @@
-import type { TenantView } from '../store/mirror.ts';
-import type { ReadonlyResource } from '../store/resource.ts';
-import { badField, notFound } from './api-error.ts';
-import type { Place } from './authorize.ts';
-import { resourceOf } from './resources/resources.ts';
-import type { ResourceKind } from './resources/resources.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { badField, notFound } from '../api-error.ts';
+import type { Place } from '../authorize.ts';
+import { resourceOf } from '../resources/resources.ts';
+import type { ResourceKind } from '../resources/resources.ts';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 

@@ -1,5 +1,5 @@
-import type { Repository } from '../store/repo.ts';
-import type { CommittableUnit, Unit } from '../store/unit-of-work.ts';
+import type { Repository } from '../../store/repo.ts';
+import type { CommittableUnit, Unit } from '../../store/unit-of-work.ts';
 
 /**
  * The repository of a handler: it reads, and its units have no commit. Only `RequestContext.commit` sends a unit, and
