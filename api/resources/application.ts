@@ -7,7 +7,7 @@ import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { servingDeployment } from '../../store/serving.ts';
 import { applicationVerbs } from '../../rules/application.ts';
-import { applicationStatus, isApplicationSettled, targetOf } from '../status.ts';
+import { applicationStatus, isApplicationSettled, targetOf } from './status.ts';
 import {
   CpuLimit,
   EnvValues,

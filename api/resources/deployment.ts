@@ -5,7 +5,7 @@ import type { BuiltImage } from '../../store/kinds/application.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { isSuccess, servingDeployment, successes } from '../../store/serving.ts';
 import { deploymentVerbs } from '../../rules/deployment.ts';
-import { deploymentStatus, isApplicationSettled, isReconciled, isUnfinished } from '../status.ts';
+import { deploymentStatus, isApplicationSettled, isReconciled, isUnfinished } from './status.ts';
 import { objectFields, objectFieldsOf, orNull } from './object-fields.ts';
 import { defineResource } from './resource.ts';
 

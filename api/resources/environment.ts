@@ -3,7 +3,7 @@ import { environment, LifePhase } from '../../store/kinds/project.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { environmentVerbs } from '../../rules/environment.ts';
-import { isSettled, lifeStatus } from '../status.ts';
+import { isSettled, lifeStatus } from './status.ts';
 import { FreeText, GitRef, Line } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
 import { defineResource } from './resource.ts';

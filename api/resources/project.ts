@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { LifePhase, project } from '../../store/kinds/project.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { projectVerbs } from '../../rules/project.ts';
-import { isSettled, lifeStatus } from '../status.ts';
+import { isSettled, lifeStatus } from './status.ts';
 import { FreeText, Line } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
 import { defineResource } from './resource.ts';

@@ -7,8 +7,8 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import { cellOf } from '../../rules/verb-table.ts';
 import type { Cell, Shown, VerbTable } from '../../rules/verb-table.ts';
 import type { Keep, Kept } from '../kept.ts';
-import { pageQuery } from '../paging.ts';
-import type { Listing, Placed } from '../paging.ts';
+import { pageQuery } from './paging.ts';
+import type { Listing, Placed } from './paging.ts';
 
 /** What an answer shows of other objects, such as a status that follows from them. */
 export type Seen = Readonly<Record<string, string | number | boolean | null>>;

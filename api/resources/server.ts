@@ -5,7 +5,7 @@ import { server } from '../../store/kinds/server.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { serverVerbs } from '../../rules/server.ts';
-import { agentStatus, isSettled, serverStatus } from '../status.ts';
+import { agentStatus, isSettled, serverStatus } from './status.ts';
 import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
 import { defineResource } from './resource.ts';
 

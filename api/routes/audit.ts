@@ -6,7 +6,7 @@ import { badRequest, forbidden } from '../api-error.ts';
 import { readLog } from '../audit/read-log.ts';
 import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
 import { serialise } from '../kept.ts';
-import { pageBounds } from '../paging.ts';
+import { pageBounds } from '../resources/paging.ts';
 import { AuditEntry, toAuditEntry } from '../resources/audit.ts';
 import { Reference } from '../resources/object-fields.ts';
 

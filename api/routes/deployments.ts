@@ -4,7 +4,7 @@ import { Logs, LogsQuery } from '../workloads/log-query.ts';
 import { readLogs } from '../workloads/read-logs.ts';
 import { eventsEndpoint, getEndpoint } from './resource-endpoints.ts';
 import { Deployment, deployments } from '../resources/deployment.ts';
-import { isUnfinished } from '../status.ts';
+import { isUnfinished } from '../resources/status.ts';
 
 export const getDeployment = getEndpoint(deployments, { path: '/deployments/:id', summary: 'A deployment' });
 

@@ -19,7 +19,7 @@ import { deleteEndpoint, eventsEndpoint, Force, getEndpoint, listEndpoint } from
 import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
 import { AgentStatusField, Server, ServerCreate, servers, ServerUpdate, ServerWithJoin } from '../resources/server.ts';
 import type { ServerUpdate as Update } from '../resources/server.ts';
-import { agentStatus } from '../status.ts';
+import { agentStatus } from '../resources/status.ts';
 import { refuseDefaultServer } from '../workloads/single-server.ts';
 
 const joinTokenLifeMs = 24 * 3_600_000;

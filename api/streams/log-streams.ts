@@ -4,7 +4,7 @@ import { serviceUnavailable } from '../api-error.ts';
 import { buildInstanceOf } from '../workloads/instance-ids.ts';
 import { logQueryOf, LogsQuery } from '../workloads/log-query.ts';
 import type { LogScope } from '../workloads/log-query.ts';
-import { deploymentStatus, isUnfinished } from '../status.ts';
+import { deploymentStatus, isUnfinished } from '../resources/status.ts';
 import { LogTail } from './log-tail.ts';
 import { defineStream } from './stream.ts';
 import type { StreamContext } from './stream.ts';

@@ -11,7 +11,7 @@ import { conflicting } from '../api-error.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { requireGrant } from '../grants.ts';
 import { requirePortOf } from './ports.ts';
-import { isUnfinished, targetOf } from '../status.ts';
+import { isUnfinished, targetOf } from '../resources/status.ts';
 
 type Application = ReadonlyResource<'application'>;
 type Deployment = ReadonlyResource<'deployment'>;

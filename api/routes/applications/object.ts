@@ -24,7 +24,7 @@ import type { ApplicationUpdate as Update } from '../../resources/application.ts
 import { assign, readOnlyFields, Reference } from '../../resources/object-fields.ts';
 import { requireEnvRoom, requireServerRoom } from '../../workloads/server-room.ts';
 import { settleServer } from '../../workloads/single-server.ts';
-import { targetOf } from '../../status.ts';
+import { targetOf } from '../../resources/status.ts';
 import { wordOf } from '../../endpoint/subject.ts';
 
 type Desired = DesiredOf<'application'>;

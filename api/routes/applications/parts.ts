@@ -8,7 +8,7 @@ import { eventsEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
 import { applications } from '../../resources/application.ts';
 import { deployments } from '../../resources/deployment.ts';
 import { orNull } from '../../resources/object-fields.ts';
-import { serverStatus } from '../../status.ts';
+import { serverStatus } from '../../resources/status.ts';
 
 const Instance = z
   .object({

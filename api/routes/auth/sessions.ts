@@ -4,7 +4,7 @@ import { endLateSessions, endOtherSessions } from '../../accounts/sessions.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import { serialise } from '../../kept.ts';
-import { pageOf } from '../../paging.ts';
+import { pageOf } from '../../resources/paging.ts';
 import { Session, sessions } from '../../resources/user.ts';
 
 export const listSessions = defineList({

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { TenantView } from '../store/mirror.ts';
-import type { KindName } from '../store/kinds/kinds.ts';
-import type { ReadonlyResource } from '../store/resource.ts';
-import { badField } from './api-error.ts';
-import type { ListMeta } from './kept.ts';
-import { Reference } from './resources/object-fields.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { badField } from '../api-error.ts';
+import type { ListMeta } from '../kept.ts';
+import { Reference } from './object-fields.ts';
 import { matchesLabels, parseLabelSelector } from './label-selector.ts';
 
 /** Which page of a list; part of the query of every list. */

@@ -1,9 +1,9 @@
-import { hasDeploymentEnded } from '../store/kinds/application.ts';
-import type { ApplicationPhase, DeploymentPhase } from '../store/kinds/application.ts';
-import type { ServerPhase } from '../store/kinds/server.ts';
-import type { TenantView } from '../store/mirror.ts';
-import { isDeleting, isStaying } from '../store/resource.ts';
-import type { ReadonlyResource } from '../store/resource.ts';
+import { hasDeploymentEnded } from '../../store/kinds/application.ts';
+import type { ApplicationPhase, DeploymentPhase } from '../../store/kinds/application.ts';
+import type { ServerPhase } from '../../store/kinds/server.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 
 type Application = ReadonlyResource<'application'>;
 type Deployment = ReadonlyResource<'deployment'>;
