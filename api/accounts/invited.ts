@@ -2,8 +2,8 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { Resource } from '../../store/resource.ts';
 import type { RequestContext } from '../endpoint/context.ts';
-import type { Invite } from '../invites.ts';
-import { mayBringIn, openInvitesTo } from '../invites.ts';
+import type { Invite } from '../rights/invites.ts';
+import { mayBringIn, openInvitesTo } from '../rights/invites.ts';
 
 /**
  * The open invite by which an address gets an account. An invite to the tenant, which names a role, precedes one to a

@@ -7,7 +7,7 @@ import { openTenantGuard } from '../../store/tenants.ts';
 import { notFound } from '../api-error.ts';
 import { keyOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
-import type { Column } from '../permissions.ts';
+import type { Column } from '../rights/permissions.ts';
 import type { ApiDependencies, RequestInfo } from '../dependencies.ts';
 import { CountingWindow } from './counting-window.ts';
 

@@ -8,7 +8,7 @@ import type { Revision } from '../../store/revision.ts';
 import type { Bounds } from '../../store/settings.ts';
 import type { Amount } from '../../store/usage.ts';
 import type { Principal } from '../auth/principal.ts';
-import { isTenantAdmin } from '../authorize.ts';
+import { isTenantAdmin } from '../rights/authorize.ts';
 import { createBuildTime } from './build-time.ts';
 import type { BuildTime } from './build-time.ts';
 import { createByteRate } from './byte-rate.ts';

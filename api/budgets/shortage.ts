@@ -5,7 +5,7 @@ import type { Usage } from '../../store/usage.ts';
 import { conflicting, tooMany } from '../api-error.ts';
 import type { ApiError } from '../api-error.ts';
 import type { Principal } from '../auth/principal.ts';
-import { isTenantWide } from '../authorize.ts';
+import { isTenantWide } from '../rights/authorize.ts';
 import { scopeName } from './scope.ts';
 import type { Scope } from './scope.ts';
 

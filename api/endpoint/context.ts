@@ -12,7 +12,7 @@ import type { SetupToken } from '../auth/setup-token.ts';
 import type { ShortSecrets } from '../auth/short-secrets.ts';
 import type { StreamTickets } from '../auth/stream-tickets.ts';
 import type { Tokens } from '../auth/tokens.ts';
-import type { Access } from '../authorize.ts';
+import type { Access } from '../rights/authorize.ts';
 import type { Budgets } from '../budgets/budgets.ts';
 import type { ApiDependencies, RequestInfo } from '../dependencies.ts';
 import type { InTurn } from './in-turn.ts';

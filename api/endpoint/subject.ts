@@ -1,7 +1,7 @@
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badField, notFound } from '../api-error.ts';
-import type { Place } from '../authorize.ts';
+import type { Place } from '../rights/authorize.ts';
 import { resourceOf } from '../resources/resources.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 

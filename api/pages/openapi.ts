@@ -4,8 +4,8 @@ import { statusOfCode } from '../api-error.ts';
 import type { ErrorCode } from '../api-error.ts';
 import type { AnyEndpoint } from '../endpoint/endpoint.ts';
 import { isDownload } from '../endpoint/endpoint.ts';
-import { isPublic, permissionOf } from '../permissions.ts';
-import type { Permission } from '../permissions.ts';
+import { isPublic, permissionOf } from '../rights/permissions.ts';
+import type { Permission } from '../rights/permissions.ts';
 
 const ErrorBody = z
   .object({

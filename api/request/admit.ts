@@ -6,15 +6,15 @@ import type { Asked } from '../audit/audit-log.ts';
 import { askedBy } from './denial.ts';
 import { asOfNow, isStillGood } from '../auth/authenticate.ts';
 import type { Principal } from '../auth/principal.ts';
-import { authorize, isTenantWide } from '../authorize.ts';
-import type { Access, Place } from '../authorize.ts';
+import { authorize, isTenantWide } from '../rights/authorize.ts';
+import type { Access, Place } from '../rights/authorize.ts';
 import type { Call } from './call.ts';
 import type { Services } from '../endpoint/context.ts';
 import { routeName } from '../endpoint/endpoint.ts';
 import type { AnyEndpoint, Endpoint } from '../endpoint/endpoint.ts';
 import { resourceOf } from '../resources/resources.ts';
 import type { ResourceKind } from '../resources/resources.ts';
-import { isForAdmins, isPublic } from '../permissions.ts';
+import { isForAdmins, isPublic } from '../rights/permissions.ts';
 import { refuseUnfinishedClone } from '../workloads/references.ts';
 import { loadSubject, parseId, projectIdOf, tenantPlace, wordOf } from '../endpoint/subject.ts';
 

@@ -4,7 +4,7 @@ import type { Call } from './call.ts';
 import type { Services } from '../endpoint/context.ts';
 import { routeName } from '../endpoint/endpoint.ts';
 import type { ResourceKind } from '../resources/resources.ts';
-import { isPublic } from '../permissions.ts';
+import { isPublic } from '../rights/permissions.ts';
 import { projectIdOf } from '../endpoint/subject.ts';
 import { mention } from '../audit/audit-log.ts';
 import type { Asked } from '../audit/audit-log.ts';

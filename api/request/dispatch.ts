@@ -16,7 +16,7 @@ import type { Quota } from '../rate-limit.ts';
 import { passBy } from '../pass-by.ts';
 import { errorBody, sendBeforeEnd, sendBody, sendNothing } from '../respond.ts';
 import type { Headers } from '../respond.ts';
-import { isPublic } from '../permissions.ts';
+import { isPublic } from '../rights/permissions.ts';
 import type { Match, Route } from './router.ts';
 import { judgeFirst, runEndpoint, takesBody } from './run-endpoint.ts';
 import { toApiError } from '../to-api-error.ts';

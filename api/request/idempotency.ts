@@ -7,7 +7,7 @@ import type { SealPlace } from '../../store/seal.ts';
 import type { Guard } from '../../store/store.ts';
 import { badRequest, conflicting } from '../api-error.ts';
 import { canonicalJson } from '../../store/canonical-json.ts';
-import { caps, requireRoomFor } from '../caps.ts';
+import { caps, requireRoomFor } from '../rights/caps.ts';
 import type { ShortSecrets } from '../auth/short-secrets.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 

@@ -1,6 +1,6 @@
 import type { AnyEndpoint, Method } from '../endpoint/endpoint.ts';
-import type { Permission } from '../permissions.ts';
-import { permissionOf } from '../permissions.ts';
+import type { Permission } from '../rights/permissions.ts';
+import { permissionOf } from '../rights/permissions.ts';
 
 /** An endpoint with its row of permissions. */
 export interface Route {

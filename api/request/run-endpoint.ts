@@ -10,7 +10,7 @@ import { recordDenial } from './denial.ts';
 import { countFailure } from '../auth/login-codes.ts';
 import { keyOf, principalId } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
-import { isTenantAdmin } from '../authorize.ts';
+import { isTenantAdmin } from '../rights/authorize.ts';
 import type { Call, Outcome } from './call.ts';
 import type { RequestContext, Services } from '../endpoint/context.ts';
 import type { DownloadEndpoint, Endpoint, Input, ListEndpoint } from '../endpoint/endpoint.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { MemberRole } from '../../store/kinds/membership.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { isOwner, memberOf } from '../members.ts';
+import { isOwner, memberOf } from '../rights/members.ts';
 import { objectFields, objectFieldsOf, Reference } from './object-fields.ts';
 import { defineResource } from './resource.ts';
 

@@ -1,5 +1,5 @@
 import type { Bounds } from '../../store/settings.ts';
-import { isTenantWide, visibleProjects } from '../authorize.ts';
+import { isTenantWide, visibleProjects } from '../rights/authorize.ts';
 import type { Scope } from '../budgets/scope.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';

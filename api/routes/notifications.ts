@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { badField } from '../api-error.ts';
 import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
-import { heardBy } from '../heard.ts';
+import { heardBy } from '../rights/heard.ts';
 import { pageOfResource } from './resource-endpoints.ts';
 import { Notification, notifications } from '../resources/notification.ts';
 import { Reference } from '../resources/object-fields.ts';

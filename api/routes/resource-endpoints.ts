@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { visibleProjects } from '../authorize.ts';
+import { visibleProjects } from '../rights/authorize.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
 import type { PageReply, PathOf } from '../endpoint/endpoint.ts';
 import type { Kept } from '../kept.ts';
 import { pageOf } from '../resources/paging.ts';
 import type { PageQuery } from '../resources/paging.ts';
-import type { RouteName } from '../permissions.ts';
+import type { RouteName } from '../rights/permissions.ts';
 import { eventsOf, ObjectEvents } from '../resources/event.ts';
 import { hasIndex } from '../resources/resource.ts';
 import type { Resource, Seen } from '../resources/resource.ts';

@@ -7,10 +7,10 @@ import { hashJoinToken, makeJoinToken } from '../../agent-protocol/join-token.ts
 import type { TenantView } from '../../store/mirror.ts';
 import { objectsIn } from '../../store/objects-in.ts';
 import { conflicting, notFound } from '../api-error.ts';
-import { visibleProjects } from '../authorize.ts';
-import { caps, requireRoom } from '../caps.ts';
+import { visibleProjects } from '../rights/authorize.ts';
+import { caps, requireRoom } from '../rights/caps.ts';
 import type { RequestContext } from '../endpoint/context.ts';
-import { grantsAny } from '../grants.ts';
+import { grantsAny } from '../rights/grants.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { changedPorts } from '../workloads/ports.ts';
 import { holdPopulation, inWords } from '../workloads/population.ts';

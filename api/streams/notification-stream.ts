@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { asOfNow } from '../auth/authenticate.ts';
-import { heardBy, mayHear } from '../heard.ts';
+import { heardBy, mayHear } from '../rights/heard.ts';
 import { notifications as shape } from '../resources/notification.ts';
 import { defineStream } from './stream.ts';
 import { cursorOf, isOfHistory, parseCursor } from './position.ts';

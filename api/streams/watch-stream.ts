@@ -3,7 +3,7 @@ import type { ObjectChange } from '../../store/mirror.ts';
 import { isKind } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
 import { asOfNow } from '../auth/authenticate.ts';
-import { isTenantWide, mayUse, projectRole } from '../authorize.ts';
+import { isTenantWide, mayUse, projectRole } from '../rights/authorize.ts';
 import { Reference } from '../resources/object-fields.ts';
 import { watchedKinds } from '../resources/resources.ts';
 import type { ResourceKind } from '../resources/resources.ts';

@@ -9,7 +9,7 @@ import type { ReadonlyResource, Resource } from '../../store/resource.ts';
 import { servingDeployment } from '../../store/serving.ts';
 import { conflicting } from '../api-error.ts';
 import type { RequestContext } from '../endpoint/context.ts';
-import { requireGrant } from '../grants.ts';
+import { requireGrant } from '../rights/grants.ts';
 import { requirePortOf } from './ports.ts';
 import { isUnfinished, targetOf } from '../resources/status.ts';
 

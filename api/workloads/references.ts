@@ -3,7 +3,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { ApiError, badField, conflicting, notFound } from '../api-error.ts';
-import { requireGrant } from '../grants.ts';
+import { requireGrant } from '../rights/grants.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import { requireServerOf } from './single-server.ts';
 import { wordOf } from '../endpoint/subject.ts';

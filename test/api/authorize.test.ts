@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { authorize, projectRole, visibleProjects } from '../../api/authorize.ts';
+import { authorize, projectRole, visibleProjects } from '../../api/rights/authorize.ts';
 import type { Principal } from '../../api/auth/principal.ts';
-import { columns, permissions } from '../../api/permissions.ts';
+import { columns, permissions } from '../../api/rights/permissions.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { KeyScope } from '../../store/kinds/identity.ts';
 import { ObjectTable } from '../../store/object-table.ts';

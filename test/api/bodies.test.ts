@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { createPasswords } from '../../api/auth/passwords.ts';
 import type { AnyEndpoint } from '../../api/endpoint/endpoint.ts';
 import { endpoints } from '../../api/routes/endpoints.ts';
-import { permissions } from '../../api/permissions.ts';
+import { permissions } from '../../api/rights/permissions.ts';
 import { password, startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld } from '../harness/api.ts';
 import { ask, setStage } from '../harness/stage.ts';

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { caps } from '../../api/caps.ts';
+import { caps } from '../../api/rights/caps.ts';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
 

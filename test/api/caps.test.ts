@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { caps } from '../../api/caps.ts';
+import { caps } from '../../api/rights/caps.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 

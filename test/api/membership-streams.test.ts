@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { permissionOf } from '../../api/permissions.ts';
+import { permissionOf } from '../../api/rights/permissions.ts';
 import { Audience } from '../../api/streams/audience.ts';
 import type { Channel } from '../../api/streams/channel.ts';
 import { keys } from '../../store/keys.ts';

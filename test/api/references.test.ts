@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { endpoints } from '../../api/routes/endpoints.ts';
 import { routeName } from '../../api/endpoint/endpoint.ts';
 import type { AnyEndpoint } from '../../api/endpoint/endpoint.ts';
-import { permissions } from '../../api/permissions.ts';
+import { permissions } from '../../api/rights/permissions.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import { parseKey } from '../../store/keys.ts';
 import { openRepository } from '../../store/repo.ts';

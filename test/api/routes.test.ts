@@ -3,7 +3,7 @@ import { ApiConfig } from '../../api/config.ts';
 import { endpoints, endpointsByArea } from '../../api/routes/endpoints.ts';
 import { openApiDocument } from '../../api/pages/openapi.ts';
 import { defineEndpoint, routeName } from '../../api/endpoint/endpoint.ts';
-import { isPublic, permissions } from '../../api/permissions.ts';
+import { isPublic, permissions } from '../../api/rights/permissions.ts';
 import { createRouter } from '../../api/request/router.ts';
 import { streams } from '../../api/streams/streams.ts';
 import { contractGrants, expectedRoutes } from '../harness/route-table.ts';

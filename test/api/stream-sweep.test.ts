@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { columns } from '../../api/permissions.ts';
+import { columns } from '../../api/rights/permissions.ts';
 import { streams } from '../../api/streams/streams.ts';
 import type { Stream } from '../../api/streams/stream.ts';
 import type { KeyScope } from '../../store/kinds/identity.ts';

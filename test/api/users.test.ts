@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { caps } from '../../api/caps.ts';
+import { caps } from '../../api/rights/caps.ts';
 import { password, startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 

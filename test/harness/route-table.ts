@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { columns } from '../../api/permissions.ts';
-import type { Column, Grant } from '../../api/permissions.ts';
+import { columns } from '../../api/rights/permissions.ts';
+import type { Column, Grant } from '../../api/rights/permissions.ts';
 import type { KeyScope } from '../../store/kinds/identity.ts';
 
 /** A line of `test/api/routes.txt`: what tests expect of a route, independent of the table in the code. */

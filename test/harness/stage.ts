@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServiceKey, hashServiceKey } from '../../api/auth/service-key.ts';
 import { createTokens } from '../../api/auth/tokens.ts';
 import type { Tokens } from '../../api/auth/tokens.ts';
-import type { Column } from '../../api/permissions.ts';
+import type { Column } from '../../api/rights/permissions.ts';
 import { systemRandom } from '../../api/random.ts';
 import type { KeyScope } from '../../store/kinds/identity.ts';
 import { openRepository } from '../../store/repo.ts';

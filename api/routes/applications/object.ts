@@ -4,7 +4,7 @@ import { application as kind } from '../../../store/kinds/application.ts';
 import { badField, notFound } from '../../api-error.ts';
 import { sealEnv } from '../../workloads/application-env.ts';
 import { sourceFrom } from '../../workloads/application-source.ts';
-import { caps, requireRoom } from '../../caps.ts';
+import { caps, requireRoom } from '../../rights/caps.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { addConfigDeployment, scale } from '../../workloads/deploying.ts';
 import type { Coming } from '../../workloads/deploying.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { conflicting, serviceUnavailable } from '../../api-error.ts';
-import { caps, requireRoom } from '../../caps.ts';
+import { caps, requireRoom } from '../../rights/caps.ts';
 import { activeOf, addDeployment } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { untilSettled } from '../../settle.ts';

@@ -8,7 +8,7 @@ import { proveSecondFactor } from '../../accounts/second-factor.ts';
 import { startSession } from '../../accounts/sessions.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
-import type { Invite } from '../../invites.ts';
+import type { Invite } from '../../rights/invites.ts';
 import { Email, Login, toLoginUser } from '../../resources/user.ts';
 import { missingTotp, Totp, wrongTotp } from './login.ts';
 

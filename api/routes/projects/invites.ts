@@ -1,5 +1,5 @@
 import { conflicting, forbidden, notFound } from '../../api-error.ts';
-import { caps, requireRoom } from '../../caps.ts';
+import { caps, requireRoom } from '../../rights/caps.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import {
@@ -13,9 +13,9 @@ import {
   pendingInvite,
   requireModesty,
   requirePatience,
-} from '../../invites.ts';
-import type { Invite as Stored } from '../../invites.ts';
-import { guardRole, memberOf, requireAbove, requireSeat, requireWide } from '../../members.ts';
+} from '../../rights/invites.ts';
+import type { Invite as Stored } from '../../rights/invites.ts';
+import { guardRole, memberOf, requireAbove, requireSeat, requireWide } from '../../rights/members.ts';
 import { referred } from '../../workloads/references.ts';
 import { pageOfResource } from '../resource-endpoints.ts';
 import { Invite, InviteCreate, invites } from '../../resources/invite.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { conflicting, forbidden } from '../../api-error.ts';
 import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
-import { cancel, pendingInvite } from '../../invites.ts';
+import { cancel, pendingInvite } from '../../rights/invites.ts';
 import {
   activeUser,
   guardRole,
@@ -11,7 +11,7 @@ import {
   requireAbove,
   requireSeat,
   requireWide,
-} from '../../members.ts';
+} from '../../rights/members.ts';
 import { referred } from '../../workloads/references.ts';
 import { pageOfResource } from '../resource-endpoints.ts';
 import { Member, MemberCreate, members, MemberUpdate } from '../../resources/member.ts';

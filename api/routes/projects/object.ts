@@ -1,7 +1,7 @@
 import { settingsOf } from '../../../store/settings.ts';
 import { forbidden } from '../../api-error.ts';
-import { isTenantAdmin } from '../../authorize.ts';
-import { caps, requireRoom } from '../../caps.ts';
+import { isTenantAdmin } from '../../rights/authorize.ts';
+import { caps, requireRoom } from '../../rights/caps.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { usableServer } from '../../workloads/references.ts';

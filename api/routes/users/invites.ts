@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { conflicting, notFound } from '../../api-error.ts';
-import { caps, requireRoom } from '../../caps.ts';
+import { caps, requireRoom } from '../../rights/caps.ts';
 import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
-import { cancel, inviteLifeMs, isOpen, pendingInvite, requireModesty, requirePatience } from '../../invites.ts';
-import { requireRank } from '../../ranks.ts';
+import { cancel, inviteLifeMs, isOpen, pendingInvite, requireModesty, requirePatience } from '../../rights/invites.ts';
+import { requireRank } from '../../rights/ranks.ts';
 import { pageOfResource } from '../resource-endpoints.ts';
 import { Invite, invites } from '../../resources/invite.ts';
 import { Email } from '../../resources/user.ts';

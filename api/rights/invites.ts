@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { addressOf } from '../store/kinds/membership.ts';
-import type { TenantView } from '../store/mirror.ts';
-import type { Unit } from '../store/unit-of-work.ts';
-import type { ReadonlyResource } from '../store/resource.ts';
-import { settingsOf } from '../store/settings.ts';
-import { tooMany } from './api-error.ts';
+import { addressOf } from '../../store/kinds/membership.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { settingsOf } from '../../store/settings.ts';
+import { tooMany } from '../api-error.ts';
 import { roleOfUser } from './authorize.ts';
 import { caps } from './caps.ts';
 

@@ -1,7 +1,7 @@
-import type { TenantView } from '../store/mirror.ts';
-import type { ReadonlyResource } from '../store/resource.ts';
-import { keyOf } from './auth/principal.ts';
-import type { Principal } from './auth/principal.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { keyOf } from '../auth/principal.ts';
+import type { Principal } from '../auth/principal.ts';
 import { isTenantWide, visibleProjects } from './authorize.ts';
 
 type Notification = ReadonlyResource<'notification'>;

@@ -1,4 +1,4 @@
-import type { KeyScope } from '../store/kinds/identity.ts';
+import type { KeyScope } from '../../store/kinds/identity.ts';
 
 /**
  * What a column of a row allows: `+` everything, `-` nothing (403), `f` only visible objects, `m` masked fields, `s`
