@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import { createClientAddress } from '../api/client-address.ts';
+import { createClientAddress } from '../api/http/client-address.ts';
 import { ApiConfig } from '../api/config.ts';
 import { rotateSigningKeys } from '../api/auth/signing-keys.ts';
 import type { SetupToken } from '../api/auth/setup-token.ts';

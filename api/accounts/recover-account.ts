@@ -10,7 +10,7 @@ import { commit } from '../../store/unit.ts';
 import { notFound } from '../api-error.ts';
 import { mention } from '../audit/audit-log.ts';
 import { createRequestRepository } from '../endpoint/request-repository.ts';
-import { afterWriting } from '../to-api-error.ts';
+import { afterWriting } from '../http/to-api-error.ts';
 import type { Random } from '../random.ts';
 import type { Passwords } from '../auth/passwords.ts';
 import { revokeKeys } from './revoke-keys.ts';

@@ -17,7 +17,7 @@ import type { Budgets } from '../budgets/budgets.ts';
 import type { ApiDependencies, RequestInfo } from '../dependencies.ts';
 import type { InTurn } from './in-turn.ts';
 import type { Keep, Reply } from '../kept.ts';
-import type { Quota } from '../rate-limit.ts';
+import type { Quota } from '../http/rate-limit.ts';
 import type { RequestRepository } from './request-repository.ts';
 
 /** What all requests share. */

@@ -22,8 +22,8 @@ import { createFreshness } from '../endpoint/freshness.ts';
 import { isOfThisMachine } from './operator-access.ts';
 import type { Random } from '../random.ts';
 import { toAuditEntry } from '../resources/audit.ts';
-import { errorBody } from '../respond.ts';
-import { afterWriting, toApiError } from '../to-api-error.ts';
+import { errorBody } from '../http/respond.ts';
+import { afterWriting, toApiError } from '../http/to-api-error.ts';
 
 export interface ClusterPages {
   store: Store;

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { createExactAddress, createNetworks, peerOf, plain } from '../client-address.ts';
+import { createExactAddress, createNetworks, peerOf, plain } from '../http/client-address.ts';
 import type { ApiConfig } from '../config.ts';
 
 /**

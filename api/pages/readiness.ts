@@ -3,7 +3,7 @@ import type { Mirror } from '../../store/mirror.ts';
 import type { Store } from '../../store/store.ts';
 import { serviceUnavailable, storeFull } from '../api-error.ts';
 import type { ApiError } from '../api-error.ts';
-import { toApiError } from '../to-api-error.ts';
+import { toApiError } from '../http/to-api-error.ts';
 
 /** How long the last look at the store's room is used. */
 const roomMs = 2000;

@@ -7,8 +7,8 @@ import { consolePolicy, createConsole } from './console.ts';
 import { docsPage, docsPolicy } from './docs-page.ts';
 import { endpointsByArea } from '../routes/endpoints.ts';
 import { createMetricsAccess } from './operator-access.ts';
-import { errorBody, sendBody } from '../respond.ts';
-import type { Headers } from '../respond.ts';
+import { errorBody, sendBody } from '../http/respond.ts';
+import type { Headers } from '../http/respond.ts';
 
 interface Dependencies {
   registry: Registry;

@@ -3,7 +3,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { RequestInfo } from '../dependencies.ts';
-import type { Headers } from '../respond.ts';
+import type { Headers } from '../http/respond.ts';
 import type { Route } from './router.ts';
 
 /** A request whose route and caller are known. */

@@ -10,17 +10,17 @@ import type { Services } from '../endpoint/context.ts';
 import type { RequestInfo } from '../dependencies.ts';
 import { isDownload, routeName } from '../endpoint/endpoint.ts';
 import type { AnsweredRequest } from './http-metrics.ts';
-import { readJsonBody } from '../json-body.ts';
+import { readJsonBody } from '../http/json-body.ts';
 import type { PageCache } from './page-cache.ts';
-import type { Quota } from '../rate-limit.ts';
-import { passBy } from '../pass-by.ts';
-import { errorBody, sendBeforeEnd, sendBody, sendNothing } from '../respond.ts';
-import type { Headers } from '../respond.ts';
+import type { Quota } from '../http/rate-limit.ts';
+import { passBy } from '../http/pass-by.ts';
+import { errorBody, sendBeforeEnd, sendBody, sendNothing } from '../http/respond.ts';
+import type { Headers } from '../http/respond.ts';
 import { isPublic } from '../rights/permissions.ts';
 import type { Match, Route } from './router.ts';
 import { judgeFirst, runEndpoint, takesBody } from './run-endpoint.ts';
-import { toApiError } from '../to-api-error.ts';
-import { readUpload } from '../upload.ts';
+import { toApiError } from '../http/to-api-error.ts';
+import { readUpload } from '../http/upload.ts';
 
 /** What the dispatcher needs besides the services. */
 export interface Dispatching {

@@ -21,12 +21,12 @@ import { recallAnswer, recordAnswer } from './idempotency.ts';
 import type { IdempotentRequest } from './idempotency.ts';
 import { isKept, serialise } from '../kept.ts';
 import type { PageCache } from './page-cache.ts';
-import { parseInput } from '../parse-input.ts';
+import { parseInput } from '../http/parse-input.ts';
 import { createRequestRepository } from '../endpoint/request-repository.ts';
-import { objectBody, pageBody } from '../respond.ts';
+import { objectBody, pageBody } from '../http/respond.ts';
 import { untilSettled } from '../settle.ts';
 import { searchOf } from './search.ts';
-import { isWorthRetrying, toApiError } from '../to-api-error.ts';
+import { isWorthRetrying, toApiError } from '../http/to-api-error.ts';
 
 const attempts = 5;
 const NoBody = z.strictObject({});

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { connect } from 'node:net';
 import { expect, it } from 'vitest';
-import { createHttpServer, drain } from '../../api/http-server.ts';
+import { createHttpServer, drain } from '../../api/http/http-server.ts';
 import { systemClock } from '../../store/clock.ts';
 
 it('closes without waiting for connections that somebody upgraded to another protocol', async () => {

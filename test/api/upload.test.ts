@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ApiError } from '../../api/api-error.ts';
 import { readIcon } from '../../api/workloads/icon.ts';
-import { readUpload } from '../../api/upload.ts';
+import { readUpload } from '../../api/http/upload.ts';
 import { gif, jpeg, png, webp } from '../harness/images.ts';
 
 const type = 'multipart/form-data; boundary=b';

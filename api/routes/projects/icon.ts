@@ -3,7 +3,7 @@ import { notFound } from '../../api-error.ts';
 import { defineDownload, defineEndpoint } from '../../endpoint/endpoint.ts';
 import { decodeIcon, encodeIcon, IconType, maxIconBytes, readIcon } from '../../workloads/icon.ts';
 import { Project, projects } from '../../resources/project.ts';
-import { UploadBody } from '../../upload.ts';
+import { UploadBody } from '../../http/upload.ts';
 
 export const setProjectIcon = defineEndpoint({
   method: 'POST',
