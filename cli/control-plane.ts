@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import packageFile from '../package.json' with { type: 'json' };
 import { createClusterPages } from '../api/pages/cluster-pages.ts';
-import { systemRandom } from '../api/random.ts';
+import { systemRandom } from '../api/ground/random.ts';
 import { rotateControlKeys } from '../controllers/gateway/control-keys.ts';
 import type { Controllers } from '../controllers/runtime/manager.ts';
 import { systemClock } from '../store/clock.ts';

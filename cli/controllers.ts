@@ -1,4 +1,4 @@
-import type { Random } from '../api/random.ts';
+import type { Random } from '../api/ground/random.ts';
 import { applicationController } from '../controllers/application/reconcile.ts';
 import { deploymentController } from '../controllers/deployment/reconcile.ts';
 import { environmentController } from '../controllers/environment/reconcile.ts';

@@ -3,7 +3,7 @@ import type { SealPlace } from '../../store/seal.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { RequestContext } from '../endpoint/context.ts';
-import type { Random } from '../random.ts';
+import type { Random } from '../ground/random.ts';
 
 type Context = Pick<RequestContext, 'tenant' | 'clock' | 'random' | 'sealer' | 'unsealer' | 'shortSecrets'>;
 type User = ReadonlyResource<'user'>;

@@ -4,11 +4,11 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { openTenantGuard } from '../../store/tenants.ts';
-import { notFound } from '../api-error.ts';
+import { notFound } from '../ground/api-error.ts';
 import { keyOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { Column } from '../rights/permissions.ts';
-import type { ApiDependencies, RequestInfo } from '../dependencies.ts';
+import type { ApiDependencies, RequestInfo } from '../ground/dependencies.ts';
 import { CountingWindow } from './counting-window.ts';
 
 /** What an audit record contains about its request. */

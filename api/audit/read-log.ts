@@ -4,7 +4,7 @@ import { AuditRecord } from '../../store/audit/record.ts';
 import { keys } from '../../store/keys.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Entry, Store } from '../../store/store.ts';
-import { badField, serviceUnavailable } from '../api-error.ts';
+import { badField, serviceUnavailable } from '../ground/api-error.ts';
 
 /** Filters of a query of the audit log. */
 export interface LogFilter {

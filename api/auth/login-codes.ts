@@ -5,8 +5,8 @@ import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { commit } from '../../store/unit.ts';
 import { uuidv5 } from '../../store/uuid.ts';
-import { tooMany } from '../api-error.ts';
-import type { ApiDependencies, RequestInfo } from '../dependencies.ts';
+import { tooMany } from '../ground/api-error.ts';
+import type { ApiDependencies, RequestInfo } from '../ground/dependencies.ts';
 import type { ShortSecrets } from './short-secrets.ts';
 
 interface Context extends Pick<ApiDependencies, 'clock' | 'random'> {

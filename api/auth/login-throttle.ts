@@ -1,6 +1,6 @@
 import type { Clock } from '../../store/clock.ts';
 import { foldName } from '../../store/fold-name.ts';
-import { tooMany } from '../api-error.ts';
+import { tooMany } from '../ground/api-error.ts';
 
 const windowMs = 15 * 60_000;
 const perAccount = 10;

@@ -2,7 +2,7 @@ import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import PQueue from 'p-queue';
-import { badField, tooMany } from '../api-error.ts';
+import { badField, tooMany } from '../ground/api-error.ts';
 
 const derive = promisify(argon2);
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Random } from '../random.ts';
+import type { Random } from '../ground/random.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const form = /^sp_[0-9A-Za-z]{40}[0-9A-Za-z]{6}$/;

@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import type { ApiConfig } from '../config.ts';
+import type { ApiConfig } from '../ground/config.ts';
 import type { ShortSecrets } from './short-secrets.ts';
 
 /**

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { keys } from '../../store/keys.ts';
 import { Sealed } from '../../store/kinds/fields.ts';
 import type { SealPlace } from '../../store/seal.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies } from '../ground/dependencies.ts';
 
 const place: SealPlace = { tenant: '*', kind: 'meta', id: 'short-secrets', path: 'key' };
 const Stored = z.object({ key: Sealed });

@@ -7,7 +7,7 @@ import { keys } from '../../store/keys.ts';
 import { Sealed } from '../../store/kinds/fields.ts';
 import type { SealPlace, Sealer, Unsealer } from '../../store/seal.ts';
 import type { Entry, Guard, Store, TxnResult, Write } from '../../store/store.ts';
-import type { Random } from '../random.ts';
+import type { Random } from '../ground/random.ts';
 
 /** Life of a token. A key verifies for that much longer than it signs. */
 export const tokenLifeMs = 24 * 3_600_000;

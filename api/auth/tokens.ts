@@ -5,7 +5,7 @@ import type { Clock } from '../../store/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Sealer, Unsealer } from '../../store/seal.ts';
 import type { Store } from '../../store/store.ts';
-import type { Random } from '../random.ts';
+import type { Random } from '../ground/random.ts';
 import { ensureSigningKeys, openSigningKeys, signingKeysKey } from './signing-keys.ts';
 
 const issuer = 'setpoint';

@@ -2,7 +2,7 @@ import type { Clock } from '../../store/clock.ts';
 import type { Mirror, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Bounds } from '../../store/settings.ts';
-import { tooMany } from '../api-error.ts';
+import { tooMany } from '../ground/api-error.ts';
 import { scopeName } from './scope.ts';
 import type { Scope } from './scope.ts';
 

@@ -14,9 +14,9 @@ import type { StreamTickets } from '../auth/stream-tickets.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Access } from '../rights/authorize.ts';
 import type { Budgets } from '../budgets/budgets.ts';
-import type { ApiDependencies, RequestInfo } from '../dependencies.ts';
+import type { ApiDependencies, RequestInfo } from '../ground/dependencies.ts';
 import type { InTurn } from './in-turn.ts';
-import type { Keep, Reply } from '../kept.ts';
+import type { Keep, Reply } from '../ground/kept.ts';
 import type { Quota } from '../http/rate-limit.ts';
 import type { RequestRepository } from './request-repository.ts';
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../store/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Store } from '../../store/store.ts';
-import { serviceUnavailable } from '../api-error.ts';
+import { serviceUnavailable } from '../ground/api-error.ts';
 
 const patienceMs = 2000;
 

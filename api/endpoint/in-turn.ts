@@ -1,4 +1,4 @@
-import { tooMany } from '../api-error.ts';
+import { tooMany } from '../ground/api-error.ts';
 
 const maxWaiting = 200;
 

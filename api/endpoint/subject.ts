@@ -1,6 +1,6 @@
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { badField, notFound } from '../api-error.ts';
+import { badField, notFound } from '../ground/api-error.ts';
 import type { Place } from '../rights/authorize.ts';
 import { resourceOf } from '../resources/resources.ts';
 import type { ResourceKind } from '../resources/resources.ts';

@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createServer } from '../../agent-protocol/node-http.ts';
 import type { Clock } from '../../store/clock.ts';
-import { badRequest, unauthorized } from '../api-error.ts';
-import type { ApiError } from '../api-error.ts';
+import { badRequest, unauthorized } from '../ground/api-error.ts';
+import type { ApiError } from '../ground/api-error.ts';
 import { answerRaw } from './raw-answer.ts';
 import type { Headers } from './respond.ts';
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { badRequest } from '../api-error.ts';
+import { badRequest } from '../ground/api-error.ts';
 import { readBytes } from './read-bytes.ts';
 
 const maxDepth = 32;

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { parseWritten } from '../../store/faults.ts';
-import { ApiError } from '../api-error.ts';
+import { ApiError } from '../ground/api-error.ts';
 
 /** Parses input of a client. @throws ApiError BAD_REQUEST with every wrong field. */
 export function parseInput<S extends z.ZodType>(schema: S, value: unknown, what: 'body' | 'query'): z.output<S> {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../store/clock.ts';
-import type { Limit } from '../config.ts';
+import type { Limit } from '../ground/config.ts';
 
 /** The state of a client's limit, as in the `RateLimit-*` headers. */
 export interface Quota {

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { STATUS_CODES } from '../../agent-protocol/node-http.ts';
-import type { ApiError } from '../api-error.ts';
+import type { ApiError } from '../ground/api-error.ts';
 import { errorBody } from './respond.ts';
 import type { Headers } from './respond.ts';
 

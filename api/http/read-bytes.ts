@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { badRequest } from '../api-error.ts';
+import { badRequest } from '../ground/api-error.ts';
 
 /**
  * Reads the bytes of a request's body. A body that is too long is left unread on the open connection, so that the

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import type { ApiError } from '../api-error.ts';
-import type { Kept, ListMeta } from '../kept.ts';
+import type { ApiError } from '../ground/api-error.ts';
+import type { Kept, ListMeta } from '../ground/kept.ts';
 
 export type Headers = Record<string, string | number>;
 

@@ -1,7 +1,7 @@
 import { conflictReason, isConflict, isFull, isTooLarge, isUnavailable, mayBeWritten } from '../../store/errors.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
-import { afterCommit, ApiError, badRequest, conflicting, serviceUnavailable, storeFull } from '../api-error.ts';
+import { afterCommit, ApiError, badRequest, conflicting, serviceUnavailable, storeFull } from '../ground/api-error.ts';
 
 /** The error that the client gets. Returns `undefined` for a bug, whose details it must not get. */
 export function toApiError(error: unknown): ApiError | undefined {

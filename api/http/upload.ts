@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Busboy } from 'busboy';
 import { z } from 'zod';
-import { badRequest } from '../api-error.ts';
+import { badRequest } from '../ground/api-error.ts';
 import { readBytes } from './read-bytes.ts';
 
 /**

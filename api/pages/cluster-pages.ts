@@ -15,12 +15,12 @@ import { createTenant, isOpenTenant, listTenants, requestTenantDeletion, TenantN
 import { resetPassword, resetTwoFactor } from '../accounts/recover-account.ts';
 import type { SetupToken } from '../auth/setup-token.ts';
 import { listSigningKeys, rotateSigningKeys } from '../auth/signing-keys.ts';
-import { badField, badRequest, conflicting, notFound, unauthorized } from '../api-error.ts';
+import { badField, badRequest, conflicting, notFound, unauthorized } from '../ground/api-error.ts';
 import { readLog } from '../audit/read-log.ts';
 import { createPasswords } from '../auth/passwords.ts';
 import { createFreshness } from '../endpoint/freshness.ts';
 import { isOfThisMachine } from './operator-access.ts';
-import type { Random } from '../random.ts';
+import type { Random } from '../ground/random.ts';
 import { toAuditEntry } from '../resources/audit.ts';
 import { errorBody } from '../http/respond.ts';
 import { afterWriting, toApiError } from '../http/to-api-error.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { createDocument } from 'zod-openapi';
-import { statusOfCode } from '../api-error.ts';
-import type { ErrorCode } from '../api-error.ts';
+import { statusOfCode } from '../ground/api-error.ts';
+import type { ErrorCode } from '../ground/api-error.ts';
 import type { AnyEndpoint } from '../endpoint/endpoint.ts';
 import { isDownload } from '../endpoint/endpoint.ts';
 import { isPublic, permissionOf } from '../rights/permissions.ts';

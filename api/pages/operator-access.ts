@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { createExactAddress, createNetworks, peerOf, plain } from '../http/client-address.ts';
-import type { ApiConfig } from '../config.ts';
+import type { ApiConfig } from '../ground/config.ts';
 
 /**
  * Whether a request may read the metrics, by its address. A request that a trusted proxy passed on counts as the

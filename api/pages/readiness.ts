@@ -1,8 +1,8 @@
 import type { Clock } from '../../store/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Store } from '../../store/store.ts';
-import { serviceUnavailable, storeFull } from '../api-error.ts';
-import type { ApiError } from '../api-error.ts';
+import { serviceUnavailable, storeFull } from '../ground/api-error.ts';
+import type { ApiError } from '../ground/api-error.ts';
 import { toApiError } from '../http/to-api-error.ts';
 
 /** How long the last look at the store's room is used. */

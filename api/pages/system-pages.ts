@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
-import { forbidden, notFound } from '../api-error.ts';
-import type { ApiError } from '../api-error.ts';
-import type { ApiConfig } from '../config.ts';
+import { forbidden, notFound } from '../ground/api-error.ts';
+import type { ApiError } from '../ground/api-error.ts';
+import type { ApiConfig } from '../ground/config.ts';
 import { consolePolicy, createConsole } from './console.ts';
 import { docsPage, docsPolicy } from './docs-page.ts';
 import { endpointsByArea } from '../routes/endpoints.ts';

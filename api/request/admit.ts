@@ -1,7 +1,7 @@
 import type { TenantView } from '../../store/mirror.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { conflicting, forbidden, notFound, unauthorized } from '../api-error.ts';
+import { conflicting, forbidden, notFound, unauthorized } from '../ground/api-error.ts';
 import type { Asked } from '../audit/audit-log.ts';
 import { askedBy } from './denial.ts';
 import { asOfNow, isStillGood } from '../auth/authenticate.ts';

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
 import type { Principal } from '../auth/principal.ts';
-import type { RequestInfo } from '../dependencies.ts';
+import type { RequestInfo } from '../ground/dependencies.ts';
 import type { Headers } from '../http/respond.ts';
 import type { Route } from './router.ts';
 

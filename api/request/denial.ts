@@ -1,5 +1,5 @@
 import type { ReadonlyResource } from '../../store/resource.ts';
-import type { ApiError } from '../api-error.ts';
+import type { ApiError } from '../ground/api-error.ts';
 import type { Call } from './call.ts';
 import type { Services } from '../endpoint/context.ts';
 import { routeName } from '../endpoint/endpoint.ts';

@@ -1,13 +1,13 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { openTenantGuard } from '../../store/tenants.ts';
 import { guarded } from './guarded.ts';
-import { badRequest, notFound, serviceUnavailable, tooMany, unauthorized, unexpected } from '../api-error.ts';
+import { badRequest, notFound, serviceUnavailable, tooMany, unauthorized, unexpected } from '../ground/api-error.ts';
 import { authenticate } from '../auth/authenticate.ts';
 import { principalId } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { Call, Outcome } from './call.ts';
 import type { Services } from '../endpoint/context.ts';
-import type { RequestInfo } from '../dependencies.ts';
+import type { RequestInfo } from '../ground/dependencies.ts';
 import { isDownload, routeName } from '../endpoint/endpoint.ts';
 import type { AnsweredRequest } from './http-metrics.ts';
 import { readJsonBody } from '../http/json-body.ts';

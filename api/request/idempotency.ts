@@ -5,11 +5,11 @@ import { Sealed } from '../../store/kinds/fields.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { SealPlace } from '../../store/seal.ts';
 import type { Guard } from '../../store/store.ts';
-import { badRequest, conflicting } from '../api-error.ts';
+import { badRequest, conflicting } from '../ground/api-error.ts';
 import { canonicalJson } from '../../store/canonical-json.ts';
 import { caps, requireRoomFor } from '../rights/caps.ts';
 import type { ShortSecrets } from '../auth/short-secrets.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies } from '../ground/dependencies.ts';
 
 const lifeMs = 24 * 3_600_000;
 /** How often expired records are deleted. */

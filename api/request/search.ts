@@ -1,4 +1,4 @@
-import { badField } from '../api-error.ts';
+import { badField } from '../ground/api-error.ts';
 
 /**
  * The parameters of a query by name. `status` may be sent several times. @throws ApiError BAD_REQUEST for any other

@@ -1,4 +1,4 @@
-import { badField } from '../api-error.ts';
+import { badField } from '../ground/api-error.ts';
 
 /** One requirement of a selector: `key=value`, `key!=value`, `key` or `!key`. */
 export interface LabelRequirement {

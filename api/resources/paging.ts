@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { TenantView } from '../../store/mirror.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { badField } from '../api-error.ts';
-import type { ListMeta } from '../kept.ts';
+import { badField } from '../ground/api-error.ts';
+import type { ListMeta } from '../ground/kept.ts';
 import { Reference } from './object-fields.ts';
 import { matchesLabels, parseLabelSelector } from './label-selector.ts';
 

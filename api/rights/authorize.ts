@@ -2,7 +2,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { KeyScope } from '../../store/kinds/identity.ts';
 import { placeOf } from '../../store/kinds/membership.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { ApiError, forbidden } from '../api-error.ts';
+import { ApiError, forbidden } from '../ground/api-error.ts';
 import { keyOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import { grants } from './grants.ts';

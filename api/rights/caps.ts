@@ -1,4 +1,4 @@
-import { conflicting, tooMany } from '../api-error.ts';
+import { conflicting, tooMany } from '../ground/api-error.ts';
 
 /**
  * Bounds on the number of objects that users make. A request counts what was committed before it, so that concurrent

@@ -1,6 +1,6 @@
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { ApiError } from '../api-error.ts';
+import { ApiError } from '../ground/api-error.ts';
 
 type Server = ReadonlyResource<'server'>;
 

@@ -4,7 +4,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { settingsOf } from '../../store/settings.ts';
-import { tooMany } from '../api-error.ts';
+import { tooMany } from '../ground/api-error.ts';
 import { roleOfUser } from './authorize.ts';
 import { caps } from './caps.ts';
 

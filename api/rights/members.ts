@@ -3,7 +3,7 @@ import type { MemberRole } from '../../store/kinds/membership.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { conflicting, forbidden, notFound } from '../api-error.ts';
+import { conflicting, forbidden, notFound } from '../ground/api-error.ts';
 import { caps, requireRoom } from './caps.ts';
 import type { Column } from './permissions.ts';
 

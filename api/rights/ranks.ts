@@ -1,5 +1,5 @@
 import type { GlobalRole } from '../../store/kinds/identity.ts';
-import { forbidden } from '../api-error.ts';
+import { forbidden } from '../ground/api-error.ts';
 import type { Principal } from '../auth/principal.ts';
 
 const rank: Readonly<Record<GlobalRole, number>> = { user: 1, admin: 2, superadmin: 3 };

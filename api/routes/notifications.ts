@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { badField } from '../api-error.ts';
+import { badField } from '../ground/api-error.ts';
 import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
 import { heardBy } from '../rights/heard.ts';
 import { pageOfResource } from './resource-endpoints.ts';

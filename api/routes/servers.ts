@@ -6,7 +6,7 @@ import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { hashJoinToken, makeJoinToken } from '../../agent-protocol/join-token.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { objectsIn } from '../../store/objects-in.ts';
-import { conflicting, notFound } from '../api-error.ts';
+import { conflicting, notFound } from '../ground/api-error.ts';
 import { visibleProjects } from '../rights/authorize.ts';
 import { caps, requireRoom } from '../rights/caps.ts';
 import type { RequestContext } from '../endpoint/context.ts';

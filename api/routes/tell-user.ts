@@ -1,7 +1,7 @@
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import type { Random } from '../random.ts';
+import type { Random } from '../ground/random.ts';
 
 type Told = Pick<DesiredOf<'notification'>, 'type' | 'title' | 'message'>;
 

@@ -4,7 +4,7 @@ import type { KeyChange, Mirror, ObjectChange, TenantView } from '../../store/mi
 import { isKind } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { isOpenTenant } from '../../store/tenants.ts';
-import { ApiError } from '../api-error.ts';
+import { ApiError } from '../ground/api-error.ts';
 import { asOfNow, isStillGood } from '../auth/authenticate.ts';
 import type { Principal } from '../auth/principal.ts';
 import { authorize } from '../rights/authorize.ts';

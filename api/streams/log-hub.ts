@@ -3,7 +3,7 @@ import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogFollow } from '../../agent-protocol/logs.ts';
 import type { Clock } from '../../store/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
-import type { Agents } from '../agents.ts';
+import type { Agents } from '../ground/agents.ts';
 import { agentBack } from './agent-back.ts';
 import { SharedLogChunk } from './log-chunk.ts';
 

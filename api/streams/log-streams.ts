@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { LogFollow } from '../../agent-protocol/logs.ts';
-import { serviceUnavailable } from '../api-error.ts';
+import { serviceUnavailable } from '../ground/api-error.ts';
 import { buildInstanceOf } from '../workloads/instance-ids.ts';
 import { logQueryOf, LogsQuery } from '../workloads/log-query.ts';
 import type { LogScope } from '../workloads/log-query.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { revision } from '../../store/revision.ts';
 import type { Revision } from '../../store/revision.ts';
-import { badField } from '../api-error.ts';
+import { badField } from '../ground/api-error.ts';
 
 /** Where a reader stands: a revision of one history. A restored store begins another history with lower revisions. */
 export interface Position {

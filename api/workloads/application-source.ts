@@ -1,7 +1,7 @@
 import type { Source } from '../../store/kinds/application.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { isAllowedRegistry, settingsOf } from '../../store/settings.ts';
-import { badField } from '../api-error.ts';
+import { badField } from '../ground/api-error.ts';
 import { sealBuildArgs } from './application-env.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import type { ApplicationUpdate } from '../resources/application.ts';

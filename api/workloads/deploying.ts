@@ -7,7 +7,7 @@ import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource, Resource } from '../../store/resource.ts';
 import { servingDeployment } from '../../store/serving.ts';
-import { conflicting } from '../api-error.ts';
+import { conflicting } from '../ground/api-error.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { requireGrant } from '../rights/grants.ts';
 import { requirePortOf } from './ports.ts';

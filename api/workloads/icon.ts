@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { badRequest } from '../api-error.ts';
+import { badRequest } from '../ground/api-error.ts';
 
 export const maxIconBytes = 512 * 1024;
 const maxPixels = 2048;

@@ -7,7 +7,7 @@ import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { servingDeployment } from '../../store/serving.ts';
-import { badField, conflicting } from '../api-error.ts';
+import { badField, conflicting } from '../ground/api-error.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { referred } from './references.ts';
 

@@ -2,7 +2,7 @@ import { isUnfinishedClone } from '../../store/copying.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { ApiError, badField, conflicting, notFound } from '../api-error.ts';
+import { ApiError, badField, conflicting, notFound } from '../ground/api-error.ts';
 import { requireGrant } from '../rights/grants.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import { requireServerOf } from './single-server.ts';

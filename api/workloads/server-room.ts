@@ -2,7 +2,7 @@ import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { plainBytes } from '../../store/seal.ts';
-import { badField, conflicting } from '../api-error.ts';
+import { badField, conflicting } from '../ground/api-error.ts';
 
 type Desired = DeepReadonly<DesiredOf<'application'>>;
 type Env = Desired['config']['env'];

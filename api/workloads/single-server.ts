@@ -5,7 +5,7 @@ import { placesOf } from '../../store/population.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { badField, conflicting } from '../api-error.ts';
+import { badField, conflicting } from '../ground/api-error.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { holdPopulation } from './population.ts';
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
-import { systemRandom } from '../../api/random.ts';
+import { systemRandom } from '../../api/ground/random.ts';
 import { startReplica } from '../../cli/replica.ts';
 import { systemClock } from '../../store/clock.ts';
 import { openStore } from '../../store/open.ts';

@@ -2,7 +2,7 @@ import { createHash, generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isServiceKeyForm } from '../../api/auth/service-key.ts';
-import type { ApiConfig } from '../../api/config.ts';
+import type { ApiConfig } from '../../api/ground/config.ts';
 import { keys } from '../../store/keys.ts';
 import { password, startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld } from '../harness/api.ts';

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { chainPending } from '../../controllers/audit/chain.ts';
 import { installationLog } from '../../store/audit/record.ts';
 import { createClusterPages } from '../../api/pages/cluster-pages.ts';
-import { systemRandom } from '../../api/random.ts';
+import { systemRandom } from '../../api/ground/random.ts';
 import { startApi } from '../harness/api.ts';
 
 test('a tenant is made once, which the log of the installation says, and refused like everything else that is there', async () => {

@@ -5,7 +5,7 @@ import express from 'express';
 import { Secret, TOTP } from 'otpauth';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createClusterPages } from '../../api/pages/cluster-pages.ts';
-import { systemRandom } from '../../api/random.ts';
+import { systemRandom } from '../../api/ground/random.ts';
 import { password, startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ApiConfig } from '../../api/config.ts';
+import { ApiConfig } from '../../api/ground/config.ts';
 import { endpoints, endpointsByArea } from '../../api/routes/endpoints.ts';
 import { openApiDocument } from '../../api/pages/openapi.ts';
 import { defineEndpoint, routeName } from '../../api/endpoint/endpoint.ts';

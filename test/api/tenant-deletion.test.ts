@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createClusterPages } from '../../api/pages/cluster-pages.ts';
-import { systemRandom } from '../../api/random.ts';
+import { systemRandom } from '../../api/ground/random.ts';
 import { keys } from '../../store/keys.ts';
 import { createFirstTenant, createTenant, listTenants } from '../../store/tenants.ts';
 import { startApi } from '../harness/api.ts';

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import type { IncomingMessage } from 'node:http';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ApiError } from '../../api/api-error.ts';
+import { ApiError } from '../../api/ground/api-error.ts';
 import { readIcon } from '../../api/workloads/icon.ts';
 import { readUpload } from '../../api/http/upload.ts';
 import { gif, jpeg, png, webp } from '../harness/images.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
-import { systemRandom } from '../../api/random.ts';
+import { systemRandom } from '../../api/ground/random.ts';
 import { startReplica } from '../../cli/replica.ts';
 import { parseSmtpUrl } from '../../controllers/mail/smtp.ts';
 import { systemClock } from '../../store/clock.ts';

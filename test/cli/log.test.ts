@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createServiceKey } from '../../api/auth/service-key.ts';
-import { systemRandom } from '../../api/random.ts';
+import { systemRandom } from '../../api/ground/random.ts';
 import { createLog } from '../../cli/log.ts';
 import { joinToken } from '../harness/join-token.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Secret, TOTP } from 'otpauth';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createServiceKey } from '../../api/auth/service-key.ts';
-import { systemRandom } from '../../api/random.ts';
+import { systemRandom } from '../../api/ground/random.ts';
 import { AgentConfig } from '../../cli/agent-config.ts';
 import { startLocalAgent } from '../../cli/agent.ts';
 import { startControlPlane } from '../../cli/control-plane.ts';

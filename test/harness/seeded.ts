@@ -1,4 +1,4 @@
-import type { Random } from '../../api/random.ts';
+import type { Random } from '../../api/ground/random.ts';
 
 /** Pseudo-random numbers that follow from a seed: the same seed, the same run. */
 export interface Seeded extends Random {

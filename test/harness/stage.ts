@@ -3,7 +3,7 @@ import { createServiceKey, hashServiceKey } from '../../api/auth/service-key.ts'
 import { createTokens } from '../../api/auth/tokens.ts';
 import type { Tokens } from '../../api/auth/tokens.ts';
 import type { Column } from '../../api/rights/permissions.ts';
-import { systemRandom } from '../../api/random.ts';
+import { systemRandom } from '../../api/ground/random.ts';
 import type { KeyScope } from '../../store/kinds/identity.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Unit } from '../../store/unit-of-work.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ReadonlyResource } from '../../../store/resource.ts';
-import { badRequest } from '../../api-error.ts';
+import { badRequest } from '../../ground/api-error.ts';
 import { maskEnv, sealEnv, unsealEnv } from '../../workloads/application-env.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { addConfigDeployment } from '../../workloads/deploying.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import { application as kind } from '../../../store/kinds/application.ts';
-import { badField, notFound } from '../../api-error.ts';
+import { badField, notFound } from '../../ground/api-error.ts';
 import { sealEnv } from '../../workloads/application-env.ts';
 import { sourceFrom } from '../../workloads/application-source.ts';
 import { caps, requireRoom } from '../../rights/caps.ts';

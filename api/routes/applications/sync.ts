@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { conflicting, serviceUnavailable } from '../../api-error.ts';
+import { conflicting, serviceUnavailable } from '../../ground/api-error.ts';
 import { caps, requireRoom } from '../../rights/caps.ts';
 import { activeOf, addDeployment } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
-import { untilSettled } from '../../settle.ts';
+import { untilSettled } from '../../ground/settle.ts';
 
 const syncPatienceMs = 20_000;
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { successes } from '../../../store/serving.ts';
-import { conflicting } from '../../api-error.ts';
+import { conflicting } from '../../ground/api-error.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import {
   activeOf,

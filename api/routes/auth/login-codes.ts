@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ReadonlyResource } from '../../../store/resource.ts';
-import { tooMany, unauthorized } from '../../api-error.ts';
+import { tooMany, unauthorized } from '../../ground/api-error.ts';
 import { createInvited, invitationTo } from '../../accounts/invited.ts';
 import { codeIdOf, codeLifeMs, judgeCode, makeCode, useUp } from '../../auth/login-codes.ts';
 import { accountOf } from '../../auth/login-throttle.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { conflictReason, isConflict } from '../../../store/errors.ts';
 import { keys } from '../../../store/keys.ts';
 import type { Unit } from '../../../store/unit-of-work.ts';
-import { ApiError, badField, conflicting, forbidden, refusedLogin, unauthorized } from '../../api-error.ts';
+import { ApiError, badField, conflicting, forbidden, refusedLogin, unauthorized } from '../../ground/api-error.ts';
 import { codeLifeMs, judgeCode, useUp } from '../../auth/login-codes.ts';
 import { accountOf } from '../../auth/login-throttle.ts';
 import { attemptOfOwner } from '../../accounts/own-attempts.ts';

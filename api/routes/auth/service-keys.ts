@@ -1,5 +1,5 @@
 import type { KeyScope } from '../../../store/kinds/identity.ts';
-import { badField, forbidden, notFound } from '../../api-error.ts';
+import { badField, forbidden, notFound } from '../../ground/api-error.ts';
 import { keyOf } from '../../auth/principal.ts';
 import type { Principal } from '../../auth/principal.ts';
 import { createServiceKey, hashServiceKey } from '../../auth/service-key.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { notFound } from '../../api-error.ts';
+import { notFound } from '../../ground/api-error.ts';
 import { endLateSessions, endOtherSessions } from '../../accounts/sessions.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
-import { serialise } from '../../kept.ts';
+import { serialise } from '../../ground/kept.ts';
 import { pageOf } from '../../resources/paging.ts';
 import { Session, sessions } from '../../resources/user.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Unit } from '../../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
-import { badField, badRequest, conflicting } from '../../api-error.ts';
+import { badField, badRequest, conflicting } from '../../ground/api-error.ts';
 import { judgeCode, useUp } from '../../auth/login-codes.ts';
 import { attemptOfOwner } from '../../accounts/own-attempts.ts';
 import {

@@ -3,7 +3,7 @@ import type { TenantView } from '../../../store/mirror.ts';
 import { objectsIn } from '../../../store/objects-in.ts';
 import { isStaying } from '../../../store/resource.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
-import { badField, conflicting, forbidden } from '../../api-error.ts';
+import { badField, conflicting, forbidden } from '../../ground/api-error.ts';
 import { caps, requireRoom } from '../../rights/caps.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';

@@ -1,5 +1,5 @@
 import { keys } from '../../../store/keys.ts';
-import { notFound } from '../../api-error.ts';
+import { notFound } from '../../ground/api-error.ts';
 import { defineDownload, defineEndpoint } from '../../endpoint/endpoint.ts';
 import { decodeIcon, encodeIcon, IconType, maxIconBytes, readIcon } from '../../workloads/icon.ts';
 import { Project, projects } from '../../resources/project.ts';

@@ -1,4 +1,4 @@
-import { conflicting, forbidden, notFound } from '../../api-error.ts';
+import { conflicting, forbidden, notFound } from '../../ground/api-error.ts';
 import { caps, requireRoom } from '../../rights/caps.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { conflicting, forbidden } from '../../api-error.ts';
+import { conflicting, forbidden } from '../../ground/api-error.ts';
 import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import { cancel, pendingInvite } from '../../rights/invites.ts';
 import {

@@ -1,5 +1,5 @@
 import { settingsOf } from '../../../store/settings.ts';
-import { forbidden } from '../../api-error.ts';
+import { forbidden } from '../../ground/api-error.ts';
 import { isTenantAdmin } from '../../rights/authorize.ts';
 import { caps, requireRoom } from '../../rights/caps.ts';
 import type { RequestContext } from '../../endpoint/context.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { conflicting, notFound } from '../../api-error.ts';
+import { conflicting, notFound } from '../../ground/api-error.ts';
 import { caps, requireRoom } from '../../rights/caps.ts';
 import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import { cancel, inviteLifeMs, isOpen, pendingInvite, requireModesty, requirePatience } from '../../rights/invites.ts';

@@ -1,6 +1,6 @@
 import type { Unit } from '../../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
-import { conflicting } from '../../api-error.ts';
+import { conflicting } from '../../ground/api-error.ts';
 import { endLateSessions, endOtherSessions } from '../../accounts/sessions.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';

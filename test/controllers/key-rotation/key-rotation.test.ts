@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { ensureSigningKeys, openSigningKeys } from '../../../api/auth/signing-keys.ts';
-import { systemRandom } from '../../../api/random.ts';
+import { systemRandom } from '../../../api/ground/random.ts';
 import { instanceDesired } from '../../../controllers/application/instance.ts';
 import { clusterKey } from '../../../controllers/gateway/cluster-key.ts';
 import { Projection } from '../../../controllers/gateway/projection.ts';

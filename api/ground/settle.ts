@@ -1,5 +1,5 @@
-import type { Clock } from '../store/clock.ts';
-import type { Mirror } from '../store/mirror.ts';
+import type { Clock } from '../../store/clock.ts';
+import type { Mirror } from '../../store/mirror.ts';
 
 /**
  * Resolves when `isSettled` holds; it is evaluated after each change of the tenant's objects. It also resolves when the

@@ -1,4 +1,4 @@
-import { visible } from '../store/visible.ts';
+import { visible } from '../../store/visible.ts';
 
 /** Every error code that a client can get, with its HTTP status. The table is closed. */
 export const statusOfCode = {

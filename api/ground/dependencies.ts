@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import type { Clock } from '../store/clock.ts';
-import type { Mirror } from '../store/mirror.ts';
-import type { Repository } from '../store/repo.ts';
-import type { Sealer, Unsealer } from '../store/seal.ts';
-import type { Store } from '../store/store.ts';
+import type { Clock } from '../../store/clock.ts';
+import type { Mirror } from '../../store/mirror.ts';
+import type { Repository } from '../../store/repo.ts';
+import type { Sealer, Unsealer } from '../../store/seal.ts';
+import type { Store } from '../../store/store.ts';
 import type { Agents } from './agents.ts';
 import type { ApiConfig } from './config.ts';
 import type { Mailer } from './mailer.ts';

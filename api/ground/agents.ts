@@ -1,5 +1,5 @@
-import type { LogChunk } from '../agent-protocol/logs.ts';
-import type { CallParams, ExecParams, LogStreamParams } from '../agent-protocol/messages.ts';
+import type { LogChunk } from '../../agent-protocol/logs.ts';
+import type { CallParams, ExecParams, LogStreamParams } from '../../agent-protocol/messages.ts';
 
 /** The agents of all servers, whichever replica they are connected to. */
 export interface Agents {
