@@ -110,7 +110,9 @@ function isOf(endpoint: AnyEndpoint, kind: KindName, { answer }: Resource<Resour
 
 function resourceRows(resource: Resource<ResourceKind>): [string, string][] {
   const { kind, watch, verbs, project } = resource;
-  const routes = endpoints.filter((one) => isOf(one, kind, resource)).map((one) => code(routeName(one)));
+  const shown = endpoints.filter((one) => isOf(one, kind, resource));
+  const inOrder = shown.toSorted((a, b) => (`${a.path} ${a.method}` < `${b.path} ${b.method}` ? -1 : 1));
+  const routes = inOrder.map((one) => code(routeName(one)));
   const own = streams.filter(({ on }) => on?.[0] === kind).map(({ path }) => code(path));
   const shows = 'shows' in watch ? Object.keys(watch.shows) : [];
   const watched =

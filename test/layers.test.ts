@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { dirname, join, normalize } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '..');
 let folder: string;
@@ -65,4 +65,42 @@ test.each([
 test('no route opens a secret itself', async () => {
   const text = 'export const open = (ctx: { unsealer: unknown }): unknown => ctx.unsealer;\n';
   expect(await lint('api/routes/a.ts', text)).toContain('no-restricted-properties');
+});
+
+/** The rooms of a folder from top to bottom, as the page of the architecture lists them. */
+async function roomsOf(folder: string): Promise<string[]> {
+  const page = await readFile(join(root, 'docs/architecture.md'), 'utf8');
+  const table = page.slice(page.indexOf(`| \`${folder}/\` itself |`)).split('\n\n')[0] ?? '';
+  return [...table.matchAll(/^\| `([\w-]+)\/`/gm)].map(([, name = '']) => (name === folder ? '' : name));
+}
+
+/** Files of a folder, and the files of the same folder that each imports, types included. */
+async function importsOf(folder: string): Promise<[from: string, to: string][]> {
+  const names = (await readdir(join(root, folder), { recursive: true })).filter((name) => name.endsWith('.ts'));
+  const found = await Promise.all(
+    names.map(async (name) => {
+      const text = await readFile(join(root, folder, name), 'utf8');
+      const targets = [...text.matchAll(/(?:from|import\() ?'(\.[^']+)'/g)].map(([, to = '']) => to);
+      return targets.map((to) => [name, normalize(join(dirname(name), to))] as [string, string]);
+    }),
+  );
+  return found.flat().filter(([, to]) => !to.startsWith('..'));
+}
+
+const roomOf = (name: string): string => (name.includes('/') ? (name.split('/')[0] ?? '') : '');
+
+describe.each(['agent', 'api'])('the rooms of %s', (folder) => {
+  test('are those of the architecture', async () => {
+    const entries = await readdir(join(root, folder), { withFileTypes: true });
+    const present = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+    expect((await roomsOf(folder)).toSorted()).toEqual(['', ...present].toSorted());
+  });
+
+  test('import only from rooms below them', async () => {
+    const rooms = await roomsOf(folder);
+    const imports = await importsOf(folder);
+    expect(imports.length).toBeGreaterThan(rooms.length);
+    const upward = imports.filter(([from, to]) => rooms.indexOf(roomOf(to)) < rooms.indexOf(roomOf(from)));
+    expect(upward.map(([from, to]) => `${folder}/${from} imports ${folder}/${to}, of a room above it`)).toEqual([]);
+  });
 });
