@@ -14,6 +14,7 @@ import { Core } from './core.ts';
 import { DesiredSet } from './desired/desired.ts';
 import type { DiskSpace } from './disk/disk-guard.ts';
 import { diskGuard } from './disk/disk-guard.ts';
+import type { Engine } from './engine/engine.ts';
 import { EngineMonitor } from './engine/engine-monitor.ts';
 import { Fleet } from './fleet.ts';
 import { Housekeeping } from './housekeeping.ts';
@@ -28,12 +29,9 @@ import { LogStore } from './logs/log-store.ts';
 import { readMachine } from './machine/machine.ts';
 import { Observer } from './engine/observer.ts';
 import { patientBuild } from './tasks/patient-build.ts';
-import type { Prober } from './runtime/probe.ts';
-import type { PortPublisher } from './ports/publication.ts';
 import { Publication } from './ports/publication.ts';
 import { RemovalGuard } from './desired/removal-guard.ts';
 import { Results } from './tasks/results.ts';
-import type { ContainerRuntime } from './runtime/runtime.ts';
 import { StorageWatch } from './engine/storage-watch.ts';
 import { Terminals } from './terminals.ts';
 import type { ReadHead } from './tasks/read-head.ts';
@@ -48,9 +46,7 @@ export interface AgentOptions {
   /** Needed once: afterwards the agent uses the identity in the data directory. */
   joinToken?: string;
   dataDir: string;
-  runtime: ContainerRuntime;
-  ports: PortPublisher;
-  prober: Prober;
+  engine: Engine;
   images: ImageStore;
   build: RunBuild;
   gitHead: ReadHead;
@@ -87,7 +83,8 @@ const settleMs = 10_000;
  * @throws Error if there is no identity, or a file of the data directory cannot be read or written
  */
 export async function startAgent(options: AgentOptions): Promise<Agent> {
-  const { dataDir, runtime, clock, log } = options;
+  const { dataDir, engine, clock, log } = options;
+  const { runtime } = engine;
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const identity = await openIdentity(dataDir, options.joinToken);
   const server = identity.serverId;
@@ -113,7 +110,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     const meter = stack.use(new LoadMeter({ clock, disk: options.disk }));
     const networks = new Set<string>();
     const files = new InstanceFiles(join(dataDir, 'files'));
-    const engine = stack.use(new EngineMonitor({ runtime, clock, log }));
+    const monitor = stack.use(new EngineMonitor({ engine, clock, log }));
     const observer: Observer = stack.use(
       new Observer({
         runtime,
@@ -123,10 +120,10 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         log,
         changed: (ids) => fleet.changed(ids),
         returned: () => {
-          engine.returned();
+          monitor.returned();
           fleet.wakeAll();
         },
-        silent: (error) => engine.silent(error),
+        silent: (error) => monitor.silent(error),
       }),
     );
     const capture = stack.use(new Capture({ runtime, store: logs, clock, log }));
@@ -135,7 +132,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     );
     const publication = stack.use(
       await Publication.open({
-        publisher: options.ports,
+        publisher: engine.ports,
         path: join(dataDir, 'ports.json'),
         isSetKnown: desired.position() !== undefined,
         clock,
@@ -154,7 +151,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
           images: options.images,
           publication,
           capture,
-          prober: options.prober,
+          prober: engine.prober,
           starts: new PQueue({ concurrency: parallelStarts }),
           networks,
           files,
@@ -166,7 +163,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         builds: {
           build: patientBuild(options.build, {
             disk: diskGuard(options.disk),
-            engine,
+            engine: monitor,
             clock,
             relist: () => observer.relist(),
           }),
@@ -202,9 +199,9 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       logs,
       publication,
       load: () => meter.load,
-      engine: () => engine.state,
+      engine: () => monitor.state,
       gitHead: options.gitHead,
-      terminals: new Terminals({ observer, runtime: options.runtime, log }),
+      terminals: new Terminals({ observer, runtime, log }),
       removals: new RemovalGuard(clock),
       images: options.images,
       housekeeping,
@@ -218,7 +215,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     const late = wait(clock, settleMs, stop.signal).catch(() => undefined); // rejects only when the agent stops
     const settled = Promise.race([watching, late]);
     // The agent connects also while its engine does not answer, so that users see why the server does nothing.
-    const connected = Promise.race([settled, engine.failed]).then(() => keepConnected());
+    const connected = Promise.race([settled, monitor.failed]).then(() => keepConnected());
     stack.defer(async () => {
       stop.abort(new Error('The agent is stopping'));
       // The end of the observer ends `watching`; the connection sends a goodbye.
@@ -227,7 +224,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
 
     const keepConnected = async (): Promise<void> => {
       if (options.controlPlane === undefined || stop.signal.aborted) return;
-      await engine.asked();
+      await monitor.asked();
       await connect(
         {
           urls: options.controlPlane,
@@ -235,7 +232,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
           identity,
           machine: await readMachine(server),
           agentVersion: options.version,
-          runtime: () => ({ name: runtime.name, version: engine.state.version ?? 'unknown' }),
+          runtime: () => ({ name: runtime.name, version: monitor.state.version ?? 'unknown' }),
           backend,
           clock,
           random: options.random,

@@ -11,6 +11,8 @@ import { holdExclusively } from '../agent/machine/exclusive.ts';
 import { openIdentity } from '../agent/identity.ts';
 import { holdIdentity } from '../agent/machine/machine-identities.ts';
 import { ImageRecord } from '../agent/engine/image-record.ts';
+import type { Engine } from '../agent/engine/engine.ts';
+import { engineOf } from '../agent/engine/engine.ts';
 import { imageStore } from '../agent/engine/image-store.ts';
 import { endOrphans } from '../agent/machine/orphans.ts';
 import { openRegistries, registryGuard } from '../agent/engine/registry-guard.ts';
@@ -45,10 +47,8 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
   starting.use(await holdExclusively(config.data));
   const { serverId } = await openIdentity(config.data, config.token);
   starting.use(await holdIdentity(serverId));
-  // only the engine in use is loaded: a module takes memory for as long as the agent runs
-  const { openEngine } =
-    config.runtime === 'docker' ? await import('./docker-engine.ts') : await import('./mock-engine.ts');
-  const { runtime, ports, prober } = openEngine({ config, serverId, log });
+  const engine = await openEngine(config, serverId, log);
+  const { runtime } = engine;
   const disk = (): Promise<DiskSpace> => diskSpace([config.data, config.dockerRoot]);
   const record = await ImageRecord.open(join(config.data, 'images.json'));
   const images = imageStore({
@@ -75,9 +75,7 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
     controlPlane: config.server,
     ...(config.token === undefined ? {} : { joinToken: config.token }),
     dataDir: config.data,
-    runtime,
-    ports,
-    prober,
+    engine,
     images,
     build: (item, progress, signal) =>
       runBuild(item, { runtime, images, git: sources, folder, server: serverId }, progress, signal),
@@ -92,4 +90,11 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
   starting.use(agent);
   const running = starting.move();
   return { ...agent, [Symbol.asyncDispose]: () => running.disposeAsync() };
+}
+
+async function openEngine(config: AgentConfig, server: string, log: Logger): Promise<Engine> {
+  if (config.runtime === 'mock') return engineOf({ type: 'mock', clock: systemClock });
+  const { dockerOptions } = await import('./docker-engine.ts'); // as `engineOf` does
+  const { dockerSocket, takeOverPorts } = config;
+  return engineOf({ type: 'docker', options: dockerOptions(dockerSocket), server, takeOverPorts, log });
 }

@@ -1,12 +1,9 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { systemClock } from '../agent-protocol/clock.ts';
-import { IptablesPublisher } from '../agent/ports/iptables-publisher.ts';
 import type { BuildLimits } from '../agent/runtime/docker/build.ts';
 import type { ContainerLimits } from '../agent/runtime/docker/creation.ts';
 import { defaultContainerLimits, dockerRuntime } from '../agent/runtime/docker/docker-runtime.ts';
-import type { DockerRuntime } from '../agent/runtime/docker/docker-runtime.ts';
-import { prober } from '../agent/runtime/probe.ts';
-import type { EngineOptions, LocalEngine } from './local-engine.ts';
+import type { DockerOptions, DockerRuntime } from '../agent/runtime/docker/docker-runtime.ts';
 
 const GiB = 1024 ** 3;
 
@@ -32,15 +29,10 @@ const containerLimits: ContainerLimits = {
 
 /** The Docker engine of this machine. */
 export function localRuntime(socketPath: string): DockerRuntime {
-  return dockerRuntime({ socketPath, clock: systemClock, containers: containerLimits, builds });
+  return dockerRuntime(dockerOptions(socketPath));
 }
 
-/** The Docker engine of this machine, whose ports are published by the kernel. */
-export function openEngine({ config, serverId, log }: EngineOptions): LocalEngine {
-  const runtime = localRuntime(config.dockerSocket);
-  return {
-    runtime,
-    ports: new IptablesPublisher(serverId, { clock: systemClock, log, takeOver: config.takeOverPorts }),
-    prober: prober({ clock: systemClock, runtime }),
-  };
+/** With the limits that an agent gives to containers and builds. */
+export function dockerOptions(socketPath: string): DockerOptions {
+  return { socketPath, clock: systemClock, containers: containerLimits, builds };
 }

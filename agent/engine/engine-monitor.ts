@@ -2,8 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../agent-protocol/clock.ts';
 import type { EngineState } from '../../agent-protocol/messages.ts';
 import { deadline } from '../runtime/deadline.ts';
-import { engineTrouble } from './engine-trouble.ts';
-import type { ContainerRuntime } from '../runtime/runtime.ts';
+import type { Engine } from './engine.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 
 /** A silence up to this time is not reported: a restart of the engine takes less. */
@@ -15,7 +14,7 @@ const versionMs = 3_000;
  * is in trouble if it has been silent for `hiccupMs`, or fails before it ever answered.
  */
 export class EngineMonitor {
-  readonly #runtime: ContainerRuntime;
+  readonly #engine: Pick<Engine, 'runtime' | 'trouble'>;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #closing = new AbortController();
@@ -26,8 +25,8 @@ export class EngineMonitor {
   #version: string | undefined;
   #asking: Promise<void> | undefined;
 
-  constructor({ runtime, clock, log }: { runtime: ContainerRuntime; clock: Clock; log: Logger }) {
-    this.#runtime = runtime;
+  constructor({ engine, clock, log }: { engine: Pick<Engine, 'runtime' | 'trouble'>; clock: Clock; log: Logger }) {
+    this.#engine = engine;
     this.#clock = clock;
     this.#log = log;
   }
@@ -43,7 +42,7 @@ export class EngineMonitor {
   get #trouble(): EngineState['trouble'] {
     const silence = this.#silence;
     if (silence === undefined || this.#clock.monotonic() - silence.since < hiccupMs) return undefined;
-    return engineTrouble(silence.error);
+    return this.#engine.trouble(silence.error);
   }
 
   get isSilent(): boolean {
@@ -86,7 +85,7 @@ export class EngineMonitor {
       const why =
         this.#silence === undefined
           ? 'The container engine was not asked yet'
-          : engineTrouble(this.#silence.error).message;
+          : this.#engine.trouble(this.#silence.error).message;
       aborted.reject(new RuntimeFailure('runtime_unavailable', why, { retryable: true, cause: signal.reason }));
     };
     signal.addEventListener('abort', abort, { once: true });
@@ -105,7 +104,7 @@ export class EngineMonitor {
   async #askVersion(): Promise<void> {
     using limit = deadline(this.#clock, versionMs, 'Asking for the version of the engine', this.#closing.signal);
     try {
-      this.#version = (await this.#runtime.version(limit.signal)).slice(0, 64);
+      this.#version = (await this.#engine.runtime.version(limit.signal)).slice(0, 64);
     } catch (error) {
       if (!this.#closing.signal.aborted) this.#log.debug({ err: error }, 'The version of the engine is not known');
     }

@@ -1,35 +1,16 @@
 import type { EngineState } from '../../agent-protocol/messages.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
+import type { TroubleWords } from '../runtime/trouble-words.ts';
 
-type Trouble = NonNullable<EngineState['trouble']>;
-
-/** What an error means and what to do, by the code of its innermost cause. */
-const byCode: Readonly<Record<string, Omit<Trouble, 'message'> & { advice: string }>> = {
-  ENOENT: {
-    reason: 'EngineNotRunning',
-    advice: 'its socket is not there. Install Docker, or start it: systemctl start docker',
-  },
-  ECONNREFUSED: {
-    reason: 'EngineNotRunning',
-    advice: 'nobody listens on its socket. Start it: systemctl start docker',
-  },
-  EACCES: {
-    reason: 'EngineForbidden',
-    advice: 'the agent may not use its socket. Run the agent as root, or in the group of the socket',
-  },
-};
-const hangs = {
-  reason: 'EngineHangs',
-  advice: 'it takes calls and does not answer them. See journalctl -u docker, and restart it: systemctl restart docker',
-};
+export type Trouble = NonNullable<EngineState['trouble']>;
 
 /** Describes an engine that cannot be used. The text is the same while the cause is the same. */
-export function engineTrouble(error: unknown): Trouble {
-  const known = byCode[codeOf(error) ?? ''];
+export function engineTrouble(words: TroubleWords, error: unknown): Trouble {
+  const known = words.byCode[codeOf(error) ?? ''];
   const base = error instanceof RuntimeFailure ? error.message : 'The container engine does not answer';
   if (known !== undefined) return told(known.reason, base, known.advice);
   // An error that is not a RuntimeFailure is the agent's own deadline: the engine did not answer the call.
-  if (!(error instanceof RuntimeFailure)) return told(hangs.reason, base, hangs.advice);
+  if (!(error instanceof RuntimeFailure)) return told('EngineHangs', base, words.hangs);
   return { reason: 'EngineUnusable', message: base.slice(0, 500) };
 }
 

@@ -6,12 +6,13 @@ import { pino } from 'pino';
 import type { WireAssignment, WireItem, WireReport } from '../../agent-protocol/assignment.ts';
 import type { Agent, AgentOptions } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
+import { engineOf } from '../../agent/engine/engine.ts';
 import { containerName } from '../../agent/engine/ledger.ts';
 import type { PortBackend, PortProblem, PortPublisher } from '../../agent/ports/publication.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import type { MockContainer } from '../../agent/runtime/mock/mock-container.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
-import { mockProber, mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
+import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 import { wireService } from '../harness/wire-items.ts';
@@ -96,19 +97,18 @@ export class AgentWorld implements AsyncDisposable {
     changes: Partial<AgentOptions> = {},
     runtime: ContainerRuntime = mockRuntime(this.engine),
   ): Promise<Agent> {
+    const { clock, engine, ports } = this;
     this.#agent = await startAgent({
       joinToken: joinToken(this.server),
       dataDir: this.dir,
-      runtime,
-      ports: this.ports,
-      prober: mockProber(this.engine),
+      engine: { ...(await engineOf({ type: 'mock', clock, engine, ports })), runtime },
       images: await openImages(runtime, this.dir, () => Promise.resolve(this.disk)),
       build: () => Promise.reject(new Error('No build is expected')),
       gitHead: () => Promise.reject(new Error('No git is expected')),
       disk: () => Promise.resolve(this.disk),
       logBytes: 1024 ** 3,
       version: '0.0.0',
-      clock: this.clock,
+      clock,
       random: () => 0.5,
       log: pino({ level: process.env['TEST_LOG'] ?? 'silent' }),
       ...changes,

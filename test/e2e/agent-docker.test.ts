@@ -9,7 +9,9 @@ import { systemClock } from '../../agent-protocol/clock.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { containerName } from '../../agent/engine/ledger.ts';
+import { engineTrouble } from '../../agent/engine/engine-trouble.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
+import { dockerWords } from '../../agent/runtime/docker/trouble-words.ts';
 import { prober } from '../../agent/runtime/probe.ts';
 import type { Container } from '../../agent/runtime/runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
@@ -46,9 +48,12 @@ async function start(): Promise<void> {
   agent = await startAgent({
     joinToken: joinToken(docker.server),
     dataDir: dir,
-    runtime: docker.runtime,
-    ports: ports.publisher(),
-    prober: prober({ clock: systemClock, runtime: docker.runtime }),
+    engine: {
+      runtime: docker.runtime,
+      ports: ports.publisher(),
+      prober: prober({ clock: systemClock, runtime: docker.runtime }),
+      trouble: (error) => engineTrouble(dockerWords, error),
+    },
     images: await openImages(docker.runtime, dir),
     build: () => Promise.reject(new Error('No build is expected')),
     gitHead: () => Promise.reject(new Error('No git is expected')),

@@ -6,11 +6,11 @@ import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
+import { openMock } from '../../agent/engine/open-mock.ts';
 import type { BuildItem } from '../../agent/tasks/build-worker.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import type { PortPublisher } from '../../agent/ports/publication.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
-import { mockProber, mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { createServiceKey, hashServiceKey } from '../../api/auth/service-key.ts';
@@ -210,15 +210,14 @@ export class World implements AsyncDisposable {
     const process = new Mortal(this.clock);
     machine.process = process;
     const start = async (): Promise<void> => {
-      const runtime = process.reach(this.#watched(mockRuntime(machine.engine)));
+      const engine = openMock({ type: 'mock', clock: this.clock, engine: machine.engine, ports: machine.ports });
+      const runtime = process.reach(this.#watched(engine.runtime));
       const agent = await startAgent({
         controlPlane: [`http://setpoint.test/${tenant}`],
         dial: () => this.#network.dial(process.death),
         joinToken: machine.joinToken,
         dataDir: machine.folder,
-        runtime,
-        ports: process.reach(machine.ports),
-        prober: process.reach(mockProber(machine.engine)),
+        engine: { ...engine, runtime, ports: process.reach(engine.ports), prober: process.reach(engine.prober) },
         images: await openImages(runtime, machine.folder),
         build: (item, { line }, signal) => build(machine, item, line, signal),
         gitHead: () => Promise.resolve({ commit: 'c'.repeat(40) }),

@@ -7,8 +7,9 @@ import { z } from 'zod';
 import { systemClock } from '../../agent-protocol/clock.ts';
 import { startAgent } from '../../agent/agent.ts';
 import type { Agent } from '../../agent/agent.ts';
+import { engineOf } from '../../agent/engine/engine.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
-import { mockProber, mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
+import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import type { PortPublisher } from '../../agent/ports/publication.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
@@ -89,15 +90,13 @@ function startPlane(): Promise<ControlPlane> {
 }
 
 async function startUpgradedAgent(plane: ControlPlane): Promise<Agent> {
-  const runtime = mockRuntime(engine);
+  const own = await engineOf({ type: 'mock', clock: systemClock, engine, ports: publisher });
   const disk = async () => ({ freeBytes: 50e9, totalBytes: 100e9 });
   return startAgent({
     controlPlane: [`${plane.url}/default`],
     dataDir: join(folder, 'agent'),
-    runtime,
-    ports: publisher,
-    prober: mockProber(engine),
-    images: await openImages(runtime, join(folder, 'agent'), disk),
+    engine: own,
+    images: await openImages(own.runtime, join(folder, 'agent'), disk),
     build: () => Promise.reject(new Error('No build is expected')),
     gitHead: () => Promise.reject(new Error('No git is expected')),
     disk,

@@ -5,9 +5,9 @@ import type { BuildItem, BuildResult } from '../../../agent/tasks/build-worker.t
 import { diskGuard } from '../../../agent/disk/disk-guard.ts';
 import { EngineMonitor } from '../../../agent/engine/engine-monitor.ts';
 import { engineTrouble } from '../../../agent/engine/engine-trouble.ts';
+import { openMock } from '../../../agent/engine/open-mock.ts';
 import { patientBuild } from '../../../agent/tasks/patient-build.ts';
-import { MockEngine } from '../../../agent/runtime/mock/mock-engine.ts';
-import { mockRuntime } from '../../../agent/runtime/mock/mock-runtime.ts';
+import { dockerWords } from '../../../agent/runtime/docker/trouble-words.ts';
 import { RuntimeFailure } from '../../../agent/runtime/runtime.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 
@@ -23,7 +23,7 @@ function rig(
   const space = { freeBytes: 50e9, totalBytes: 100e9 };
   const clock = new FakeClock();
   const engine = new EngineMonitor({
-    runtime: mockRuntime(new MockEngine(clock)),
+    engine: openMock({ type: 'mock', clock }),
     clock,
     log: pino({ level: 'silent' }),
   });
@@ -122,11 +122,11 @@ test.each([
 ])('an engine that fails with %s is told with what to do', (code, reason, message) => {
   const cause = Object.assign(new Error('connect'), { code });
   const error = new RuntimeFailure('runtime_unavailable', 'It does not answer at /x', { retryable: true, cause });
-  expect(engineTrouble(error)).toEqual({ reason, message: expect.stringMatching(message) });
+  expect(engineTrouble(dockerWords, error)).toEqual({ reason, message: expect.stringMatching(message) });
 });
 
 test('an engine that takes calls and never answers is told to hang', () => {
-  expect(engineTrouble(new Error('Listing containers did not end within 30000 ms'))).toMatchObject({
+  expect(engineTrouble(dockerWords, new Error('Listing containers did not end within 30000 ms'))).toMatchObject({
     reason: 'EngineHangs',
     message: expect.stringContaining('systemctl restart docker'),
   });

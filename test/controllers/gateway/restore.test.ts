@@ -6,10 +6,9 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../../agent-protocol/clock.ts';
 import { startAgent } from '../../../agent/agent.ts';
 import type { Agent } from '../../../agent/agent.ts';
-import { MockPorts } from '../../../agent/ports/mock-ports.ts';
+import { engineOf } from '../../../agent/engine/engine.ts';
 import { MockEngine } from '../../../agent/runtime/mock/mock-engine.ts';
 import { stockImages } from '../../../agent/runtime/mock/mock-images.ts';
-import { mockProber, mockRuntime } from '../../../agent/runtime/mock/mock-runtime.ts';
 import { openStore } from '../../../store/open.ts';
 import type { Store } from '../../../store/store.ts';
 import { openImages } from '../../harness/open-images.ts';
@@ -41,16 +40,14 @@ const opened = (): Promise<Store & AsyncDisposable> => openStore(`etcd://${etcd.
 /** The agent of that server on the engine of this test, with its data where it was. */
 async function agentOf(replica: TestReplica, server: { id: string; token: string }): Promise<Agent> {
   const dataDir = join(world.folder, `agent-${server.id}`);
-  const runtime = mockRuntime(engine);
+  const own = await engineOf({ type: 'mock', clock: systemClock, engine });
   await mkdir(dataDir, { recursive: true });
   const agent = await startAgent({
     controlPlane: [`${replica.url}/${tenant}`],
     joinToken: server.token,
     dataDir,
-    runtime,
-    images: await openImages(runtime, dataDir),
-    ports: new MockPorts().publisher(),
-    prober: mockProber(engine),
+    engine: own,
+    images: await openImages(own.runtime, dataDir),
     build: () => Promise.reject(new Error('No build is expected')),
     gitHead: () => Promise.reject(new Error('No git is expected')),
     disk: () => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 }),

@@ -1,0 +1,18 @@
+import { IptablesPublisher } from '../ports/iptables-publisher.ts';
+import { dockerRuntime } from '../runtime/docker/docker-runtime.ts';
+import { dockerWords } from '../runtime/docker/trouble-words.ts';
+import { prober } from '../runtime/probe.ts';
+import type { DockerSettings, Engine } from './engine.ts';
+import { engineTrouble } from './engine-trouble.ts';
+
+/** The Docker engine of this machine, whose ports are published by the kernel. */
+export function openDocker({ options, server, takeOverPorts, log }: DockerSettings): Engine {
+  const { clock } = options;
+  const runtime = dockerRuntime(options);
+  return {
+    runtime,
+    ports: new IptablesPublisher(server, { clock, log, takeOver: takeOverPorts }),
+    prober: prober({ clock, runtime }),
+    trouble: (error) => engineTrouble(dockerWords, error),
+  };
+}

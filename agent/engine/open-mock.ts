@@ -1,0 +1,30 @@
+import type { Clock } from '../../agent-protocol/clock.ts';
+import { MockPorts } from '../ports/mock-ports.ts';
+import { MockEngine } from '../runtime/mock/mock-engine.ts';
+import { stockImages } from '../runtime/mock/mock-images.ts';
+import { mockProber, mockRuntime } from '../runtime/mock/mock-runtime.ts';
+import type { TroubleWords } from '../runtime/trouble-words.ts';
+import type { Engine, MockSettings } from './engine.ts';
+import { engineTrouble } from './engine-trouble.ts';
+
+const words: TroubleWords = { byCode: {}, hangs: 'it takes calls and does not answer them. Restart the agent' };
+
+/** An engine in memory, for demonstrations and tests. */
+export function openMock({
+  clock,
+  engine = stocked(clock),
+  ports = new MockPorts().publisher(),
+}: MockSettings): Engine {
+  return {
+    runtime: mockRuntime(engine),
+    ports,
+    prober: mockProber(engine),
+    trouble: (error) => engineTrouble(words, error),
+  };
+}
+
+function stocked(clock: Clock): MockEngine {
+  const engine = new MockEngine(clock);
+  stockImages(engine);
+  return engine;
+}
