@@ -53,7 +53,7 @@ export async function startControlPlane(store: string): Promise<BenchControlPlan
 export async function createApplications(plane: BenchControlPlane, count: number): Promise<ApiObject[]> {
   const created: ApiObject[] = [];
   for (let n = 0; n < count; n += 1) {
-    const fields = { source_type: 'image', image_url: 'registry.example/web:1', env: { COLOUR: 'blue' } };
+    const fields = { source_type: 'image', image_url: 'ghcr.io/example/web:1', env: { COLOUR: 'blue' } };
     const place = { project_id: plane.project.id, server_id: plane.server.id };
     created.push(await plane.client.object('POST', '/api/v1/applications', { name: `web-${n}`, ...place, ...fields }));
   }
