@@ -21,7 +21,7 @@ import type { ApiError } from './ground/api-error.ts';
 import type { ApiDependencies, RequestInfo } from './ground/dependencies.ts';
 import { createDispatch } from './request/dispatch.ts';
 import { endpoints } from './routes/endpoints.ts';
-import { createFreshness } from './endpoint/freshness.ts';
+import { createNearness } from './endpoint/nearness.ts';
 import { createHttpServer, drain } from './http/http-server.ts';
 import { isKnownHost } from './http/known-host.ts';
 import { createRequestLog } from './request/http-metrics.ts';
@@ -81,7 +81,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     audit: building.use(createAuditLog(deps)),
     budgets: building.use(createBudgets({ mirror, clock, capacity, buildDeadlineMs: config.buildDeadlineMs })),
     inTurn: createInTurn(),
-    fresh: createFreshness(store, mirror, clock),
+    ...createNearness(store, mirror, clock),
     pageCache: createPageCache(),
   };
   await services.fresh();

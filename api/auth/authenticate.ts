@@ -10,7 +10,7 @@ import type { Tokens } from './tokens.ts';
 
 interface Dependencies {
   tokens: Tokens;
-  /** Shows everything that was committed before the request, so that a logout on another replica counts. */
+  /** May be behind for a write, whose transaction guards the session or key; otherwise it shows a logout elsewhere. */
   view: TenantView;
   clock: Clock;
 }
@@ -67,10 +67,17 @@ export function isStillGood(it: Principal, view: TenantView, clock: Clock): bool
   return proof !== undefined && user !== undefined && isLive(proof, view, clock) && isEnabled(user);
 }
 
-/** The principal with the present rights of its user. */
+/** The principal with the present rights of its user and its key. */
 export function asOfNow(it: Principal, view: TenantView): Principal {
-  const user = view.get('user', it.user.meta.id);
-  return user === undefined || user === it.user ? it : { ...it, user };
+  const user = view.get('user', it.user.meta.id) ?? it.user;
+  const by = asProvenNow(it.by, view);
+  return user === it.user && by === it.by ? it : { user, by };
+}
+
+function asProvenNow(by: Principal['by'], view: TenantView): Principal['by'] {
+  if (by.type === 'session') return by; // a session has no rights of its own, and never changes
+  const key = view.get('service_key', by.key.meta.id) ?? by.key;
+  return key === by.key ? by : { type: 'key', key };
 }
 
 function principal(

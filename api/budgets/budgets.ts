@@ -33,10 +33,14 @@ export interface Used {
 export interface Budgets extends Disposable {
   /**
    * Commits the unit if there is room for it. The judgement is made in the turn of the event loop in which the
-   * transaction is sent. @throws ApiError CONFLICT if it would store too much, TOO_MANY_REQUESTS if requests write too
-   * fast; any error of `CommittableUnit.commit`.
+   * transaction is sent. Returns its revision, or `undefined` if there was nothing to write and none was sent. @throws
+   * ApiError CONFLICT if it would store too much, TOO_MANY_REQUESTS if requests write too fast; any error of
+   * `CommittableUnit.commit`.
    */
-  commit(asked: { view: TenantView; caller: Principal | undefined }, unit: CommittableUnit): Promise<Revision>;
+  commit(
+    asked: { view: TenantView; caller: Principal | undefined },
+    unit: CommittableUnit,
+  ): Promise<Revision | undefined>;
   usedBy(view: TenantView, scope: Scope): Used;
   boundsOf(view: TenantView, scope: Scope): Bounds;
 }
@@ -121,15 +125,17 @@ export function createBudgets({ mirror, clock, capacity, buildDeadlineMs }: Depe
   return {
     async commit({ view, caller }, unit) {
       let settle: (end: { revision?: Revision; isUnknown?: true }) => void = () => undefined;
+      const sent = { is: false };
       try {
         const revision = committed(
           await unit.commit((effect) => {
             const cost = judge(view, caller, effect);
             settle = reserve(view, cost);
+            sent.is = true;
           }),
         );
         settle({ revision });
-        return revision;
+        return sent.is ? revision : undefined;
       } catch (error) {
         settle(isUnavailable(error) ? { isUnknown: true } : {});
         throw error;

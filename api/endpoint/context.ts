@@ -18,10 +18,11 @@ import type { ApiDependencies, RequestInfo } from '../ground/dependencies.ts';
 import type { InTurn } from './in-turn.ts';
 import type { Keep, Reply } from '../ground/kept.ts';
 import type { Quota } from '../http/rate-limit.ts';
+import type { Nearness } from './nearness.ts';
 import type { RequestRepository } from './request-repository.ts';
 
 /** What all requests share. */
-export interface Services extends ApiDependencies {
+export interface Services extends ApiDependencies, Nearness {
   tokens: Tokens;
   passwords: Passwords;
   throttle: LoginThrottle;
@@ -37,8 +38,6 @@ export interface Services extends ApiDependencies {
   inTurn: InTurn;
   /** Records that a service key was used. */
   keyUsed(key: ReadonlyResource<'service_key'>, repo: Repository): void;
-  /** Resolves when the mirror shows everything that was committed before the call. @throws ApiError 503 after 2 s. */
-  fresh(): Promise<void>;
 }
 
 /**

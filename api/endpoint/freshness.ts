@@ -2,8 +2,15 @@ import type { Clock } from '../../store/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Store } from '../../store/store.ts';
 import { serviceUnavailable } from '../ground/api-error.ts';
+import type { ApiError } from '../ground/api-error.ts';
 
-const patienceMs = 2000;
+/** How long a request waits for the mirror. */
+export const patienceMs = 2000;
+
+/** The error of a request that waited too long for the mirror. */
+export function notFollowing(): ApiError {
+  return serviceUnavailable('The store does not answer, or this replica is behind it');
+}
 
 /**
  * Makes reads of the mirror linearizable: waits until the mirror shows what was committed before the call. One read of
@@ -23,7 +30,7 @@ export function createFreshness(
     const patience = new AbortController();
     const late = Promise.withResolvers<never>();
     const cancel = clock.timer(patienceMs, () => {
-      const error = serviceUnavailable('The store does not answer, or this replica is behind it');
+      const error = notFollowing();
       patience.abort(error);
       late.reject(error);
     });

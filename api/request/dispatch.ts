@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { openTenantGuard } from '../../store/tenants.ts';
+import { isOpenTenant, openTenantGuard } from '../../store/tenants.ts';
 import { guarded } from './guarded.ts';
 import { badRequest, notFound, serviceUnavailable, tooMany, unauthorized, unexpected } from '../ground/api-error.ts';
 import { authenticate } from '../auth/authenticate.ts';
@@ -18,7 +18,7 @@ import { errorBody, sendBeforeEnd, sendBody, sendNothing } from '../http/respond
 import type { Headers } from '../http/respond.ts';
 import { isPublic } from '../rights/permissions.ts';
 import type { Match, Route } from './router.ts';
-import { judgeFirst, runEndpoint, takesBody } from './run-endpoint.ts';
+import { beginsFromMirror, judgeFirst, runEndpoint, takesBody } from './run-endpoint.ts';
 import { toApiError } from '../http/to-api-error.ts';
 import { readUpload } from '../http/upload.ts';
 
@@ -92,21 +92,33 @@ async function answer(
   const [, tenant, path = '/'] = address.exec(url) ?? [];
   if (tenant === undefined) throw notFound('Route');
   if (!services.mirror.isReady) throw serviceUnavailable('This replica is starting');
-  await services.fresh();
-  const guard = openTenantGuard(services.mirror, tenant);
-  if (guard === undefined) throw notFound('Tenant');
-  progress.tenant = tenant;
   const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
   const match = deps.match(method, path);
+  const view = services.mirror.tenant(tenant);
+  const isOpen = (): boolean => isOpenTenant(services.mirror, tenant);
+  const authenticated = async (): Promise<Principal | undefined> => {
+    if (match === undefined || !isOpen()) return undefined;
+    return authenticate(request.headers, { tokens: services.tokens, view, clock: services.clock });
+  };
+  const isFromMirror = match !== undefined && beginsFromMirror(match.route);
+  await (isFromMirror ? services.near() : services.fresh());
+  let caller = await authenticated();
+  if (isFromMirror && caller === undefined) {
+    await services.fresh();
+    caller = await authenticated();
+  }
+  if (!isOpen()) throw notFound('Tenant');
+  progress.tenant = tenant;
   if (match === undefined) throw notFound('Route');
   progress.match = match;
-
-  const view = services.mirror.tenant(tenant);
-  const caller = await authenticate(request.headers, { tokens: services.tokens, view, clock: services.clock });
   if (caller !== undefined) progress.caller = caller;
   takeToken(deps, match, `${tenant} ${payerOf(match.route, caller, info)}`, progress);
   if (caller === undefined && !isPublic(match.route.permission)) throw unauthorized(misplacedKey(request.headers));
-  const repo = guarded(services.repositoryFor(tenant), guard);
+  const repo = guarded(services.repositoryFor(tenant), () => {
+    const guard = openTenantGuard(services.mirror, tenant);
+    if (guard === undefined) throw notFound('Tenant');
+    return guard;
+  });
   if (caller?.by.type === 'key') services.keyUsed(caller.by.key, repo);
   const { route, params } = match;
   const call: Call = {

@@ -4,7 +4,7 @@ import { keys } from '../../store/keys.ts';
 import { Sealed } from '../../store/kinds/fields.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { SealPlace } from '../../store/seal.ts';
-import type { Guard } from '../../store/store.ts';
+import type { Entry, Guard } from '../../store/store.ts';
 import { badRequest, conflicting } from '../ground/api-error.ts';
 import { canonicalJson } from '../../store/canonical-json.ts';
 import { caps, requireRoomFor } from '../rights/caps.ts';
@@ -52,7 +52,7 @@ export interface IdempotentRequest {
 export type Recalled = { answer: string } | { begin: IdempotentRequest };
 
 /**
- * Looks up the answer to an earlier request with this key.
+ * Looks up the answer to an earlier request with this key, by `look`.
  *
  * @throws ApiError BAD_REQUEST for an invalid key, CONFLICT if the key was used with another body, TOO_MANY_REQUESTS
  *   if too many answers are kept for the caller.
@@ -67,6 +67,7 @@ export async function recallAnswer(
     key,
     body,
   }: { tenant: string; caller: string; user: string; path: string; key: string; body: unknown },
+  look: (record: string) => Promise<Entry | undefined>,
 ): Promise<Recalled> {
   if (!/^[\x21-\x7e]{1,255}$/.test(key))
     throw badRequest('Idempotency-Key must have 1 to 255 visible ASCII characters');
@@ -74,7 +75,7 @@ export async function recallAnswer(
   const hash = `${own}${sha256([tenant, caller, path, key].join('\0')).slice(0, 48)}`;
   const request = deps.shortSecrets.hash(`${tenant}/idempotency/${hash}`, canonicalJson(body));
   const record = keys.idempotency(tenant, hash);
-  const entry = await deps.store.get(record);
+  const entry = await look(record);
   if (entry === undefined) {
     const kept = deps.mirror.keysUnder(keys.idempotency(tenant, own));
     requireRoomFor(kept.length, caps.answersPerCaller, {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isUnavailable } from '../../store/errors.ts';
 import type { CommittableUnit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { isOpenTenant } from '../../store/tenants.ts';
@@ -12,7 +13,7 @@ import { keyOf, principalId } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import { isTenantAdmin } from '../rights/authorize.ts';
 import type { Call, Outcome } from './call.ts';
-import type { RequestContext, Services } from '../endpoint/context.ts';
+import type { ReadingServices, RequestContext, Services } from '../endpoint/context.ts';
 import type { DownloadEndpoint, Endpoint, Input, ListEndpoint } from '../endpoint/endpoint.ts';
 import type { Kept, Reply } from '../ground/kept.ts';
 import type { ResourceKind } from '../resources/resources.ts';
@@ -20,7 +21,10 @@ import { isDownload } from '../endpoint/endpoint.ts';
 import { recallAnswer, recordAnswer } from './idempotency.ts';
 import type { IdempotentRequest } from './idempotency.ts';
 import { isKept, serialise } from '../ground/kept.ts';
+import { MirrorAttempt } from './mirror-attempt.ts';
 import type { PageCache } from './page-cache.ts';
+import { isPublic } from '../rights/permissions.ts';
+import type { Route } from './router.ts';
 import { parseInput } from '../http/parse-input.ts';
 import { createRequestRepository } from '../endpoint/request-repository.ts';
 import { objectBody, pageBody } from '../http/respond.ts';
@@ -68,7 +72,9 @@ async function run(services: Services & { pageCache: PageCache }, call: Call, pr
   if (endpoint.list) return runList(services, call, endpoint, search);
   if (isDownload(endpoint)) return runDownload(services, call, endpoint);
   const patience = endpoint.method === 'GET' ? undefined : parseInput(Wait, search, 'query').wait;
-  const answer = await takeTurn(services, call, endpoint, () => runOnce(services, call, endpoint, search, progress));
+  const answer = await takeTurn(services, call, endpoint, (attempt) =>
+    runOnce(services, call, endpoint, search, progress, attempt),
+  );
   const settled = patience === undefined ? answer : await settle(services, call, endpoint, answer, patience);
   if (settled === undefined) return { status: 204 };
   return {
@@ -78,25 +84,71 @@ async function run(services: Services & { pageCache: PageCache }, call: Call, pr
   };
 }
 
-/** Runs writers of one object one after another; each reads what the one before wrote. */
-function takeTurn<T>(services: Services, call: Call, endpoint: Endpoint, run: () => Promise<T>): Promise<T> {
-  const id = endpoint.on === undefined ? undefined : call.params.get(endpoint.on[1]);
-  if (id === undefined || endpoint.method === 'GET' || endpoint.waitsForAgent === true)
-    return withRetries(services, call.tenant, run);
-  return services.inTurn(`${call.tenant} ${id}`, async (waited) => {
-    if (waited) await services.fresh();
-    return withRetries(services, call.tenant, run);
-  });
+/**
+ * Whether requests of the route are first decided from the mirror as it is. Those of unknown callers are not, nor those
+ * that act before they write or are judged before their body is read.
+ */
+export function beginsFromMirror({ endpoint, permission }: Route): boolean {
+  if (endpoint.list || endpoint.method === 'GET' || isPublic(permission)) return false;
+  return endpoint.waitsForAgent !== true && endpoint.upload === undefined;
 }
 
-async function withRetries<T>(services: Services, tenant: string, run: () => Promise<T>): Promise<T> {
+/** Runs an endpoint, from an attempt or from a mirror that was made fresh after the request came in. */
+type Run<T> = (attempt?: MirrorAttempt) => Promise<T>;
+
+/** Runs writers of one object one after another; each reads what the one before wrote. */
+function takeTurn<T>(services: Services, call: Call, endpoint: Endpoint, run: Run<T>): Promise<T> {
+  const decide = async (waited: boolean): Promise<T> => {
+    if (!beginsFromMirror(call.route)) {
+      if (waited) await services.fresh();
+      return withRetries(services, call.tenant, run);
+    }
+    if (waited) await services.near();
+    const done = await tryFromMirror(services, call, run);
+    if (done !== undefined) return done.result;
+    await freshen(services, call.tenant);
+    return withRetries(services, call.tenant, run);
+  };
+  const id = endpoint.on === undefined ? undefined : call.params.get(endpoint.on[1]);
+  if (id === undefined || endpoint.method === 'GET' || endpoint.waitsForAgent === true) return decide(false);
+  return services.inTurn(`${call.tenant} ${id}`, decide);
+}
+
+/**
+ * Decides a write from the mirror as it is. Returns `undefined` if the request must be decided from fresh state: the
+ * mirror was behind in something that mattered, a guard could not prove the decision, nothing was to be written, or the
+ * request would be refused. Nothing was written then, or a later transaction of the request lost a race.
+ */
+async function tryFromMirror<T>(
+  { unanswered }: Services,
+  { view }: Call,
+  run: Run<T>,
+): Promise<{ result: T } | undefined> {
+  const attempt = new MirrorAttempt(view);
+  try {
+    const result = await run(attempt);
+    return attempt.hasWritten ? { result } : undefined;
+  } catch (error) {
+    const isUnanswered = isUnavailable(error);
+    if (isUnanswered) unanswered();
+    // a transaction whose outcome is unknown must not be sent again
+    if (isUnanswered || (attempt.hasWritten && !isWorthRetrying(error))) throw error;
+    return undefined;
+  }
+}
+
+async function freshen(services: Services, tenant: string): Promise<void> {
+  await services.fresh();
+  if (!isOpenTenant(services.mirror, tenant)) throw notFound('Tenant');
+}
+
+async function withRetries<T>(services: Services, tenant: string, run: Run<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await run();
     } catch (error) {
       if (attempt === attempts || !isWorthRetrying(error)) throw error;
-      await services.fresh();
-      if (!isOpenTenant(services.mirror, tenant)) throw notFound('Tenant');
+      await freshen(services, tenant);
     }
   }
 }
@@ -107,42 +159,61 @@ async function runOnce(
   endpoint: Endpoint,
   search: Record<string, string>,
   progress: Progress,
+  attempt: MirrorAttempt | undefined,
 ): Promise<Kept<unknown> | undefined> {
-  const { it, asked, ...admitted } = admit(services, call, endpoint, search);
+  const seen = attempt === undefined ? call : { ...call, view: attempt.view };
+  const { it, asked, ...admitted } = admit(services, seen, endpoint, search);
   const { access, caller } = admitted;
-  checkState(call, endpoint, it);
+  checkState(seen, endpoint, it);
   const body = parseBody(endpoint, call.body);
   const query = endpoint.query === undefined ? undefined : parseInput(endpoint.query, search, 'query');
   const key = endpoint.method === 'POST' ? call.headers['idempotency-key'] : undefined;
   let idempotent: IdempotentRequest | undefined;
   if (typeof key === 'string' && caller !== undefined) {
-    const recalled = await recallAnswer(services, {
-      tenant: call.tenant,
-      caller: principalId(caller),
-      user: caller.user.meta.id,
-      path: call.path,
-      key,
-      body: call.body,
-    });
+    const recalled = await recallAnswer(
+      services,
+      {
+        tenant: call.tenant,
+        caller: principalId(caller),
+        user: caller.user.meta.id,
+        path: call.path,
+        key,
+        body: call.body,
+      },
+      async (record) => {
+        if (attempt === undefined) return services.store.get(record);
+        if (services.mirror.key(record) !== undefined) throw attempt.unproven('a recorded answer');
+        return undefined;
+      },
+    );
     if ('answer' in recalled) return serialise(JSON.parse(recalled.answer));
     idempotent = recalled.begin;
   }
   const audited = { change: false };
-  const ctx = contextOf(services, call, admitted, async (unit, answer) => {
+  const commit: Commit = async (unit, answer) => {
     const change = services.audit.change(asked, unit);
+    attempt?.decided(unit);
     if (idempotent !== undefined) {
       const kept = toKept(answer());
       if (kept !== undefined) recordAnswer(services, unit, idempotent, kept.json, changes(it, kept.json));
     }
-    await services.budgets.commit({ view: call.view, caller }, unit);
-    progress.hasWritten = true;
+    const sentAt = services.clock.monotonic();
+    const revision = await services.budgets.commit({ view: call.view, caller }, unit);
+    if (revision !== undefined) {
+      services.committed(revision, sentAt);
+      attempt?.written();
+      progress.hasWritten = true;
+    } else if (attempt?.hasWritten === false) throw attempt.unproven('that there is nothing to write');
     if (change !== undefined) audited.change = true;
     await change?.committed();
     return answer();
-  });
-  if (it !== undefined) requireVerb(endpoint, it, call.view);
+  };
+  const ctx = contextOf(services, seen, admitted, commit, attempt);
+  if (it !== undefined) requireVerb(endpoint, it, attempt?.shown ?? call.view);
   // the cast is safe: an endpoint without `on`, `query` or `body` does not read that part of its input
   const reply = toKept(await endpoint.handle(ctx, { it, query, body } as Input<ResourceKind, unknown, unknown>));
+  // nothing is sent that was decided by an attempt without a commit
+  if (attempt?.hasWritten === false) return undefined;
   // secrets are not sent without an audit record
   if (endpoint.givesSecrets === true && access.grant !== 'm' && !audited.change)
     await services.audit.read(asked, it === undefined ? [] : [mention(it)]);
@@ -231,16 +302,20 @@ function contextOf(
   call: Call,
   { access, caller }: Pick<Admitted, 'access' | 'caller'>,
   commit: Commit,
+  attempt?: MirrorAttempt,
 ): RequestContext {
   const { tenant, view, request, signal, params } = call;
   const { repo, committable } = createRequestRepository(call.repo);
+  const count: RequestContext['countFailure'] = (code) =>
+    countFailure({ clock: services.clock, request, repo: call.repo }, code);
+  const reading: ReadingServices = attempt?.services(services) ?? services;
   // public routes let a request without caller in; their handlers read `caller`, not `principal`
   const principal = caller as Principal;
   return {
-    ...services,
+    ...reading,
     tenant,
     view,
-    repo,
+    repo: attempt?.repository(repo) ?? repo,
     request,
     params,
     access,
@@ -248,7 +323,7 @@ function contextOf(
     principal,
     signal,
     commit: (unit, answer) => commit(committable(unit), answer),
-    countFailure: (code) => countFailure({ clock: services.clock, request, repo: call.repo }, code),
+    countFailure: attempt?.afterCommit('a counted failure', count) ?? count,
   };
 }
 
