@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { fromEarlier } from './earlier-service.ts';
-import { build, phases, service } from './workload.ts';
+import { build, mainService, phases, service } from './workload.ts';
 
 /**
  * The variables and the contents of files that all instances of a version run with. A configuration is sent once,
@@ -27,9 +27,6 @@ export type WireService = z.infer<typeof WireService>;
 
 export const WireBuild = build(z.string());
 export type WireBuild = z.infer<typeof WireBuild>;
-
-/** The service of a workload that has only one. */
-export const mainService = 'main';
 
 /** Fields of every item of a desired set. */
 const itemHead = {

@@ -1,5 +1,8 @@
 import { z } from 'zod';
 
+/** The service of a workload that has only one. */
+export const mainService = 'main';
+
 /** A number of a TCP port. */
 export const PortNumber = z.int().min(1).max(65535);
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { mainService } from '../../agent-protocol/assignment.ts';
 import type { WireAssignment } from '../../agent-protocol/assignment.ts';
+import { mainService } from '../../agent-protocol/workload.ts';
 import type { Container } from '../runtime/runtime.ts';
 import { labels } from '../runtime/runtime.ts';
 import { Journal } from '../disk/journal.ts';

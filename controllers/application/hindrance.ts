@@ -1,6 +1,6 @@
 import { meaningOf } from '../rollout/failures.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
-import type { Assignment } from './world.ts';
+import type { Assignment } from '../rollout/slots.ts';
 
 /** `: `, the failure that keeps instances from being made, and its remedy; empty if none is known. Stable text. */
 export function hindrance(slots: readonly Assignment[]): string {

@@ -1,18 +1,13 @@
+import { mainService } from '../../agent-protocol/workload.ts';
 import { defined } from '../../store/defined.ts';
 import { ServiceSpec } from '../../store/kinds/assignment.ts';
 import { parseCommand } from '../../store/kinds/command.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { uuidv5 } from '../../store/uuid.ts';
 import { Failure } from '../runtime/failure.ts';
 import { serviceHash } from '../rollout/spec-hash.ts';
 import type { App, Deployment } from './world.ts';
-
-/** The id of an instance. Deterministic, so that a repeated creation finds the first one. */
-export function slotId(deploymentId: string, slot: number): string {
-  return uuidv5(deploymentId, `slot/${slot}`);
-}
 
 /** One bridge network per environment: instances of different environments cannot reach each other. */
 export function networkName(environmentId: string): string {
@@ -63,7 +58,7 @@ export function instanceDesired(input: {
     workload_kind: 'application',
     workload_id: app.meta.id,
     workload_name: app.desired.internal_id,
-    service: 'main',
+    service: mainService,
     version: deployment.meta.id,
     run: 'running',
     spec,

@@ -2,8 +2,8 @@ import type { Context, Controller, Next, Verdict } from '../runtime/controller.t
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { Ref } from '../../store/resource.ts';
+import { perform } from '../rollout/perform.ts';
 import { plan } from './plan.ts';
-import type { Action } from './plan.ts';
 import { awaited, conditionsOf, isChanging, isUnready, observe, stateOf } from './states.ts';
 import type { App, World } from './world.ts';
 import { readWorld } from './world.ts';
@@ -35,13 +35,13 @@ export function applicationController(settings: ApplicationSettings): Controller
       const read = readWorld(it, ctx.view);
       const unreadyLeft = leftOfGrace(it, isUnready(read), ctx);
       const world: World = { ...read, unreadyTooLong: unreadyLeft !== undefined && unreadyLeft <= 0 };
-      for (const action of plan(world)) await perform(ctx, action);
+      await perform(ctx, plan(world));
       await tell(world, ctx);
       return verdict(world, ctx, unreadyLeft);
     },
     async finalize(it, ctx) {
       const world: World = { ...readWorld(it, ctx.view), unreadyTooLong: false };
-      for (const action of plan(world)) await perform(ctx, action);
+      await perform(ctx, plan(world));
       const deployments = ctx.view.by('deployment', 'application', it.meta.id);
       for (const deployment of deployments.filter(isStaying)) await ctx.retire('deployment', deployment.meta.id);
       const released = world.slots.length === 0 && deployments.length === 0;
@@ -56,21 +56,6 @@ export function applicationController(settings: ApplicationSettings): Controller
     const before = it.observed?.phase;
     const grace = before === 'running' || before === 'error' ? settings.unreadyGraceMs : settings.startDeadlineMs;
     return grace - lasted;
-  }
-}
-
-async function perform(ctx: Context, action: Action): Promise<void> {
-  switch (action.do) {
-    case 'ensure':
-      await ctx.ensure('assignment', action.id, action.desired, action.deployment);
-      return;
-    case 'stop':
-      await ctx.amend('assignment', action.id, (draft) => {
-        draft.run = 'stopped';
-      });
-      return;
-    case 'retire':
-      await ctx.retire('assignment', action.id);
   }
 }
 

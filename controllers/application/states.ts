@@ -9,8 +9,10 @@ import { hasCode } from '../rollout/failures.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { hindrance } from './hindrance.ts';
 import { isAwaitingAgent } from '../server/states.ts';
-import type { Assignment, Deployment, World } from './world.ts';
-import { isActive, isLive, isReady, isWanted, restartTokenOf, slotOf } from './world.ts';
+import { isCrashLooping, isLive, isReady, restartTokenOf, wantedOf } from '../rollout/slots.ts';
+import type { Assignment } from '../rollout/slots.ts';
+import type { Deployment, World } from './world.ts';
+import { isActive } from './world.ts';
 
 /** The phase of an application and why. `ready`: all desired instances are ready with the desired revision. */
 export interface State {
@@ -112,9 +114,7 @@ export function isUnready(world: Omit<World, 'unreadyTooLong'>): boolean {
 }
 
 function servingSlots(world: Pick<World, 'slots' | 'app'>, serving: Deployment): Assignment[] {
-  return world.slots.filter(
-    (it) => it.desired.version === serving.meta.id && isWanted(it) && slotOf(it) < world.app.desired.replicas,
-  );
+  return wantedOf(world.slots, serving.meta.id, world.app.desired.replicas);
 }
 
 /**
@@ -155,10 +155,6 @@ export function awaited(world: World, now: State): Because {
       return `${lacking} of ${app.desired.replicas} instances to become ready`;
     }
   }
-}
-
-function isCrashLooping(it: Assignment): boolean {
-  return upToDate(it)?.crash_loop === true;
 }
 
 function failureMessage(target: Deployment): string {

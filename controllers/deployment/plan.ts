@@ -1,5 +1,6 @@
+import { mainService } from '../../agent-protocol/workload.ts';
+import { assignmentId } from '../../store/kinds/assignment-id.ts';
 import type { DesiredOf, ObservedOf } from '../../store/kinds/kinds.ts';
-import { uuidv5 } from '../../store/uuid.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { buildHash } from '../rollout/spec-hash.ts';
 import type { World } from './states.ts';
@@ -12,10 +13,6 @@ const attempts = 3;
 /** Whether the last attempt was lost, so that no other is made. */
 export function buildsExhausted(build: World['build']): boolean {
   return build?.desired.spec.type === 'build' && build.desired.spec.attempt >= attempts && isLost(build);
-}
-
-export function buildId(deploymentId: string): string {
-  return uuidv5(deploymentId, 'build');
 }
 
 /** The writes for the phase that was just derived. Pure. A build exists only while it is needed. */
@@ -44,7 +41,7 @@ export function plan(world: World, now: ObservedOf<'deployment'>, buildDeadlineS
   return [
     {
       do: 'build',
-      id: buildId(deployment.meta.id),
+      id: assignmentId.task(deployment.meta.id, 'build'),
       desired: {
         server_id: deployment.desired.server_id,
         project_id: deployment.desired.project_id,
@@ -52,7 +49,7 @@ export function plan(world: World, now: ObservedOf<'deployment'>, buildDeadlineS
         workload_kind: 'application',
         workload_id: application.meta.id,
         workload_name: application.desired.internal_id,
-        service: 'main',
+        service: mainService,
         version: deployment.meta.id,
         run: 'running',
         spec,

@@ -1,12 +1,12 @@
 import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
-import { isLive } from '../application/world.ts';
+import { isLive, isService } from '../rollout/slots.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { hasDeploymentEnded } from '../../store/kinds/application.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { buildsExhausted, plan } from './plan.ts';
-import type { Assignment, Deployment, World } from './states.ts';
+import type { Deployment, World } from './states.ts';
 import { advance, awaited } from './states.ts';
 
 export interface DeploymentSettings {
@@ -170,10 +170,6 @@ function nextOf(it: Deployment, now: ObservedOf<'deployment'>, left: number, wor
   // Changes of its children wake it; the deadline is the fallback.
   if (Number.isFinite(left)) return { again: Math.max(left, 0), because };
   return { waitingFor: world.slots.map((slot) => ({ kind: 'assignment', id: slot.meta.id })), because };
-}
-
-function isService({ desired }: Assignment): boolean {
-  return desired.spec.type === 'service';
 }
 
 function unfinished(deployments: readonly Deployment[]): string[] {

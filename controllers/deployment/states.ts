@@ -8,11 +8,13 @@ import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { FailureCode } from '../../agent-protocol/assignment.ts';
 import type { Because } from '../runtime/controller.ts';
-import { hasCode, meaningOf } from '../rollout/failures.ts';
+import { failureOf, hasCode } from '../rollout/failures.ts';
+import type { Failure } from '../rollout/failures.ts';
+import { isStable, slotOf } from '../rollout/slots.ts';
+import type { Assignment } from '../rollout/slots.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 
 export type Deployment = ReadonlyResource<'deployment'>;
-export type Assignment = ReadonlyResource<'assignment'>;
 
 /** What a deployment's phase follows from. */
 export interface World {
@@ -35,8 +37,6 @@ export interface World {
 }
 
 type Observed = ObservedOf<'deployment'>;
-type Failure = NonNullable<Observed['error']>;
-
 /** Failures that are found here, not by an agent. The record takes every code: those of agents grow with releases. */
 interface OwnFailure extends Failure {
   code:
@@ -152,7 +152,7 @@ function fromBuilding(world: World, before: Observed): Observed {
 
 function fromDeploying(world: World, before: Observed): Observed {
   const { replicas } = world.application?.desired ?? { replicas: 0 };
-  const wanted = world.slots.filter((it) => it.desired.spec.type === 'service' && it.desired.spec.slot < replicas);
+  const wanted = world.slots.filter((it) => slotOf(it) < replicas);
   const digest = wanted.map((it) => upToDate(it)?.image_digest).find((it) => it !== undefined);
   const next: Observed = defined({ ...before, image_digest: before.image_digest ?? digest });
   const broken = wanted
@@ -193,17 +193,6 @@ function isOfLostImage({ deployment: { desired, observed } }: World, { desired: 
 /** The failure of a missed deadline: if the server is away, that is the reason. */
 function late({ serverAway }: World, otherwise: Failure): Failure {
   return serverAway === undefined ? otherwise : away[serverAway];
-}
-
-function isStable(it: Assignment): boolean {
-  return it.desired.run === 'running' && upToDate(it)?.stable === true;
-}
-
-function failureOf(it: Assignment): Failure | undefined {
-  const observed = upToDate(it);
-  if (observed?.error === undefined) return undefined;
-  const hopeless = observed.phase === 'failed' || observed.crash_loop || meaningOf(observed.error).isFatal === true;
-  return hopeless ? observed.error : undefined;
 }
 
 function fail(world: World, before: Observed, error: Failure): Observed {

@@ -1,4 +1,9 @@
 import type { FailureCode } from '../../agent-protocol/assignment.ts';
+import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
+import type { Assignment } from './slots.ts';
+
+export type Failure = NonNullable<ObservedOf<'assignment'>['error']>;
 
 interface Meaning {
   /** Waiting does not cure it: the deployment fails at once. An exit does not count before it is a crash loop. */
@@ -46,4 +51,12 @@ export function meaningOf({ code }: Reported): Meaning {
 /** Whether a failure was reported, and with that code. */
 export function hasCode(error: Reported | undefined, code: FailureCode): boolean {
   return error?.code === code;
+}
+
+/** Why the instance will not become ready as it is; `undefined` while it may. */
+export function failureOf(it: Assignment): Failure | undefined {
+  const observed = upToDate(it);
+  if (observed?.error === undefined) return undefined;
+  const hopeless = observed.phase === 'failed' || observed.crash_loop || meaningOf(observed.error).isFatal === true;
+  return hopeless ? observed.error : undefined;
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { fromEarlier } from '../../agent-protocol/earlier-service.ts';
-import { build, phases, service } from '../../agent-protocol/workload.ts';
+import { build, mainService, phases, service } from '../../agent-protocol/workload.ts';
 import { defineKind } from './define.ts';
 import { Id, Sealed } from './fields.ts';
 
@@ -33,7 +33,7 @@ export const assignment = defineKind({
     workload_id: Id,
     workload_name: z.string(),
     /** Which of the services of its workload it is an instance of. */
-    service: z.string().default('main'),
+    service: z.string().default(mainService),
     /** The version of the workload that it is of, such as the id of a deployment. Instances of one version are alike. */
     version: z.string(),
     run: z.enum(['running', 'stopped']),

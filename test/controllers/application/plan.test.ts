@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { instanceDesired, slotId } from '../../../controllers/application/instance.ts';
+import { instanceDesired } from '../../../controllers/application/instance.ts';
+import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { plan } from '../../../controllers/application/plan.ts';
 import { stateOf } from '../../../controllers/application/states.ts';
-import type { Assignment, World } from '../../../controllers/application/world.ts';
-import { isLive, isReady, isStable, isWanted } from '../../../controllers/application/world.ts';
+import type { World } from '../../../controllers/application/world.ts';
+import { isLive, isReady, isStable, isWanted } from '../../../controllers/rollout/slots.ts';
+import type { Assignment } from '../../../controllers/rollout/slots.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import type { Resource } from '../../../store/resource.ts';
 import { aDeployment, anApplication, aServer, object } from '../../harness/objects.ts';
@@ -276,7 +278,9 @@ describe('the plan of an application', () => {
     town.setPhase(1, 'succeeded');
     town.set({ replicas: 1 });
     town.settle();
-    expect(town.slots.filter(isReady).map((it) => it.meta.id)).toEqual([slotId(town.deployments[0]!.meta.id, 0)]);
+    expect(town.slots.filter(isReady).map((it) => it.meta.id)).toEqual([
+      assignmentId.slot(town.deployments[0]!.meta.id, 0),
+    ]);
     expect(town.slots).toHaveLength(3);
     town.set({ replicas: 3 });
     town.settle();

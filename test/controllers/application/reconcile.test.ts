@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { slotId } from '../../../controllers/application/instance.ts';
+import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { applicationController } from '../../../controllers/application/reconcile.ts';
 import { deploymentController } from '../../../controllers/deployment/reconcile.ts';
 import type { AnyController } from '../../../controllers/runtime/graph.ts';
@@ -27,7 +27,7 @@ async function deployed(rig: Rig) {
   await commit(made);
   await rig.rest();
   const view = rig.mirror.tenant(tenant);
-  const instance = slotId(deployment.meta.id, 0);
+  const instance = assignmentId.slot(deployment.meta.id, 0);
   return {
     app: app.meta.id,
     deployment: deployment.meta.id,

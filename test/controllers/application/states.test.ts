@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { slotId } from '../../../controllers/application/instance.ts';
+import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { conditionsOf, isUnready, observe, stateOf } from '../../../controllers/application/states.ts';
 import type { World } from '../../../controllers/application/world.ts';
 import type { ObservedOf } from '../../../store/kinds/kinds.ts';
@@ -70,7 +70,7 @@ function world(given: Given): World {
         spec_hash: 'h',
       },
       {
-        id: slotId(owner!.meta.id, slot),
+        id: assignmentId.slot(owner!.meta.id, slot),
         observed: { phase: 'running', ready: false, stable: false, restarts: 0, crash_loop: false, ...report },
       },
     ),

@@ -1,0 +1,21 @@
+import type { Context } from '../runtime/controller.ts';
+import type { Action } from './plan.ts';
+
+/** Carries out the actions of a plan in their order. @throws conflict, which the runtime retries. */
+export async function perform(ctx: Context, actions: readonly Action[]): Promise<void> {
+  for (const action of actions) {
+    switch (action.do) {
+      case 'ensure':
+        await ctx.ensure('assignment', action.id, action.desired, action.owner);
+        break;
+      case 'stop':
+        await ctx.amend('assignment', action.id, (draft) => {
+          draft.run = 'stopped';
+        });
+        break;
+      case 'retire':
+        await ctx.retire('assignment', action.id);
+        break;
+    }
+  }
+}

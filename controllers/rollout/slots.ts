@@ -1,0 +1,47 @@
+import { isStaying } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
+
+export type Assignment = ReadonlyResource<'assignment'>;
+
+export function isService({ desired }: Assignment): boolean {
+  return desired.spec.type === 'service';
+}
+
+/** The index of an instance within its version; -1 for a task. */
+export function slotOf(it: Assignment): number {
+  return it.desired.spec.type === 'service' ? it.desired.spec.slot : -1;
+}
+
+export function restartTokenOf(it: Assignment): string | undefined {
+  return it.desired.spec.type === 'service' ? it.desired.spec.restart_token : undefined;
+}
+
+export function isWanted(it: Assignment): boolean {
+  return it.desired.run === 'running' && isStaying(it);
+}
+
+export function isReady(it: Assignment): boolean {
+  return isWanted(it) && upToDate(it)?.ready === true;
+}
+
+/** Whether it has stayed ready: an instance that starts well and then fails does not count as a success. */
+export function isStable(it: Assignment): boolean {
+  return isReady(it) && it.observed?.stable === true;
+}
+
+export function isCrashLooping(it: Assignment): boolean {
+  return upToDate(it)?.crash_loop === true;
+}
+
+/** Whether the instance may be running: it is desired, or not reported as ended. Without a report it counts as live. */
+export function isLive(it: Assignment): boolean {
+  const report = upToDate(it);
+  if (isWanted(it) || report === undefined) return true;
+  return !['stopped', 'failed', 'succeeded'].includes(report.phase);
+}
+
+/** The instances of a version that shall run and are within the number of replicas. */
+export function wantedOf(slots: readonly Assignment[], version: string, replicas: number): Assignment[] {
+  return slots.filter((it) => it.desired.version === version && isWanted(it) && slotOf(it) < replicas);
+}

@@ -1,0 +1,203 @@
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { plan, planRemoval } from '../../../controllers/rollout/plan.ts';
+import type { Rollout, Version } from '../../../controllers/rollout/plan.ts';
+import { isLive, isReady } from '../../../controllers/rollout/slots.ts';
+import { assignmentId } from '../../../store/kinds/assignment-id.ts';
+import type { DesiredOf } from '../../../store/kinds/kinds.ts';
+import type { Resource } from '../../../store/resource.ts';
+import { aServer, object } from '../../harness/objects.ts';
+import { serviceSpec } from '../../harness/wire-items.ts';
+
+const owner = aServer();
+
+function version(id: string, service = 'main'): Version {
+  return {
+    id,
+    owner,
+    desired: (slot, restartToken) => ({
+      server_id: owner.meta.id,
+      project_id: owner.meta.id,
+      environment_id: owner.meta.id,
+      workload_kind: 'application',
+      workload_id: owner.meta.id,
+      workload_name: 'db',
+      service,
+      version: id,
+      run: 'running',
+      spec: serviceSpec({ slot, ...(restartToken !== undefined && { restart_token: restartToken }) }),
+      spec_hash: id,
+    }),
+  };
+}
+const [first, second] = ['0a000000-0000-4000-8000-000000000001', '0a000000-0000-4000-8000-000000000002'].map((id) =>
+  version(id),
+) as [Version, Version];
+
+/** Instances on a server whose agent carries out one step of one of them at a time. */
+class Yard {
+  slots: Resource<'assignment'>[] = [];
+  /** The most instances that were live at a time. */
+  most = 0;
+  rollout: Omit<Rollout, 'slots'>;
+
+  constructor(rollout: Omit<Rollout, 'slots'>) {
+    this.rollout = rollout;
+  }
+
+  step(): boolean {
+    const before = JSON.stringify(this.slots);
+    for (const action of plan({ ...this.rollout, slots: this.slots })) {
+      if (action.do === 'ensure') this.#put(action.id, action.desired);
+      const present = this.slots.find(({ meta }) => meta.id === action.id);
+      if (action.do === 'stop' && present !== undefined) this.#put(action.id, { ...present.desired, run: 'stopped' });
+      if (action.do === 'retire' && present !== undefined) present.meta.deletionRequestedAt = 'now';
+    }
+    this.most = Math.max(this.most, this.slots.filter(isLive).length);
+    return before !== JSON.stringify(this.slots);
+  }
+
+  /** The agent reports what the instance of that index has come to. */
+  report(index: number, isStable: boolean): void {
+    const it = this.slots[index];
+    if (it === undefined) return;
+    if (it.meta.deletionRequestedAt !== undefined) this.slots.splice(index, 1);
+    else {
+      const isUp = it.desired.run === 'running';
+      const phase = isUp ? ('running' as const) : ('stopped' as const);
+      const observed = { phase, ready: isUp, stable: isUp && isStable, restarts: 0, crash_loop: false };
+      it.observed = { ...observed, observedGeneration: it.meta.generation, conditions: [] };
+    }
+  }
+
+  settle(): void {
+    for (let n = 0; n < 200; n++) {
+      const isChanged = this.step();
+      const before = JSON.stringify(this.slots);
+      for (let index = this.slots.length - 1; index >= 0; index--) this.report(index, true);
+      if (!isChanged && before === JSON.stringify(this.slots)) return;
+    }
+    throw new Error('The plan does not settle');
+  }
+
+  #put(id: string, desired: DesiredOf<'assignment'>): void {
+    const present = this.slots.find(({ meta }) => meta.id === id);
+    if (present === undefined) this.slots.push(object('assignment', desired, { id }));
+    else if (!isDeepStrictEqual(present.desired, desired)) {
+      present.desired = desired;
+      present.meta.generation++;
+    }
+  }
+}
+
+const all = (surge: 0 | 1, replicas: number): Omit<Rollout, 'slots'> => ({
+  run: 'running',
+  replicas,
+  surge,
+  restartToken: undefined,
+  goal: first,
+  mayServe: new Set([first.id, second.id]),
+});
+
+describe('a rollout without surge', () => {
+  it('ends the older instances before one of the new version starts', () => {
+    const yard = new Yard(all(0, 1));
+    yard.settle();
+    yard.rollout = { ...yard.rollout, goal: second };
+    yard.step();
+    expect(yard.slots.map(({ desired }) => `${desired.version} ${desired.run}`)).toEqual([`${first.id} stopped`]);
+    yard.step();
+    expect(yard.slots).toHaveLength(1);
+    yard.report(0, true);
+    yard.step();
+    expect(yard.slots.map(({ desired }) => `${desired.version} ${desired.run}`)).toEqual([
+      `${first.id} stopped`,
+      `${second.id} running`,
+    ]);
+  });
+
+  it('waits for an instance whose end was not reported, however long that takes', () => {
+    const yard = new Yard(all(0, 1));
+    yard.settle();
+    yard.rollout = { ...yard.rollout, goal: second };
+    for (let n = 0; n < 50; n++) yard.step();
+    expect(yard.slots.filter(({ desired }) => desired.version === second.id)).toEqual([]);
+  });
+});
+
+describe.each([0, 1] as const)('a rollout with a surge of %d', (surge) => {
+  const moves = fc.array(
+    fc.oneof(
+      fc.constant('step' as const),
+      fc.record({ index: fc.nat(5), isStable: fc.boolean() }),
+      fc.record({ goal: fc.constantFrom(first, second, undefined) }),
+      fc.record({ run: fc.constantFrom('running' as const, 'stopped' as const) }),
+      fc.record({ restartToken: fc.constantFrom('a', 'b', undefined) }),
+    ),
+    { maxLength: 60 },
+  );
+
+  it('never has more live instances than it may, and ends with what shall run', () => {
+    fc.assert(
+      fc.property(moves, fc.integer({ min: 0, max: 3 }), (given, replicas) => {
+        const yard = new Yard(all(surge, replicas));
+        for (const move of given) {
+          if (move === 'step') yard.step();
+          else if ('index' in move) yard.report(move.index, move.isStable);
+          else yard.rollout = { ...yard.rollout, ...move };
+        }
+        yard.settle();
+        expect(yard.most).toBeLessThanOrEqual(replicas + surge);
+        const { goal, run } = yard.rollout;
+        const live = yard.slots.filter(isLive);
+        if (run === 'stopped') expect(live).toEqual([]);
+        else if (goal !== undefined) {
+          expect(live.filter(isReady)).toHaveLength(replicas);
+          expect(live.every(({ desired }) => desired.version === goal.id)).toBe(true);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('an instance of another version than the goal', () => {
+  const doneTo = (yard: Yard) =>
+    plan({ ...yard.rollout, slots: yard.slots }).filter(({ id }) => id === yard.slots[0]!.meta.id);
+
+  it('stays while it is ready and nothing covers it, also if its version may not serve any more', () => {
+    const yard = new Yard({ ...all(1, 1), goal: second });
+    yard.settle();
+    yard.rollout = { ...yard.rollout, goal: first, mayServe: new Set([first.id]) };
+    expect(doneTo(yard)).toEqual([]);
+    yard.step();
+    yard.report(1, true);
+    expect(doneTo(yard)).toEqual([{ do: 'retire', id: yard.slots[0]!.meta.id }]);
+  });
+
+  it('stays while it becomes ready if its version may serve, and goes at once if not', () => {
+    const yard = new Yard({ ...all(1, 1), goal: second });
+    yard.step();
+    yard.rollout = { ...yard.rollout, goal: first };
+    expect(doneTo(yard)).toEqual([]);
+    yard.rollout = { ...yard.rollout, mayServe: new Set([first.id]) };
+    expect(doneTo(yard)).toEqual([{ do: 'retire', id: yard.slots[0]!.meta.id }]);
+  });
+});
+
+describe('the instances of a service', () => {
+  it('have ids of their own for each service of a version', () => {
+    const rollout = { ...all(1, 1), goal: version(first.id, 'cache') };
+    expect(plan({ ...rollout, slots: [] })).toMatchObject([
+      { do: 'ensure', id: assignmentId.slot(first.id, 0, 'cache') },
+    ]);
+    expect(assignmentId.slot(first.id, 0, 'cache')).not.toBe(assignmentId.slot(first.id, 0));
+  });
+
+  it('are all removed with their workload', () => {
+    const yard = new Yard(all(1, 3));
+    yard.settle();
+    expect(planRemoval(yard.slots)).toEqual(yard.slots.map(({ meta }) => ({ do: 'retire', id: meta.id })));
+  });
+});
