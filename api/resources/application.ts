@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { application, ApplicationPhase, RunState } from '../../store/kinds/application.ts';
+import { application, ApplicationPhase, RunState, maxReplicas } from '../../store/kinds/application.ts';
 import type { Source } from '../../store/kinds/application.ts';
 import { Port } from '../../store/kinds/fields.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -92,7 +92,7 @@ const configFields = {
 const plainFields = {
   name: shape.name,
   app_type: z.enum(['web', 'worker', 'static']).nullish(),
-  replicas: z.int().min(0).max(100).nullish(),
+  replicas: z.int().min(0).max(maxReplicas).nullish(),
   autodeploy: z.boolean().nullish(),
   watch_paths: WatchPaths.nullish(),
   labels: Labels.optional(),

@@ -1,6 +1,5 @@
+import { maxReplicas } from '../../store/kinds/application.ts';
 import { assignmentId } from '../../store/kinds/assignment-id.ts';
-
-const maxReplicas = 100;
 
 /** The id of the instance that builds a deployment. */
 export function buildInstanceOf(deploymentId: string): string {

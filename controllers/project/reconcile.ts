@@ -3,7 +3,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { Controller } from '../runtime/controller.ts';
 import { onChange, onGone } from '../runtime/wakes.ts';
 import { remainderOf } from './states.ts';
-import { isStaying } from '../../store/resource.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
 
 const parts = kindsIn('environment');
 
@@ -55,7 +55,8 @@ export const projectController: Controller<'project'> = {
 
 /** Those of the projects that are being deleted, each once. */
 function going(projects: readonly (string | undefined)[], view: TenantView): string[] {
-  return [...new Set(projects)].filter(
-    (id): id is string => id !== undefined && view.get('project', id)?.meta.deletionRequestedAt !== undefined,
-  );
+  return [...new Set(projects)].flatMap((id) => {
+    const it = id === undefined ? undefined : view.get('project', id);
+    return it !== undefined && isDeleting(it) ? [it.meta.id] : [];
+  });
 }

@@ -36,6 +36,9 @@ export type RunConfig = z.infer<typeof RunConfig>;
 export const ApplicationPhase = z.enum(['running', 'stopped', 'deploying', 'failed', 'error', 'deleting']);
 export type ApplicationPhase = z.infer<typeof ApplicationPhase>;
 
+/** Most instances of one application. */
+export const maxReplicas = 100;
+
 export const RunState = z.enum(['running', 'stopped']);
 
 export const application = defineKind({
@@ -54,9 +57,9 @@ export const application = defineKind({
     config: RunConfig,
     watch_paths: z.string().optional(),
     autodeploy: z.boolean().default(false),
-    replicas: z.int().min(0).max(100).default(1),
+    replicas: z.int().min(0).max(maxReplicas).default(1),
     /** Number of replicas before they were scaled to 0, to which a start returns. */
-    last_replicas: z.int().min(1).max(100).optional(),
+    last_replicas: z.int().min(1).max(maxReplicas).optional(),
     run: RunState.default('stopped'),
     /** A new value restarts the instances once. */
     restart_token: z.string().optional(),

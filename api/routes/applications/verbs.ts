@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { maxReplicas } from '../../../store/kinds/application.ts';
 import { successes } from '../../../store/serving.ts';
 import { conflicting } from '../../ground/api-error.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
@@ -87,7 +88,7 @@ export const scaleApplication = defineEndpoint({
   path: '/applications/:id/scale',
   summary: 'Set the number of replicas; 0 stops the application, more than 0 after that starts it again',
   on: ['application', 'id'],
-  body: z.strictObject({ replicas: z.int().min(0).max(100) }),
+  body: z.strictObject({ replicas: z.int().min(0).max(maxReplicas) }),
   response: Application,
   settle: applications.settle,
   handle: async (ctx, { it, body: { replicas } }) => {
