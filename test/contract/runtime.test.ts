@@ -50,6 +50,14 @@ describe.each([
     });
   }
 
+  /** Starts it, and waits until it has said how it answers signals. */
+  async function startReady(behaviour: Behaviour, changes = {}): Promise<string> {
+    const id = await start({ lines: ['ready'], ...behaviour }, changes);
+    const written = rig.runtime.output(id, { since: '2020-01-01T00:00:00Z' }, signal());
+    for await (const _ of written) break;
+    return id;
+  }
+
   /** Changes of a spec whose container is on these networks only. */
   const on = (...names: [string, ...string[]]): Pick<ContainerSpec, 'networks'> => {
     const [first, ...further] = names.map((name) => ({ name, aliases: [`in-${name}`] }));
@@ -144,10 +152,10 @@ describe.each([
     });
 
     test('are asked to end by the signal of their own', async () => {
-      const id = await start({ stopsOn: 'SIGUSR1' }, { stopSignal: 'SIGUSR1' });
+      const id = await startReady({ stopsOn: 'SIGUSR1' }, { stopSignal: 'SIGUSR1' });
       await rig.runtime.stop(id, 20, signal());
       expect(await inspect(id)).toMatchObject({ state: 'exited', exitCode: 0 });
-      const deaf = await start({ stopsOn: 'SIGUSR1' });
+      const deaf = await startReady({ stopsOn: 'SIGUSR1' });
       await rig.runtime.stop(deaf, 1, signal());
       expect(await inspect(deaf)).toMatchObject({ state: 'exited', exitCode: 137 });
     });
@@ -244,7 +252,7 @@ describe.each([
     });
 
     test('are stopped once however often it is asked', async () => {
-      const id = await start({});
+      const id = await startReady({});
       await rig.runtime.stop(id, 20, signal());
       expect(await inspect(id)).toMatchObject({ state: 'exited', exitCode: 0 });
       await rig.runtime.stop(id, 20, signal());
@@ -252,7 +260,7 @@ describe.each([
     });
 
     test('that do not stop when asked are killed', async () => {
-      const id = await start({ ignoreTerm: true });
+      const id = await startReady({ ignoreTerm: true });
       await rig.runtime.stop(id, 1, signal());
       expect(await inspect(id)).toMatchObject({ state: 'exited', exitCode: 137 });
     });

@@ -5,6 +5,7 @@ import { RuntimeFailure, type ContainerRuntime, type RunResult } from '../runtim
 import type { Engine } from './engine.ts';
 import { fail, isStatus } from './failure.ts';
 import { frames } from './frames.ts';
+import { inspectContainer } from './inspection.ts';
 import { unavailable } from './transport.ts';
 
 const maxOutputBytes = 4096;
@@ -21,7 +22,7 @@ export function programs(engine: Engine, clock: Clock): ContainerRuntime['run'] 
   /** Ids of programs that did not end in time, by container, user and command. */
   const unfinished = new Map<string, string>();
 
-  return async (container, command, { user, timeoutMs }, signal) => {
+  const run: ContainerRuntime['run'] = async (container, command, { user, timeoutMs }, signal) => {
     const key = JSON.stringify([container, user, command]);
     const earlier = unfinished.get(key);
     if (earlier !== undefined && (await stateOf(engine, earlier, signal))?.Running === true)
@@ -38,6 +39,17 @@ export function programs(engine: Engine, clock: Clock): ContainerRuntime['run'] 
       return { exitCode, output };
     } finally {
       if (!hasEnded) remember(key, program);
+    }
+  };
+
+  return async (container, command, options, signal) => {
+    try {
+      return await run(container, command, options, signal);
+    } catch (error) {
+      // For a container that ends meanwhile, an engine fails in many ways, or closes the connection.
+      if (!(error instanceof RuntimeFailure) || error.code !== 'runtime_unavailable') throw error;
+      if (await mayRun(engine, container, signal)) throw error;
+      throw notRunning(error);
     }
   };
 
@@ -105,6 +117,16 @@ async function stateOf(
     if (isStatus(error, 404, 409)) return undefined;
     if (error instanceof RuntimeFailure)
       throw unavailable('Cannot follow a program in the container', { cause: error });
+    throw error;
+  }
+}
+
+/** False if it is certain that the container does not run. */
+async function mayRun(engine: Engine, container: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    return (await inspectContainer(engine, container, signal))?.state === 'running';
+  } catch (error) {
+    if (error instanceof RuntimeFailure) return true;
     throw error;
   }
 }

@@ -288,3 +288,16 @@ test('a container is not made without a volume that it mounts', async () => {
   );
   expect(steps).toEqual(['GET /volumes/data']);
 });
+
+test.each([
+  ['is gone', 404, 'exited'],
+  ['is not known either', 500, 'runtime_unavailable'],
+])('a program that the engine fails to run counts by its container, which %s', async (_, status, code) => {
+  await asked(
+    ({ path }) => ({ status: path.endsWith('/exec') ? 500 : status, body: { message: 'it fails' } }),
+    async (runtime) => {
+      const running = runtime.run(made, ['true'], { timeoutMs: 1_000 }, signal());
+      await expect(running).rejects.toMatchObject({ code });
+    },
+  );
+});
