@@ -301,3 +301,27 @@ test.each([
     },
   );
 });
+
+test('a volume whose folder the agent cannot read is not measured, and the reason says what to do', async () => {
+  const body = { Name: 'data', Labels: null, Mountpoint: '/nowhere/data/_data' };
+  await asked(
+    () => ({ status: 200, body }),
+    async (runtime) => {
+      await expect(runtime.volumeUsage('data', signal())).rejects.toMatchObject({
+        code: 'runtime_unavailable',
+        message: 'Cannot measure volume data: the agent cannot read /nowhere/data/_data. Run the agent as root',
+      });
+    },
+  );
+});
+
+test('a volume of another driver has taken the name', async () => {
+  const conflict = { status: 409, body: { message: 'a volume named data already exists with the nfs driver' } };
+  await asked(
+    () => conflict,
+    async (runtime) => {
+      const making = runtime.ensureVolume('data', { [labels.server]: 'server-1' }, signal());
+      await expect(making).rejects.toMatchObject({ code: 'name_taken' });
+    },
+  );
+});
