@@ -7,6 +7,7 @@ import { password, startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { aRecord, chainOf } from '../harness/audit.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
+import { desiredState } from '../harness/states.ts';
 
 let world: ApiWorld;
 let owner: Client;
@@ -261,13 +262,13 @@ describe('somebody who is turned away again and again', () => {
     const other = await world.user();
     const servers = Array.from({ length: 120 }, () => randomUUID());
     for (const id of servers)
-      await world.create('server', id, {
-        name: `server-${id.slice(0, 8)}`,
-        port: 22,
-        username: 'root',
-        log_retention_days: 7,
-        direct_ports_enabled: false,
-      });
+      await world.create(
+        'server',
+        id,
+        desiredState('server', {
+          name: `server-${id.slice(0, 8)}`,
+        }),
+      );
     for (const id of servers) for (let n = 0; n < 2; n += 1) await other.delete(`/servers/${id}`);
     const refused = async (): Promise<Entry[]> => (await first.get('/audit?limit=500&result=refused')).data;
     expect(await refused()).toHaveLength(100);

@@ -2,6 +2,7 @@ import { afterEach, expect, it } from 'vitest';
 import { caps } from '../../api/rights/caps.ts';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
+import { desiredState } from '../harness/states.ts';
 
 /** Each number of what users make: one below it there is room for one more, at it and above there is none. */
 let world: ApiWorld | undefined;
@@ -34,13 +35,15 @@ interface Row {
 const soon = () => new Date(Date.now() + 3_600_000).toISOString();
 
 function makeProject(unit: Unit, owner_id: string, n: number): void {
-  unit.create('project', crypto.randomUUID(), {
-    name: `p${n}`,
-    owner_id,
-    default_environment_id: crypto.randomUUID(),
-    single_server_mode: false,
-    auto_error_tracking_enabled: false,
-  });
+  unit.create(
+    'project',
+    crypto.randomUUID(),
+    desiredState('project', {
+      name: `p${n}`,
+      owner_id,
+      default_environment_id: crypto.randomUUID(),
+    }),
+  );
 }
 
 function makeInvite(
@@ -84,13 +87,13 @@ const rows: Record<string, Row> = {
     where: 'The tenant',
     before: 1,
     make: (unit, _, n) =>
-      unit.create('server', crypto.randomUUID(), {
-        name: `s${n}`,
-        port: 22,
-        username: 'root',
-        log_retention_days: 7,
-        direct_ports_enabled: false,
-      }),
+      unit.create(
+        'server',
+        crypto.randomUUID(),
+        desiredState('server', {
+          name: `s${n}`,
+        }),
+      ),
     ask: ({ owner }, name) => owner.post('/servers', { name }),
   },
   'environments of a project': {
@@ -121,20 +124,19 @@ const rows: Record<string, Row> = {
     where: 'The environment',
     before: 0,
     make: (unit, { place }, n) =>
-      unit.create('application', crypto.randomUUID(), {
-        project_id: place.project,
-        environment_id: place.environment,
-        server_id: place.server,
-        name: `a${n}`,
-        internal_id: `a${n}-abcdef`,
-        app_type: 'web',
-        source: { type: 'image', image_url: 'example/web:1' },
-        config: { env: {}, restart_policy: 'always' },
-        autodeploy: false,
-        replicas: 1,
-        run: 'stopped',
-        next_deployment_number: 1,
-      }),
+      unit.create(
+        'application',
+        crypto.randomUUID(),
+        desiredState('application', {
+          project_id: place.project,
+          environment_id: place.environment,
+          server_id: place.server,
+          name: `a${n}`,
+          internal_id: `a${n}-abcdef`,
+          source: { type: 'image', image_url: 'example/web:1' },
+          config: { env: {}, restart_policy: 'always' },
+        }),
+      ),
     ask: ({ owner, place: { project, environment, server } }, name) =>
       owner.post('/applications', {
         project_id: project,

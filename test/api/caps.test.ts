@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { caps } from '../../api/rights/caps.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
+import { desiredState } from '../harness/states.ts';
 
 let world: ApiWorld | undefined;
 
@@ -50,23 +51,25 @@ describe('what users make is bounded', () => {
     const owner = await world.owner();
     const { id: owner_id } = (await owner.get('/auth/me')).data;
     await fill(world, caps.projectsPerTenant, (unit, n) =>
-      unit.create('project', crypto.randomUUID(), {
-        name: `p${n}`,
-        owner_id,
-        default_environment_id: crypto.randomUUID(),
-        single_server_mode: false,
-        auto_error_tracking_enabled: false,
-      }),
+      unit.create(
+        'project',
+        crypto.randomUUID(),
+        desiredState('project', {
+          name: `p${n}`,
+          owner_id,
+          default_environment_id: crypto.randomUUID(),
+        }),
+      ),
     );
     expect((await owner.post('/projects', { name: 'too many' })).status).toBe(409);
     await fill(world, caps.serversPerTenant, (unit, n) =>
-      unit.create('server', crypto.randomUUID(), {
-        name: `s${n}`,
-        port: 22,
-        username: 'root',
-        log_retention_days: 7,
-        direct_ports_enabled: false,
-      }),
+      unit.create(
+        'server',
+        crypto.randomUUID(),
+        desiredState('server', {
+          name: `s${n}`,
+        }),
+      ),
     );
     expect((await owner.post('/servers', { name: 'too many' })).status).toBe(409);
   });

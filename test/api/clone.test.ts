@@ -5,6 +5,7 @@ import { commit } from '../../store/unit.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { setStage } from '../harness/stage.ts';
+import { desiredState } from '../harness/states.ts';
 
 let world: ApiWorld;
 let owner: Client;
@@ -141,7 +142,7 @@ describe('a clone of an environment', () => {
     const source = (await world.repo.get('application', at.app))!;
     const copy = copyIdOf(id, at.app);
     const unit = world.repo.begin();
-    unit.create('application', copy, { ...source.desired, environment_id: id });
+    unit.create('application', copy, desiredState('application', { ...source.desired, environment_id: id }));
     await commit(unit);
     const body = {
       project_id: at.project,

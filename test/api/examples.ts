@@ -9,9 +9,9 @@ import { putHeldRemovals } from '../../store/held-removals.ts';
 import { password } from '../harness/api.ts';
 import { formOf, png } from '../harness/images.ts';
 import type { Stage } from '../harness/stage.ts';
-import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { openRepository } from '../../store/repo.ts';
 import { commit } from '../../store/unit.ts';
+import { desiredState } from '../harness/states.ts';
 
 /** One request that its route grants: to the owner of the project, or to whom the table lets. */
 export interface Example {
@@ -63,7 +63,7 @@ const bystanders = new WeakMap<Stage, string>();
 async function addBystander(stage: Stage): Promise<void> {
   const id = crypto.randomUUID();
   const unit = openRepository(stage.world.store, stage.tenant, stage.world.clock).begin();
-  unit.create('user', id, { email: `${id}@example.test`, role: 'user' } as DesiredOf<'user'>);
+  unit.create('user', id, desiredState('user', { email: `${id}@example.test`, role: 'user' }));
   await commit(unit);
   bystanders.set(stage, id);
 }
@@ -82,13 +82,15 @@ async function inviteActor(stage: Stage): Promise<void> {
   const { world, tenant, actor, guest } = stage;
   const unit = openRepository(world.store, tenant, world.clock).begin();
   const [project, invite] = [randomUUID(), randomUUID()];
-  unit.create('project', project, {
-    name: `project ${project}`,
-    single_server_mode: false,
-    auto_error_tracking_enabled: false,
-    owner_id: guest.id,
-    default_environment_id: randomUUID(),
-  });
+  unit.create(
+    'project',
+    project,
+    desiredState('project', {
+      name: `project ${project}`,
+      owner_id: guest.id,
+      default_environment_id: randomUUID(),
+    }),
+  );
   unit.create('invite', invite, {
     project_id: project,
     email: actor.email.toUpperCase(),

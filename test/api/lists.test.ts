@@ -10,6 +10,7 @@ import type { ApiWorld } from '../harness/api.ts';
 import { ask, setStage } from '../harness/stage.ts';
 import type { Stage } from '../harness/stage.ts';
 import { examples } from './examples.ts';
+import { desiredState } from '../harness/states.ts';
 
 let world: ApiWorld;
 let stage: Stage;
@@ -131,13 +132,15 @@ describe('pages', () => {
     const unit = repo.begin();
     const made = Array.from({ length: 7 }, () => randomUUID());
     for (const id of made)
-      unit.create('project', id, {
-        name: `same time ${id}`,
-        single_server_mode: false,
-        auto_error_tracking_enabled: false,
-        owner_id: stage.owner.id,
-        default_environment_id: randomUUID(),
-      });
+      unit.create(
+        'project',
+        id,
+        desiredState('project', {
+          name: `same time ${id}`,
+          owner_id: stage.owner.id,
+          default_environment_id: randomUUID(),
+        }),
+      );
     await commit(unit);
     await world.settled();
     for (const sort of ['updated_at', '-updated_at', 'created_at']) {

@@ -2,8 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPasswords } from '../../api/auth/passwords.ts';
 import { isDownload, routeName } from '../../api/endpoint/endpoint.ts';
 import type { AnyEndpoint } from '../../api/endpoint/endpoint.ts';
+import { hasIndex } from '../../api/resources/resource.ts';
 import { columns } from '../../api/rights/permissions.ts';
 import type { Column } from '../../api/rights/permissions.ts';
+import { kinds } from '../../store/kinds/kinds.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
 import { createTenant } from '../../store/tenants.ts';
 import { password, startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld } from '../harness/api.ts';
@@ -48,6 +51,9 @@ function granted(endpoint: AnyEndpoint): number {
   return endpoint.response === undefined ? 204 : (endpoint.status ?? 200);
 }
 
+/** Kinds whose objects are found by their project. */
+const ofProjects = (Object.keys(kinds) as KindName[]).filter((kind) => hasIndex(kind, 'project'));
+
 /** Versions of all that is on the stage. */
 function versions({ tenant, project, server, emptyServer, actor }: Stage): unknown {
   const view = world.mirror.tenant(tenant);
@@ -58,12 +64,7 @@ function versions({ tenant, project, server, emptyServer, actor }: Stage): unkno
     view.get('user', actor.id),
     view.get('session', actor.session),
     view.get('service_key', actor.keyId),
-    ...view.by('member', 'project', project),
-    ...view.by('invite', 'project', project),
-    ...view.by('environment', 'project', project),
-    ...view.by('application', 'project', project),
-    ...view.by('deployment', 'project', project),
-    ...view.by('operation', 'project', project),
+    ...ofProjects.flatMap((kind) => view.by(kind, 'project', project)),
   ];
   return objects.map((one) => one && [one.meta.kind, one.meta.id, one.meta.desiredRevision]);
 }

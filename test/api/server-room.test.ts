@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { room } from '../../api/workloads/server-room.ts';
-import { kinds } from '../../store/kinds/kinds.ts';
 import { plainBytes } from '../../store/seal.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
-import { applicationState } from '../store/states.ts';
+import { desiredState } from '../harness/states.ts';
 
 let world: ApiWorld;
 let owner: Client;
@@ -60,13 +59,11 @@ async function stored(count: number, overrides: object, bytes = 0): Promise<stri
     await world.create(
       'application',
       id,
-      kinds.application.desired.parse({
-        ...applicationState({
-          project_id: place.project,
-          environment_id: place.environment,
-          server_id: place.server,
-          config: { env, restart_policy: 'always' },
-        }),
+      desiredState('application', {
+        project_id: place.project,
+        environment_id: place.environment,
+        server_id: place.server,
+        config: { env, restart_policy: 'always' },
         ...overrides,
       }),
     );

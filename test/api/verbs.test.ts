@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { endpoints } from '../../api/routes/endpoints.ts';
 import { routeName } from '../../api/endpoint/endpoint.ts';
+import type { Application } from '../../api/resources/application.ts';
 import { resourceOf } from '../../api/resources/resources.ts';
 import { applicationVerbs } from '../../rules/application.ts';
 import { deploymentVerbs } from '../../rules/deployment.ts';
@@ -15,6 +16,7 @@ import { ServerPhase } from '../../store/kinds/server.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Resource } from '../../store/resource.ts';
 import { commit } from '../../store/unit.ts';
+import { buttonsOf } from '../../web/verbs.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 import { ask, setStage } from '../harness/stage.ts';
@@ -195,4 +197,15 @@ describe('the state', () => {
     expect(cellOf(serverVerbs, 'ping', { status: 'resting' })).toBeUndefined();
     expect(cellOf(applicationVerbs, 'restart', { status: 'resting', run: 'running' })).toBeUndefined();
   });
+});
+
+it('the console offers what the API accepts, also while a stop is under way', async () => {
+  const stage = await setStage(world, 'owner');
+  await bring(stage, 'application', stage.application, application('running', true));
+  const seen = shown(stage, 'application', stage.application);
+  expect(seen).toMatchObject({ status: 'running', run: 'stopped' });
+  const buttons = new Map(buttonsOf(seen as Application).map(({ verb, reason }) => [verb, reason]));
+  expect(buttons.get('restart')).toBe('Cannot restart as the application is stopped');
+  expect(buttons.get('stop')).toBe('The application is being stopped');
+  expect(buttons.get('start')).toBeUndefined();
 });

@@ -16,6 +16,7 @@ import { openKeyring } from '../../store/seal.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import { commit } from '../../store/unit.ts';
 import { startSmtpServer } from '../harness/smtp-server.ts';
+import { desiredState } from '../harness/states.ts';
 
 const password = 'correct horse battery';
 
@@ -75,16 +76,15 @@ it('an invite reaches its address by mail, and the token in it lets its owner in
 
   const unit = openRepository(store, 'default', systemClock).begin();
   const { password_hash } = replica.mirror.tenant('default').list('user')[0]!.desired;
-  unit.create('user', crypto.randomUUID(), {
-    email: 'Bob@example.test',
-    first_name: '',
-    last_name: '',
-    role: 'user',
-    password_hash: password_hash!,
-    must_reset_password: false,
-    two_factor_enabled: false,
-    disabled: false,
-  });
+  unit.create(
+    'user',
+    crypto.randomUUID(),
+    desiredState('user', {
+      email: 'Bob@example.test',
+      role: 'user',
+      password_hash: password_hash!,
+    }),
+  );
   await commit(unit);
   const bob = (await send('/auth/login', undefined, { email: 'bob@example.test', password })).data.token;
   expect((await send(`/projects/${project}`, bob)).status).toBe(403);

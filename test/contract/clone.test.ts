@@ -18,9 +18,9 @@ import type { Store } from '../../store/store.ts';
 import { commit } from '../../store/unit.ts';
 import { randomId } from '../../store/uuid.ts';
 import { eventually } from '../harness/eventually.ts';
-import { applicationState, environmentState, projectState } from '../store/states.ts';
 import { CountingStore } from '../harness/counting-store.ts';
 import { backends } from './store-backends.ts';
+import { desiredState } from '../harness/states.ts';
 
 const tenant = 'acme';
 const log = pino({ level: 'silent' });
@@ -37,15 +37,15 @@ async function shop(store: Store, cleanup: AsyncDisposableStack) {
   const repo = openRepository(store, tenant, clock);
   const [project, source, clone, server] = [randomId(), randomId(), randomId(), randomId()];
   const first = repo.begin();
-  first.create('project', project, projectState());
-  first.create('environment', source, environmentState({ project_id: project }));
-  first.create('server', server, {
-    name: `server ${server}`,
-    port: 22,
-    username: 'root',
-    log_retention_days: 7,
-    direct_ports_enabled: false,
-  });
+  first.create('project', project, desiredState('project'));
+  first.create('environment', source, desiredState('environment', { project_id: project }));
+  first.create(
+    'server',
+    server,
+    desiredState('server', {
+      name: `server ${server}`,
+    }),
+  );
   await commit(first);
   const place = { project_id: project, environment_id: source, server_id: server };
   const seal = (id: string, plain: string, name = 'TOKEN') =>
@@ -74,7 +74,7 @@ async function shop(store: Store, cleanup: AsyncDisposableStack) {
   const beginClone = async () => {
     const unit = repo.begin();
     const clone_of = { environment_id: source, server_map: {}, complete: false };
-    unit.create('environment', clone, environmentState({ project_id: project, name: 'copy', clone_of }));
+    unit.create('environment', clone, desiredState('environment', { project_id: project, name: 'copy', clone_of }));
     await commit(unit);
   };
   return { ring, mirror, repo, clone, place, seal, start, beginClone };
@@ -93,7 +93,7 @@ describe.each(backends)('on $name', (backend) => {
     for (const id of apps) {
       const unit = repo.begin();
       const config = { env: { TOKEN: seal(id, `of ${id}`) }, restart_policy: 'always' } as const;
-      unit.create('application', id, applicationState({ ...place, config }));
+      unit.create('application', id, desiredState('application', { ...place, config }));
       await commit(unit);
     }
     await start();
@@ -135,7 +135,11 @@ describe.each(backends)('on $name', (backend) => {
       const id = randomId();
       const env = Object.fromEntries(names.map((name) => [name, seal(id, name.repeat(15 * 1024), name)]));
       const unit = repo.begin();
-      unit.create('application', id, applicationState({ ...place, config: { env, restart_policy: 'always' } }));
+      unit.create(
+        'application',
+        id,
+        desiredState('application', { ...place, config: { env, restart_policy: 'always' } }),
+      );
       await commit(unit);
     }
     await start();

@@ -15,7 +15,7 @@ import { startEtcd } from '../harness/etcd.ts';
 import type { EtcdServer } from '../harness/etcd.ts';
 import { until } from '../harness/until.ts';
 import { expectMirrored } from '../store/mirrored.ts';
-import { projectObserved, projectState } from '../store/states.ts';
+import { desiredState, projectObserved } from '../harness/states.ts';
 
 let cleanup: AsyncDisposableStack;
 let server: EtcdServer;
@@ -39,7 +39,7 @@ afterAll(() => cleanup.disposeAsync());
 async function write(count: number): Promise<void> {
   for (let n = 0; n < count; n++) {
     const unit = repo.begin();
-    const it = unit.create('project', randomId(), projectState());
+    const it = unit.create('project', randomId(), desiredState('project'));
     await unit.commit();
     if (n % 2 === 0) await repo.observe(it, projectObserved('active'), []);
     if (n % 3 === 0) await remove(it.meta.id);

@@ -27,6 +27,7 @@ import type { Sealer, Unsealer } from '../../store/seal.ts';
 import type { Store } from '../../store/store.ts';
 import { commit } from '../../store/unit.ts';
 import { emptyStore } from './api-store.ts';
+import { desiredState } from './states.ts';
 
 /** An answer as it came: what a test looks at. */
 export interface Answer {
@@ -195,16 +196,15 @@ export async function startApi(
     async user(role = 'user', email = `user-${(users += 1)}@example.test`) {
       const id = crypto.randomUUID();
       const unit = repo.begin();
-      unit.create('user', id, {
-        email,
-        first_name: '',
-        last_name: '',
-        role,
-        password_hash: await passwordHash(),
-        must_reset_password: false,
-        two_factor_enabled: false,
-        disabled: false,
-      });
+      unit.create(
+        'user',
+        id,
+        desiredState('user', {
+          email,
+          role,
+          password_hash: await passwordHash(),
+        }),
+      );
       await commit(unit);
       return Object.assign(await login(email), { id });
     },
@@ -213,13 +213,13 @@ export async function startApi(
       const project = await by.post('/projects', { name: `project-${name}` });
       const server = crypto.randomUUID();
       const unit = repo.begin();
-      unit.create('server', server, {
-        name: `server-${name}`,
-        port: 22,
-        username: 'root',
-        log_retention_days: 7,
-        direct_ports_enabled: false,
-      });
+      unit.create(
+        'server',
+        server,
+        desiredState('server', {
+          name: `server-${name}`,
+        }),
+      );
       await commit(unit);
       return { project: project.data.id, environment: project.data.default_environment_id, server };
     },

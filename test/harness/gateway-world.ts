@@ -35,6 +35,7 @@ import type { Store } from '../../store/store.ts';
 import { eventually } from './eventually.ts';
 import { joinToken } from './join-token.ts';
 import { serviceSpec } from './wire-items.ts';
+import { desiredState } from './states.ts';
 
 export const tenant = 'acme';
 
@@ -160,12 +161,16 @@ export class GatewayWorld implements AsyncDisposable {
   async server(overrides: Partial<DesiredOf<'server'>> = {}): Promise<{ id: string; token: string }> {
     const id = randomUUID();
     const token = await this.joinToken(id);
-    await this.create('server', id, {
-      name: `server-${id}`,
-      join_token_hash: hashJoinToken(token),
-      join_token_expires_at: new Date(Date.now() + 3_600_000).toISOString(),
-      ...overrides,
-    });
+    await this.create(
+      'server',
+      id,
+      desiredState('server', {
+        name: `server-${id}`,
+        join_token_hash: hashJoinToken(token),
+        join_token_expires_at: new Date(Date.now() + 3_600_000).toISOString(),
+        ...overrides,
+      }),
+    );
     return { id, token };
   }
 
@@ -194,17 +199,11 @@ export class GatewayWorld implements AsyncDisposable {
     env: DesiredOf<'deployment'>['config']['env'] = {},
     id: string = randomUUID(),
   ): Promise<string> {
-    await this.create('deployment', id, {
-      application_id: application,
-      project_id: randomUUID(),
-      environment_id: randomUUID(),
-      server_id: randomUUID(),
-      number: 1,
-      trigger: 'manual',
-      source: { type: 'image', image_url: 'example/web:1' },
-      config: { env },
-      queued_at: '2026-01-01T00:00:00.000Z',
-    });
+    await this.create(
+      'deployment',
+      id,
+      desiredState('deployment', { application_id: application, config: { env, restart_policy: 'always' } }),
+    );
     return id;
   }
 

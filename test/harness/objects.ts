@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
-import { kinds } from '../../store/kinds/kinds.ts';
 import type { ConditionInput, Meta, Resource } from '../../store/resource.ts';
 import { revision } from '../../store/revision.ts';
+import { desiredState } from './states.ts';
 
 /** Builds an object as the mirror would hold it, for tests of pure functions. */
 export function object<K extends KindName>(
   kind: K,
-  desired: unknown,
+  desired: object,
   options: {
     id?: string;
     observed?: ObservedOf<K>;
@@ -31,8 +31,8 @@ export function object<K extends KindName>(
     labels: {},
     ...(options.deleting === true ? { deletionRequestedAt: '2026-01-01T00:00:01.000Z' } : {}),
   };
-  const parsed = kinds[kind].desired.parse(desired) as DesiredOf<K>; // the schema of that kind yields its type
-  if (options.observed === undefined) return { meta, desired: parsed };
+  const state = desiredState(kind, desired as Partial<DesiredOf<K>>); // its schema judges it
+  if (options.observed === undefined) return { meta, desired: state };
   const observed = {
     ...options.observed,
     observedGeneration: options.observedGeneration ?? generation,
@@ -42,7 +42,7 @@ export function object<K extends KindName>(
       changedAt: '2026-01-01T00:00:00.000Z',
     })),
   };
-  return { meta, desired: parsed, observed };
+  return { meta, desired: state, observed };
 }
 
 export function aServer(overrides: Partial<DesiredOf<'server'>> = {}): Resource<'server'> {
@@ -53,21 +53,7 @@ export function anApplication(
   overrides: Partial<DesiredOf<'application'>> = {},
   options: { observed?: ObservedOf<'application'>; deleting?: boolean; id?: string } = {},
 ): Resource<'application'> {
-  return object(
-    'application',
-    {
-      project_id: randomUUID(),
-      environment_id: randomUUID(),
-      server_id: randomUUID(),
-      name: 'web',
-      internal_id: 'web-0a1b2c',
-      source: { type: 'image', image_url: 'example/web:1' },
-      config: {},
-      run: 'running',
-      ...overrides,
-    },
-    options,
-  );
+  return object('application', { name: 'web', run: 'running', ...overrides }, options);
 }
 
 export function aDeployment(
@@ -82,8 +68,6 @@ export function aDeployment(
       project_id: app.desired.project_id,
       environment_id: app.desired.environment_id,
       server_id: app.desired.server_id,
-      number: 1,
-      trigger: 'manual',
       source: app.desired.source,
       config: app.desired.config,
       queued_at: '2026-01-01T00:00:00.000Z',

@@ -9,6 +9,7 @@ import { openRepository } from '../../store/repo.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import { commit } from '../../store/unit.ts';
 import type { Answer, ApiWorld } from './api.ts';
+import { desiredState } from './states.ts';
 
 /** How a caller proves who it is. */
 export type Credential = Readonly<Record<string, string>>;
@@ -85,16 +86,19 @@ export async function addActor(
 ): Promise<Actor> {
   const [id, session, keyId] = [randomUUID(), randomUUID(), randomUUID()];
   const email = `${id}@example.test`;
-  unit.create('user', id, {
-    email,
-    first_name: 'Given',
-    last_name: 'Family',
-    role,
-    must_reset_password: mustResetPassword,
-    two_factor_enabled: false,
-    disabled,
-    ...(passwordHash !== undefined && { password_hash: passwordHash }),
-  });
+  unit.create(
+    'user',
+    id,
+    desiredState('user', {
+      email,
+      first_name: 'Given',
+      last_name: 'Family',
+      role,
+      must_reset_password: mustResetPassword,
+      disabled,
+      ...(passwordHash !== undefined && { password_hash: passwordHash }),
+    }),
+  );
   const expiresAt = world.clock.now().getTime() + 3_600_000;
   unit.create('session', session, {
     user_id: id,
@@ -137,13 +141,15 @@ export async function setStage(
   const owner = await addActor(world, unit, tenant, column === 'owner' ? ofActor : {});
   const role = column === 'superadmin' || column === 'admin' ? column : 'user';
   const actor = column === 'owner' ? owner : await addActor(world, unit, tenant, { ...ofActor, role });
-  unit.create('project', project, {
-    name: `project ${project}`,
-    single_server_mode: false,
-    auto_error_tracking_enabled: false,
-    owner_id: owner.id,
-    default_environment_id: environment,
-  });
+  unit.create(
+    'project',
+    project,
+    desiredState('project', {
+      name: `project ${project}`,
+      owner_id: owner.id,
+      default_environment_id: environment,
+    }),
+  );
   const memberRole = memberRoles[column];
   if (memberRole !== undefined)
     unit.create('member', randomUUID(), { project_id: project, user_id: actor.id, role: memberRole });
@@ -153,14 +159,14 @@ export async function setStage(
   ] as const)
     unit.create('environment', id, { project_id: project, name, type: 'production' });
   for (const id of [server, emptyServer])
-    unit.create('server', id, {
-      name: `server ${id}`,
-      ip_address: '192.0.2.7',
-      port: 22,
-      username: 'root',
-      log_retention_days: 7,
-      direct_ports_enabled: false,
-    });
+    unit.create(
+      'server',
+      id,
+      desiredState('server', {
+        name: `server ${id}`,
+        ip_address: '192.0.2.7',
+      }),
+    );
   const applicationName = `web ${application}`;
   const source = { type: 'image' as const, image_url: 'example/web:1' };
   const env = {
@@ -172,34 +178,38 @@ export async function setStage(
     }),
   };
   const config = { env, restart_policy: 'always' as const };
-  unit.create('application', application, {
-    project_id: project,
-    environment_id: environment,
-    server_id: server,
-    name: applicationName,
-    internal_id: `web-${application.slice(0, 6)}`,
-    app_type: 'web',
-    source,
-    config,
-    autodeploy: false,
-    replicas: 1,
-    run: 'running',
-    deployment_id: queued,
-    next_deployment_number: 4,
-  });
-  for (const [at, id] of [earlier, current, queued].entries())
-    unit.create('deployment', id, {
-      application_id: application,
+  unit.create(
+    'application',
+    application,
+    desiredState('application', {
       project_id: project,
       environment_id: environment,
       server_id: server,
-      number: at + 1,
-      trigger: 'manual',
+      name: applicationName,
+      internal_id: `web-${application.slice(0, 6)}`,
       source,
       config,
-      queued_at: world.clock.now().toISOString(),
-      cancel_requested: false,
-    });
+      run: 'running',
+      deployment_id: queued,
+      next_deployment_number: 4,
+    }),
+  );
+  for (const [at, id] of [earlier, current, queued].entries())
+    unit.create(
+      'deployment',
+      id,
+      desiredState('deployment', {
+        application_id: application,
+        project_id: project,
+        environment_id: environment,
+        server_id: server,
+        number: at + 1,
+        trigger: 'manual',
+        source,
+        config,
+        queued_at: world.clock.now().toISOString(),
+      }),
+    );
   await commit(unit);
   const people = await addPeople(world, tenant, project, owner.id);
   const stage: Stage = {

@@ -34,6 +34,7 @@ import { Mortal } from './mortal.ts';
 import { openImages } from './open-images.ts';
 import { seeded } from './seeded.ts';
 import type { Seeded } from './seeded.ts';
+import { desiredState } from './states.ts';
 
 export const tenant = 'default';
 
@@ -386,15 +387,14 @@ export class World implements AsyncDisposable {
 
   async #createUser(): Promise<void> {
     const unit = this.repo.begin();
-    const user = unit.create('user', this.random.id(), {
-      email: 'user@example.test',
-      first_name: '',
-      last_name: '',
-      role: 'superadmin',
-      must_reset_password: false,
-      two_factor_enabled: false,
-      disabled: false,
-    });
+    const user = unit.create(
+      'user',
+      this.random.id(),
+      desiredState('user', {
+        email: 'user@example.test',
+        role: 'superadmin',
+      }),
+    );
     unit.create('service_key', this.random.id(), {
       user_id: user.meta.id,
       name: 'script',

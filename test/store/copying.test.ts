@@ -15,7 +15,7 @@ import type { Sealer, Transplanter, Unsealer } from '../../store/seal.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
 import { randomId } from '../../store/uuid.ts';
-import { applicationState } from './states.ts';
+import { desiredState } from '../harness/states.ts';
 
 const allKinds = Object.keys(kinds) as KindName[];
 const tenant = 'acme';
@@ -161,7 +161,7 @@ describe('the kinds', () => {
 
   it('leave out of a copied application what its source has lived through', () => {
     const [environment, server, id, copyId] = [randomId(), randomId(), randomId(), randomId()];
-    const desired = applicationState({
+    const desired = desiredState('application', {
       environment_id: environment,
       server_id: server,
       name: 'Shop ✓',

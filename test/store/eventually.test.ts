@@ -8,7 +8,7 @@ import type { Repository } from '../../store/repo.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import { randomId } from '../../store/uuid.ts';
 import { eventually } from '../harness/eventually.ts';
-import { projectObserved, projectState } from './states.ts';
+import { desiredState, projectObserved } from '../harness/states.ts';
 
 let cleanup: AsyncDisposableStack;
 let mirror: Mirror;
@@ -29,14 +29,14 @@ describe('eventually', () => {
     const id = randomId();
     const found = eventually(mirror, () => mirror.tenant('acme').get('project', id));
     const unit = repo.begin();
-    unit.create('project', id, projectState({ name: 'a' }));
+    unit.create('project', id, desiredState('project', { name: 'a' }));
     await unit.commit();
     expect((await found).desired.name).toBe('a');
   });
 
   it('takes a failed expectation for "not yet"', async () => {
     const unit = repo.begin();
-    const it = unit.create('project', randomId(), projectState());
+    const it = unit.create('project', randomId(), desiredState('project'));
     await unit.commit();
     const seen = eventually(mirror, () => {
       expect(mirror.tenant('acme').get('project', it.meta.id)?.observed?.phase).toBe('active');
@@ -48,7 +48,7 @@ describe('eventually', () => {
 
   it('fails after its time with the last answer and the state of the object', async () => {
     const unit = repo.begin();
-    const it = unit.create('project', randomId(), projectState({ name: 'stuck' }));
+    const it = unit.create('project', randomId(), desiredState('project', { name: 'stuck' }));
     await unit.commit();
     await repo.observe(it, projectObserved('active'), []);
     await mirror.reached(it.meta.desiredRevision, AbortSignal.timeout(5000));

@@ -16,7 +16,7 @@ import { randomId } from '../../store/uuid.ts';
 import { FakeClock, settle } from '../harness/fake-clock.ts';
 import { InterruptibleStore } from '../harness/interruptible-store.ts';
 import { expectMirrored } from './mirrored.ts';
-import { projectObserved, projectState } from './states.ts';
+import { desiredState, projectObserved } from '../harness/states.ts';
 
 const minute = 60_000;
 const everyMs = 5 * minute;
@@ -93,7 +93,7 @@ async function started(options: Partial<MirrorOptions> = {}): Promise<Mirror> {
 
 async function create(name: string): Promise<Resource<'project'>> {
   const unit = repo.begin();
-  const it = unit.create('project', randomId(), projectState({ name }));
+  const it = unit.create('project', randomId(), desiredState('project', { name }));
   await unit.commit();
   return it;
 }
@@ -247,7 +247,7 @@ describe('a mirror that is as the store', () => {
   it('is compared by small pages of one revision', async () => {
     for (let page = 0; page < 30; page++) {
       const unit = repo.begin();
-      for (let n = 0; n < 10; n++) unit.create('project', randomId(), projectState());
+      for (let n = 0; n < 10; n++) unit.create('project', randomId(), desiredState('project'));
       await unit.commit();
     }
     await started();
@@ -279,7 +279,7 @@ describe('a change while a mirror is compared', () => {
     const made: Resource<'project'>[] = [];
     for (let page = 0; page < 15; page++) {
       const unit = repo.begin();
-      for (let n = 0; n < 10; n++) made.push(unit.create('project', randomId(), projectState()));
+      for (let n = 0; n < 10; n++) made.push(unit.create('project', randomId(), desiredState('project')));
       await unit.commit();
     }
     const mirror = await started();
@@ -291,7 +291,7 @@ describe('a change while a mirror is compared', () => {
       const unit = elsewhere.begin();
       unit.requestDelete(deleted!);
       unit.release(deleted!, 'project');
-      unit.create('project', randomId(), projectState());
+      unit.create('project', randomId(), desiredState('project'));
       await unit.commit();
       await settle();
     };

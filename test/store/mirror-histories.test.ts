@@ -21,7 +21,7 @@ import { eagerClock } from '../harness/eager-clock.ts';
 import { settle } from '../harness/fake-clock.ts';
 import { InterruptibleStore } from '../harness/interruptible-store.ts';
 import { expectMirrored } from './mirrored.ts';
-import { projectObserved, projectState } from './states.ts';
+import { desiredState, projectObserved } from '../harness/states.ts';
 
 const namespace = '6ba7b810-9dad-11d1-80b4-00c04fd430c8';
 const tenants = ['acme', 'other'] as const;
@@ -176,7 +176,8 @@ async function changeObject(what: ObjectStep, n: number, repo: Repository): Prom
   const id = uuidv5(namespace, `project/${n}`);
   const it = await repo.get('project', id);
   const unit = repo.begin();
-  if (what === 'create') unit.create('project', id, projectState({ name: `p${n}`, owner_id: owners[n % 3]! }));
+  if (what === 'create')
+    unit.create('project', id, desiredState('project', { name: `p${n}`, owner_id: owners[n % 3]! }));
   else if (it) changeIn(unit, what, it);
   try {
     await unit.commit();

@@ -16,7 +16,7 @@ import { randomId } from '../../store/uuid.ts';
 import { FakeClock, settle } from '../harness/fake-clock.ts';
 import { eagerClock } from '../harness/eager-clock.ts';
 import { InterruptibleStore } from '../harness/interruptible-store.ts';
-import { applicationState, projectObserved, projectState, userState } from './states.ts';
+import { desiredState, projectObserved } from '../harness/states.ts';
 
 let backend: Store & AsyncDisposable;
 let store: InterruptibleStore;
@@ -49,7 +49,7 @@ async function upToDate(mirror: Mirror): Promise<void> {
 
 async function create(name: string): Promise<Resource<'project'>> {
   const unit = repo.begin();
-  const it = unit.create('project', randomId(), projectState({ name }));
+  const it = unit.create('project', randomId(), desiredState('project', { name }));
   await unit.commit();
   return it;
 }
@@ -107,7 +107,7 @@ describe('a mirror that starts', () => {
   it('reads more than one page', async () => {
     for (let page = 0; page < 125; page++) {
       const unit = repo.begin();
-      for (let n = 0; n < 10; n++) unit.create('project', randomId(), projectState());
+      for (let n = 0; n < 10; n++) unit.create('project', randomId(), desiredState('project'));
       await unit.commit();
     }
     const mirror = await started();
@@ -172,7 +172,7 @@ describe('a change of an object', () => {
     const seen: [string, number, boolean][] = [];
     mirror.subscribe(({ id }) => seen.push([id, mirror.tenant('acme').list('project').length, mirror.applied > 0]));
     const unit = repo.begin();
-    for (const name of ['a', 'b', 'c']) unit.create('project', randomId(), projectState({ name }));
+    for (const name of ['a', 'b', 'c']) unit.create('project', randomId(), desiredState('project', { name }));
     const { revision: at } = await unit.commit();
     await mirror.reached(at, AbortSignal.timeout(5000));
     expect(seen.map(([, count]) => count)).toEqual([3, 3, 3]);
@@ -275,7 +275,7 @@ describe('a view of a tenant', () => {
   it('finds by the declared indexes, by owner and by label, and follows their changes', async () => {
     const unit = repo.begin();
     const server = randomId();
-    const it = unit.create('application', randomId(), applicationState({ server_id: server }), {
+    const it = unit.create('application', randomId(), desiredState('application', { server_id: server }), {
       labels: { tier: 'web', 'a=b': 'c' },
     });
     await unit.commit();
@@ -481,7 +481,7 @@ describe('an interrupted mirror', () => {
     const unit = behind.begin();
     unit.requestDelete(deleted);
     unit.release(deleted, 'project');
-    const created = unit.create('project', randomId(), projectState({ name: 'created' }));
+    const created = unit.create('project', randomId(), desiredState('project', { name: 'created' }));
     unit.write({ delete: keys.replica('r1') });
     await unit.commit();
     await backend.compact(await backend.revision());
@@ -521,7 +521,7 @@ describe('an interrupted mirror', () => {
     const restored = cleanup.use(await openSqlite({ path: ':memory:' }));
     const unit = openRepository(restored, 'acme', systemClock).begin();
     unit.create('project', kept.meta.id, kept.desired);
-    const found = unit.create('project', randomId(), projectState({ name: 'found' }));
+    const found = unit.create('project', randomId(), desiredState('project', { name: 'found' }));
     await unit.commit();
     store.replace(restored, rewound(restored.incarnation, 'restored'));
 
@@ -542,7 +542,7 @@ describe('an interrupted mirror', () => {
     const elsewhere = openRepository(other, 'acme', systemClock);
     for (let n = 0; n < 20; n++) {
       const unit = elsewhere.begin();
-      unit.create('project', randomId(), projectState());
+      unit.create('project', randomId(), desiredState('project'));
       await unit.commit();
     }
     store.replace(other, unavailable('cut'));
@@ -556,7 +556,7 @@ describe('an interrupted mirror', () => {
     async function write(to: Store, text: string): Promise<void> {
       await to.txn({ if: [], then: [{ put: key, value: text }] });
       const unit = openRepository(to, 'acme', systemClock).begin();
-      unit.create('project', id, projectState({ name: 'same', description: text }));
+      unit.create('project', id, desiredState('project', { name: 'same', description: text }));
       await unit.commit();
     }
     await write(backend, 'old');
@@ -674,7 +674,7 @@ describe('an interrupted mirror', () => {
       for (let m = 0; m < 10; m++) {
         const id = randomId();
         ids.push(id);
-        unit.create('project', id, projectState());
+        unit.create('project', id, desiredState('project'));
       }
       await unit.commit();
     }
@@ -802,9 +802,9 @@ describe('the metrics of a mirror', () => {
   it('tell the revision, the lag, the objects and the interruptions', async () => {
     const registry = new Registry();
     const unit = repo.begin();
-    unit.create('user', randomId(), userState());
-    unit.create('user', randomId(), userState());
-    unit.create('project', randomId(), projectState());
+    unit.create('user', randomId(), desiredState('user'));
+    unit.create('user', randomId(), desiredState('user'));
+    unit.create('project', randomId(), desiredState('project'));
     await unit.commit();
     const mirror = await started({ registry });
     expect(await gauge(registry, 'setpoint_mirror_applied_revision')).toBe(mirror.applied);

@@ -9,6 +9,7 @@ import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
 import { createTenant } from '../../store/tenants.ts';
 import { commit } from '../../store/unit.ts';
+import { desiredState } from '../harness/states.ts';
 
 describe('the form in which names are compared', () => {
   it.each([
@@ -60,13 +61,15 @@ describe('a store of an earlier release', () => {
   async function project(name: string): Promise<string> {
     const id = randomUUID();
     const unit = repo().begin();
-    unit.create('project', id, {
-      name: `new ${id}`,
-      single_server_mode: false,
-      auto_error_tracking_enabled: false,
-      owner_id: randomUUID(),
-      default_environment_id: randomUUID(),
-    });
+    unit.create(
+      'project',
+      id,
+      desiredState('project', {
+        name: `new ${id}`,
+        owner_id: randomUUID(),
+        default_environment_id: randomUUID(),
+      }),
+    );
     await commit(unit);
     const entry = (await store.get(keys.desired('default', 'project', id)))!;
     const value = entry.value.replace(`new ${id}`, name);

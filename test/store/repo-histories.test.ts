@@ -10,7 +10,7 @@ import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
-import { projectObserved, projectState, userState } from './states.ts';
+import { desiredState, projectObserved } from '../harness/states.ts';
 
 const namespace = '6ba7b810-9dad-11d1-80b4-00c04fd430c8';
 const names = ['a', 'A', 'b', 'c'];
@@ -33,8 +33,8 @@ type Call = typeof call extends fc.Arbitrary<infer C> ? C : never;
 async function put(unit: Unit, repo: Repository, { what, kind, n, name }: Call): Promise<void> {
   const id = uuidv5(namespace, `${kind}/${n}`);
   if (what === 'create') {
-    if (kind === 'project') unit.create('project', id, projectState({ name }));
-    else unit.create('user', id, userState({ email: name }));
+    if (kind === 'project') unit.create('project', id, desiredState('project', { name }));
+    else unit.create('user', id, desiredState('user', { email: name }));
     return;
   }
   const it = await repo.get(kind, id);

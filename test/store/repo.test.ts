@@ -12,7 +12,7 @@ import type { Store } from '../../store/store.ts';
 import { randomId } from '../../store/uuid.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 import { ForwardingStore } from '../harness/forwarding-store.ts';
-import { applicationState, environmentState, projectObserved, projectState, userState } from './states.ts';
+import { desiredState, projectObserved } from '../harness/states.ts';
 
 let store: Store & AsyncDisposable;
 let clock: FakeClock;
@@ -28,7 +28,7 @@ afterEach(() => store[Symbol.asyncDispose]());
 
 async function create(name: string): Promise<Resource<'project'>> {
   const unit = repo.begin();
-  const it = unit.create('project', randomId(), projectState({ name }));
+  const it = unit.create('project', randomId(), desiredState('project', { name }));
   await expectCommitted(unit);
   return it;
 }
@@ -67,7 +67,7 @@ describe('a created object', () => {
   it('has defaults, finalizers, owners of its kind and of the caller, and the revision of its commit', async () => {
     const unit = repo.begin();
     const id = randomId();
-    const state = environmentState();
+    const state = desiredState('environment');
     const extra = { kind: 'server', id: randomId(), blocks: false } as const;
     const again = { kind: 'project', id: state.project_id, blocks: false } as const;
     const { type: _, ...withoutDefault } = state;
@@ -102,14 +102,14 @@ describe('a created object', () => {
   it('is refused if its id exists', async () => {
     const it = await create('a');
     const unit = repo.begin();
-    unit.create('project', it.meta.id, projectState({ name: 'a' }));
+    unit.create('project', it.meta.id, desiredState('project', { name: 'a' }));
     expect(await failureOf(unit)).toEqual({ why: 'exists', ref: { kind: 'project', id: it.meta.id } });
   });
 
   it('is refused if its name is taken, whatever its case or Unicode form', async () => {
     const holder = await create('Straße');
     const unit = repo.begin();
-    unit.create('project', randomId(), projectState({ name: 'STRAßE' }));
+    unit.create('project', randomId(), desiredState('project', { name: 'STRAßE' }));
     expect(await failureOf(unit)).toEqual({
       why: 'name-taken',
       kind: 'project',
@@ -121,12 +121,12 @@ describe('a created object', () => {
 
   it('may have the name of an object in another scope, of another kind or of another tenant', async () => {
     const unit = repo.begin();
-    unit.create('environment', randomId(), environmentState({ name: 'live' }));
-    unit.create('environment', randomId(), environmentState({ name: 'live' }));
-    unit.create('project', randomId(), projectState({ name: 'live' }));
+    unit.create('environment', randomId(), desiredState('environment', { name: 'live' }));
+    unit.create('environment', randomId(), desiredState('environment', { name: 'live' }));
+    unit.create('project', randomId(), desiredState('project', { name: 'live' }));
     await expectCommitted(unit);
     const other = openRepository(store, 'other', clock).begin();
-    other.create('project', randomId(), projectState({ name: 'live' }));
+    other.create('project', randomId(), desiredState('project', { name: 'live' }));
     await expectCommitted(other);
   });
 
@@ -141,7 +141,7 @@ describe('a created object', () => {
     await repo.change('project', parent.meta.id, (draft) => (draft.description = 'changed'));
     const unit = repo.begin();
     unit.require(parent);
-    unit.create('environment', randomId(), environmentState({ project_id: parent.meta.id }));
+    unit.create('environment', randomId(), desiredState('environment', { project_id: parent.meta.id }));
     expect(await failureOf(unit)).toEqual({ why: 'changed', ref: { kind: 'project', id: parent.meta.id } });
   });
 });
@@ -241,26 +241,26 @@ describe('a change', () => {
   it('hands the name of an object that a unit deletes to another one', async () => {
     const owner = randomId();
     const first = repo.begin();
-    const old = first.create('user', owner, userState({ email: 'a@example.org' }));
+    const old = first.create('user', owner, desiredState('user', { email: 'a@example.org' }));
     await expectCommitted(first);
     const unit = repo.begin();
     unit.requestDelete(old);
-    const heir = unit.create('user', randomId(), userState({ email: 'A@example.org' }));
+    const heir = unit.create('user', randomId(), desiredState('user', { email: 'A@example.org' }));
     await expectCommitted(unit);
     expect(await repo.idByName('user', 'all', 'a@example.org')).toBe(heir.meta.id);
   });
 
   it('cannot give one name to two objects of a unit', async () => {
     const unit = repo.begin();
-    unit.create('project', randomId(), projectState({ name: 'one' }));
-    unit.create('project', randomId(), projectState({ name: 'ONE' }));
+    unit.create('project', randomId(), desiredState('project', { name: 'one' }));
+    unit.create('project', randomId(), desiredState('project', { name: 'ONE' }));
     expect(await reasonOf(unit.commit())).toMatchObject({ why: 'name-taken', name: 'one' });
   });
 
   it('follows the owners of the kind and keeps those of the caller', async () => {
     const extra = { kind: 'project', id: randomId(), blocks: false } as const;
     const first = repo.begin();
-    const state = applicationState();
+    const state = desiredState('application');
     const it = first.create('application', randomId(), state, { owners: [extra] });
     await expectCommitted(first);
     const environment = randomId();
@@ -274,7 +274,7 @@ describe('a change', () => {
 
   it('of an object that goes meanwhile answers undefined', async () => {
     const unit = repo.begin();
-    const it = unit.create('user', randomId(), userState());
+    const it = unit.create('user', randomId(), desiredState('user'));
     await expectCommitted(unit);
     const racing = new ForwardingStore(store);
     racing.txn = async (txn) => {
@@ -372,7 +372,7 @@ describe('a unit', () => {
 
   it('changes an object that it creates, in its first generation', async () => {
     const unit = repo.begin();
-    const it = unit.create('project', randomId(), projectState({ name: 'a' }));
+    const it = unit.create('project', randomId(), desiredState('project', { name: 'a' }));
     unit.change(it, (draft) => (draft.name = 'b'));
     await expectCommitted(unit);
     expect((await repo.get('project', it.meta.id))?.meta.generation).toBe(1);
@@ -423,17 +423,17 @@ describe('a unit', () => {
     const key = keys.idempotency('acme', 'h1');
     unit.guard({ key, is: 'absent' });
     unit.write({ put: key, value: '{}' });
-    unit.create('project', randomId(), projectState());
+    unit.create('project', randomId(), desiredState('project'));
     await expectCommitted(unit);
     const again = repo.begin();
     again.guard({ key, is: 'absent' });
-    again.create('project', randomId(), projectState());
+    again.create('project', randomId(), desiredState('project'));
     expect(await failureOf(again)).toEqual({ why: 'key', key });
   });
 
   it('is committed once', async () => {
     const unit = repo.begin();
-    unit.create('project', randomId(), projectState());
+    unit.create('project', randomId(), desiredState('project'));
     await expectCommitted(unit);
     await expect(unit.commit()).rejects.toThrow('twice');
   });
@@ -471,7 +471,7 @@ describe('labels', () => {
 describe('deletion', () => {
   it('of an object without finalizers takes its records and names at once', async () => {
     const unit = repo.begin();
-    const it = unit.create('user', randomId(), userState());
+    const it = unit.create('user', randomId(), desiredState('user'));
     unit.write({ put: keys.events('acme', 'user', it.meta.id), value: '{}' });
     await expectCommitted(unit);
     const deletion = repo.begin();
@@ -498,7 +498,7 @@ describe('deletion', () => {
 
   it('is complete when the last finalizer is released, in one revision', async () => {
     const created = repo.begin();
-    const it = created.create('project', randomId(), projectState({ name: 'a' }));
+    const it = created.create('project', randomId(), desiredState('project', { name: 'a' }));
     await expectCommitted(created);
     await repo.observe(it, projectObserved('active'), []);
     const deletion = repo.begin();
@@ -553,14 +553,14 @@ describe('deletion', () => {
 
   it('of an object that the unit creates leaves nothing', async () => {
     const unit = repo.begin();
-    unit.requestDelete(unit.create('user', randomId(), userState()));
+    unit.requestDelete(unit.create('user', randomId(), desiredState('user')));
     await expectCommitted(unit);
     expect(await allKeys()).toEqual([]);
   });
 
   it('cannot be followed by a change in the same unit', async () => {
     const unit = repo.begin();
-    const it = unit.create('user', randomId(), userState());
+    const it = unit.create('user', randomId(), desiredState('user'));
     unit.requestDelete(it);
     expect(() => unit.change(it, (draft) => (draft.disabled = true))).toThrow('this unit deletes it');
   });
@@ -715,7 +715,7 @@ describe('what comes into an object', () => {
 
   async function place() {
     const unit = repo.begin();
-    const environment = unit.create('environment', randomId(), environmentState());
+    const environment = unit.create('environment', randomId(), desiredState('environment'));
     await expectCommitted(unit);
     return environment as ReadonlyResource<'environment'>;
   }
@@ -723,7 +723,7 @@ describe('what comes into an object', () => {
   function enter(environment: ReadonlyResource<'environment'>, name: string): CommittableUnit {
     const unit = repo.begin();
     unit.require(environment);
-    unit.create('application', randomId(), { ...applicationState(), name, environment_id: environment.meta.id });
+    unit.create('application', randomId(), desiredState('application', { name, environment_id: environment.meta.id }));
     return unit;
   }
 

@@ -7,6 +7,7 @@ import { kinds, type ObservedOf } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
 import { aDeployment, anApplication, aServer } from '../../harness/objects.ts';
 import { openRig, tenant, type Rig } from '../runtime/rig.ts';
+import { desiredState } from '../../harness/states.ts';
 
 const unreadyGraceMs = 30_000;
 const startDeadlineMs = 600_000;
@@ -22,7 +23,11 @@ async function deployed(rig: Rig) {
   const deployment = aDeployment(app);
   const made = rig.repo.begin();
   made.create('server', server.meta.id, server.desired);
-  made.create('application', app.meta.id, { ...app.desired, deployment_id: deployment.meta.id });
+  made.create(
+    'application',
+    app.meta.id,
+    desiredState('application', { ...app.desired, deployment_id: deployment.meta.id }),
+  );
   made.create('deployment', deployment.meta.id, deployment.desired);
   await commit(made);
   await rig.rest();

@@ -8,6 +8,7 @@ import { kinds, type ObservedOf } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
 import { aDeployment, anApplication, aServer } from '../../harness/objects.ts';
 import { openRig, tenant, type Rig } from '../runtime/rig.ts';
+import { desiredState } from '../../harness/states.ts';
 
 const controllers = [
   deploymentController({ queueDeadlineMs: 600_000, buildDeadlineMs: 600_000, rolloutDeadlineMs: 600_000 }),
@@ -31,7 +32,7 @@ async function deploy(rig: Rig, source?: typeof git) {
   const { id } = deployment.meta;
   const made = rig.repo.begin();
   made.create('server', server.meta.id, server.desired);
-  made.create('application', app.meta.id, { ...app.desired, deployment_id: id });
+  made.create('application', app.meta.id, desiredState('application', { ...app.desired, deployment_id: id }));
   made.create('deployment', id, deployment.desired);
   await commit(made);
   await rig.rest();

@@ -2,21 +2,21 @@ import { expect, it } from 'vitest';
 import { planClone } from '../../../controllers/environment/plan.ts';
 import { copyIdOf } from '../../../store/copying.ts';
 import { commit } from '../../../store/unit.ts';
-import { applicationState, environmentState } from '../../store/states.ts';
 import { id, openRig, tenant } from '../runtime/rig.ts';
+import { desiredState } from '../../harness/states.ts';
 
 it('a copy that is being deleted is none: the clone waits for its end and is not complete', async () => {
   await using rig = await openRig();
   const [source, clone, app] = [id('source'), id('clone'), id('web')];
   const clone_of = { environment_id: source, server_map: {}, complete: false };
   const unit = rig.repo.begin();
-  unit.create('environment', source, environmentState());
-  unit.create('environment', clone, environmentState({ clone_of }));
-  unit.create('application', app, applicationState({ environment_id: source }));
+  unit.create('environment', source, desiredState('environment'));
+  unit.create('environment', clone, desiredState('environment', { clone_of }));
+  unit.create('application', app, desiredState('application', { environment_id: source }));
   await commit(unit);
   const { meta } = (await rig.repo.get('application', app))!;
   const copying = rig.repo.begin();
-  copying.create('application', copyIdOf(clone, app), applicationState({ environment_id: clone }), {
+  copying.create('application', copyIdOf(clone, app), desiredState('application', { environment_id: clone }), {
     copyOf: { id: app, revision: meta.desiredRevision },
   });
   await commit(copying);

@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applicationController } from '../../../controllers/application/reconcile.ts';
 import { environmentController } from '../../../controllers/environment/reconcile.ts';
 import { copyIdOf } from '../../../store/copying.ts';
-import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import { readEvents } from '../../../store/event-ring.ts';
 import { keys } from '../../../store/keys.ts';
 import type { CommittableUnit, Unit } from '../../../store/unit-of-work.ts';
@@ -15,9 +14,9 @@ import type { Sealer, Transplanter, Unsealer } from '../../../store/seal.ts';
 import { openSqlite } from '../../../store/sqlite/open.ts';
 import { commit } from '../../../store/unit.ts';
 import { FaultyStore } from '../../harness/faulty-store.ts';
-import { applicationState } from '../../store/states.ts';
 import { createProject, id, openRig, tenant } from '../runtime/rig.ts';
 import type { Rig, RigOptions } from '../runtime/rig.ts';
+import { desiredState } from '../../harness/states.ts';
 
 let folder: string;
 let ring: Sealer & Unsealer & Transplanter;
@@ -49,14 +48,14 @@ async function shop(applications: number, options: RigOptions = {}): Promise<Rig
   const project = await createProject(rig.repo, 'shop');
   await write(rig, (unit) => {
     for (const name of ['one', 'two'])
-      unit.create('server', id(name), {
-        name,
-        port: 22,
-        username: 'root',
-        log_retention_days: 7,
-        direct_ports_enabled: false,
-      });
-    unit.create('user', id('owner'), { email: 'owner@example.test', role: 'superadmin' } as DesiredOf<'user'>);
+      unit.create(
+        'server',
+        id(name),
+        desiredState('server', {
+          name,
+        }),
+      );
+    unit.create('user', id('owner'), desiredState('user', { email: 'owner@example.test', role: 'superadmin' }));
     unit.create('environment', source, { project_id: project, name: 'production', type: 'production' });
   });
   for (let n = 0; n < applications; n += 1) await commit(create(rig, `web-${n}`));
@@ -75,7 +74,7 @@ function create(rig: Rig, name: string): CommittableUnit {
   unit.create(
     'application',
     id(name),
-    applicationState({
+    desiredState('application', {
       project_id: id('shop'),
       environment_id: source,
       server_id: id('one'),

@@ -9,6 +9,7 @@ import type { Resource } from '../../../store/resource.ts';
 import { FaultyStore } from '../../harness/faulty-store.ts';
 import { aDeployment, anApplication } from '../../harness/objects.ts';
 import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
+import { desiredState } from '../../harness/states.ts';
 
 const day = 24 * 3_600_000;
 const environmentOf = (project: string, name = 'production') => ({ project_id: project, name, type: 'production' });
@@ -33,7 +34,7 @@ async function requestDelete(
 }
 
 function user(unit: ReturnType<Rig['repo']['begin']>, name: string): void {
-  unit.create('user', id(name), { email: `${name}@example.org`, role: 'user' } as DesiredOf<'user'>);
+  unit.create('user', id(name), desiredState('user', { email: `${name}@example.org`, role: 'user' }));
 }
 
 function session(unit: ReturnType<Rig['repo']['begin']>, name: string, of: string, expires: Date): void {

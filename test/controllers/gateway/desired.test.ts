@@ -9,9 +9,9 @@ import { eventually } from '../../harness/eventually.ts';
 import { FakeBackend, running } from '../../harness/fake-backend.ts';
 import { GatewayWorld, assignmentState, tenant } from '../../harness/gateway-world.ts';
 import type { TestReplica } from '../../harness/gateway-world.ts';
-import { applicationState } from '../../store/states.ts';
 import { until } from '../../harness/until.ts';
 import { wireItem } from '../../harness/wire-items.ts';
+import { desiredState } from '../../harness/states.ts';
 
 let world: GatewayWorld;
 let replica: TestReplica;
@@ -379,7 +379,7 @@ describe('what an agent tells of its own doings', () => {
   it('becomes events of the assignment and its workload, and counts as drift once', async () => {
     const server = await world.server();
     const workload = randomUUID();
-    await world.create('application', workload, applicationState({ server_id: server.id }));
+    await world.create('application', workload, desiredState('application', { server_id: server.id }));
     const deployment = await world.deployment(workload);
     const item = await world.assignment(server.id, { workload_id: workload, deployment_id: deployment });
     const backend = new FakeBackend();

@@ -12,6 +12,7 @@ import type { TestReplica } from '../../harness/gateway-world.ts';
 import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
 import type { RawAgent } from '../../harness/raw-agent.ts';
 import { until } from '../../harness/until.ts';
+import { desiredState } from '../../harness/states.ts';
 
 let world: GatewayWorld;
 let replica: TestReplica;
@@ -235,10 +236,14 @@ describe('an agent of one tenant', () => {
     // even where both tenants had a server of one id
     const theirs = openRepository(world.store, other, systemClock);
     const made = theirs.begin();
-    made.create('server', server.id, {
-      ...(await world.repo.get('server', server.id))!.desired,
-      agent_public_key: 'x',
-    });
+    made.create(
+      'server',
+      server.id,
+      desiredState('server', {
+        ...(await world.repo.get('server', server.id))!.desired,
+        agent_public_key: 'x',
+      }),
+    );
     await made.commit();
     expect(await attempt({ server: server.id, key, tenant: other }).outcome).toBe('unauthorized');
     expect((await theirs.get('server', server.id))?.desired.agent_public_key).toBe('x');
@@ -252,10 +257,14 @@ describe('an agent of one tenant', () => {
     const theirs = openRepository(world.store, other, systemClock);
     const key = agentKey();
     const made = theirs.begin();
-    made.create('server', server.id, {
-      ...(await world.repo.get('server', server.id))!.desired,
-      agent_public_key: key.publicKey,
-    });
+    made.create(
+      'server',
+      server.id,
+      desiredState('server', {
+        ...(await world.repo.get('server', server.id))!.desired,
+        agent_public_key: key.publicKey,
+      }),
+    );
     await made.commit();
     const backend = new FakeBackend();
     const agent = attempt({ server: server.id, key, tenant: other, backend });

@@ -8,7 +8,7 @@ import { GatewayWorld } from '../../harness/gateway-world.ts';
 import type { TestReplica } from '../../harness/gateway-world.ts';
 import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
 import { until } from '../../harness/until.ts';
-import { applicationState } from '../../store/states.ts';
+import { desiredState } from '../../harness/states.ts';
 
 let world: GatewayWorld;
 let replica: TestReplica;
@@ -30,7 +30,7 @@ const git = {
 /** An application on the server; answers how to add a deployment to it that ended so. */
 async function application(server: string, source: object = git) {
   const id = randomUUID();
-  await world.create('application', id, applicationState({ server_id: server }));
+  await world.create('application', id, desiredState('application', { server_id: server }));
   const deploy = async (number: number, phase: ObservedOf<'deployment'>['phase'], digest: string): Promise<string> => {
     const unit = world.repo.begin();
     const deployment = unit.create(

@@ -10,6 +10,7 @@ import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import { FaultyStore } from '../../harness/faulty-store.ts';
 import { createProject, id, openRig, tenant } from '../runtime/rig.ts';
 import type { Rig } from '../runtime/rig.ts';
+import { desiredState } from '../../harness/states.ts';
 
 const publicUrl = 'https://setpoint.example';
 const day = 24 * 3_600_000;
@@ -36,7 +37,7 @@ function post({ isOnlyLogged = false } = {}): Post {
 
 async function invite(rig: Rig, changes: Partial<DesiredOf<'invite'>> = {}): Promise<void> {
   const unit = rig.repo.begin();
-  unit.create('user', id('ann'), { email: 'ann@example.test', role: 'user' } as DesiredOf<'user'>);
+  unit.create('user', id('ann'), desiredState('user', { email: 'ann@example.test', role: 'user' }));
   unit.create('invite', id('invite'), {
     project_id: id('shop'),
     email: 'bob@example.test',

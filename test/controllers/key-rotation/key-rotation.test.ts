@@ -18,6 +18,7 @@ import { openKeyring } from '../../../store/seal.ts';
 import { eagerClock } from '../../harness/eager-clock.ts';
 import { aDeployment, anApplication } from '../../harness/objects.ts';
 import { id, openRig, tenant, type Rig } from '../runtime/rig.ts';
+import { desiredState } from '../../harness/states.ts';
 
 const place = { tenant, kind: 'application', id: id('app'), path: 'config.env.TOKEN' };
 
@@ -27,10 +28,14 @@ async function withSecret(background: Parameters<typeof openRig>[0] = {}) {
   const ring = await openKeyring({ path: join(folder, 'keys'), store: rig.store });
   const app = anApplication({ environment_id: id('env') });
   const unit = rig.repo.begin();
-  unit.create('application', id('app'), {
-    ...app.desired,
-    config: { ...app.desired.config, env: { TOKEN: ring.seal('hunter2', place) } },
-  });
+  unit.create(
+    'application',
+    id('app'),
+    desiredState('application', {
+      ...app.desired,
+      config: { ...app.desired.config, env: { TOKEN: ring.seal('hunter2', place) } },
+    }),
+  );
   await unit.commit();
   await rig.rest();
   const remove = (): Promise<void> => rm(folder, { recursive: true });
@@ -213,10 +218,14 @@ test('a value that does not open is reported and left alone, and the others are 
   const app = anApplication({ environment_id: id('env'), name: 'broken' });
   const sealed = ring.seal('x', { ...place, id: app.meta.id });
   const unit = rig.repo.begin();
-  unit.create('application', app.meta.id, {
-    ...app.desired,
-    config: { ...app.desired.config, env: { TOKEN: { ...sealed, for: 'application/elsewhere/config.env.TOKEN' } } },
-  });
+  unit.create(
+    'application',
+    app.meta.id,
+    desiredState('application', {
+      ...app.desired,
+      config: { ...app.desired.config, env: { TOKEN: { ...sealed, for: 'application/elsewhere/config.env.TOKEN' } } },
+    }),
+  );
   await unit.commit();
   await ring.addKey();
   expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 2, contended: 0, unreadable: 1 });

@@ -14,12 +14,12 @@ import type { ReadonlyResource } from '../../../store/resource.ts';
 import { revision } from '../../../store/revision.ts';
 import { createTenant, requestTenantDeletion } from '../../../store/tenants.ts';
 import { aDeployment, anApplication, aServer } from '../../harness/objects.ts';
-import { applicationState, environmentState } from '../../store/states.ts';
 import { createProject, id, openRig, tenant } from '../runtime/rig.ts';
 import type { Rig } from '../runtime/rig.ts';
 import { below, day, from, hour, minute, second, upTo } from './row.ts';
 import type { Rows } from './row.ts';
 import { aUser, openTerm, write, writeMany } from './scenes.ts';
+import { desiredState } from '../../harness/states.ts';
 
 /** When the objects of these rows ended, or were used last. */
 const then = Date.parse('2030-01-01T00:00:00.000Z');
@@ -230,13 +230,13 @@ async function planOf(
   await using rig = await openRig();
   const [source, clone] = [id('source'), id('clone')];
   await write(rig, (unit) => {
-    unit.create('environment', source, environmentState());
+    unit.create('environment', source, desiredState('environment'));
     const clone_of = { environment_id: source, server_map: {}, complete: false };
-    unit.create('environment', clone, environmentState({ clone_of }));
+    unit.create('environment', clone, desiredState('environment', { clone_of }));
     unit.create('server', id('server'), aServer().desired);
   });
   const state = (environment_id: string, name: string) =>
-    applicationState({ environment_id, name, server_id: id('server'), project_id: id('shop') });
+    desiredState('application', { environment_id, name, server_id: id('server'), project_id: id('shop') });
   for (let n = 0; n < count; n++)
     await write(rig, (unit) => unit.create('application', id(`a${n}`), state(source, `a${n}`), { labels: labels(n) }));
   await writeMany(rig, stale, (unit, n) => {
@@ -296,7 +296,11 @@ const tenants: Rows<'tenants'> = {
     for (const name of [tenant, 'other']) await createTenant(rig.store, name, rig.clock);
     await createProject(rig.repo, 'shop'); // stays, as no controller releases it
     await write(rig, (unit) =>
-      unit.create('server', id('server'), { ...aServer().desired, agent_public_key: 'of its agent' }),
+      unit.create(
+        'server',
+        id('server'),
+        desiredState('server', { ...aServer().desired, agent_public_key: 'of its agent' }),
+      ),
     );
     await requestTenantDeletion(rig.store, tenant, rig.clock);
     await rig.rest();

@@ -7,6 +7,7 @@ import type { Unit } from '../../../store/unit-of-work.ts';
 import { commit } from '../../../store/unit.ts';
 import { id, openRig } from '../runtime/rig.ts';
 import type { Rig, RigOptions } from '../runtime/rig.ts';
+import { desiredState } from '../../harness/states.ts';
 
 /** A controller of projects; without `reconcile` it finds every project settled. */
 export function projects(reconcile: Controller<'project'>['reconcile'] = async () => settled): Controller<'project'> {
@@ -52,7 +53,7 @@ export async function writeMany(rig: Rig, count: number, make: (unit: Unit, n: n
 }
 
 export function aUser(unit: Unit, name: string, role: DesiredOf<'user'>['role'] = 'user'): void {
-  unit.create('user', id(name), { ...person, role, email: `${name}@example.test` });
+  unit.create('user', id(name), desiredState('user', { ...person, role, email: `${name}@example.test` }));
 }
 
 const person = {

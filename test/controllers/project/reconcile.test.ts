@@ -7,10 +7,10 @@ import type { ServerPhase } from '../../../store/kinds/server.ts';
 import type { Unit } from '../../../store/unit-of-work.ts';
 import { commit } from '../../../store/unit.ts';
 import { uuidv5 } from '../../../store/uuid.ts';
-import { applicationState } from '../../store/states.ts';
 import { createProject, id, openRig } from '../runtime/rig.ts';
 import type { Rig } from '../runtime/rig.ts';
 import { serviceSpec } from '../../harness/wire-items.ts';
+import { desiredState } from '../../harness/states.ts';
 
 const noCopies = {
   transplant: () => {
@@ -46,13 +46,13 @@ async function see(rig: Rig, server: string, phase: ServerPhase): Promise<void> 
 }
 
 function server(unit: Unit, name: string): void {
-  unit.create('server', id(name), {
-    name,
-    port: 22,
-    username: 'root',
-    log_retention_days: 7,
-    direct_ports_enabled: false,
-  });
+  unit.create(
+    'server',
+    id(name),
+    desiredState('server', {
+      name,
+    }),
+  );
 }
 
 /** The id that the application's controller gives its first instance. */
@@ -61,18 +61,21 @@ const instanceOf = (name: string): string => uuidv5(id(`${name} deployment`), 's
 /** An application with one instance, as its controllers would have left it. */
 function workload(unit: Unit, name: string, on: { project: string; environment: string; server: string }): void {
   const place = { project_id: on.project, environment_id: on.environment, server_id: on.server };
-  const app = applicationState({ ...place, name, deployment_id: id(`${name} deployment`), run: 'running' });
+  const app = desiredState('application', { ...place, name, deployment_id: id(`${name} deployment`), run: 'running' });
   unit.create('application', id(name), app);
-  unit.create('deployment', id(`${name} deployment`), {
-    ...place,
-    application_id: id(name),
-    number: 1,
-    trigger: 'manual',
-    source: app.source,
-    config: app.config,
-    queued_at: '2030-01-01T00:00:00.000Z',
-    cancel_requested: false,
-  });
+  unit.create(
+    'deployment',
+    id(`${name} deployment`),
+    desiredState('deployment', {
+      ...place,
+      application_id: id(name),
+      number: 1,
+      trigger: 'manual',
+      source: app.source,
+      config: app.config,
+      queued_at: '2030-01-01T00:00:00.000Z',
+    }),
+  );
   unit.create('assignment', instanceOf(name), {
     ...place,
     workload_kind: 'application',

@@ -3,6 +3,7 @@ import type { Context, Controller, Verdict } from '../../../controllers/runtime/
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { settle } from '../../harness/fake-clock.ts';
 import { createProject, id, openRig, tenant, type Rig } from './rig.ts';
+import { desiredState } from '../../harness/states.ts';
 
 type Project = ReadonlyResource<'project'>;
 
@@ -261,15 +262,15 @@ test('notifications reach owner and members of the project and the administrator
   await using _ = rig;
   const unit = rig.repo.begin();
   const user = (name: string, role: 'superadmin' | 'admin' | 'user', disabled = false): void => {
-    unit.create('user', id(name), {
-      email: `${name}@example.org`,
-      first_name: '',
-      last_name: '',
-      role,
-      must_reset_password: false,
-      two_factor_enabled: false,
-      disabled,
-    });
+    unit.create(
+      'user',
+      id(name),
+      desiredState('user', {
+        email: `${name}@example.org`,
+        role,
+        disabled,
+      }),
+    );
   };
   user('owner', 'user');
   user('stranger', 'user');
@@ -309,7 +310,7 @@ test('a notification that cannot be stored does not fail the reconcile', async (
   const { rig, reconcile, errors } = await withProject();
   await using _ = rig;
   const unit = rig.repo.begin();
-  unit.create('user', id('owner'), { email: 'o@example.org', role: 'admin' } as never);
+  unit.create('user', id('owner'), desiredState('user', { email: 'o@example.org', role: 'admin' }));
   await unit.commit();
   await rig.rest();
   await reconcile((it, ctx) =>
@@ -345,7 +346,9 @@ test('a transaction touches declared children only, and the next write waits unt
   const { rig, project, reconcile, errors } = await withProject();
   await using _ = rig;
   await reconcile((_it, ctx) =>
-    ctx.transact((unit) => void unit.create('user', id('user'), { email: 'a@b.test', role: 'user' } as never)),
+    ctx.transact(
+      (unit) => void unit.create('user', id('user'), desiredState('user', { email: 'a@b.test', role: 'user' })),
+    ),
   );
   expect(errors.shift()).toMatchObject({ message: expect.stringContaining('a kind that it did not declare: user') });
   await rig.clock.advance(60_000);

@@ -11,6 +11,7 @@ import { settle } from '../../harness/fake-clock.ts';
 import { FaultyStore } from '../../harness/faulty-store.ts';
 import { onChild } from '../../../controllers/runtime/wakes.ts';
 import { createProject, id, openRig, tenant, type Rig } from './rig.ts';
+import { desiredState } from '../../harness/states.ts';
 
 type Project = ReadonlyResource<'project'>;
 const ready = { type: 'Ready', status: 'true', reason: 'Active', message: 'Ready for use' } as const;
@@ -402,7 +403,7 @@ test('the runtime says what is awaited, and the change of an awaited object wake
     ['Reconciling', 'Waiting', 'its server to be there'],
   ]);
   const unit = rig.repo.begin();
-  unit.create('server', id('server'), { name: 's' } as never);
+  unit.create('server', id('server'), desiredState('server', { name: 's' }));
   await unit.commit();
   await rig.rest();
   expect(seen).toHaveLength(2);
@@ -434,7 +435,7 @@ test('an awaited object that changes while the run looks is not missed', async (
       const server = ctx.view.get('server', id('server'));
       if (server !== undefined) return active;
       const unit = rig.repo.begin();
-      unit.create('server', id('server'), { name: 's' } as never);
+      unit.create('server', id('server'), desiredState('server', { name: 's' }));
       await unit.commit();
       await rig.mirror.reached(await rig.store.revision(), ctx.signal);
       return {

@@ -12,6 +12,7 @@ import { CountingStore } from '../../harness/counting-store.ts';
 import { FenceCheckingStore } from '../../harness/fence-checking-store.ts';
 import { FakeClock, settle } from '../../harness/fake-clock.ts';
 import { LaggingStore } from '../../harness/lagging-store.ts';
+import { desiredState } from '../../harness/states.ts';
 
 export const tenant = 'acme';
 
@@ -134,13 +135,15 @@ export function id(name: string): string {
 /** Creates a project, which is what the tests of the runtime reconcile. */
 export async function createProject(repo: Repository, name: string): Promise<string> {
   const unit = repo.begin();
-  unit.create('project', id(name), {
-    name,
-    single_server_mode: false,
-    auto_error_tracking_enabled: false,
-    owner_id: id('owner'),
-    default_environment_id: id('environment'),
-  });
+  unit.create(
+    'project',
+    id(name),
+    desiredState('project', {
+      name,
+      owner_id: id('owner'),
+      default_environment_id: id('environment'),
+    }),
+  );
   await unit.commit();
   return id(name);
 }

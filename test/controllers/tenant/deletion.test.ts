@@ -15,6 +15,7 @@ import { entriesOf } from '../../harness/leftover-keys.ts';
 import { aDeployment, aServer, anApplication } from '../../harness/objects.ts';
 import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 import { serviceSpec } from '../../harness/wire-items.ts';
+import { desiredState } from '../../harness/states.ts';
 
 /** A tenant with a project that has an instance on each of two servers: `near` has its agent, and `far` has lost it. */
 async function inhabited(): Promise<Rig> {
@@ -32,12 +33,12 @@ async function inhabited(): Promise<Rig> {
   for (const name of [tenant, 'other']) expect(await createTenant(store, name, clock)).toBe(true);
   const project = await createProject(repo, 'shop');
   const unit = repo.begin();
-  unit.create('user', id('ann'), { ...aUser, email: 'ann@example.test' });
+  unit.create('user', id('ann'), desiredState('user', { ...aUser, email: 'ann@example.test' }));
   unit.create('environment', id('env'), { project_id: project, name: 'production', type: 'production' });
   await unit.commit();
   for (const name of ['near', 'far']) {
     const made = repo.begin();
-    made.create('server', id(name), { ...aServer({ name }).desired, agent_public_key: name });
+    made.create('server', id(name), desiredState('server', { ...aServer({ name }).desired, agent_public_key: name }));
     const app = anApplication({
       project_id: project,
       environment_id: id('env'),
@@ -65,7 +66,7 @@ async function inhabited(): Promise<Rig> {
   }
   const agent = JSON.stringify({ replica: 'r', session: 's', machineId: 'm' });
   const other = openRepository(store, 'other', clock).begin();
-  other.create('user', id('bob'), { ...aUser, email: 'bob@example.test' });
+  other.create('user', id('bob'), desiredState('user', { ...aUser, email: 'bob@example.test' }));
   await other.commit();
   await store.txn({
     if: [],
