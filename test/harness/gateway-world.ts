@@ -284,22 +284,16 @@ const common = { workload: randomUUID(), deployment: randomUUID() };
 /** Desired state of an instance of a deployment, whose configuration it has. */
 export function assignmentState(
   server: string,
-  overrides: { deployment_id?: string; [field: string]: unknown } = {},
+  overrides: Partial<DesiredOf<'assignment'>> & { deployment_id?: string } = {},
   spec: Parameters<typeof serviceSpec>[0] = {},
-): object {
+): DesiredOf<'assignment'> {
   const { deployment_id: deployment = common.deployment, ...others } = overrides;
-  return {
+  return desiredState('assignment', {
     server_id: server,
-    project_id: randomUUID(),
-    environment_id: randomUUID(),
-    workload_kind: 'application',
     workload_id: common.workload,
-    workload_name: 'web',
-    service: 'main',
     version: deployment,
-    run: 'running',
     spec_hash: 'hash-1',
     spec: serviceSpec({ network: 'sp-test', config: { kind: 'deployment', id: deployment }, ...spec }),
     ...others,
-  };
+  });
 }

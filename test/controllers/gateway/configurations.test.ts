@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { maxControlFrameBytes } from '../../../agent-protocol/codec.ts';
 import { agentCapabilities } from '../../../agent-protocol/messages.ts';
 import { bounds } from '../../../agent-protocol/timing.ts';
-import { kinds } from '../../../store/kinds/kinds.ts';
 import type { Unsealer } from '../../../store/seal.ts';
 import { commit } from '../../../store/unit.ts';
 import { eventually } from '../../harness/eventually.ts';
@@ -67,11 +66,7 @@ async function application(server: string, count: number, bytes: number) {
   for (let from = 0; from < count; from += 15) {
     const unit = world.repo.begin();
     for (const id of ids.slice(from, from + 15))
-      unit.create('assignment', id, {
-        ...kinds.assignment.desired.parse(
-          assignmentState(server, { workload_id: workload, deployment_id: deployment }),
-        ),
-      });
+      unit.create('assignment', id, assignmentState(server, { workload_id: workload, deployment_id: deployment }));
     await commit(unit);
   }
   return { ids, env, deployment };
@@ -152,7 +147,7 @@ describe('an agent that does not know configurations', () => {
 
 describe('an agent that cannot build an earlier commit', () => {
   const build = (commit?: string) => ({
-    type: 'build',
+    type: 'build' as const,
     repository_url: 'https://git.example/web.git',
     branch: 'main',
     dockerfile_path: 'Dockerfile',
@@ -160,6 +155,7 @@ describe('an agent that cannot build an earlier commit', () => {
     build_args: {},
     image: 'setpoint/web:1',
     deadline_seconds: 60,
+    attempt: 1,
     ...(commit !== undefined && { commit }),
   });
 

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { putHeldRemovals } from '../../../store/held-removals.ts';
 import { keys } from '../../../store/keys.ts';
-import { kinds } from '../../../store/kinds/kinds.ts';
 import type { Unsealer } from '../../../store/seal.ts';
 import { commit } from '../../../store/unit.ts';
 import { eventually } from '../../harness/eventually.ts';
@@ -184,7 +183,7 @@ describe('the desired set of an agent', () => {
     await until('the first snapshot came', async () => backend.stored.length === 1);
     const unit = world.repo.begin();
     const ids = Array.from({ length: 20 }, () => randomUUID());
-    for (const id of ids) unit.create('assignment', id, kinds.assignment.desired.parse(assignmentState(server.id)));
+    for (const id of ids) unit.create('assignment', id, assignmentState(server.id));
     await commit(unit);
     await until('all came', async () => backend.items.size === 20);
     expect(backend.stored.slice(1)).toMatchObject([{ put: ids.toSorted() }]);
@@ -206,8 +205,7 @@ describe('the desired set of an agent', () => {
     await begun.promise;
     for (let n = 0; n < 15; n++) {
       const unit = world.repo.begin();
-      for (let m = 0; m < 20; m++)
-        unit.create('assignment', randomUUID(), kinds.assignment.desired.parse(assignmentState(server.id)));
+      for (let m = 0; m < 20; m++) unit.create('assignment', randomUUID(), assignmentState(server.id));
       await commit(unit);
     }
     await replica.mirror.reached(await world.store.revision(), AbortSignal.timeout(5000));

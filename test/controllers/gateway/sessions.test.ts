@@ -261,7 +261,7 @@ describe('reports', () => {
   it('that a finished build is gone keep its result; of an unfinished one it is lost', async () => {
     const server = await world.server();
     const build = {
-      type: 'build',
+      type: 'build' as const,
       repository_url: 'https://example.org/x.git',
       branch: 'main',
       dockerfile_path: 'Dockerfile',
@@ -269,6 +269,7 @@ describe('reports', () => {
       build_args: {},
       image: 'x:1',
       deadline_seconds: 60,
+      attempt: 1,
     };
     const done = await world.assignment(server.id, { spec: build });
     const open = await world.assignment(server.id, { spec: build });

@@ -115,19 +115,19 @@ test('arguments of builds that an earlier release did not seal are sealed where 
   const unit = rig.repo.begin();
   unit.create('application', app.meta.id, app.desired);
   unit.create('deployment', deployment.meta.id, deployment.desired);
-  unit.create('assignment', id('build'), {
-    server_id: app.desired.server_id,
-    project_id: app.desired.project_id,
-    environment_id: app.desired.environment_id,
-    workload_kind: 'application',
-    workload_id: app.meta.id,
-    workload_name: 'git',
-    service: 'main',
-    version: deployment.meta.id,
-    run: 'running',
-    spec: { ...source, type: 'build', image: 'i', deadline_seconds: 1, attempt: 1 },
-    spec_hash: 'h',
-  });
+  unit.create(
+    'assignment',
+    id('build'),
+    desiredState('assignment', {
+      server_id: app.desired.server_id,
+      project_id: app.desired.project_id,
+      environment_id: app.desired.environment_id,
+      workload_id: app.meta.id,
+      workload_name: 'git',
+      version: deployment.meta.id,
+      spec: { ...source, type: 'build', image: 'i', deadline_seconds: 1, attempt: 1 },
+    }),
+  );
   await unit.commit();
   const before = (await rig.repo.get('application', app.meta.id))!;
   expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 3, contended: 0, unreadable: 0 });

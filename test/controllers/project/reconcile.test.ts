@@ -76,17 +76,17 @@ function workload(unit: Unit, name: string, on: { project: string; environment: 
       queued_at: '2030-01-01T00:00:00.000Z',
     }),
   );
-  unit.create('assignment', instanceOf(name), {
-    ...place,
-    workload_kind: 'application',
-    workload_id: id(name),
-    workload_name: name,
-    service: 'main',
-    version: id(`${name} deployment`),
-    run: 'running',
-    spec: serviceSpec({ network: 'sp-x', alias: name }),
-    spec_hash: 'x',
-  });
+  unit.create(
+    'assignment',
+    instanceOf(name),
+    desiredState('assignment', {
+      ...place,
+      workload_id: id(name),
+      workload_name: name,
+      version: id(`${name} deployment`),
+      spec: serviceSpec({ network: 'sp-x', alias: name }),
+    }),
+  );
 }
 
 /** What the gateway does when an agent says that an instance is gone. */

@@ -14,7 +14,6 @@ import { createTenant, listTenants, requestTenantDeletion } from '../../../store
 import { entriesOf } from '../../harness/leftover-keys.ts';
 import { aDeployment, aServer, anApplication } from '../../harness/objects.ts';
 import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
-import { serviceSpec } from '../../harness/wire-items.ts';
 import { desiredState } from '../../harness/states.ts';
 
 /** A tenant with a project that has an instance on each of two servers: `near` has its agent, and `far` has lost it. */
@@ -49,19 +48,17 @@ async function inhabited(): Promise<Rig> {
     made.create('application', app.meta.id, app.desired);
     const deployment = aDeployment(app);
     made.create('deployment', deployment.meta.id, deployment.desired);
-    made.create('assignment', id(`on ${name}`), {
-      server_id: id(name),
-      project_id: project,
-      environment_id: id('env'),
-      workload_kind: 'application',
-      workload_id: app.meta.id,
-      workload_name: 'web',
-      service: 'main',
-      version: deployment.meta.id,
-      run: 'running',
-      spec: serviceSpec(),
-      spec_hash: 'h',
-    });
+    made.create(
+      'assignment',
+      id(`on ${name}`),
+      desiredState('assignment', {
+        server_id: id(name),
+        project_id: project,
+        environment_id: id('env'),
+        workload_id: app.meta.id,
+        version: deployment.meta.id,
+      }),
+    );
     expect((await made.commit()).committed).toBe(true);
   }
   const agent = JSON.stringify({ replica: 'r', session: 's', machineId: 'm' });
