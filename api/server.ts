@@ -13,6 +13,7 @@ import { createSetupToken } from './auth/setup-token.ts';
 import type { SetupToken } from './auth/setup-token.ts';
 import { createShortSecrets } from './auth/short-secrets.ts';
 import { createStreamTickets, forgetExpiredTickets } from './auth/stream-tickets.ts';
+import { createTerminalSessions, forgetExpiredTerminals } from './rights/terminal-sessions.ts';
 import { createTokens } from './auth/tokens.ts';
 import { createBudgets } from './budgets/budgets.ts';
 import { watchCapacity } from './budgets/capacity.ts';
@@ -75,6 +76,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     shortSecrets,
     setupToken: createSetupToken(config, shortSecrets),
     tickets: createStreamTickets(deps),
+    terminals: createTerminalSessions(deps),
     codeRate: createRateLimit(config.codeRateLimit, clock),
     keyUsed: createKeyUse(clock),
     keep: createKeep(),
@@ -195,14 +197,15 @@ function createDescription({ config, random }: ApiDependencies): (request: Incom
   };
 }
 
-/** Deletes expired answers and tickets periodically, until the returned function is called. */
+/** Deletes expired answers, tickets and terminals periodically, until the returned function is called. */
 function forgetExpired(deps: ApiDependencies): () => void {
   let cancel = (): void => undefined;
   const again = (): void => {
     cancel = deps.clock.timer(forgetExpiredEveryMs, () => {
-      Promise.all([forgetExpiredAnswers(deps), forgetExpiredTickets(deps)])
+      Promise.all([forgetExpiredAnswers(deps), forgetExpiredTickets(deps), forgetExpiredTerminals(deps)])
         .catch((error: unknown) => {
-          if (!isUnavailable(error)) deps.log.error({ err: error }, 'cannot forget expired answers and tickets');
+          if (!isUnavailable(error))
+            deps.log.error({ err: error }, 'cannot forget expired answers, tickets and terminals');
         })
         .finally(again);
     });

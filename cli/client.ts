@@ -80,6 +80,8 @@ export interface Client {
    * Yields the JSON frames of a stream until it ends or the signal aborts. @throws Refused; StreamCut once it was open.
    */
   stream(path: string, query: Record<string, string>, signal: AbortSignal): AsyncIterable<Record<string, unknown>>;
+  /** Opens a stream whose frames the caller reads and writes. It is paused: `resume` it. @throws Refused */
+  socket(path: string, query: Record<string, string>): Promise<WebSocket>;
 }
 
 /** Longer than any wait for a change, and shorter than the five minutes after which `fetch` itself gives up. */
@@ -155,6 +157,7 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
       return all;
     },
     stream: (path, query, signal) => readFrames(connection, `${base.replace(/^http/, 'ws')}${path}`, query, signal),
+    socket: (path, query) => openSocket(connection, `${base.replace(/^http/, 'ws')}${path}`, query),
   };
 }
 
@@ -195,6 +198,35 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+function dial(connection: Connection, address: string, query: Record<string, string>): WebSocket {
+  return new WebSocket(`${address}?${new URLSearchParams(query).toString()}`, {
+    headers: credential(connection.token),
+    handshakeTimeout: 10_000,
+    perMessageDeflate: false,
+  });
+}
+
+function onRefusal(socket: WebSocket, connection: Connection, refused: (error: Error) => void): void {
+  socket.on('unexpected-response', (request, response) => {
+    json(response)
+      .catch(() => undefined)
+      .then((answer) => refused(refusal(connection, response.statusCode ?? 0, answer)), refused)
+      .finally(() => request.destroy());
+  });
+}
+
+function openSocket(connection: Connection, address: string, query: Record<string, string>): Promise<WebSocket> {
+  const socket = dial(connection, address, query);
+  return new Promise((resolve, reject) => {
+    onRefusal(socket, connection, reject);
+    socket.on('error', (error) => reject(unreachable(connection, error)));
+    socket.once('open', () => {
+      socket.pause();
+      resolve(socket);
+    });
+  });
+}
+
 /** Frames that may wait for the reader; with more, the socket is paused. */
 const waiting = 1000;
 
@@ -204,12 +236,7 @@ async function* readFrames(
   query: Record<string, string>,
   signal: AbortSignal,
 ): AsyncGenerator<Record<string, unknown>> {
-  const search = new URLSearchParams(query);
-  const socket = new WebSocket(`${address}?${search.toString()}`, {
-    headers: credential(connection.token),
-    handshakeTimeout: 10_000,
-    perMessageDeflate: false,
-  });
+  const socket = dial(connection, address, query);
   const frames: Record<string, unknown>[] = [];
   let isOpen = false;
   let ended: Error | 'orderly' | undefined;
@@ -224,12 +251,7 @@ async function* readFrames(
     if (frames.length >= waiting) socket.pause();
     wake.resolve();
   });
-  socket.on('unexpected-response', (request, response) => {
-    json(response)
-      .catch(() => undefined)
-      .then((answer) => end(refusal(connection, response.statusCode ?? 0, answer)), end)
-      .finally(() => request.destroy());
-  });
+  onRefusal(socket, connection, end);
   socket.on('close', (code, reason) => {
     const why = reason.length === 0 ? String(code) : `${reason.toString()} (${code})`;
     end(code === 1000 ? 'orderly' : new StreamCut(`The stream was closed: ${why}`));

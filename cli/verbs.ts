@@ -173,6 +173,16 @@ export const verbs: readonly Verb[] = [
     run: async (client, [name], options, signal) =>
       (await import('./verbs/logs.ts')).logs(client, name, options, signal),
   }),
+  verb<[application: string, ...command: string[]], Scope & { instance?: string; shell?: string }>({
+    use: 'exec <application> [command...]',
+    text: 'open a shell on a terminal in an application, or run a command: APP -- COMMAND; exits with its code',
+    options: [
+      new Option('--instance <id>', 'the instance; by default the first that is ready'),
+      new Option('--shell <path>', 'the shell; by default the first of /bin/bash and /bin/sh that is there'),
+    ],
+    run: async (client, [name, ...command], options, signal) =>
+      (await import('./verbs/exec.ts')).exec(client, name, command, options, signal),
+  }),
   verb<[kind: string, name: string], Waiting & { yes?: boolean; force?: boolean }>({
     use: 'delete <kind> <name>',
     text: 'delete an object with what belongs to it; asks before it does',

@@ -65,6 +65,11 @@ export const applicationVerbs = {
     update: { label: 'Change', route: 'PUT /applications/:id', in: always },
     replace_env: { label: 'Replace variables', route: 'PUT /applications/:id/env', in: always },
     merge_env: { label: 'Set variables', route: 'PATCH /applications/:id/env', in: always },
+    terminal: {
+      label: 'Open a terminal',
+      route: 'POST /applications/:id/terminal',
+      in: { ...always, stopped: { no: 'Cannot open a terminal as the application is stopped' } },
+    },
     delete: {
       label: 'Delete',
       route: 'DELETE /applications/:id',

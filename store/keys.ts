@@ -9,7 +9,7 @@ export type KeyMeaning =
   | { area: 'desired' | 'observed' | 'events' | 'population' | 'bytes'; tenant: string; kind: string; id: string }
   | { area: 'unique'; tenant: string; kind: string; scope: string; name: string }
   | { area: 'agent' | 'removals'; tenant: string; server: string }
-  | { area: 'idempotency' | 'ticket'; tenant: string; hash: string }
+  | { area: 'idempotency' | 'ticket' | 'terminal'; tenant: string; hash: string }
   | { area: 'audit'; tenant: string; part: 'pending' | 'chained' | 'head' }
   | { area: 'tenant'; tenant: string }
   | { area: 'replica'; id: string }
@@ -37,6 +37,8 @@ export const keys = {
   idempotency: (tenant: string, hash: string): string => `${root}t/${tenant}/idem/${hash}`,
   /** An unused ticket for a stream. */
   ticket: (tenant: string, hash: string): string => `${root}t/${tenant}/ticket/${hash}`,
+  /** A terminal that waits for its user, or is open: then leased by the replica that has it. */
+  terminal: (tenant: string, hash: string): string => `${root}t/${tenant}/terminal/${hash}`,
   /** Audit records that are not chained yet. `id` begins with a time, so that they are roughly in order of time. */
   auditPending: (tenant: string, id: string): string => `${root}t/${tenant}/a/p/${id}`,
   /** Chained audit records, the newest first. */
@@ -110,7 +112,8 @@ function parseTenantKey(tenant: string, [area, a, b, c]: string[]): KeyMeaning |
     case 'idem':
       return { area: 'idempotency', tenant, hash: a };
     case 'ticket':
-      return { area: 'ticket', tenant, hash: a };
+    case 'terminal':
+      return { area, tenant, hash: a };
     default:
       return undefined;
   }

@@ -1103,6 +1103,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/applications/{id}/terminal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a terminal in an instance: its creator attaches at /ws/terminal/{sessionId}, once, within 60 seconds */
+        post: operations["createApplicationTerminal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/deployments/{id}/cancel": {
         parameters: {
             query?: never;
@@ -1840,6 +1857,15 @@ export interface components {
             }[];
             /** @description Further objects that were changed */
             omitted: number;
+            /** @description Of a terminal that was opened or closed */
+            terminal: {
+                /** @enum {string} */
+                event: "opened" | "closed";
+                seconds: number | null;
+                bytes_in: number | null;
+                bytes_out: number | null;
+                reason: string | null;
+            } | null;
             /** @description Like requests since `since` that have no record of their own */
             count: number | null;
             since: string | null;
@@ -6539,6 +6565,69 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Application"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createApplicationTerminal: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description By default the first of /bin/bash and /bin/sh that the container has */
+                    shell?: string;
+                    /** @description Program and arguments, in place of a shell; no shell reads them */
+                    command?: string[];
+                    /**
+                     * Format: uuid
+                     * @description By default the ready instance with the lowest number
+                     */
+                    instance_id?: string;
+                    /** @default 80 */
+                    cols?: number;
+                    /** @default 24 */
+                    rows?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            sessionId: string;
+                            expires_at: string;
+                        };
                     };
                 };
             };

@@ -40,6 +40,16 @@ export interface AuditLog extends AsyncDisposable {
    */
   read(asked: Asked, objects: readonly AuditedObject[]): Promise<void>;
   /**
+   * Records that a terminal was opened; await it before anything runs. @throws any error of the store; ApiError
+   */
+  opened(asked: Asked, objects: readonly AuditedObject[]): Promise<void>;
+  /** Records that a terminal was closed. Never throws: an error of the store is only logged. */
+  closed(
+    asked: Asked,
+    objects: readonly AuditedObject[],
+    what: Omit<NonNullable<AuditRecord['terminal']>, 'event'>,
+  ): Promise<void>;
+  /**
    * Records a refused request or a failed login. Never throws: the answer reveals nothing, so an error of the store is
    * only logged.
    */
@@ -105,6 +115,9 @@ export function createAuditLog({ store, mirror, clock, random, log }: Dependenci
           objects.map((it) => ({ ...it, action: 'read' as const })),
         ),
       ),
+    opened: (asked, objects) => write({ ...recordOf(asked, 'ok', [...objects]), terminal: { event: 'opened' } }),
+    closed: (asked, objects, what) =>
+      tryToWrite({ ...recordOf(asked, 'ok', [...objects]), terminal: { event: 'closed', ...what } }),
     deny: (asked, result, objects) => counted.add(recordOf(asked, result, [...objects])),
     [Symbol.asyncDispose]: () => counted[Symbol.asyncDispose](),
   };

@@ -13,6 +13,7 @@ import type { ShortSecrets } from '../auth/short-secrets.ts';
 import type { StreamTickets } from '../auth/stream-tickets.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Access } from '../rights/authorize.ts';
+import type { TerminalSessions } from '../rights/terminal-sessions.ts';
 import type { Budgets } from '../budgets/budgets.ts';
 import type { ApiDependencies, RequestInfo } from '../ground/dependencies.ts';
 import type { InTurn } from './in-turn.ts';
@@ -29,6 +30,7 @@ export interface Services extends ApiDependencies, Nearness {
   shortSecrets: ShortSecrets;
   setupToken: SetupToken;
   tickets: StreamTickets;
+  terminals: TerminalSessions;
   /** Takes a token of a client that asks for one-time codes; `undefined` if the limit is off. */
   codeRate(address: string): Quota | undefined;
   keep: Keep;

@@ -114,6 +114,7 @@ export class MirrorAttempt {
       throttle: this.afterCommit('counted logins', real.throttle),
       setupToken: this.afterCommit('the setup token', real.setupToken),
       tickets: this.afterCommit('tickets', real.tickets),
+      terminals: this.afterCommit('terminals', real.terminals),
       codeRate: this.afterCommit('the rate of codes', real.codeRate),
       audit: this.afterCommit('the audit log', real.audit),
       budgets: this.afterCommit('budgets', real.budgets),

@@ -29,6 +29,16 @@ export const AuditEntry = z
     role: z.string().nullable(),
     objects: z.array(AuditObject),
     omitted: z.int().meta({ description: 'Further objects that were changed' }),
+    terminal: z
+      .object({
+        event: z.enum(['opened', 'closed']),
+        seconds: z.number().nullable(),
+        bytes_in: z.number().nullable(),
+        bytes_out: z.number().nullable(),
+        reason: z.string().nullable(),
+      })
+      .nullable()
+      .meta({ description: 'Of a terminal that was opened or closed' }),
     count: z.int().nullable().meta({ description: 'Like requests since `since` that have no record of their own' }),
     since: z.string().nullable(),
   })
@@ -52,6 +62,13 @@ export function toAuditEntry({ revision, link, record }: LoggedRecord): z.infer<
       fields: fields ?? [],
     })),
     omitted: omitted ?? 0,
+    terminal: toTerminal(record.terminal),
     ...orNull({ count, since }),
   };
+}
+
+function toTerminal(it: LoggedRecord['record']['terminal']): z.infer<typeof AuditEntry>['terminal'] {
+  if (it === undefined) return null;
+  const { event, seconds, bytes_in, bytes_out, reason } = it;
+  return { event, ...orNull({ seconds, bytes_in, bytes_out, reason }) };
 }

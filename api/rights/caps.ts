@@ -25,6 +25,10 @@ export const caps = {
   serviceKeysPerUser: 100,
   /** Comparisons of one application with its branch that are under way. */
   comparisonsPerApplication: 10,
+  /** Terminals that wait for their user or are open. */
+  terminalsPerUser: 10,
+  /** As many as its agent serves. */
+  terminalsPerServer: 32,
   /** Recorded answers to requests with an `Idempotency-Key`, of one user or service key. */
   answersPerCaller: 2000,
 } as const;

@@ -4,6 +4,7 @@ import * as applicationLogs from './applications/logs.ts';
 import * as applications from './applications/object.ts';
 import * as applicationParts from './applications/parts.ts';
 import * as applicationSync from './applications/sync.ts';
+import * as applicationTerminal from './applications/terminal.ts';
 import * as applicationVerbs from './applications/verbs.ts';
 import * as audit from './audit.ts';
 import * as auth from './auth/login.ts';
@@ -42,6 +43,7 @@ const areas = {
     ...applicationLogs,
     ...applicationSync,
     ...applicationVerbs,
+    ...applicationTerminal,
   },
   deployments,
   notifications,

@@ -81,6 +81,11 @@ export class Audience implements Disposable {
     this.#checkTenant(seat);
   }
 
+  /** Judges a seat now, since what its right depends on was changed. */
+  judge(seat: Seat): void {
+    if (this.#seats.has(seat)) this.#check(seat);
+  }
+
   /** Closes all streams with `restart`: the clients connect to another replica. */
   closeAll(): void {
     for (const { channel } of this.#seats) channel.close(closeCode.restart, 'restart');

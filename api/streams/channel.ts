@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { WebSocket } from 'ws';
+import type { RawData, WebSocket } from 'ws';
 import type { Clock } from '../../store/clock.ts';
 import { closeCode } from './close-code.ts';
 import type { CloseCode } from './close-code.ts';
@@ -11,9 +11,17 @@ const limits = {
   bufferedBytes: 1024 * 1024,
   /** A reader that does not complete the closing handshake in this time is cut off. */
   closingMs: 2000,
-  /** A reader has nothing to send but pongs. */
+  /** A reader has nothing to send but pongs, unless the stream reads. */
   messagesPerPing: 100,
+  /** Bytes of messages that may wait to be read: beyond it the socket is not read. */
+  unreadBytes: 64 * 1024,
 } as const;
+
+/** What a reader sent. */
+export interface Message {
+  data: Buffer;
+  isBinary: boolean;
+}
 
 const ping = new PreparedFrame('{"type":"ping"}');
 
@@ -29,8 +37,12 @@ export class Channel {
   #alive = true;
   #messages = 0;
   #cancelPing: () => void = () => undefined;
+  readonly #unread: Message[] = [];
+  #unreadBytes = 0;
+  #arrived = Promise.withResolvers<void>();
 
-  constructor(socket: WebSocket, clock: Clock) {
+  /** `reads`: the stream takes the reader's messages by {@link messages}. */
+  constructor(socket: WebSocket, clock: Clock, { reads }: { reads: boolean }) {
     this.#socket = socket;
     this.#clock = clock;
     socket.on('close', () => this.#end());
@@ -39,7 +51,11 @@ export class Channel {
     socket.on('pong', () => {
       this.#alive = true;
     });
-    socket.on('message', () => {
+    socket.on('message', (data, isBinary) => {
+      if (reads) {
+        this.#keep({ data: bytesOf(data), isBinary });
+        return;
+      }
       this.#messages += 1;
       if (this.#messages > limits.messagesPerPing) this.close(closeCode.tooMany, 'too many messages');
     });
@@ -60,6 +76,26 @@ export class Channel {
     if (this.#ended.signal.aborted) return;
     const prepared = frame instanceof PreparedFrame ? frame : new PreparedFrame(JSON.stringify(frame));
     writeFrames(this.#socket, [prepared], this.#sent);
+  }
+
+  /** Sends bytes as a binary frame. */
+  sendBytes(data: Uint8Array): void {
+    if (!this.#ended.signal.aborted) this.#socket.send(data, { binary: true }, this.#sent);
+  }
+
+  /** What the reader sent, in order, until the stream is closed. While it is not taken, the reader has to wait. */
+  async *messages(): AsyncGenerator<Message> {
+    while (!this.#ended.signal.aborted) {
+      const message = this.#unread.shift();
+      if (message === undefined) {
+        await this.#arrived.promise;
+        this.#arrived = Promise.withResolvers();
+        continue;
+      }
+      this.#unreadBytes -= message.data.length;
+      if (this.#socket.isPaused && this.#unreadBytes <= limits.unreadBytes) this.#socket.resume();
+      yield message;
+    }
   }
 
   /** Sends many frames in one write. */
@@ -99,7 +135,8 @@ export class Channel {
 
   #pingLater(): void {
     this.#cancelPing = this.#clock.timer(limits.pingEveryMs, () => {
-      if (!this.#alive) {
+      // The pong of a reader that has to wait is not read.
+      if (!this.#alive && !this.#socket.isPaused) {
         this.#socket.terminate();
         return;
       }
@@ -111,9 +148,23 @@ export class Channel {
     });
   }
 
+  #keep(message: Message): void {
+    this.#unread.push(message);
+    this.#unreadBytes += message.data.length;
+    if (this.#unreadBytes > limits.unreadBytes) this.#socket.pause();
+    this.#arrived.resolve();
+  }
+
   #end(): void {
     this.#cancelPing();
+    this.#arrived.resolve();
+    if (this.#socket.isPaused) this.#socket.resume(); // for the closing handshake
     this.#ended.abort();
     for (const resolve of this.#waiters.splice(0)) resolve();
   }
+}
+
+function bytesOf(data: RawData): Buffer {
+  if (Array.isArray(data)) return Buffer.concat(data);
+  return data instanceof ArrayBuffer ? Buffer.from(data) : data;
 }

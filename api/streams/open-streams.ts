@@ -28,7 +28,7 @@ import { Channel } from './channel.ts';
 import { closeCode } from './close-code.ts';
 import { LogHub } from './log-hub.ts';
 import { answerRaw } from '../http/raw-answer.ts';
-import type { Stream, StreamContext } from './stream.ts';
+import type { Stream, StreamContext, StreamInput } from './stream.ts';
 
 const maxPayload = 64 * 1024;
 
@@ -45,6 +45,7 @@ interface Admission {
   ctx: StreamContext;
   permission: Permission;
   it: ReadonlyResource<ResourceKind> | undefined;
+  params: ReadonlyMap<string, string>;
   query: unknown;
   place: () => Place | undefined;
 }
@@ -152,10 +153,11 @@ export class OpenStreams implements Disposable {
     if (now === undefined) throw notFound('Stream');
     const access = await this.#authorize({ tenant, view, principal, stream, request: info }, permission, now, it);
     const query = parseInput(stream.query, Object.fromEntries(url.searchParams), 'query');
-    const ctx: StreamContext = { ...services, tenant, view, principal, access, feed: this.#feed, hub: this.#hub };
+    const [feed, hub] = [this.#feed, this.#hub];
+    const ctx: StreamContext = { ...services, tenant, view, principal, access, request: info, feed, hub };
     // the cast is safe: a stream without `on` does not read `it`
     stream.check?.(ctx, { it: it as ReadonlyResource<ResourceKind>, query });
-    return { stream, ctx, permission, it, query, place };
+    return { stream, ctx, permission, it, params, query, place };
   }
 
   /** Authorizes the reader; a refusal is in the audit log. */
@@ -206,18 +208,23 @@ export class OpenStreams implements Disposable {
       throw forbidden('Origin is not one of this installation');
   }
 
-  #open(socket: WebSocket, { stream, ctx, permission, it, query, place }: Admission): void {
+  #open(socket: WebSocket, { stream, ctx, permission, it, params, query, place }: Admission): void {
     const { tenant, principal, view, clock, log, config } = ctx;
-    const channel = new Channel(socket, clock);
+    const channel = new Channel(socket, clock, { reads: stream.reads === true });
     const most = config.streamsPerUser;
     if (most > 0 && this.#audience.countOf(tenant, principal) >= most) {
       channel.close(closeCode.tooMany, 'too many streams');
       return;
     }
-    const about = new Set(it === undefined ? [] : [it.meta.id, projectIdOf(it) ?? it.meta.id]);
-    this.#audience.add({ tenant, view, principal, permission, about, place, channel });
+    const seat = { tenant, view, principal, permission, about: idsAbout(it), place, channel };
+    this.#audience.add(seat);
+    const rest: StreamInput<ResourceKind, unknown>['rest'] = ({ permission: needed, it: on }) => {
+      this.#audience.judge(
+        Object.assign(seat, { permission: needed, about: idsAbout(on), place: () => livePlaceOf(view, on) }),
+      );
+    };
     // the cast is safe as in `#admit`
-    stream.run(ctx, { it: it as ReadonlyResource<ResourceKind>, query, channel }).then(
+    stream.run(ctx, { it: it as ReadonlyResource<ResourceKind>, params, query, channel, rest }).then(
       (reason) => channel.close(closeCode.ended, reason),
       (error: unknown) => {
         log.error({ err: error, stream: stream.path }, 'stream failed');
@@ -225,6 +232,18 @@ export class OpenStreams implements Disposable {
       },
     );
   }
+}
+
+/** The place of an object; `undefined` also while it, or its project, is being deleted. */
+function livePlaceOf(view: StreamContext['view'], it: ReadonlyResource<ResourceKind>): Place | undefined {
+  const place = placeOf(view, it);
+  const now = view.get(it.meta.kind, it.meta.id);
+  const isLive = [now, place?.project].every((one) => one?.meta.deletionRequestedAt === undefined);
+  return isLive ? place : undefined;
+}
+
+function idsAbout(it: ReadonlyResource<ResourceKind> | undefined): Set<string> {
+  return new Set(it === undefined ? [] : [it.meta.id, projectIdOf(it) ?? it.meta.id]);
 }
 
 function placeOf(view: StreamContext['view'], it: ReadonlyResource<ResourceKind> | undefined): Place | undefined {

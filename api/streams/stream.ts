@@ -5,7 +5,8 @@ import type { Principal } from '../auth/principal.ts';
 import type { Access } from '../rights/authorize.ts';
 import type { ReadingServices } from '../endpoint/context.ts';
 import type { ResourceKind } from '../resources/resources.ts';
-import type { RouteName } from '../rights/permissions.ts';
+import type { RequestInfo } from '../ground/dependencies.ts';
+import type { Permission, RouteName } from '../rights/permissions.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import type { Channel } from './channel.ts';
 import type { LogHub } from './log-hub.ts';
@@ -16,15 +17,22 @@ export interface StreamContext extends ReadingServices {
   view: TenantView;
   principal: Principal;
   access: Access;
+  request: RequestInfo;
   feed: ChangeFeed;
   hub: LogHub;
 }
 
-/** Input of a stream: the object that its path names, its query, and the channel that it writes to. */
+/** Input of a stream: the object that its path names, its parameters, its query, and the channel that it writes to. */
 export interface StreamInput<K extends ResourceKind, Q> {
   it: ReadonlyResource<K>;
+  params: ReadonlyMap<string, string>;
   query: Q;
   channel: Channel;
+  /**
+   * From now on the stream ends with this right to the object, and with the object itself, in place of the right to its
+   * path. The channel is closed when this returns if the right is not there now.
+   */
+  rest: (on: { permission: Permission; it: ReadonlyResource<ResourceKind> }) => void;
 }
 
 type PathOf<N> = N extends `WS ${infer P}` ? P : never;
@@ -34,8 +42,10 @@ export interface StreamSpec<K extends ResourceKind, Q extends z.ZodType> {
   summary: string;
   on?: readonly [kind: K, param: string];
   query: Q;
+  /** The reader sends messages: {@link Channel.messages}. */
+  reads?: true;
   /** Refuses, before the upgrade, what cannot be streamed. @throws ApiError */
-  check?(ctx: Omit<StreamContext, 'access'>, input: Omit<StreamInput<K, z.output<Q>>, 'channel'>): void;
+  check?(ctx: Omit<StreamContext, 'access'>, input: Pick<StreamInput<K, z.output<Q>>, 'it' | 'query'>): void;
   /** Runs until the stream ends itself or the channel's signal aborts. Returns the reason of its end. */
   run(ctx: StreamContext, input: StreamInput<K, z.output<Q>>): Promise<string>;
 }

@@ -1,6 +1,7 @@
 import type { Stream } from './stream.ts';
+import { terminal } from './terminal-stream.ts';
 import { applicationLogs, deploymentLogs } from './log-streams.ts';
 import { notifications } from './notification-stream.ts';
 import { watch } from './watch-stream.ts';
 
-export const streams: readonly Stream[] = [applicationLogs, deploymentLogs, notifications, watch];
+export const streams: readonly Stream[] = [applicationLogs, deploymentLogs, notifications, watch, terminal];

@@ -44,6 +44,17 @@ export const AuditRecord = z.object({
   objects: z.array(AuditedObject),
   /** Further objects that were changed and are not named. */
   omitted: z.number().optional(),
+  /** Of a terminal that was opened or closed: what the objects do not show. Nothing of what was typed or shown. */
+  terminal: z
+    .object({
+      event: z.enum(['opened', 'closed']),
+      /** Of one that was closed. */
+      seconds: z.number().optional(),
+      bytes_in: z.number().optional(),
+      bytes_out: z.number().optional(),
+      reason: z.string().optional(),
+    })
+    .optional(),
   /** Number of similar requests since `since` that this record stands for; the first one has a record of its own. */
   count: z.number().optional(),
   since: z.string().optional(),

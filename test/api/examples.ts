@@ -8,6 +8,7 @@ import { placeOf } from '../../store/kinds/membership.ts';
 import { putHeldRemovals } from '../../store/held-removals.ts';
 import { password } from '../harness/api.ts';
 import { formOf, png } from '../harness/images.ts';
+import { agentIsThere, instanceOf } from '../harness/running-instance.ts';
 import type { Stage } from '../harness/stage.ts';
 import { openRepository } from '../../store/repo.ts';
 import { commit } from '../../store/unit.ts';
@@ -115,6 +116,13 @@ async function addTenantInvite(stage: Stage): Promise<void> {
   unit.create('invite', id, { email, role: 'user', invited_by: actor.id, expires_at, state: 'pending' });
   await commit(unit);
   tenantInvites.set(stage, id);
+}
+
+async function oneRuns(stage: Stage): Promise<void> {
+  const { world, tenant } = stage;
+  await instanceOf(openRepository(world.store, tenant, world.clock), stage);
+  await agentIsThere(world.store, stage);
+  await world.settled();
 }
 
 const noLogs = ({ world }: Stage): void => {
@@ -335,6 +343,11 @@ export const examples: Readonly<Record<string, Example>> = {
   'GET /applications/:id/env': { path: at('/applications/:application/env'), masked: /sesame/ },
   'PUT /applications/:id/env': { path: at('/applications/:application/env'), body: () => ({ COLOUR: 'green' }) },
   'PATCH /applications/:id/env': { path: at('/applications/:application/env'), body: () => ({ COLOUR: 'green' }) },
+  'POST /applications/:id/terminal': {
+    path: at('/applications/:application/terminal'),
+    body: () => ({ shell: '/bin/sh', cols: 80, rows: 24 }),
+    before: oneRuns,
+  },
   'GET /applications/:id/runtime-logs': { path: at('/applications/:application/runtime-logs'), before: noLogs },
   'GET /applications/:id/build-logs': { path: at('/applications/:application/build-logs'), before: noLogs },
   'GET /applications/:appId/deployments': {

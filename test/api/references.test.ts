@@ -40,6 +40,11 @@ const kindOf: Readonly<Record<string, { kind: KindName; of: (stage: Stage) => st
   serverId: { kind: 'server', of: ({ server }) => server },
   default_server_id: { kind: 'server', of: ({ server }) => server },
   user_id: { kind: 'user', of: ({ guest }) => guest.id },
+  instance_id: {
+    kind: 'assignment',
+    of: ({ world: { mirror }, tenant, application }) =>
+      mirror.tenant(tenant).by('assignment', 'workload', application)[0]?.meta.id ?? randomUUID(),
+  },
   new_owner_id: { kind: 'user', of: ({ viewer }) => viewer.id },
 };
 /** Fields of kinds that are not served: every id in them is refused. */
@@ -64,8 +69,12 @@ function targetOf(field: string) {
   return target;
 }
 
-async function stageOf(name: string, tenant = 'default'): Promise<Stage> {
-  return setStage(world, permissions.get(name)!.grants.owner === '-' ? 'superadmin' : 'owner', { tenant });
+/** A stage with what the route needs. */
+async function stageOf(name: string, endpoint: AnyEndpoint, tenant = 'default'): Promise<Stage> {
+  const column = permissions.get(name)!.grants.owner === '-' ? 'superadmin' : 'owner';
+  const stage = await setStage(world, column, { tenant });
+  await exampleOf(endpoint).before?.(stage);
+  return stage;
 }
 
 /** Everything but the record that somebody was refused. */
@@ -76,8 +85,7 @@ async function written(): Promise<unknown[]> {
 describe.each(references)('%s: %s', (name, field, endpoint) => {
   /** Sends what is to be refused, and so writes nothing. */
   const refused = async (stage: Stage, value: string) => {
-    const { path, body, before } = exampleOf(endpoint);
-    await before?.(stage);
+    const { path, body } = exampleOf(endpoint);
     const request = {
       method: endpoint.method,
       path: path(stage),
@@ -92,14 +100,14 @@ describe.each(references)('%s: %s', (name, field, endpoint) => {
 
   it('is an id', async () => {
     for (const value of ['x', '../x', '00000000-0000-0000-0000-00000000000g', '']) {
-      const answer = await refused(await stageOf(name), value);
+      const answer = await refused(await stageOf(name, endpoint), value);
       expect([value, answer.status, answer.body.error?.code]).toEqual([value, 400, 'BAD_REQUEST']);
     }
   });
 
   it('is known in this tenant, and of its kind', async () => {
-    const stage = await stageOf(name);
-    const stranger = await stageOf(name, 'elsewhere');
+    const stage = await stageOf(name, endpoint);
+    const stranger = await stageOf(name, endpoint, 'elsewhere');
     const target = targetOf(field);
     const others = Object.values(kindOf).filter(({ kind }) => kind !== target.kind);
     const wrong = [randomUUID(), ...others.map(({ of }) => of(stage)), stage.application, target.of(stranger)];
@@ -111,7 +119,7 @@ describe.each(references)('%s: %s', (name, field, endpoint) => {
 
   it('is staying', async () => {
     const target = targetOf(field);
-    const stage = await stageOf(name);
+    const stage = await stageOf(name, endpoint);
     const repo = openRepository(world.store, 'default', world.clock);
     const it = await repo.get(target.kind, target.of(stage));
     const unit = repo.begin();
@@ -134,6 +142,7 @@ describe.each(ofProjects)('%s: %s', (name, field, endpoint) => {
     const foreign = await setStage(world, 'owner');
     const { path, body, before } = exampleOf(endpoint);
     await before?.(stage);
+    await before?.(foreign);
     const value = targetOf(field).of(foreign);
     const request = {
       method: name.split(' ')[0]!,

@@ -45,6 +45,7 @@ function belongs({ key, value }: Entry, has: (kind: string, id: string) => boole
     case 'replica':
     case 'idempotency':
     case 'ticket':
+    case 'terminal':
     case 'audit':
     case 'tenant':
     case 'meta':

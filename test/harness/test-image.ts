@@ -49,6 +49,12 @@ export async function ensureRichImage(): Promise<string> {
   return ensureImage('rich', { files, changes: ['ENV PATH=/bin', 'VOLUME /cache', check] });
 }
 
+/** Makes an image without a shell, as one from scratch. Answers with its reference. */
+export async function ensureBareImage(): Promise<string> {
+  const files = await withLibraries(new Map([['/bin/sleep', await realpath('/bin/sleep')]]));
+  return ensureImage('bare', { files, changes: ['CMD ["/bin/sleep", "infinity"]'] });
+}
+
 async function shellPrograms(): Promise<Map<string, string>> {
   const names = [
     'sh',

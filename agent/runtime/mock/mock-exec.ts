@@ -9,7 +9,8 @@ const ctrlD = 4;
 
 /**
  * A further process in a container. Of its programs, `cat` writes what it reads, byte by byte. Any other is a shell that
- * knows `echo TEXT`, `exit CODE`, `stty size` and `sleep`, which waits for Ctrl-C. A terminal shows what is typed.
+ * knows `echo TEXT`, `exit CODE`, `stty size` and `sleep`, which waits for Ctrl-C. A terminal shows a prompt and what is
+ * typed.
  */
 export function mockExec(container: MockContainer | undefined, options: ExecOptions, signal: AbortSignal): ExecProcess {
   const [program, ...args] = options.command;
@@ -28,6 +29,7 @@ export function mockExec(container: MockContainer | undefined, options: ExecOpti
     process.onInput = (data) => shell.take(data);
     if (args[0] === '-c') for (const line of (args[1] ?? '').split(';')) shell.run(line.trim());
     if (args[0] === '-c') process.exit(0);
+    else shell.prompt();
   }
   return {
     input: {
@@ -141,12 +143,18 @@ class Shell {
     this.#line = '';
     if (this.#process.size !== undefined) this.#print('');
     if (!this.#isAsleep) this.run(line);
+    if (!this.#isAsleep) this.prompt();
+  }
+
+  prompt(): void {
+    if (this.#process.size !== undefined) this.#process.write(Buffer.from('$ '));
   }
 
   #interrupt(): void {
     this.#line = '';
     this.#isAsleep = false;
     this.#print('^C');
+    this.prompt();
   }
 
   #print(line: string): void {

@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import type { TenantView } from '../../../store/mirror.ts';
+import { badRequest, conflicting, notFound, serviceUnavailable } from '../../ground/api-error.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
+import { Reference } from '../../resources/object-fields.ts';
+
+const Cells = z.int().min(1).max(1000);
+
+export const createApplicationTerminal = defineEndpoint({
+  method: 'POST',
+  path: '/applications/:id/terminal',
+  summary: 'Make a terminal in an instance: its creator attaches at /ws/terminal/{sessionId}, once, within 60 seconds',
+  on: ['application', 'id'],
+  heavy: true,
+  body: z.strictObject({
+    shell: z
+      .string()
+      .max(200)
+      .regex(/^[\w./+-]+$/, 'Must be a program, without arguments')
+      .optional()
+      .meta({ description: 'By default the first of /bin/bash and /bin/sh that the container has' }),
+    command: z
+      .array(z.string().max(4096))
+      .min(1)
+      .max(256)
+      .optional()
+      .meta({ description: 'Program and arguments, in place of a shell; no shell reads them' }),
+    instance_id: Reference.optional().meta({ description: 'By default the ready instance with the lowest number' }),
+    cols: Cells.default(80),
+    rows: Cells.default(24),
+  }),
+  response: z.object({ sessionId: z.string(), expires_at: z.string() }),
+  status: 201,
+  handle: async (ctx, { it, body: { shell, command, instance_id, cols, rows } }) => {
+    const { view, tenant, principal } = ctx;
+    if (shell !== undefined && command !== undefined) throw badRequest('Only one of shell and command can be given');
+    const { instance_id: id, server_id } = instanceOf(view, it.meta.id, instance_id);
+    const agent = view.agent(server_id);
+    if (agent === undefined) throw serviceUnavailable('The agent of the server is not connected');
+    if (agent.capabilities?.includes('streams.duplex') === false)
+      throw conflicting('The agent of the server is of an earlier release, which has no terminals: upgrade the agent');
+    const [program, ...args] = command ?? [];
+    const made = await ctx.terminals.make(tenant, principal, {
+      application_id: it.meta.id,
+      instance_id: id,
+      server_id,
+      ...(program !== undefined && { command: [program, ...args] }),
+      ...(shell !== undefined && { shell }),
+      cols,
+      rows,
+    });
+    return { sessionId: made.id, expires_at: made.expiresAt };
+  },
+});
+
+/** The instance for a terminal. @throws ApiError NOT_FOUND, CONFLICT if it does not run */
+function instanceOf(
+  view: TenantView,
+  application: string,
+  wanted: string | undefined,
+): { instance_id: string; server_id: string } {
+  const services = view.by('assignment', 'workload', application).flatMap(({ meta, desired, observed }) =>
+    desired.spec.type === 'service'
+      ? [
+          {
+            id: meta.id,
+            server: desired.server_id,
+            slot: desired.spec.slot,
+            isToStay: desired.run === 'running' && meta.deletionRequestedAt === undefined,
+            observed,
+          },
+        ]
+      : [],
+  );
+  const named = wanted === undefined ? services : services.filter(({ id }) => id === wanted);
+  if (wanted !== undefined && named.length === 0) throw notFound('Instance');
+  const [chosen] = named
+    .filter(({ isToStay, observed }) => isToStay && observed?.phase === 'running')
+    .toSorted((a, b) => Number(b.observed?.ready === true) - Number(a.observed?.ready === true) || a.slot - b.slot);
+  if (chosen === undefined)
+    throw conflicting(
+      wanted === undefined
+        ? 'No instance of the application runs: start it, then open a terminal'
+        : 'The instance does not run: choose another one, or start the application',
+    );
+  return { instance_id: chosen.id, server_id: chosen.server };
+}

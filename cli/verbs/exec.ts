@@ -1,0 +1,107 @@
+import type { WebSocket } from 'ws';
+import { z } from 'zod';
+import type { Client } from '../client.ts';
+import { findObject } from '../objects.ts';
+
+const Made = z.object({ sessionId: z.string() });
+const Frame = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('exit'), code: z.int().nullable() }),
+  z.object({ type: z.literal('error'), message: z.string() }),
+  z.object({ type: z.literal('end'), reason: z.string() }),
+]);
+
+/** Input in one frame; a frame has at most 64 KiB. */
+const chunkBytes = 32 * 1024;
+/** Input that may wait for the control plane before the terminal is not read any more. */
+const waitingBytes = 256 * 1024;
+/** Columns or rows of a terminal without a size. */
+const usual = { cols: 80, rows: 24 };
+const endOfInput = 4; // Ctrl-D
+
+/**
+ * Runs a shell, or a command, on a terminal in an instance of an application: the terminal of this process in raw mode.
+ * The process then exits with the code of the shell.
+ */
+export async function exec(
+  client: Client,
+  name: string,
+  command: readonly string[],
+  options: { project?: string; instance?: string; shell?: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const app = await findObject(client, 'applications', name, options.project);
+  const made = await client.request('POST', `/api/v1/applications/${app.id}/terminal`, {
+    ...(command.length > 0 && { command }),
+    ...(options.shell !== undefined && { shell: options.shell }),
+    ...(options.instance !== undefined && { instance_id: options.instance }),
+    ...sizeHere(),
+  });
+  const socket = await client.socket(`/ws/terminal/${Made.parse(made).sessionId}`, { output: 'binary' });
+  using _ = joined(socket, signal);
+  const end = await endOf(socket);
+  if (end.type === 'exit') process.exitCode = end.code ?? 1;
+  else throw new Error(end.type === 'error' ? end.message : `The terminal ended: ${end.reason}`);
+}
+
+/** Resolves with what ended the terminal. Output goes to standard output meanwhile. */
+function endOf(socket: WebSocket): Promise<z.infer<typeof Frame>> {
+  return new Promise((resolve, reject) => {
+    let end: z.infer<typeof Frame> | undefined;
+    socket.on('message', (data: Buffer, isBinary) => {
+      if (isBinary) {
+        if (!process.stdout.write(data)) {
+          socket.pause();
+          process.stdout.once('drain', () => socket.resume());
+        }
+        return;
+      }
+      const frame = Frame.safeParse(JSON.parse(data.toString()));
+      if (frame.success) end ??= frame.data;
+    });
+    socket.on('error', reject);
+    socket.on('close', (code) => resolve(end ?? { type: 'end', reason: `the connection was lost (${code})` }));
+    socket.resume();
+  });
+}
+
+/** Joins this process's terminal with the socket, until it is disposed of. */
+function joined(socket: WebSocket, signal: AbortSignal): Disposable {
+  const { stdin, stdout } = process;
+  const isTerminal = stdin.isTTY;
+  const sent = (): void => {
+    if (socket.bufferedAmount <= waitingBytes) stdin.resume();
+  };
+  const type = (data: Buffer): void => {
+    for (let at = 0; at < data.length; at += chunkBytes) socket.send(data.subarray(at, at + chunkBytes), sent);
+    if (socket.bufferedAmount > waitingBytes) stdin.pause();
+  };
+  const over = (): void => type(Buffer.of(endOfInput));
+  const resized = (): void => socket.send(JSON.stringify({ type: 'resize', ...sizeHere() }));
+  const leave = (): void => socket.close();
+  if (isTerminal) stdin.setRawMode(true);
+  stdin.on('data', type);
+  stdin.once('end', over);
+  stdout.on('resize', resized);
+  signal.addEventListener('abort', leave, { once: true });
+  return {
+    [Symbol.dispose]() {
+      stdin.off('data', type);
+      stdin.off('end', over);
+      stdout.off('resize', resized);
+      signal.removeEventListener('abort', leave);
+      if (isTerminal) stdin.setRawMode(false);
+      stdin.pause();
+      socket.terminate();
+    },
+  };
+}
+
+function sizeHere(): { cols: number; rows: number } {
+  const { columns, rows } = process.stdout.isTTY ? process.stdout : { columns: usual.cols, rows: usual.rows };
+  return { cols: cells(columns, usual.cols), rows: cells(rows, usual.rows) };
+}
+
+/** A terminal without a size says 0. */
+function cells(count: number, otherwise: number): number {
+  return count > 0 ? Math.min(count, 1000) : otherwise;
+}

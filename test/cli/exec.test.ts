@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { Town } from '../harness/command-line.ts';
+
+// each command is a process
+vi.setConfig({ testTimeout: 120_000 });
+
+let town: Town;
+
+beforeAll(async () => {
+  town = await Town.start();
+  await town.login();
+  const spec = { project: 'shop', server: 'one', source_type: 'image', image_url: 'ghcr.io/web:1' };
+  const web = { apiVersion: 'setpoint/v1', kind: 'Application', metadata: { name: 'web' }, spec };
+  const made = await town.cli.run(['apply', '-f', '-'], JSON.stringify(web));
+  expect(made).toMatchObject({ code: 0 });
+});
+afterAll(() => town[Symbol.asyncDispose]());
+
+it('a shell reads standard input, and the command exits with its code', async () => {
+  const { code, out, err } = await town.cli.run(['exec', 'web'], 'echo hello\nstty size\nexit 3\n');
+  expect(out).toContain('\r\nhello\r\n');
+  expect(out).toContain('\r\n24 80\r\n');
+  expect({ code, err }).toEqual({ code: 3, err: '' });
+});
+
+it('a shell ends with standard input', async () => {
+  expect(await town.cli.run(['exec', 'web', '--shell', '/bin/sh'], 'echo hello\n')).toMatchObject({ code: 0, err: '' });
+});
+
+it('a command has its arguments as they are, and they are no options of this one', async () => {
+  const { code, out } = await town.cli.run(['exec', 'web', '--', '/bin/sh', '-c', 'echo --project  "x"']);
+  expect({ code, out }).toEqual({ code: 0, out: '--project  "x"\r\n' });
+});
+
+it('at a terminal, Ctrl-C goes to the program there', async () => {
+  const running = town.cli.atTerminal(['exec', 'web']);
+  await running.says('$ ');
+  running.type('sleep 1000\r');
+  await running.says('sleep 1000');
+  running.type('\u0003');
+  await running.says('^C');
+  running.type('echo back\r');
+  await running.says('\nback');
+  running.type('exit 4\r');
+  expect(await running.ended()).toMatchObject({ code: 4 });
+});
+
+it('what cannot be run is an error that says what to do', async () => {
+  expect(await town.cli.run(['exec', 'web', '--', '/bin/nothing'])).toMatchObject({
+    code: 1,
+    err: 'The container has no program /bin/nothing\n',
+  });
+  expect(await town.cli.run(['exec', 'web', '--instance', crypto.randomUUID()])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('Instance'),
+  });
+  expect(await town.cli.run(['stop', 'web'])).toMatchObject({ code: 0 });
+  expect(await town.cli.run(['exec', 'web'])).toMatchObject({
+    code: 1,
+    err: 'Cannot open a terminal as the application is stopped\n',
+  });
+});
