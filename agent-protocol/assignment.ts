@@ -70,11 +70,15 @@ export function understand(item: WireItem): WireAssignment | undefined {
   return known === 'unknown' ? undefined : known;
 }
 
-/** Returns the item in the present form, also if it came from an earlier release. */
+/**
+ * Returns the item in the present form, also if it came from an earlier release. One of these that is to run without its
+ * variables stays as it is, and is therefore not understood: it must not be started without them.
+ */
 function present(item: WireItem): unknown {
-  const { env } = item.spec;
+  const { env, config } = item.spec;
   const spec = fromEarlier(item.spec);
-  return { ...item, spec: spec === item.spec || env === undefined ? spec : { ...spec, configuration: { env } } };
+  if (spec === item.spec || (env === undefined && config === undefined && item.run === 'running')) return item;
+  return { ...item, spec: env === undefined ? spec : { ...spec, configuration: { env } } };
 }
 
 export const WirePhase = z.enum(phases);

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { RestartPolicy, service } from './workload.ts';
+import { mainPort, RestartPolicy, service } from './workload.ts';
 
 /**
  * The settings of a service in releases before the capability `services`: one network, one name in it, at most one port
@@ -26,9 +26,6 @@ const EarlierService = z.object({
   alias: z.string(),
 });
 export type EarlierService = z.infer<typeof EarlierService>;
-
-/** Name of the only port that such a service may have. */
-const mainPort = 'main';
 
 /** Returns such settings in the present form, and all others as they are. `config` stays. */
 export function fromEarlier(spec: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {

@@ -56,14 +56,12 @@ export class StreamReader implements AsyncIterableIterator<Uint8Array> {
       } else {
         const { promise, resolve } = Promise.withResolvers<void>();
         this.#waiting.push(resolve);
-        // oxlint-disable-next-line no-await-in-loop -- until something comes
         await promise;
       }
     }
   }
 
   /** Leaves the stream. It takes effect at once, also while the reader waits for bytes. */
-  // oxlint-disable-next-line require-await -- the interface of an iterator
   async return(): Promise<IteratorResult<Uint8Array, undefined>> {
     if (!this.#isOver) this.#finish(this.#end === undefined ? 'left' : 'read');
     return { done: true, value: undefined };

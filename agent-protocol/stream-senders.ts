@@ -107,10 +107,8 @@ export class StreamSenders {
       const chunks = source()[Symbol.asyncIterator]();
       sender.leave = () => void chunks.return?.().catch(() => undefined);
       for (;;) {
-        // oxlint-disable-next-line no-await-in-loop -- one chunk after the other
         const chunk = await chunks.next();
         if (chunk.done === true || sender.isStopped) break;
-        // oxlint-disable-next-line no-await-in-loop -- as above
         if (chunk.value.length > 0 && !(await this.#sent(sender, chunk.value))) return;
       }
       sender.ended = true;

@@ -3,6 +3,9 @@ import { z } from 'zod';
 /** The service of a workload that has only one. */
 export const mainService = 'main';
 
+/** The port of a service that has only one. Agents of earlier releases can be sent no port of another name. */
+export const mainPort = 'main';
+
 /** A number of a TCP port. */
 export const PortNumber = z.int().min(1).max(65535);
 
@@ -88,7 +91,11 @@ export const Limits = z.object({
 });
 export type Limits = z.infer<typeof Limits>;
 
-/** Capabilities of the kernel that an instance has unless it drops them. It can have no other. */
+/**
+ * Capabilities of the kernel that an instance has unless it drops them. It can have no other. They are the default of
+ * container engines without NET_RAW, by which an instance could impersonate others in its network, and MKNOD, by which
+ * it could reach the disks.
+ */
 export const Capability = z.enum([
   'AUDIT_WRITE',
   'CHOWN',

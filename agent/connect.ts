@@ -62,13 +62,11 @@ export async function connect(options: ConnectOptions, signal: AbortSignal): Pro
   let turn = 0;
   while (!isOver()) {
     const url = options.urls[turn++ % options.urls.length] ?? options.urls[0];
-    // oxlint-disable-next-line no-await-in-loop -- one connection after the other
     const { end, wasWelcomed } = await connectOnce(options, url, signal);
     if (isOver()) return;
     failures = wasWelcomed ? 1 : failures + 1;
     const waitMs = delay(end, failures, random);
     tell(log, end, waitMs);
-    // oxlint-disable-next-line no-await-in-loop -- as above
     await wait(clock, waitMs, signal).catch(() => undefined); // rejects when aborted: the loop ends
   }
 }

@@ -78,7 +78,6 @@ export class Terminals {
     for (const one of tried) {
       try {
         const options = { command: one, tty: { cols, rows }, env: { TERM: 'xterm-256color' } };
-        // oxlint-disable-next-line no-await-in-loop -- one shell after the other
         return await this.#runtime.exec(running.container.id, options, signal);
       } catch (error) {
         if (!(error instanceof ExecFailure) || error.code !== 'no_program') throw translated(error);

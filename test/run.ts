@@ -20,7 +20,7 @@ const root = new URL('..', import.meta.url).pathname;
 const vitest = 'vitest run --config test/vitest.config.ts --reporter default --reporter json'.split(' ');
 const checks = {
   format: ['oxfmt', '--check', '.'],
-  lint: ['oxlint', '--type-aware', '--deny-warnings'],
+  lint: ['oxlint', '--type-aware', '--deny-warnings', '--report-unused-disable-directives'],
   types: ['tsc', '--noEmit'],
   'the page of the kinds': ['node', 'test/kinds-page.ts'],
   'the API in the console': ['node', 'test/clients/console-types.ts'],

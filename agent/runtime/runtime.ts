@@ -1,4 +1,5 @@
 import type { FailureCode } from '../../agent-protocol/assignment.ts';
+import type { Capability } from '../../agent-protocol/workload.ts';
 import type { ExecOptions, ExecProcess } from './exec.ts';
 
 /**
@@ -20,26 +21,6 @@ export const labels = {
   /** Bytes that a container may write into its own layer. */
   storage: 'setpoint.storage',
 } as const;
-
-/**
- * Rights of root that a container may hold. They are the engine's default without NET_RAW, by which a container could
- * impersonate others in its network, and MKNOD, by which it could reach the disks. No container gets any other right.
- */
-export const capabilities = [
-  'CHOWN',
-  'DAC_OVERRIDE',
-  'FOWNER',
-  'FSETID',
-  'KILL',
-  'SETGID',
-  'SETUID',
-  'SETPCAP',
-  'NET_BIND_SERVICE',
-  'SYS_CHROOT',
-  'AUDIT_WRITE',
-  'SETFCAP',
-] as const;
-export type Capability = (typeof capabilities)[number];
 
 export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead';
 
@@ -151,7 +132,7 @@ export interface ContainerSpec {
   user?: string;
   /** Whether the container can write only into its mounts. */
   readOnlyRoot?: boolean;
-  /** Changes to the rights that a container has by default, all of {@link capabilities}. `drop` comes before `add`. */
+  /** Changes to the capabilities that a container has by default, which are all of {@link Capability}. `drop` comes first. */
   capabilities?: { add: readonly Capability[]; drop: readonly (Capability | 'ALL')[] };
   mounts?: readonly Mount[];
   /** How the engine carries out the health check of the image, if it has one; absent settings are those of the image. */

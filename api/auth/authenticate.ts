@@ -4,7 +4,7 @@ import type { Clock } from '../../store/clock.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import type { Principal } from './principal.ts';
+import type { Principal, CredentialRef } from './principal.ts';
 import { hashServiceKey, isServiceKeyForm } from './service-key.ts';
 import type { Tokens } from './tokens.ts';
 
@@ -40,7 +40,7 @@ export async function byToken(token: string, deps: Dependencies): Promise<Princi
 
 /** Returns the principal of a session or key whose id was already proven, `undefined` if it is not valid now. */
 export function byProof(
-  { type, id }: { type: Principal['by']['type']; id: string },
+  { type, id }: CredentialRef,
   deps: Pick<Dependencies, 'view' | 'clock'>,
 ): Principal | undefined {
   if (type === 'session') {

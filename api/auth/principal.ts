@@ -13,6 +13,17 @@ export function keyOf(principal: Principal): ReadonlyResource<'service_key'> | u
   return principal.by.type === 'key' ? principal.by.key : undefined;
 }
 
+/** Names the session or the key by which a principal was let in. It is no secret. */
+export interface CredentialRef {
+  type: 'session' | 'key';
+  id: string;
+}
+
+/** The credential by which the principal was let in. */
+export function credentialOf({ by }: Principal): CredentialRef {
+  return { type: by.type, id: by.type === 'session' ? by.session.meta.id : by.key.meta.id };
+}
+
 /** Names the principal whose answers are its own: the key or the user. It is never a secret. */
 export function principalId(principal: Principal): string {
   return principal.by.type === 'key' ? `key/${principal.by.key.meta.id}` : `user/${principal.user.meta.id}`;

@@ -8,7 +8,7 @@ import { tooMany } from '../ground/api-error.ts';
 import type { ApiDependencies } from '../ground/dependencies.ts';
 import { byProof } from './authenticate.ts';
 import type { Principal } from './principal.ts';
-import { principalId } from './principal.ts';
+import { principalId, credentialOf } from './principal.ts';
 
 export const ticketLifeMs = 30_000;
 /** Unused tickets of one caller. */
@@ -66,11 +66,10 @@ async function make(
   if (known.length - expired.length >= ticketsPerCaller)
     throw tooMany('Too many tickets for streams wait to be used', ticketLifeMs / 1000);
   const ticket = `${prefix}${of}${random.bytes(32).toString('base64url')}`;
-  const { by } = caller;
   const stored: z.infer<typeof Stored> = {
     path,
     expires_at: new Date(now + ticketLifeMs).toISOString(),
-    by: { type: by.type, id: by.type === 'session' ? by.session.meta.id : by.key.meta.id },
+    by: credentialOf(caller),
   };
   const cleared: Write[] = expired.map(({ key }) => ({ delete: key }));
   const put: Write = { put: keyOf(tenant, ticket), value: JSON.stringify(stored) };

@@ -4,6 +4,7 @@ import type { KeyRecord } from '../../store/key-table.ts';
 import { keys } from '../../store/keys.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { Write } from '../../store/store.ts';
+import { credentialOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import { caps, requireRoom } from './caps.ts';
 import type { ApiDependencies } from '../ground/dependencies.ts';
@@ -95,7 +96,7 @@ async function make(
   });
   const id = `${prefix}${owner}${random.bytes(32).toString('base64url')}`;
   const expiresAt = new Date(now + attachWithinMs).toISOString();
-  const stored: Stored = { ...place, by: proofOf(caller), state: { is: 'waiting', expires_at: expiresAt } };
+  const stored: Stored = { ...place, by: credentialOf(caller), state: { is: 'waiting', expires_at: expiresAt } };
   const cleared: Write[] = expired.slice(0, clearedPerSession).map(({ key }) => ({ delete: key }));
   await store.txn({ if: [], then: [...cleared, { put: keyOf(tenant, id), value: JSON.stringify(stored) }] });
   return { id, expiresAt };
@@ -112,7 +113,7 @@ async function attach(
   const entry = await store.get(key);
   if (entry === undefined) return undefined;
   const { by, state, ...place } = Stored.parse(JSON.parse(entry.value));
-  const own = proofOf(caller);
+  const own = credentialOf(caller);
   if (by.type !== own.type || by.id !== own.id) return undefined;
   if (state.is === 'open' || Date.parse(state.expires_at) <= clock.now().getTime()) return undefined;
   const lease = await store.lease(leaseMs);
@@ -143,10 +144,6 @@ export async function forgetExpiredTerminals({
     for (const { key, revision, ...record } of mirror.keysUnder(keys.terminal(tenant, '')))
       // Its creator may attach in this moment by the clock of another replica.
       if (isOver(record, now)) await store.txn({ if: [{ key, is: 'at', revision }], then: [{ delete: key }] });
-}
-
-function proofOf({ by }: Principal): Stored['by'] {
-  return { type: by.type, id: by.type === 'session' ? by.session.meta.id : by.key.meta.id };
 }
 
 function serverOf({ value }: Pick<KeyRecord, 'value'>): string | undefined {

@@ -186,7 +186,7 @@ export const deleteServer = deleteEndpoint(
       await holdPopulation(ctx, unit, it);
       refuseDefaultServer(it, ctx.view);
       if (query.force === 'true') return;
-      // The projects of which it is the default server were refused above, also with force.
+      // `refuseDefaultServer` judged the projects whose default server it is; `force` does not change that.
       const workloads = objectsIn(ctx.view, 'server', it.meta.id).filter(({ meta }) => meta.kind !== 'project');
       if (workloads.length > 0)
         throw conflicting(`The server has workloads (${inWords(workloads)}): delete them or send force=true`);

@@ -1,4 +1,4 @@
-import { mainService } from '../../agent-protocol/workload.ts';
+import { mainPort, mainService } from '../../agent-protocol/workload.ts';
 import { defined } from '../../store/defined.ts';
 import { ServiceSpec } from '../../store/kinds/assignment.ts';
 import { parseCommand } from '../../store/kinds/command.ts';
@@ -38,7 +38,7 @@ export function instanceDesired(input: {
       command: read('start_command', config.start_command, parseCommand)?.words,
       config: { kind: 'deployment', id: deployment.meta.id },
       networks: [{ name: networkName(deployment.desired.environment_id), aliases: [app.desired.internal_id] }],
-      ports: port === undefined ? [] : [{ name: 'main', port, ...(isPublished && { publish: port }) }],
+      ports: port === undefined ? [] : [{ name: mainPort, port, ...(isPublished && { publish: port }) }],
       probe:
         config.healthcheck_path === undefined || port === undefined
           ? undefined

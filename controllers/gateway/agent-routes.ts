@@ -109,7 +109,6 @@ export class AgentRoutes {
       const url = holder === undefined || holder === replica ? undefined : replicaUrl(mirror, holder);
       if (url === undefined) throw new CallError('away', 'The agent of the server is not connected');
       try {
-        // oxlint-disable-next-line no-await-in-loop -- one hop after the other
         const answer = await ask({ url, clusterKey, clock, tenant, server });
         metrics.relayed.inc({ result: 'ok' });
         return answer;
@@ -120,7 +119,6 @@ export class AgentRoutes {
         if (hop === limits.relay.hops)
           throw new CallError('away', 'The agent moves between replicas', { cause: error });
       }
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await wait(clock, limits.relay.jitterMs * random(), signal);
     }
   }

@@ -48,13 +48,11 @@ export async function rotateControlKeys(
   { olderThanMs = 0, guards = [] }: { olderThanMs?: number; guards?: readonly Guard[] } = {},
 ): Promise<'rotated' | 'kept'> {
   for (let attempt = 1; ; attempt++) {
-    // oxlint-disable-next-line no-await-in-loop -- each attempt follows from the one before
     const stored = await deps.store.get(ringKey);
     const ring = stored === undefined ? [] : Ring.parse(JSON.parse(stored.value)).keys;
     const newest = ring.at(-1);
     const now = deps.clock.now().getTime();
     if (newest !== undefined && now - Date.parse(newest.created_at) < olderThanMs) return 'kept';
-    // oxlint-disable-next-line no-await-in-loop -- as above
     const result = await write(deps, stored, [...ring, newKey(deps)].slice(-keptKeys), guards);
     if (result.committed) return 'rotated';
     if (attempt === attempts) committed(result);

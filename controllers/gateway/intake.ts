@@ -56,7 +56,6 @@ export class Intake {
     }
     for (let at = 0; at < accepted.length; at += limits.intake.perTransaction) {
       const batch = accepted.slice(at, at + limits.intake.perTransaction);
-      // oxlint-disable-next-line no-await-in-loop -- one transaction of a session at a time
       rejected.push(...(await this.#storeAll(batch)));
     }
     return rejected;
@@ -74,7 +73,6 @@ export class Intake {
     if ((await this.#store(batch)) === 'stored') return [];
     const rejected: Rejection[] = [];
     for (const { report } of batch) {
-      // oxlint-disable-next-line no-await-in-loop -- one transaction of a session at a time
       const why = await this.#storeOne(report);
       if (why !== undefined) rejected.push({ id: report.id, why });
     }
@@ -86,7 +84,6 @@ export class Intake {
     for (let attempt = 0; attempt < limits.intake.attempts; attempt++) {
       let it: Assignment | undefined;
       try {
-        // oxlint-disable-next-line no-await-in-loop -- each attempt follows from the one before
         it = (await this.#o.repo.get('assignment', report.id)) as Assignment | undefined; // a fresh object is read only here
       } catch (error) {
         if (isUnavailable(error)) return 'unavailable';
@@ -94,7 +91,6 @@ export class Intake {
       }
       const why = this.#refusal(it, report);
       if (it === undefined || why !== undefined) return why;
-      // oxlint-disable-next-line no-await-in-loop -- as above
       const outcome = await this.#store([{ it, report }]);
       if (outcome === 'stored') return undefined;
       if (outcome === 'unavailable') return 'unavailable';

@@ -130,7 +130,6 @@ export class LiveHold {
     try {
       for (;;) {
         try {
-          // oxlint-disable-next-line no-await-in-loop -- each attempt follows from the one before
           written = this.#about;
           const live = await takeLiveKey(store, clock, { tenant, server }, written, isOther);
           if (live === undefined) return this.#lose();
@@ -143,7 +142,6 @@ export class LiveHold {
         } catch (error) {
           if (!isUnavailable(error)) throw error;
         }
-        // oxlint-disable-next-line no-await-in-loop -- as above
         await wait(clock, limits.session.reclaimMs, this.#stop.signal);
       }
     } catch (error) {

@@ -53,7 +53,6 @@ export async function takeLiveKey(
   const lease = await store.lease(limits.session.leaseMs);
   try {
     for (let attempt = 0; attempt < limits.session.attempts; attempt++) {
-      // oxlint-disable-next-line no-await-in-loop -- each attempt follows from the one before
       const before = await store.get(key);
       const holder = parseLive(before);
       if (holder !== undefined && unless(holder)) break;
@@ -61,7 +60,6 @@ export async function takeLiveKey(
       const value = JSON.stringify({ ...about, ...history });
       const guard: Guard =
         before === undefined ? { key, is: 'absent' } : { key, is: 'at', revision: before.modRevision };
-      // oxlint-disable-next-line no-await-in-loop -- as above
       const result = await store.txn({ if: [guard, present], then: [{ put: key, value, lease: lease.id }] });
       if (result.committed) {
         const epoch = result.revision;

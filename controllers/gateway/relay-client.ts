@@ -160,7 +160,6 @@ class RelayLink implements AsyncDisposable {
     this.#streams.close(error);
   }
 
-  // oxlint-disable-next-line require-await -- the interface of what is disposed
   async [Symbol.asyncDispose](): Promise<void> {
     this.#wire.close(closeCodes.normal, '');
   }

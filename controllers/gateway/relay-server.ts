@@ -55,7 +55,6 @@ export class RelayServer implements AsyncDisposable {
     else this.#sockets.handleUpgrade(request, socket, head, (it) => this.#accept(it));
   }
 
-  // oxlint-disable-next-line require-await -- the interface of what is disposed
   async [Symbol.asyncDispose](): Promise<void> {
     for (const connection of this.#connections) connection.close('Control plane stops');
   }

@@ -36,11 +36,9 @@ export async function announceReplica(
   const value = JSON.stringify({ url: replica.url, version: replica.version } satisfies z.infer<typeof Stored>);
   while (!signal.aborted) {
     try {
-      // oxlint-disable-next-line no-await-in-loop -- one lease after the other
       await announceOnce(store, keys.replica(replica.id), value, signal);
     } catch (error) {
       if (!isUnavailable(error)) log.error({ err: error }, 'Replica could not be announced');
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await wait(clock, limits.session.reclaimMs, signal).catch(() => undefined); // aborted: the loop ends
     }
   }

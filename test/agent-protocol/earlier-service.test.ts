@@ -72,6 +72,16 @@ describe('the settings of a service in the form of earlier releases', () => {
     expect(toEarlier({ ...plain, ...change })).toBeUndefined();
   });
 
+  it('are not understood without variables if the instance is to run, so that it is not started without them', () => {
+    const { env: _, ...spec } = earlierItem('a').spec;
+    const without = { ...earlierItem('a'), spec };
+    expect(understand(WireItem.parse(without))).toBeUndefined();
+    expect(understand(WireItem.parse({ ...without, run: 'stopped' }))?.run).toBe('stopped');
+    expect(understand(WireItem.parse({ ...without, spec: { ...spec, config: 'c' } }))?.spec).toMatchObject({
+      config: 'c',
+    });
+  });
+
   it('stay as they are if they are of the present form, damaged, or of something else', () => {
     for (const spec of [plain, { type: 'service', network: 'n' }, { type: 'volume', network: 'n' }])
       expect(fromEarlier(spec)).toBe(spec);

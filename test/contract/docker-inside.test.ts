@@ -4,13 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../agent-protocol/clock.ts';
 import { prober } from '../../agent/runtime/probe.ts';
-import {
-  capabilities,
-  labels,
-  type Capability,
-  type ContainerSpec,
-  type NetworkPlace,
-} from '../../agent/runtime/runtime.ts';
+import { Capability } from '../../agent-protocol/workload.ts';
+import { labels, type ContainerSpec, type NetworkPlace } from '../../agent/runtime/runtime.ts';
 import { engineCall, testDocker, type TestDocker } from '../harness/docker.ts';
 import { ensureRichImage, ensureTestImages, type TestImages } from '../harness/test-image.ts';
 import { until } from '../harness/until.ts';
@@ -110,12 +105,12 @@ describe('what a container on Docker has inside', () => {
   });
 
   test('SEC-22 are no rights beside those of the closed list, whatever is asked for', async () => {
-    const all = capabilities.toSorted();
+    const all = Capability.options.toSorted();
     const cases: [ContainerSpec['capabilities'], string[]][] = [
       [undefined, all],
       [{ drop: ['ALL'], add: [] }, []],
       [{ drop: ['ALL'], add: ['CHOWN', 'NET_BIND_SERVICE'] }, ['CHOWN', 'NET_BIND_SERVICE']],
-      [{ drop: ['ALL'], add: [...capabilities] }, all],
+      [{ drop: ['ALL'], add: [...Capability.options] }, all],
       [{ drop: ['KILL', 'SETFCAP'], add: ['CHOWN'] }, all.filter((it) => it !== 'KILL' && it !== 'SETFCAP')],
     ];
     for (const [changes, expected] of cases)

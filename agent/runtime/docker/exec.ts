@@ -117,17 +117,14 @@ async function started(
 ): Promise<void> {
   const deadline = clock.monotonic() + startMs;
   while (clock.monotonic() < deadline) {
-    // oxlint-disable-next-line no-await-in-loop -- one look after the other
     const { ExitCode, Pid } = await look();
     if (Pid !== 0) return; // `Running` is true before the start, too
     if (ExitCode !== null) {
-      // oxlint-disable-next-line no-await-in-loop -- as above
       const { value } = await first.catch(() => ({ value: undefined }));
       const reason = value === undefined ? '' : Buffer.from(value as Uint8Array).toString();
       if (!startFailure.test(reason)) return;
       throw new ExecFailure('no_program', `The container cannot run ${program}`, { cause: new Error(reason.trim()) });
     }
-    // oxlint-disable-next-line no-await-in-loop -- as above
     await wait(clock, lookMs, signal);
   }
 }

@@ -76,7 +76,6 @@ class Process {
 
   /** Resolves when the process has taken the input: while its output is not read it does not. */
   async feed(data: Uint8Array): Promise<void> {
-    // oxlint-disable-next-line no-await-in-loop -- until there is room
     while (this.#bytes > pipeBytes && !this.#isOver) await this.#changed.promise;
     if (!this.#isOver) this.onInput(data);
   }
@@ -93,7 +92,6 @@ class Process {
         signal.throwIfAborted();
         return;
       } else {
-        // oxlint-disable-next-line no-await-in-loop -- until it writes
         await this.#changed.promise;
       }
     }
