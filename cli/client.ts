@@ -87,8 +87,8 @@ export interface Client {
 /** Longer than any wait for a change, and shorter than the five minutes after which `fetch` itself gives up. */
 const timeoutMs = 270_000;
 
-/** Longest total wait for a request that got 429. */
-const longestWaitSeconds = 60;
+/** Longest total wait for a request that got 429, and for one that got 503 and wrote nothing. */
+const longestWaitSeconds = { busy: 60, unavailable: 10 };
 
 /** The client of a connection; its requests end when `stop` aborts. */
 export function createClient(connection: Connection, stop?: AbortSignal): Client {
@@ -123,12 +123,12 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
     throw refusal(connection, response.status, answer, path === '/api/v1/auth/login', retryAfter);
   }
 
-  /** Sends again, after a pause, what was refused with 429: such a request has not been executed. */
+  /** Sends again, after a pause, what was not carried out: it got 429, or 503 with the reason `not_written`. */
   async function send(address: string, init: RequestInit & { signal: AbortSignal }): Promise<Response> {
     for (let waitedSeconds = 0; ;) {
       const response = await fetch(address, init);
       const seconds = Number(response.headers.get('retry-after') ?? '');
-      if (response.status !== 429 || !(seconds > 0) || waitedSeconds + seconds > longestWaitSeconds) return response;
+      if (!(seconds > 0) || waitedSeconds + seconds > (await patienceFor(response))) return response;
       await response.body?.cancel();
       waitedSeconds += seconds;
       await wait(systemClock, seconds * 1000, init.signal);
@@ -159,6 +159,20 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
     stream: (path, query, signal) => readFrames(connection, `${base.replace(/^http/, 'ws')}${path}`, query, signal),
     socket: (path, query) => openSocket(connection, `${base.replace(/^http/, 'ws')}${path}`, query),
   };
+}
+
+/** Seconds that a request with this answer may wait in all before it is sent again; 0: it is not. */
+async function patienceFor(response: Response): Promise<number> {
+  if (response.status === 429) return longestWaitSeconds.busy;
+  if (response.status !== 503) return 0;
+  const answer: unknown = await response
+    .clone()
+    .json()
+    .catch(() => undefined);
+  const envelope = Envelope.safeParse(answer);
+  if (!envelope.success || envelope.data.success) return 0;
+  const isUnwritten = (envelope.data.error.details ?? []).some(({ reason }) => reason === 'not_written');
+  return isUnwritten ? longestWaitSeconds.unavailable : 0;
 }
 
 /** The error of a refused request, with advice on what to do. */

@@ -12,14 +12,22 @@ afterEach(() => {
   }
 });
 
+const tooMany = {
+  status: 429,
+  error: { code: 'TOO_MANY_REQUESTS', message: 'Too many requests', details: [] as object[] },
+};
+const unavailable = (reason: string) => ({
+  status: 503,
+  error: { code: 'SERVICE_UNAVAILABLE', message: 'The store does not answer', details: [{ reason, message: reason }] },
+});
+
 /** A server that refuses so many requests before it answers; counts what comes. */
-async function busy(refusals: number, retryAfter: string) {
+async function busy(refusals: number, retryAfter: string, { status, error } = tooMany) {
   let requests = 0;
   const server = createServer((_request, response) => {
     requests += 1;
     const refused = requests <= refusals;
-    response.writeHead(refused ? 429 : 200, { 'content-type': 'application/json', 'retry-after': retryAfter });
-    const error = { code: 'TOO_MANY_REQUESTS', message: 'Too many requests' };
+    response.writeHead(refused ? status : 200, { 'content-type': 'application/json', 'retry-after': retryAfter });
     response.end(JSON.stringify(refused ? { success: false, error } : { success: true, data: { done: true } }));
   });
   servers.push(server);
@@ -34,6 +42,24 @@ it('a request for which there is no room is sent again when there is', async () 
   expect(await client.request('POST', '/api/v1/projects', {})).toEqual({ done: true });
   expect(count()).toBe(3);
 });
+
+it('a request that wrote nothing as the store did not answer is sent again, for a while', async () => {
+  const shortly = await busy(2, '1', unavailable('not_written'));
+  expect(await shortly.client.request('POST', '/api/v1/projects', {})).toEqual({ done: true });
+  expect(shortly.count()).toBe(3);
+  const long = await busy(3, '6', unavailable('not_written'));
+  await expect(long.client.request('POST', '/api/v1/projects', {})).rejects.toThrow('The store does not answer');
+  expect(long.count()).toBe(2);
+});
+
+it.each(['outcome_unknown', 'partly_written'])(
+  'a request that may have written is not sent again: %s',
+  async (reason) => {
+    const { client, count } = await busy(1, '1', unavailable(reason));
+    await expect(client.request('POST', '/api/v1/projects', {})).rejects.toThrow('The store does not answer');
+    expect(count()).toBe(1);
+  },
+);
 
 it('a wait that is too long is left to the user, who hears how long it is', async () => {
   const { client, count } = await busy(1, '900');
