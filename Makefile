@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 installed := node_modules/.package-lock.json
 
-.PHONY: help deps dev check test test-long test-fresh bench clean
+.PHONY: help deps dev check test-quick test test-long test-fresh bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -20,7 +20,10 @@ check: $(installed) ## Check format, lint, types, and that what is generated is 
 	@manifests/install/machine.sh check
 	@exec node test/run.ts --only check
 
-test: deps ## Check, then run every layer of tests: unit, contract, api on both stores, sim, e2e, browser
+test-quick: deps ## For daily work: check, and the layers unit and api, which start no programs
+	@exec node test/run.ts --only check,unit,api
+
+test: deps ## Check, then run every layer of tests: unit, programs, contract, api on both stores, sim, e2e, browser
 	@exec node test/run.ts
 
 test-long: deps ## Run the tests that take longer than a coffee

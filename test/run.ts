@@ -26,10 +26,10 @@ const checks = {
   'the API in the console': ['node', 'test/clients/console-types.ts'],
   'types of the console': ['tsc', '--noEmit', '--project', 'web'],
 };
-const layers = ['unit', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser', 'long', 'fresh'];
+const layers = ['unit', 'programs', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser', 'long', 'fresh'];
 /** Those that make containers. */
-const onEngine = ['contract', 'e2e', 'browser', 'long', 'fresh'];
-const byDefault = ['check', 'unit', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser'];
+const onEngine = ['programs', 'contract', 'e2e', 'browser', 'long', 'fresh'];
+const byDefault = ['check', 'unit', 'programs', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser'];
 
 interface Tally {
   passed: number;

@@ -1,28 +1,53 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** A folder is a layer; all that is in none of these is `unit`, so that no test file is left out. */
+/** A folder is a layer; all that is in none of the layers is `unit`, so that no test file is left out. */
 const folders = ['contract', 'api', 'sim', 'e2e', 'browser', 'long', 'fresh'];
+/** The layer `programs`: what starts the command, a store, an engine, git or a compiler. In `unit` that is an error. */
+const programs = [
+  'test/agent/machine/*.test.ts',
+  'test/agent/ports/iptables-publisher.test.ts',
+  'test/agent/runtime/docker*.test.ts',
+  'test/agent/tasks/{build,git,git-hosts}.test.ts',
+  'test/cli/**/*.test.ts',
+  'test/clients/*.test.ts',
+  'test/controllers/gateway/restore.test.ts',
+  'test/controllers/runtime/{fence,leader-etcd}.test.ts',
+  'test/layers.test.ts',
+  'test/manifests/*.test.ts',
+  'test/store/etcd/*.test.ts',
+  'test/upgrade/*.test.ts',
+];
 /** The layer `api` once more, on the other store. */
 const apiOnEtcd = 'api-etcd';
 
 const root = new URL('..', import.meta.url).pathname;
 const testsOf = (folder: string) => `test/${folder}/**/*.test.ts`;
+const filesOf = (layer: string): string[] => {
+  if (layer === 'unit') return ['test/**/*.test.ts'];
+  return layer === 'programs' ? programs : [testsOf(layer === apiOnEtcd ? 'api' : layer)];
+};
+
+/** What the files of a layer load first. */
+const setup: Readonly<Record<string, string[]>> = {
+  unit: ['test/harness/no-programs.ts'],
+  [apiOnEtcd]: ['test/harness/on-etcd.ts'],
+};
 
 /** One project per layer of the suite; `test/run.ts` runs them in this order. */
 export default defineConfig({
   test: {
     root,
-    projects: ['unit', ...folders, apiOnEtcd].map((name) => {
+    projects: ['unit', 'programs', ...folders, apiOnEtcd].map((name) => {
       const onMachine = ['e2e', 'browser', 'long', 'fresh'].includes(name);
       const isAlone = name === 'long' || name === 'fresh';
       return {
         test: {
           name,
           root,
-          include: name === 'unit' ? ['test/**/*.test.ts'] : [testsOf(name === apiOnEtcd ? 'api' : name)],
-          exclude: name === 'unit' ? folders.map(testsOf) : [],
-          setupFiles: name === apiOnEtcd ? ['test/harness/on-etcd.ts'] : [],
+          include: filesOf(name),
+          exclude: name === 'unit' ? [...folders.map(testsOf), ...programs] : [],
+          setupFiles: setup[name] ?? [],
           pool: 'forks',
           maxWorkers: isAlone ? 1 : Math.max(onMachine ? 4 : 2, availableParallelism()),
           fileParallelism: !isAlone,
