@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { fromEarlier } from './earlier-service.ts';
-import { build, mainService, phases, service } from './workload.ts';
+import { build, mainService, phases, service, volume } from './workload.ts';
 
 /**
  * The variables and the contents of files that all instances of a version run with. A configuration is sent once,
@@ -27,6 +27,13 @@ export type WireService = z.infer<typeof WireService>;
 
 export const WireBuild = build(z.string());
 export type WireBuild = z.infer<typeof WireBuild>;
+
+export const WireVolume = volume;
+export type WireVolume = z.infer<typeof WireVolume>;
+
+/** What runs once per attempt, to one result. */
+export const WireTask = WireBuild;
+export type WireTask = z.infer<typeof WireTask>;
 
 /** Fields of every item of a desired set. */
 const itemHead = {
@@ -57,7 +64,7 @@ export const WireAssignment = z.object({
   ...itemHead,
   service: serviceName,
   run: z.enum(['running', 'stopped']),
-  spec: z.discriminatedUnion('type', [WireService, WireBuild]),
+  spec: z.discriminatedUnion('type', [WireService, WireBuild, WireVolume]),
 });
 export type WireAssignment = z.infer<typeof WireAssignment>;
 
@@ -177,6 +184,12 @@ export const failureCodes = [
   'create_failed',
   /** What is to be removed is still used, such as a volume by a container. */
   'in_use',
+  /** Another instance writes to a volume that the instance mounts. */
+  'volume_in_use',
+  /** A volume that was there is gone, and its data with it. */
+  'data_lost',
+  /** The agent ended while it carried out a task that must not be repeated by itself. */
+  'interrupted',
   'runtime_unavailable',
   'secret_unavailable',
   /** The agent does not understand the item: it must be upgraded. */

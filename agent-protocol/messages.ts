@@ -19,6 +19,8 @@ export const agentCapabilities = [
   'streams.duplex',
   /** Services have several networks, ports, mounts, files, probes of each kind and all limits: `workload.ts`. */
   'services',
+  /** Items may be volumes. */
+  'volumes',
 ] as const;
 export type AgentCapability = (typeof agentCapabilities)[number];
 

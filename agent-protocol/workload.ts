@@ -172,6 +172,16 @@ export const build = <Secret extends z.ZodType>(secret: Secret) =>
     attempt: z.int().default(1),
   });
 
+/**
+ * A volume of the server. `run: 'stopped'` removes it with its data. An item that is only dropped leaves the volume as
+ * it is, so that no loss of records can remove data.
+ */
+export const volume = z.object({
+  type: z.literal('volume'),
+  /** Name of the volume at the engine. */
+  volume: z.string(),
+});
+
 /** State of an assignment. A task ends as `succeeded`, `failed` or `lost`. */
 export const phases = [
   'pending',

@@ -7,8 +7,9 @@ import type { Logger } from 'pino';
 import { wait } from '../agent-protocol/clock.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
-import { BuildTurns } from './tasks/build-turns.ts';
-import type { RunBuild } from './tasks/build-worker.ts';
+import { buildTask } from './tasks/build-task.ts';
+import type { RunBuild } from './tasks/build-task.ts';
+import { Turns } from './tasks/turns.ts';
 import { connect } from './connect.ts';
 import { Core } from './core.ts';
 import { DesiredSet } from './desired/desired.ts';
@@ -32,6 +33,8 @@ import { patientBuild } from './tasks/patient-build.ts';
 import { Publication } from './ports/publication.ts';
 import { RemovalGuard } from './desired/removal-guard.ts';
 import { Results } from './tasks/results.ts';
+import { MadeVolumes } from './volumes/made-volumes.ts';
+import { VolumeWriters } from './volumes/writers.ts';
 import { StorageWatch } from './engine/storage-watch.ts';
 import { Terminals } from './terminals.ts';
 import type { ReadHead } from './tasks/read-head.ts';
@@ -97,6 +100,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     const desired = stack.use(await DesiredSet.open(...file('desired')));
     const ledger = stack.use(await Ledger.open(...file('ledger')));
     const results = stack.use(await Results.open(...file('results')));
+    const made = stack.use(await MadeVolumes.open(...file('volumes')));
     const logs = stack.use(
       await LogStore.open({
         folder: join(dataDir, 'logs'),
@@ -143,6 +147,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     const fleet: Fleet = stack.use(
       new Fleet({
         services: {
+          writers: new VolumeWriters(observer, (ids) => fleet.wake(ids)),
           runtime,
           server,
           desired,
@@ -160,21 +165,20 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
           log,
           eventSource: randomUUID(),
         },
-        builds: {
-          build: patientBuild(options.build, {
-            disk: diskGuard(options.disk),
-            engine: monitor,
-            clock,
-            relist: () => observer.relist(),
+        tasks: {
+          build: buildTask({
+            build: patientBuild(options.build, {
+              disk: diskGuard(options.disk),
+              engine: monitor,
+              clock,
+              relist: () => observer.relist(),
+            }),
+            turns: new Turns(parallelBuilds),
+            built: () => housekeeping.soon(),
           }),
-          desired,
-          results,
-          logs,
-          turns: new BuildTurns(parallelBuilds),
-          clock,
-          log,
-          built: () => housekeeping.soon(),
         },
+        volumes: { runtime, server, made, desired, clock, log },
+        taskDeps: { desired, results, logs, clock, log },
         desired,
         observer,
         capture,

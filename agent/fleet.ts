@@ -1,18 +1,35 @@
 import type { Logger } from 'pino';
 import type { FailureCode, WireAssignment, WireItem, WireReport } from '../agent-protocol/assignment.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
-import type { BuildDeps, BuildItem } from './tasks/build-worker.ts';
-import { BuildWorker } from './tasks/build-worker.ts';
+import type { Tasks } from './tasks/task.ts';
+import type { TaskDeps } from './tasks/task-worker.ts';
+import { TaskWorker } from './tasks/task-worker.ts';
 import type { DesiredSet } from './desired/desired.ts';
 import type { Capture } from './logs/capture.ts';
-import type { ServiceItem } from './service/memory.ts';
 import type { Observer } from './engine/observer.ts';
 import { labels } from './runtime/runtime.ts';
 import type { ServiceDeps } from './service/service-worker.ts';
 import { ServiceWorker } from './service/service-worker.ts';
 import type { Overflow } from './engine/storage-watch.ts';
+import type { VolumeDeps } from './volumes/volume-worker.ts';
+import { VolumeWorker } from './volumes/volume-worker.ts';
 
-type Worker = ServiceWorker | BuildWorker;
+/** What brings one assignment to its desired state and reports it. */
+interface Worker extends AsyncDisposable {
+  readonly report: WireReport | undefined;
+  /** The assignment was inspected since the agent started, so that the report describes a known state. */
+  readonly settled: boolean;
+  /** No more lines of its output will follow. */
+  readonly ended: boolean;
+  start(): void;
+  /** Something may have changed. */
+  wake(): void;
+  desire(desired: WireAssignment | undefined): void;
+  /** The control plane stored this report. */
+  acknowledged(report: WireReport): void;
+  /** A container of the assignment wrote more than its limit. */
+  overflowed(overflow: Overflow): void;
+}
 
 /** An instance that does not answer its health check holds up the others for at most this time. */
 const settleMs = 10_000;
@@ -20,7 +37,9 @@ const settleMs = 10_000;
 /** One worker for each assignment that is desired or has something left. */
 export class Fleet {
   readonly #services: ServiceDeps;
-  readonly #builds: BuildDeps;
+  readonly #volumes: VolumeDeps;
+  readonly #tasks: Tasks;
+  readonly #taskDeps: TaskDeps;
   readonly #desired: DesiredSet;
   readonly #observer: Observer;
   readonly #capture: Capture;
@@ -33,7 +52,9 @@ export class Fleet {
 
   constructor(deps: {
     services: Omit<ServiceDeps, 'reported'>;
-    builds: Omit<BuildDeps, 'reported'>;
+    volumes: Omit<VolumeDeps, 'reported'>;
+    tasks: Tasks;
+    taskDeps: Omit<TaskDeps, 'reported'>;
     desired: DesiredSet;
     observer: Observer;
     capture: Capture;
@@ -42,7 +63,9 @@ export class Fleet {
   }) {
     const reported = (report: WireReport): void => this.#reported(report.id);
     this.#services = { ...deps.services, reported };
-    this.#builds = { ...deps.builds, reported };
+    this.#volumes = { ...deps.volumes, reported };
+    this.#tasks = deps.tasks;
+    this.#taskDeps = { ...deps.taskDeps, reported };
     this.#desired = deps.desired;
     this.#observer = deps.observer;
     this.#capture = deps.capture;
@@ -84,8 +107,7 @@ export class Fleet {
 
   /** A container of this assignment wrote more than its limit. */
   overflowed(id: string, overflow: Overflow): void {
-    const worker = this.#workers.get(id);
-    if (worker instanceof ServiceWorker) worker.overflowed(overflow);
+    this.#workers.get(id)?.overflowed(overflow);
   }
 
   wake(ids: Iterable<string>): void {
@@ -143,10 +165,9 @@ export class Fleet {
     }
   }
 
-  /** True if no more lines of this build will follow. */
+  /** True if no more lines of this task will follow. */
   hasEnded(id: string): boolean {
-    const worker = this.#workers.get(id);
-    return worker instanceof BuildWorker && worker.ended;
+    return this.#workers.get(id)?.ended === true;
   }
 
   /** Ends the workers; containers run on. */
@@ -162,21 +183,28 @@ export class Fleet {
     // Its containers stay as they are: a worker without a desired state does nothing while the item is in the set.
     if (this.#desired.unknown(id) !== undefined) this.#reported(id);
     if (worker === undefined) return;
-    if (worker instanceof BuildWorker) worker.desire(desired !== undefined && isBuild(desired) ? desired : undefined);
-    else worker.desire(desired !== undefined && isService(desired) ? desired : undefined);
+    worker.desire(desired);
     if (known === undefined) worker.start();
   }
 
   #make(id: string, desired: WireAssignment | undefined): Worker | undefined {
     const leftovers = this.#desired.tombstone(id)?.acknowledged === false || this.#observer.of(id).length > 0;
     if (desired === undefined && !leftovers) return undefined;
-    const worker =
-      desired !== undefined && isBuild(desired)
-        ? new BuildWorker(id, this.#builds)
-        : new ServiceWorker(id, this.#services);
+    const worker = this.#workerOf(id, desired?.spec.type ?? 'service');
     this.#workers.set(id, worker);
     this.#follow(id);
     return worker;
+  }
+
+  #workerOf(id: string, type: WireAssignment['spec']['type']): Worker {
+    switch (type) {
+      case 'service':
+        return new ServiceWorker(id, this.#services);
+      case 'volume':
+        return new VolumeWorker(id, this.#volumes);
+      case 'build':
+        return new TaskWorker(id, this.#tasks[type], this.#taskDeps);
+    }
   }
 
   /** Captures the output of containers that were found running, or that the engine restarted. */
@@ -207,14 +235,6 @@ export class Fleet {
     if (this.#observer.reachable && [...this.#workers.values()].every((worker) => worker.settled))
       this.#settled.resolve();
   }
-}
-
-function isBuild(item: WireAssignment): item is BuildItem {
-  return item.spec.type === 'build';
-}
-
-function isService(item: WireAssignment): item is ServiceItem {
-  return item.spec.type === 'service';
 }
 
 /** The report of an item that this release does not understand. */

@@ -106,7 +106,7 @@ export class Housekeeping {
     const needed = new Set<string>();
     for (const { id, spec } of desired.understood())
       if (spec.type === 'build') needed.add(buildNetwork(id));
-      else for (const { name } of spec.networks) needed.add(name);
+      else if (spec.type === 'service') for (const { name } of spec.networks) needed.add(name);
     for (const id of observer.assignments())
       for (const { detail } of observer.of(id))
         for (const name of Object.keys(detail?.addresses ?? {})) needed.add(name);

@@ -250,7 +250,7 @@ export class DesiredSet {
     const complete = this.#complete.get(item);
     if (complete !== undefined) return complete;
     const known = understand(item);
-    if (known === undefined || known.spec.type === 'build') return known;
+    if (known === undefined || known.spec.type !== 'service') return known;
     const { spec } = known;
     if (spec.configuration !== undefined) return known;
     const configuration = spec.config === undefined ? blank : this.#configurations.get(spec.config);

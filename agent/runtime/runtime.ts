@@ -20,6 +20,8 @@ export const labels = {
   defaults: 'setpoint.defaults',
   /** Bytes that a container may write into its own layer. */
   storage: 'setpoint.storage',
+  /** Names of the volumes that a container may write to. */
+  writes: 'setpoint.writes',
 } as const;
 
 export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead';

@@ -16,6 +16,7 @@ export function containerSpec(
   const { limits } = spec;
   const { add, drop } = spec.capabilities;
   if (spec.configuration === undefined) throw new Error(`The configuration of assignment ${item.id} is not here`);
+  const written = writtenVolumes(item);
   const mounts = [...spec.mounts.map(mountOf), ...it.files];
   return {
     name: it.name,
@@ -30,6 +31,7 @@ export function containerSpec(
       [labels.server]: it.server,
       [labels.storage]: String(limits.storage_bytes ?? it.storageBytes),
       ...(spec.restart_token === undefined ? {} : { [labels.restartToken]: spec.restart_token }),
+      ...(written.length > 0 && { [labels.writes]: written.join(' ') }),
     },
     env: spec.configuration.env,
     networks: spec.networks,
@@ -43,6 +45,11 @@ export function containerSpec(
     ...(mounts.length > 0 && { mounts }),
     ...(add.length + drop.length > 0 && { capabilities: { add, drop } }),
   };
+}
+
+/** Names of the volumes that the service may write to. */
+export function writtenVolumes({ spec }: ServiceItem): string[] {
+  return spec.mounts.flatMap((mount) => (mount.type === 'volume' && !mount.read_only ? mount.volume : []));
 }
 
 function limitsOf(limits: Limits): Partial<ContainerSpec> {

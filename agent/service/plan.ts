@@ -20,6 +20,8 @@ export interface World {
   networkReady: boolean;
   /** The service is ready, see `Readiness`. */
   ready: boolean;
+  /** No other service writes to its volumes. */
+  mayWrite: boolean;
   /** Containers that no published port leads to any more. */
   withdrawn: ReadonlySet<string>;
   /** What the engine can, see `Abilities`. */
@@ -68,7 +70,7 @@ export function plan(world: World): Action | undefined {
     // The configuration is missing: no successor can be made.
     if (desired.spec.configuration === undefined) return undefined;
     const create: Action = { do: 'create', name: containerName(desired) };
-    return held(world) ?? prepare(world) ?? retireFirst(world, surplus, grace) ?? create;
+    return held(world) ?? prepare(world) ?? retireFirst(world, surplus, grace) ?? (world.mayWrite ? create : undefined);
   }
   return retireFirst(world, surplus, grace) ?? advance(world, desired, keep);
 }
@@ -119,7 +121,7 @@ function advance(world: World, desired: ServiceItem, keep: Actual): Action | und
   const wantsImage = desired.spec.image_digest !== undefined && memory.image?.of !== imageKey(desired);
   switch (state) {
     case 'created':
-      return { do: 'start', id };
+      return world.mayWrite ? { do: 'start', id } : undefined;
     case 'paused':
       return { do: 'unpause', id };
     case 'running':
@@ -129,7 +131,7 @@ function advance(world: World, desired: ServiceItem, keep: Actual): Action | und
       if (memory.quickExits < 2) return undefined;
       return holdEngine(world, id) ?? { do: 'stop', id, graceSeconds: 0 };
     default:
-      if (isFinished(desired, memory)) return undefined;
+      if (isFinished(desired, memory) || !world.mayWrite) return undefined;
       return (memory.quickExits >= 2 ? holdEngine(world, id) : undefined) ?? runAgain(world, id);
   }
 }

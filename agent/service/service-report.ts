@@ -73,6 +73,7 @@ function errorOf(it: Circumstances, ready: boolean): WireReport['error'] {
     return { code: failure.code, message: failure.message };
   if (it.portProblem !== undefined) return { ...it.portProblem };
   if (ready) return undefined;
+  if (!it.world.mayWrite) return { code: 'volume_in_use', message: othersVolume };
   const { exit } = memory;
   const finishedWell = desired !== undefined && isFinished(desired, memory) && exit?.code === 0;
   if (exit !== undefined && memory.exits > 0 && !finishedWell) {
@@ -86,6 +87,8 @@ function errorOf(it: Circumstances, ready: boolean): WireReport['error'] {
   }
   return it.health.problem === undefined ? undefined : { code: 'unhealthy', message: it.health.problem };
 }
+
+const othersVolume = 'Another instance writes to a volume that it mounts: it starts once that one has ended';
 
 function limitOf({ desired }: World): string {
   const bytes = desired?.spec.limits.memory_bytes;

@@ -1,4 +1,4 @@
-import type { WirePhase, WireReport } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WirePhase, WireReport } from '../../agent-protocol/assignment.ts';
 import type { DesiredSet } from '../desired/desired.ts';
 import { condemn, imageKey } from './drift.ts';
 import { EventLog } from './event-log.ts';
@@ -16,11 +16,14 @@ import { performStep } from './service-steps.ts';
 import { stepEvent } from './step-event.ts';
 import { stepFailure } from './step-failure.ts';
 import type { Overflow } from '../engine/storage-watch.ts';
+import type { VolumeWriters } from '../volumes/writers.ts';
+import { writtenVolumes } from './container-spec.ts';
 
 /** What all service workers of an agent share. */
 export interface ServiceDeps extends StepDeps {
   desired: DesiredSet;
   prober: Prober;
+  writers: VolumeWriters;
   /** Id of this process in events, see `WireEvents.source`. */
   eventSource: string;
   reported: (report: WireReport) => void;
@@ -48,6 +51,7 @@ export class ServiceWorker {
   #noticeTold: string | undefined;
   /** The container that matched the assignment at the last observation. */
   #kept: string | undefined;
+  #mayWrite = true;
   #looked = false;
   #woken = false;
   #wake: () => void = () => undefined;
@@ -84,6 +88,9 @@ export class ServiceWorker {
     return this.#looked && this.#readiness.settled;
   }
 
+  /** Always false: a service may write again. */
+  readonly ended = false;
+
   /** A container wrote more than its limit. */
   overflowed(overflow: Overflow): void {
     this.#memory = { ...this.#memory, overflow };
@@ -107,7 +114,8 @@ export class ServiceWorker {
   }
 
   /** Sets the desired state. If it asks for other work, the step under way is aborted. */
-  desire(desired: ServiceItem | undefined): void {
+  desire(item: WireAssignment | undefined): void {
+    const desired = item !== undefined && isService(item) ? item : undefined;
     const before = this.#desired;
     this.#desired = desired;
     this.#claim();
@@ -170,6 +178,7 @@ export class ServiceWorker {
       if (this.#looked && this.#readiness.isProbedByNetwork) this.#show(this.#world(now));
       return undefined;
     }
+    this.#claimVolumes();
     const before = this.#world(now);
     const seen = remember(this.#memory, keeper(before) ?? before.actual[0], now);
     this.#memory = condemn(seen, before.desired, before.actual);
@@ -184,6 +193,12 @@ export class ServiceWorker {
     this.#looked ||= action?.do !== 'inspect';
     if (this.#looked) this.#show({ ...world, memory: this.#memory });
     return action;
+  }
+
+  /** Takes the volumes that it writes to from the moment it shall run, and leaves them once nothing of it runs. */
+  #claimVolumes(): void {
+    const desired = this.#desired?.run === 'running' ? this.#desired : undefined;
+    this.#mayWrite = this.#deps.writers.claim(this.id, desired === undefined ? [] : writtenVolumes(desired));
   }
 
   /** A ready process does not answer. Its container may have lost its network, which only an inspection shows. */
@@ -208,6 +223,7 @@ export class ServiceWorker {
       memory: this.#memory,
       networkReady: this.#desired?.spec.networks.every(({ name }) => networks.has(name)) ?? false,
       ready: this.#readiness.health.ready,
+      mayWrite: this.#mayWrite,
       withdrawn: this.#withdrawn,
       can: runtime.can,
       now,
@@ -333,6 +349,10 @@ export class ServiceWorker {
       };
     });
   }
+}
+
+function isService(item: WireAssignment): item is ServiceItem {
+  return item.spec.type === 'service';
 }
 
 function publishedPorts({ spec }: ServiceItem): { port: number; publish: number }[] {

@@ -1,4 +1,4 @@
-import type { RunBuild } from './build-worker.ts';
+import type { RunBuild } from './build-task.ts';
 import type { Clock } from '../../agent-protocol/clock.ts';
 import type { DiskGuard } from '../disk/disk-guard.ts';
 import { watchDisk } from '../disk/disk-guard.ts';

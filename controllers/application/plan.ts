@@ -1,6 +1,6 @@
 import { isStaying } from '../../store/resource.ts';
 import { plan as planRollout, planRemoval } from '../rollout/plan.ts';
-import type { Action } from '../rollout/plan.ts';
+import type { Action } from '../rollout/actions.ts';
 import { instanceDesired } from './instance.ts';
 import type { World } from './world.ts';
 import { isActive, rollingOut } from './world.ts';
@@ -18,7 +18,7 @@ export function plan(world: World): Action[] {
   return planRollout({
     run: app.desired.run,
     replicas: app.desired.replicas,
-    surge: 1,
+    surge: app.desired.mounts.some((mount) => !mount.read_only) ? 0 : 1,
     restartToken: app.desired.restart_token,
     goal: deployment && {
       id: deployment.meta.id,

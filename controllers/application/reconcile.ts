@@ -2,7 +2,7 @@ import type { Context, Controller, Next, Verdict } from '../runtime/controller.t
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { Ref } from '../../store/resource.ts';
-import { perform } from '../rollout/perform.ts';
+import { perform } from '../rollout/actions.ts';
 import { plan } from './plan.ts';
 import { awaited, conditionsOf, isChanging, isUnready, observe, stateOf } from './states.ts';
 import type { App, World } from './world.ts';

@@ -5,7 +5,8 @@ import { hasDeploymentEnded } from '../../store/kinds/application.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
-import { buildsExhausted, plan } from './plan.ts';
+import { perform } from '../rollout/actions.ts';
+import { plan } from './plan.ts';
 import type { Deployment, World } from './states.ts';
 import { advance, awaited } from './states.ts';
 
@@ -63,10 +64,7 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
     const left = remaining(it, ctx);
     const world = readWorld(it, ctx, left <= 0);
     const now = advance(world);
-    for (const action of plan(world, now, Math.ceil(settings.buildDeadlineMs / 1000))) {
-      if (action.do === 'build') await ctx.ensure('assignment', action.id, action.desired, it);
-      else await ctx.retire('assignment', action.id);
-    }
+    await perform(ctx, plan(world, now, Math.ceil(settings.buildDeadlineMs / 1000)));
     if (now.phase !== (it.observed?.phase ?? 'queued')) await announce(world, now, ctx);
     return { observed: now, conditions: [readyCondition(now, world)], next: nextOf(it, now, left, world) };
   }
@@ -93,7 +91,6 @@ function readWorld(it: Deployment, ctx: Context, expired: boolean): World {
     serverAway: awayOf(server),
     serverGone: !isStaying(server),
     build,
-    buildsExhausted: buildsExhausted(build),
     slots: assignments.filter(isService),
     olderLive: ctx.view
       .by('assignment', 'workload', it.desired.application_id)

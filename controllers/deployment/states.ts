@@ -12,6 +12,7 @@ import { failureOf, hasCode } from '../rollout/failures.ts';
 import type { Failure } from '../rollout/failures.ts';
 import { isStable, slotOf } from '../rollout/slots.ts';
 import type { Assignment } from '../rollout/slots.ts';
+import { taskState } from '../task/task.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 
 export type Deployment = ReadonlyResource<'deployment'>;
@@ -25,8 +26,6 @@ export interface World {
   /** Why its server can run nothing for now. */
   serverAway: 'offline' | 'engine' | undefined;
   build: Assignment | undefined;
-  /** The build was tried as often as it may be. */
-  buildsExhausted: boolean;
   /** Service instances of this deployment. */
   slots: readonly Assignment[];
   /** An instance of another deployment may still be answering. */
@@ -35,6 +34,9 @@ export interface World {
   expired: boolean;
   now: string;
 }
+
+/** Attempts in all of a build that was lost with its agent's state. */
+export const buildAttempts = 3;
 
 type Observed = ObservedOf<'deployment'>;
 /** Failures that are found here, not by an agent. The record takes every code: those of agents grow with releases. */
@@ -100,8 +102,8 @@ function fromQueued(world: World, before: Observed): Observed {
   const { source, reuse } = world.deployment.desired;
   if (reuse !== undefined) return { ...before, ...reuse, phase: 'deploying', started_at: world.now };
   if (source.type === 'image') return { ...before, phase: 'deploying', image: source.image_url, started_at: world.now };
-  if (world.build !== undefined && world.build.observed !== undefined)
-    return { ...before, phase: 'building', started_at: world.now };
+  const { outcome } = taskState(world.build, buildAttempts);
+  if (outcome !== 'absent' && outcome !== 'waiting') return { ...before, phase: 'building', started_at: world.now };
   return world.expired ? fail(world, before, away[world.serverAway ?? 'offline']) : before;
 }
 
@@ -121,9 +123,9 @@ const otherCommit: OwnFailure = {
 };
 
 function fromBuilding(world: World, before: Observed): Observed {
-  const built = world.build && upToDate(world.build);
-  if (built?.phase === 'succeeded' && built.image_digest !== undefined && world.build !== undefined) {
-    const { spec } = world.build.desired;
+  const { isExhausted, report: built } = taskState(world.build, buildAttempts);
+  const spec = world.build?.desired.spec;
+  if (built?.phase === 'succeeded' && built.image_digest !== undefined && spec?.type === 'build') {
     const { reuse } = world.deployment.desired;
     if (reuse?.commit !== undefined && built.commit !== reuse.commit) return fail(world, before, otherCommit);
     return defined({
@@ -140,7 +142,7 @@ function fromBuilding(world: World, before: Observed): Observed {
     const { commit, commit_message, error = { code: 'build_failed', message: 'The build failed' } } = built;
     return fail(world, { ...before, ...defined({ commit, commit_message }) }, error);
   }
-  if (built?.phase === 'lost' && world.buildsExhausted)
+  if (isExhausted)
     return fail(world, before, {
       code: 'build_lost',
       message: 'The server lost the build, and lost it again when it was repeated',

@@ -63,25 +63,41 @@ export class Projection {
    */
   check(it: Assignment): Sendable | Unsendable {
     const { spec, run } = it.desired;
-    if (spec.type === 'service' && !this.#knowsServices && toEarlier(settingsOf(spec)) === undefined) return cannotRun;
-    if (run === 'stopped') return { it, holder: undefined };
+    const lacks = this.#lackOf(it.desired);
+    if (lacks !== undefined) return lacks;
+    if (run === 'stopped' || spec.type === 'volume') return { it, holder: undefined };
     try {
-      if (spec.type === 'build') {
-        if (spec.commit !== undefined && !this.#o.capabilities.has('build.commit')) return cannotBuildCommit;
-        this.#buildArgs(it, spec);
-        return { it, holder: undefined };
-      }
-      if (spec.config === undefined) return { it, holder: undefined };
-      const holder = this.#o.view.get(spec.config.kind, spec.config.id);
-      if (holder === undefined || configurationIn(holder).of.id !== it.desired.workload_id)
-        return unsendable(`Its ${spec.config.kind} ${spec.config.id} is not in the store: deploy it again`);
-      if (!this.#proven.has(holder.desired)) this.configuration(holder);
-      this.#proven.add(holder.desired);
-      return { it, holder };
+      if (spec.type === 'service') return this.#configured(it, spec);
+      this.#buildArgs(it, spec);
+      return { it, holder: undefined };
     } catch (error) {
       if (error instanceof Unopened) return unsendable(error.message);
       throw error;
     }
+  }
+
+  /** What the agent lacks for the item; `undefined` if it has what it needs. */
+  #lackOf({ spec, run }: Assignment['desired']): Unsendable | undefined {
+    switch (spec.type) {
+      case 'service':
+        return this.#knowsServices || toEarlier(settingsOf(spec)) !== undefined ? undefined : cannotRun;
+      case 'build':
+        return run === 'stopped' || spec.commit === undefined || this.#o.capabilities.has('build.commit')
+          ? undefined
+          : cannotBuildCommit;
+      case 'volume':
+        return this.#o.capabilities.has('volumes') ? undefined : cannotKeep;
+    }
+  }
+
+  #configured(it: Assignment, { config }: Spec<'service'>): Sendable | Unsendable {
+    if (config === undefined) return { it, holder: undefined };
+    const holder = this.#o.view.get(config.kind, config.id);
+    if (holder === undefined || configurationIn(holder).of.id !== it.desired.workload_id)
+      return unsendable(`Its ${config.kind} ${config.id} is not in the store: deploy it again`);
+    if (!this.#proven.has(holder.desired)) this.configuration(holder);
+    this.#proven.add(holder.desired);
+    return { it, holder };
   }
 
   /** Id of the configuration that the item refers to. */
@@ -107,6 +123,7 @@ export class Projection {
     const earlier = this.#knowsServices ? {} : { deployment_id: desired.version };
     const common = { id: meta.id, generation: meta.generation, tenant: meta.tenant, ...earlier, ...rest };
     if (spec.type === 'service') return { ...common, spec: this.#service(sendable, spec) };
+    if (spec.type === 'volume') return { ...common, spec: { ...spec } };
     const args = desired.run === 'stopped' ? {} : this.#buildArgs(sendable.it, spec);
     return { ...common, spec: { ...spec, build_args: args } };
   }
@@ -178,6 +195,11 @@ const cannotBuildCommit: Unsendable = {
 const cannotRun: Unsendable = {
   code: 'agent_outdated',
   message: 'The agent of the server is too old for the settings of this instance: upgrade the agent',
+};
+
+const cannotKeep: Unsendable = {
+  code: 'agent_outdated',
+  message: 'The agent of the server is too old for volumes: upgrade the agent',
 };
 
 function unsendable(message: string): Unsendable {

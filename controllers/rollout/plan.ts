@@ -2,6 +2,7 @@ import { assignmentId } from '../../store/kinds/assignment-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Action } from './actions.ts';
 import { isLive, isReady, isStable, isWanted, restartTokenOf, slotOf } from './slots.ts';
 import type { Assignment } from './slots.ts';
 
@@ -30,11 +31,6 @@ export interface Rollout {
   /** All instances of the service, of any version. */
   slots: readonly Assignment[];
 }
-
-export type Action =
-  | { do: 'ensure'; id: string; desired: DesiredOf<'assignment'>; owner: ReadonlyResource }
-  | { do: 'stop'; id: string }
-  | { do: 'retire'; id: string };
 
 /**
  * The writes that bring the instances one step nearer to what shall run. Pure.

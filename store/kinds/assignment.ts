@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { fromEarlier } from '../../agent-protocol/earlier-service.ts';
-import { build, mainService, phases, service } from '../../agent-protocol/workload.ts';
+import { build, mainService, phases, service, volume } from '../../agent-protocol/workload.ts';
 import { defineKind } from './define.ts';
 import { Id, Sealed } from './fields.ts';
 
@@ -14,6 +14,10 @@ export type ServiceSpec = z.infer<typeof ServiceSpec>;
 /** A build that runs once per attempt on the server. Earlier releases stored its arguments in plain text. */
 export const BuildSpec = build(z.union([Sealed, z.string()]));
 export type BuildSpec = z.infer<typeof BuildSpec>;
+
+/** A volume on the server. */
+export const VolumeSpec = volume;
+export type VolumeSpec = z.infer<typeof VolumeSpec>;
 
 export const AssignmentPhase = z.enum(phases);
 export type AssignmentPhase = z.infer<typeof AssignmentPhase>;
@@ -29,7 +33,7 @@ export const assignment = defineKind({
     project_id: Id,
     environment_id: Id,
     /** The workload that it belongs to, for names, logs and image retention. */
-    workload_kind: z.enum(['application']),
+    workload_kind: z.enum(['application', 'volume']),
     workload_id: Id,
     workload_name: z.string(),
     /** Which of the services of its workload it is an instance of. */
@@ -37,7 +41,7 @@ export const assignment = defineKind({
     /** The version of the workload that it is of, such as the id of a deployment. Instances of one version are alike. */
     version: z.string(),
     run: z.enum(['running', 'stopped']),
-    spec: z.discriminatedUnion('type', [ServiceSpec, BuildSpec]),
+    spec: z.discriminatedUnion('type', [ServiceSpec, BuildSpec, VolumeSpec]),
     /** Covers exactly what requires a new container. Never covers ciphertext: a rotation of keys restarts nothing. */
     spec_hash: z.string(),
   }),
@@ -70,7 +74,11 @@ export const assignment = defineKind({
   upgrade: { 1: withoutEnv, 2: withVersion },
   clone: { never: 'It follows from a deployment, and nothing of a copy is deployed' },
   finalizers: ['agent'],
-  keep: { untilDeleted: 'A controller deletes it: of a deployment there are as many as slots, and one build' },
+  /** A volume has its data removed first: the assignment then says `stopped`. */
+  keep: {
+    untilDeleted: 'A controller deletes it: of a deployment there are as many as slots, and one build',
+    outlivesDeletionOf: ['volume'],
+  },
 });
 
 /**

@@ -5,7 +5,7 @@ import type { WireAssignment, WireBuild } from '../../agent-protocol/assignment.
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { decodeLogChunks } from '../../agent-protocol/log-stream.ts';
 import type { LogLine, LogPage } from '../../agent-protocol/logs.ts';
-import type { RunBuild } from '../../agent/tasks/build-worker.ts';
+import type { RunBuild } from '../../agent/tasks/build-task.ts';
 import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
 import type { ReadHead } from '../../agent/tasks/read-head.ts';
 import { labels } from '../../agent/runtime/runtime.ts';

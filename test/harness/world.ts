@@ -7,7 +7,7 @@ import { Registry } from 'prom-client';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { openMock } from '../../agent/engine/open-mock.ts';
-import type { BuildItem } from '../../agent/tasks/build-worker.ts';
+import type { BuildItem } from '../../agent/tasks/build-task.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import type { PortPublisher } from '../../agent/ports/publication.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';

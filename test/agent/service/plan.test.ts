@@ -65,6 +65,7 @@ function world(changes: Partial<World> & { desired: World['desired'] }): World {
     networkReady: true,
     ready: false,
     withdrawn: new Set(),
+    mayWrite: true,
     can: { restart: true, hold: true },
     now,
     ...changes,
@@ -273,6 +274,7 @@ const worlds = fc
       { maxLength: 3 },
     ),
     withdrawn: fc.boolean(),
+    mayWrite: fc.boolean(),
     can: fc.record({ restart: fc.boolean(), hold: fc.boolean() }),
     /** The engine does not restart the first container by itself. */
     held: fc.boolean(),
@@ -305,6 +307,7 @@ const worlds = fc
       networkReady: it.networkReady,
       ready: it.ready,
       can: it.can,
+      mayWrite: it.mayWrite,
       withdrawn: new Set(it.withdrawn ? containers.map(({ container }) => container.id) : []),
       memory: {
         ...(it.knowsImage ? knowing(item) : blankMemory),
@@ -393,10 +396,18 @@ describe('in any world', () => {
     expect(seen).toBeGreaterThan(10);
   });
 
+  test('makes and starts nothing while another service writes to its volumes', () => {
+    fc.assert(
+      fc.property(worlds, (it) => {
+        expect(['create', 'start']).not.toContain(plan({ ...it, mayWrite: false })?.do);
+      }),
+    );
+  });
+
   test('comes to an end when every step succeeds, with exactly the container that is wanted', () => {
     fc.assert(
       fc.property(worlds, (first) => {
-        let it = first;
+        let it = { ...first, mayWrite: true };
         let made = 0;
         for (let steps = 0; steps < 60; steps += 1) {
           it = { ...it, memory: condemn(remember(it.memory, it.actual[0], it.now), it.desired, it.actual) };

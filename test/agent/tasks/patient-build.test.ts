@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import type { BuildProgress } from '../../../agent/tasks/build-progress.ts';
-import type { BuildItem, BuildResult } from '../../../agent/tasks/build-worker.ts';
+import type { BuildItem, BuildResult } from '../../../agent/tasks/build-task.ts';
 import { diskGuard } from '../../../agent/disk/disk-guard.ts';
 import { EngineMonitor } from '../../../agent/engine/engine-monitor.ts';
 import { engineTrouble } from '../../../agent/engine/engine-trouble.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { buildsExhausted, plan } from '../../../controllers/deployment/plan.ts';
-import { advance } from '../../../controllers/deployment/states.ts';
+import { plan } from '../../../controllers/deployment/plan.ts';
+import { taskState } from '../../../controllers/task/task.ts';
+import { buildAttempts, advance } from '../../../controllers/deployment/states.ts';
 import type { World } from '../../../controllers/deployment/states.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import type { ReadonlyResource, Resource } from '../../../store/resource.ts';
@@ -54,7 +55,6 @@ function world(given: Given): World {
           ),
     serverGone: given.serverGone ?? false,
     serverAway: given.serverAway,
-    buildsExhausted: (given.attempt ?? 1) >= 3,
     slots: (given.slots ?? []).map((report, slot) => assignment(deployment, { ...spec, slot }, report)),
     olderLive: given.olderLive ?? false,
     expired: given.expired ?? false,
@@ -99,7 +99,7 @@ describe('a deployment whose image to reuse is gone', () => {
     expect(observed).toMatchObject({ phase: 'building', commit, commit_message: 'first' });
     expect(observed).not.toHaveProperty('image');
     const [action] = plan(first, observed, 60);
-    expect(action).toMatchObject({ do: 'build', desired: { spec: { type: 'build', branch: 'main', commit } } });
+    expect(action).toMatchObject({ do: 'ensure', desired: { spec: { type: 'build', branch: 'main', commit } } });
 
     const second = advance(world({ source: git, deployment: { reuse }, observed, build: built }));
     expect(second).toMatchObject({ phase: 'deploying', image: 'setpoint/web:1', image_digest: 'sha256:8', commit });
@@ -300,7 +300,7 @@ describe('the phase of a deployment', () => {
       meta: { ...one.meta, generation: one.meta.generation + 1 },
     });
     const build = it.build && later(it.build);
-    const outdated = { ...it, slots: it.slots.map(later), build, buildsExhausted: buildsExhausted(build) };
+    const outdated = { ...it, slots: it.slots.map(later), build };
     expect(advance(outdated)).toEqual(before);
   });
 
@@ -321,7 +321,7 @@ describe('the plan of a deployment', () => {
   it('builds while queued or building, and clears the build away afterwards', () => {
     const queued = world({ source: git });
     expect(plan(queued, advance(queued), 60)).toMatchObject([
-      { do: 'build', desired: { spec: { type: 'build', branch: 'main', attempt: 1 } } },
+      { do: 'ensure', desired: { spec: { type: 'build', branch: 'main', attempt: 1 } } },
     ]);
     const built = world({
       source: git,
@@ -333,13 +333,14 @@ describe('the plan of a deployment', () => {
 
   it('tries a lost build again, three times at most', () => {
     const lost = world({ source: git, observed: { phase: 'building' }, build: { phase: 'lost' } });
-    expect(plan(lost, advance(lost), 60)).toMatchObject([{ do: 'build', desired: { spec: { attempt: 2 } } }]);
+    expect(plan(lost, advance(lost), 60)).toMatchObject([{ do: 'ensure', desired: { spec: { attempt: 2 } } }]);
   });
 
   it('gives the last attempt its chance when the report on the one before is still there', () => {
     const { build } = world({ source: git, build: { phase: 'lost' }, attempt: 3 });
-    expect(buildsExhausted(build)).toBe(true);
-    expect(buildsExhausted({ ...build!, meta: { ...build!.meta, generation: 3 } })).toBe(false);
+    expect(taskState(build, buildAttempts)).toMatchObject({ outcome: 'lost', isExhausted: true, attempt: 3 });
+    const begun = { ...build!, meta: { ...build!.meta, generation: 3 } };
+    expect(taskState(begun, buildAttempts)).toMatchObject({ outcome: 'running', isExhausted: false, attempt: 3 });
   });
 
   it('never builds for an image or for what was built already', () => {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { BuildTurns } from '../../../agent/tasks/build-turns.ts';
+import { Turns } from '../../../agent/tasks/turns.ts';
 import { idle } from '../../harness/idle.ts';
 
 /** Builds that begin and end when they are told to. */
 function builds(most: number) {
-  const turns = new BuildTurns(most);
+  const turns = new Turns(most);
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
   const start = (name: string, project: string, signal = new AbortController().signal): Promise<void> =>
@@ -65,7 +65,7 @@ test('a build that is given up while it waits leaves its turn to others, and one
   expect(begun).toEqual(['a1', 'c1']);
   await end('c1');
   await Promise.all([first, last]);
-  const turns = new BuildTurns(1);
+  const turns = new Turns(1);
   const { signal } = new AbortController();
   await expect(turns.take('a', () => Promise.reject(new Error('Failed')), signal)).rejects.toThrow('Failed');
   expect(await turns.take('b', () => Promise.resolve(1), signal)).toBe(1);

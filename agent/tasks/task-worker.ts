@@ -1,9 +1,8 @@
 import type { Logger } from 'pino';
-import type { WireAssignment, WireBuild, WireReport } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WireReport, WireTask } from '../../agent-protocol/assignment.ts';
 import type { Clock } from '../../agent-protocol/clock.ts';
 import { wait } from '../../agent-protocol/clock.ts';
-import type { BuildProgress, BuildSource } from './build-progress.ts';
-import type { BuildTurns } from './build-turns.ts';
+import type { LogLine } from '../../agent-protocol/logs.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { DesiredSet } from '../desired/desired.ts';
 import { clean } from '../logs/clean.ts';
@@ -12,48 +11,39 @@ import type { LogStore } from '../logs/log-store.ts';
 import { isDiskFull } from '../disk/disk-full.ts';
 import type { Results } from './results.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
+import type { Outcome, Task, TaskProgress } from './task.ts';
 
-/** A build item of the desired set. */
-export type BuildItem = WireAssignment & { spec: WireBuild };
+/** A task of the desired set. */
+export type TaskItem = WireAssignment & { spec: WireTask };
 
-export interface BuildResult extends BuildSource {
-  /** Id of the image that was built. */
-  image: string;
-}
-
-/** Makes the image of an item. @throws RuntimeFailure */
-export type RunBuild = (item: BuildItem, progress: BuildProgress, signal: AbortSignal) => Promise<BuildResult>;
-
-/** What all build workers of an agent share. */
-export interface BuildDeps {
-  build: RunBuild;
+/** What all task workers of an agent share. */
+export interface TaskDeps {
   desired: DesiredSet;
-  results: Pick<Results, 'get' | 'put' | 'forget'>;
+  results: Pick<Results, 'get' | 'put' | 'forget' | 'begin' | 'hasBegun'>;
   logs: LogStore;
-  turns: BuildTurns;
   clock: Clock;
   log: Logger;
   reported: (report: WireReport) => void;
-  /** Called when a build ended, with any result. */
-  built: () => void;
 }
 
-const retryResultMs = 5_000;
+const retryStoreMs = 5_000;
 
 /**
- * Runs the attempts of one build assignment, each to one result, which is on disk before it is reported. An attempt
- * that the end of the agent interrupted runs again: a build changes nothing but its image.
+ * Runs the attempts of one task, each to one result, which is on disk before it is reported. {@link Task.ifInterrupted}
+ * says what becomes of an attempt that the end of the agent interrupted.
  */
-export class BuildWorker {
+export class TaskWorker implements AsyncDisposable {
   readonly id: string;
-  readonly #deps: BuildDeps;
-  #desired: BuildItem | undefined;
+  readonly #task: Task;
+  readonly #deps: TaskDeps;
+  #desired: TaskItem | undefined;
   #report: WireReport | undefined;
   #closed = false;
   #attempt: { key: string; stop: AbortController; ended: Promise<void> } | undefined;
 
-  constructor(id: string, deps: BuildDeps) {
+  constructor(id: string, task: Task, deps: TaskDeps) {
     this.id = id;
+    this.#task = task;
     this.#deps = deps;
   }
 
@@ -66,7 +56,7 @@ export class BuildWorker {
     return this.#attempt === undefined && this.#report !== undefined && this.#report.phase !== 'pending';
   }
 
-  /** Always true: a build does not need to inspect the runtime. */
+  /** Always true: a task does not need to inspect the runtime. */
   readonly settled = true;
 
   start(): void {
@@ -74,16 +64,20 @@ export class BuildWorker {
   }
 
   wake(): void {
-    // Nothing in the runtime concerns a build.
+    // Nothing in the runtime concerns a task.
   }
 
-  desire(desired: BuildItem | undefined): void {
-    this.#desired = desired;
+  desire(desired: WireAssignment | undefined): void {
+    this.#desired = desired !== undefined && isTask(desired) ? desired : undefined;
     this.#reconcile();
   }
 
   acknowledged(): void {
-    // Builds have no events.
+    // Tasks have no events.
+  }
+
+  overflowed(): void {
+    // A task has no container of its own.
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -97,7 +91,7 @@ export class BuildWorker {
     const desired = this.#desired;
     const key = desired === undefined || desired.run === 'stopped' ? undefined : keyOf(desired);
     if (this.#attempt !== undefined && this.#attempt.key !== key)
-      this.#attempt.stop.abort(new Error('The build is not wanted any more'));
+      this.#attempt.stop.abort(new Error(`${this.#task.name} is not wanted any more`));
     if (desired === undefined) {
       if (this.#attempt === undefined) this.#gone();
       return;
@@ -115,81 +109,98 @@ export class BuildWorker {
     else if (this.#report !== undefined) this.#tell({ ...this.#report, generation: desired.generation });
   }
 
-  #begin(desired: BuildItem): void {
+  #begin(desired: TaskItem): void {
     const stop = new AbortController();
     const attempt = { key: keyOf(desired), stop, ended: Promise.resolve() };
     this.#attempt = attempt;
     this.#tell({ ...blank(desired), phase: 'pending' });
     attempt.ended = this.#run(desired, stop.signal)
       .catch((error: unknown) => {
-        if (!stop.signal.aborted) this.#deps.log.error({ err: error, assignment: this.id }, 'Build could not be run');
+        if (!stop.signal.aborted) this.#deps.log.error({ err: error, assignment: this.id }, 'Task could not be run');
       })
       .finally(() => {
         this.#attempt = undefined;
         this.#deps.logs.nudge(desired.workload_id);
-        this.#deps.built();
+        this.#task.ended?.();
         if (!this.#closed) this.#reconcile();
       });
   }
 
-  async #run(desired: BuildItem, signal: AbortSignal): Promise<void> {
-    const { turns, results, clock, log } = this.#deps;
+  async #run(desired: TaskItem, signal: AbortSignal): Promise<void> {
+    const { results } = this.#deps;
     const project = `${desired.tenant} ${desired.project_id}`;
-    const report = await turns.take(project, () => this.#attemptOnce(desired, signal), signal);
+    const isInterrupted = this.#task.ifInterrupted === 'lost' && results.hasBegun(this.id, desired.spec.attempt);
+    const report = isInterrupted
+      ? this.#lost(desired)
+      : await this.#task.turns.take(project, () => this.#attemptOnce(desired, signal), signal);
     // A result that is not on disk must not be reported: after a restart of the agent the attempt would run again.
+    await this.#stored(() => results.put({ id: this.id, attempt: desired.spec.attempt, report }), signal);
+  }
+
+  /** Resolves once the write succeeded. @throws the signal's reason */
+  async #stored(write: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#deps;
     for (;;) {
       signal.throwIfAborted();
       try {
-        await results.put({ id: this.id, attempt: desired.spec.attempt, report });
+        await write();
         return;
       } catch (error) {
-        log.error({ err: error, assignment: this.id }, 'Result of a build cannot be stored');
-        await wait(clock, retryResultMs, signal);
+        log.error({ err: error, assignment: this.id }, 'The record of a task cannot be stored');
+        await wait(clock, retryStoreMs, signal);
       }
     }
   }
 
-  async #attemptOnce(desired: BuildItem, signal: AbortSignal): Promise<WireReport> {
-    const { build, logs, clock, log } = this.#deps;
+  #lost(desired: TaskItem): WireReport {
+    const message = `${this.#task.name} was interrupted as the agent of the server ended: whether it had an effect is not known`;
+    return { ...blank(desired), phase: 'lost', error: { code: 'interrupted', message } };
+  }
+
+  async #attemptOnce(desired: TaskItem, signal: AbortSignal): Promise<WireReport> {
+    const { results, logs, clock, log } = this.#deps;
+    const { name, codes, ifInterrupted } = this.#task;
+    // An attempt that is not on disk must not begin: after a restart of the agent it would run again.
+    if (ifInterrupted === 'lost') await this.#stored(() => results.begin(this.id, desired.spec.attempt), signal);
     this.#tell({ ...blank(desired), phase: 'running' });
-    const tell = (stream: 'build' | 'system', text: string): void => {
+    const write = (stream: LogLine['stream'], text: string): void => {
       const at = clock.now().getTime();
       const entries = clean(text)
         .split('\n')
         .map((message) => ({ at, stream, level: guessLevel(message), instance: this.id, message }));
       logs.append(desired.workload_id, entries, signal).catch((error: unknown) => {
-        log.warn({ err: error, assignment: this.id }, 'Build output cannot be stored');
+        log.warn({ err: error, assignment: this.id }, 'Output of a task cannot be stored');
       });
     };
     const seconds = desired.spec.deadline_seconds;
-    let source: BuildSource | undefined;
-    const progress: BuildProgress = {
-      line: (text) => tell('build', text),
-      checkedOut: (found) => (source = found),
+    let known: Outcome = {};
+    const progress: TaskProgress = {
+      line: (text) => write(this.#task.output, text),
+      learned: (outcome) => (known = outcome),
     };
-    using limit = deadline(clock, seconds * 1000, 'The build', signal);
+    using limit = deadline(clock, seconds * 1000, name, signal);
     try {
-      const result = await build(desired, progress, limit.signal);
+      const outcome = await this.#task.run(desired, progress, limit.signal);
       await logs.flushed(desired.workload_id);
-      return { ...blank(desired), ...commitOf(result), phase: 'succeeded', image_digest: result.image };
+      return { ...blank(desired), ...outcome, phase: 'succeeded' };
     } catch (error) {
       signal.throwIfAborted();
       const late = limit.signal.aborted;
-      if (!late && !(error instanceof RuntimeFailure)) log.error({ err: error, assignment: this.id }, 'Build failed');
+      if (!late && !(error instanceof RuntimeFailure)) log.error({ err: error, assignment: this.id }, 'Task failed');
       const isWaiting = error instanceof RuntimeFailure && error.code === 'runtime_unavailable';
       const failure =
         late && !isWaiting
-          ? { code: 'build_timeout', message: `The build did not end within ${seconds} s` }
-          : failureOf(error);
-      tell('system', failure.message);
+          ? { code: codes.timeout, message: `${name} did not end within ${seconds} s` }
+          : failureOf(error, this.#task);
+      write('system', failure.message);
       await logs.flushed(desired.workload_id);
-      return { ...blank(desired), ...commitOf(source), phase: 'failed', error: failure };
+      return { ...blank(desired), ...known, phase: 'failed', error: failure };
     }
   }
 
   #gone(): void {
     this.#deps.results.forget(this.id).catch((error: unknown) => {
-      this.#deps.log.warn({ err: error, assignment: this.id }, 'Result of a build cannot be removed');
+      this.#deps.log.warn({ err: error, assignment: this.id }, 'Result of a task cannot be removed');
     });
     const generation = this.#deps.desired.tombstone(this.id)?.generation ?? this.#report?.generation ?? 0;
     this.#tell({ ...blank({ id: this.id, generation }), phase: 'stopped', gone: true });
@@ -202,7 +213,11 @@ export class BuildWorker {
   }
 }
 
-function keyOf(desired: BuildItem): string {
+function isTask(item: WireAssignment): item is TaskItem {
+  return item.spec.type === 'build';
+}
+
+function keyOf(desired: TaskItem): string {
   return `${desired.spec_hash} ${desired.spec.attempt}`;
 }
 
@@ -210,13 +225,9 @@ function blank(item: { id: string; generation: number }): Omit<WireReport, 'phas
   return { id: item.id, generation: item.generation, ready: false, stable: false, restarts: 0, crash_loop: false };
 }
 
-function commitOf(source: BuildSource | undefined): Pick<WireReport, 'commit' | 'commit_message'> {
-  return source === undefined ? {} : { commit: source.commit, commit_message: source.commitMessage };
-}
-
-function failureOf(error: unknown): { code: string; message: string } {
+function failureOf(error: unknown, { name, codes }: Task): { code: string; message: string } {
   if (error instanceof RuntimeFailure) return { code: error.code, message: error.message };
   return isDiskFull(error)
-    ? { code: 'no_space', message: "There is no space left on the server's disk for the build" }
-    : { code: 'build_failed', message: 'The build failed: the agent log has the cause' };
+    ? { code: 'no_space', message: `There is no space left on the server's disk for this: ${name}` }
+    : { code: codes.failed, message: `${name} failed: the agent log has the cause` };
 }

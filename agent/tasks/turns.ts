@@ -4,19 +4,19 @@ interface Waiting {
 }
 
 /**
- * Limits parallel builds: a few at a time, and one of each project, so that one project cannot delay all others. The
- * next turn goes to the waiting project whose last build began longest ago; within a project, to the build that came
+ * Limits parallel tasks: a few at a time, and one of each project, so that one project cannot delay all others. The
+ * next turn goes to the waiting project whose last task began longest ago; within a project, to the task that came
  * first.
  */
-export class BuildTurns {
+export class Turns {
   readonly #most: number;
   readonly #running = new Set<string>();
   readonly #waiting: Waiting[] = [];
-  /** For projects with a waiting or running build: the number of the last build that they began. */
+  /** For projects with a waiting or running task: the number of the last task that they began. */
   readonly #began = new Map<string, number>();
   #count = 0;
 
-  /** @param most number of builds that may run at a time */
+  /** @param most number of tasks that may run at a time */
   constructor(most: number) {
     this.#most = most;
   }

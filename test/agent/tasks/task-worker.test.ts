@@ -3,9 +3,18 @@ import { cpSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { expect, test, vi } from 'vitest';
+import { systemClock } from '../../../agent-protocol/clock.ts';
+import { DesiredSet } from '../../../agent/desired/desired.ts';
+import { LogStore } from '../../../agent/logs/log-store.ts';
+import type { Outcome, Task } from '../../../agent/tasks/task.ts';
+import { TaskWorker } from '../../../agent/tasks/task-worker.ts';
+import { Turns } from '../../../agent/tasks/turns.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
+import { until } from '../../harness/until.ts';
 import type { WireReport } from '../../../agent-protocol/assignment.ts';
-import type { BuildItem, RunBuild } from '../../../agent/tasks/build-worker.ts';
+import type { BuildItem, RunBuild } from '../../../agent/tasks/build-task.ts';
 import { Results } from '../../../agent/tasks/results.ts';
 import { RuntimeFailure } from '../../../agent/runtime/runtime.ts';
 import { AgentWorld, service } from '../agent-world.ts';
@@ -163,5 +172,91 @@ test('an agent that dies when it tells a result finds that very result, and buil
     expect(made).toEqual([told]);
   } finally {
     await rm(copy, { recursive: true, force: true });
+  }
+});
+
+/** An agent's disk, and a task on it that must not be repeated by itself. */
+async function restores() {
+  const folder = await mkdtemp(join(tmpdir(), 'setpoint-tasks-'));
+  const log = pino({ level: 'silent' });
+  const logs = await LogStore.open({
+    folder: join(folder, 'logs'),
+    maxBytes: 1e6,
+    segmentBytes: 1e5,
+    retentionDays: 1,
+    clock: systemClock,
+    log,
+  });
+  const clock = new FakeClock();
+  const began: number[] = [];
+  const end = Promise.withResolvers<Outcome>();
+  const task: Task = {
+    name: 'The restore',
+    codes: { timeout: 'build_timeout', failed: 'build_failed' },
+    ifInterrupted: 'lost',
+    output: 'system',
+    turns: new Turns(1),
+    run: ({ spec }, _progress, signal) => {
+      began.push(spec.attempt);
+      return Promise.race([end.promise, aborted(signal)]);
+    },
+  };
+  /** Does the work as one process of the agent does. */
+  const asProcess = async (wanted: BuildItem, work: (worker: TaskWorker) => Promise<void>): Promise<void> => {
+    await using results = await Results.open(join(folder, 'results'), Buffer.alloc(32));
+    await using desired = await DesiredSet.open(join(folder, 'desired'), Buffer.alloc(32));
+    const deps = { desired, results, logs, clock, log, reported: () => undefined };
+    await using worker = new TaskWorker(wanted.id, task, deps);
+    worker.desire(wanted);
+    await work(worker);
+  };
+  const remove = async () => {
+    await logs[Symbol.asyncDispose]();
+    await rm(folder, { recursive: true });
+  };
+  return { asProcess, began, end, clock, [Symbol.asyncDispose]: remove };
+}
+
+const isIn = async (worker: TaskWorker, phase: WireReport['phase']): Promise<void> => {
+  await until(phase, () => Promise.resolve(worker.report?.phase === phase));
+};
+
+test('a task that must not be repeated is lost when its agent ends, and only another attempt runs', async () => {
+  await using disk = await restores();
+  const wanted = item();
+  await disk.asProcess(wanted, (worker) => isIn(worker, 'running'));
+  for (let restart = 0; restart < 2; restart++)
+    await disk.asProcess(wanted, async (worker) => {
+      await isIn(worker, 'lost');
+      expect(worker.report?.error).toEqual({
+        code: 'interrupted',
+        message: 'The restore was interrupted as the agent of the server ended: whether it had an effect is not known',
+      });
+    });
+  expect(disk.began).toEqual([1]);
+  disk.end.resolve({ image_digest: 'sha256:1' });
+  const again = { ...wanted, generation: 2, spec: { ...wanted.spec, attempt: 2 } };
+  await disk.asProcess(again, (worker) => isIn(worker, 'succeeded'));
+  await disk.asProcess(again, (worker) => isIn(worker, 'succeeded'));
+  expect(disk.began).toEqual([1, 2]);
+});
+
+test('a task that must not be repeated does not begin while that cannot be noted on disk', async () => {
+  await using disk = await restores();
+  const full = vi.spyOn(Results.prototype, 'begin').mockRejectedValue(new Error('No space left on device'));
+  try {
+    await disk.asProcess(item(), async (worker) => {
+      await until('it is tried again', async () => {
+        await disk.clock.advance(5_000);
+        return full.mock.calls.length > 1;
+      });
+      expect(disk.began).toEqual([]);
+      full.mockRestore();
+      await disk.clock.advance(5_000);
+      await isIn(worker, 'running');
+      await until('it began', () => Promise.resolve(disk.began.length === 1));
+    });
+  } finally {
+    full.mockRestore();
   }
 });

@@ -1,5 +1,13 @@
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Context } from '../runtime/controller.ts';
-import type { Action } from './plan.ts';
+
+/** One write of a plan for assignments. */
+export type Action =
+  /** `owner` owns the assignment: it goes with it. */
+  | { do: 'ensure'; id: string; desired: DesiredOf<'assignment'>; owner: ReadonlyResource }
+  | { do: 'stop'; id: string }
+  | { do: 'retire'; id: string };
 
 /** Carries out the actions of a plan in their order. @throws conflict, which the runtime retries. */
 export async function perform(ctx: Context, actions: readonly Action[]): Promise<void> {

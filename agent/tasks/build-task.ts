@@ -1,0 +1,46 @@
+import type { WireAssignment, WireBuild } from '../../agent-protocol/assignment.ts';
+import type { BuildProgress, BuildSource } from './build-progress.ts';
+import type { Outcome, Task } from './task.ts';
+import type { Turns } from './turns.ts';
+
+/** A build item of the desired set. */
+export type BuildItem = WireAssignment & { spec: WireBuild };
+
+export interface BuildResult extends BuildSource {
+  /** Id of the image that was built. */
+  image: string;
+}
+
+/** Makes the image of an item. @throws RuntimeFailure */
+export type RunBuild = (item: BuildItem, progress: BuildProgress, signal: AbortSignal) => Promise<BuildResult>;
+
+/** Builds as tasks. `built` is called when one ended, with any result. */
+export function buildTask({
+  build,
+  turns,
+  built,
+}: {
+  build: RunBuild;
+  turns: Turns;
+  built: () => void;
+}): Task<WireBuild> {
+  return {
+    name: 'The build',
+    codes: { timeout: 'build_timeout', failed: 'build_failed' },
+    // A build changes nothing but its image.
+    ifInterrupted: 'again',
+    output: 'build',
+    turns,
+    ended: built,
+    async run(item, { line, learned }, signal) {
+      const checkedOut = (source: BuildSource | undefined): void =>
+        learned(source === undefined ? {} : commitOf(source));
+      const result = await build(item, { line, checkedOut }, signal);
+      return { ...commitOf(result), image_digest: result.image };
+    },
+  };
+}
+
+function commitOf({ commit, commitMessage }: BuildSource): Outcome {
+  return { commit, commit_message: commitMessage };
+}

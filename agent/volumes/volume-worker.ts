@@ -1,0 +1,154 @@
+import type { Logger } from 'pino';
+import type { FailureCode, WireAssignment, WireReport, WireVolume } from '../../agent-protocol/assignment.ts';
+import type { Clock } from '../../agent-protocol/clock.ts';
+import type { DesiredSet } from '../desired/desired.ts';
+import { deadline } from '../runtime/deadline.ts';
+import type { ContainerRuntime } from '../runtime/runtime.ts';
+import { labels, RuntimeFailure } from '../runtime/runtime.ts';
+import type { MadeVolumes } from './made-volumes.ts';
+
+type VolumeItem = WireAssignment & { spec: WireVolume };
+
+/** What all volume workers of an agent share. */
+export interface VolumeDeps {
+  runtime: Pick<ContainerRuntime, 'ensureVolume' | 'volume' | 'removeVolume'>;
+  server: string;
+  made: MadeVolumes;
+  desired: DesiredSet;
+  clock: Clock;
+  log: Logger;
+  reported: (report: WireReport) => void;
+}
+
+const callMs = 60_000;
+/** A volume may be removed by hand: how often the agent looks whether it is there. */
+const lookMs = 60_000;
+/** Time until the next try after a failure. */
+const retryMs = 5_000;
+
+/**
+ * Keeps one volume on the server. Its data is removed only by `run: 'stopped'`; an item that is only dropped leaves the
+ * volume as it is, so that no loss of records can remove data. A volume that was there and is gone is reported as
+ * `data_lost` and never made again: only another volume can take its place.
+ */
+export class VolumeWorker implements AsyncDisposable {
+  readonly id: string;
+  /** Always false: a volume writes no lines. */
+  readonly ended = false;
+  readonly #deps: VolumeDeps;
+  readonly #closing = new AbortController();
+  #desired: VolumeItem | undefined;
+  #report: WireReport | undefined;
+  #isStale = true;
+  #running: Promise<void> | undefined;
+  #cancelTimer: () => void = () => undefined;
+
+  constructor(id: string, deps: VolumeDeps) {
+    this.id = id;
+    this.#deps = deps;
+  }
+
+  get report(): WireReport | undefined {
+    return this.#report;
+  }
+
+  get settled(): boolean {
+    return this.#report !== undefined;
+  }
+
+  start(): void {
+    this.wake();
+  }
+
+  wake(): void {
+    this.#isStale = true;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+    });
+  }
+
+  desire(desired: WireAssignment | undefined): void {
+    this.#desired = desired !== undefined && isVolume(desired) ? desired : undefined;
+    this.wake();
+  }
+
+  acknowledged(): void {
+    // Volumes have no events.
+  }
+
+  overflowed(): void {
+    // What a volume holds is bounded by its disk.
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new Error('The agent is stopping'));
+    this.#cancelTimer();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#isStale && !this.#closing.signal.aborted) {
+      this.#isStale = false;
+      this.#cancelTimer();
+      const desired = this.#desired;
+      let ms = lookMs;
+      try {
+        this.#show(await this.#reconcile(desired));
+      } catch (error) {
+        if (this.#closing.signal.aborted) return;
+        ms = retryMs;
+        this.#failed(desired, error);
+      }
+      if (desired !== undefined) this.#cancelTimer = this.#deps.clock.timer(ms, () => this.wake());
+    }
+  }
+
+  async #reconcile(desired: VolumeItem | undefined): Promise<WireReport> {
+    const { runtime, server, made, clock } = this.#deps;
+    if (desired === undefined) return { ...this.#blank(), phase: 'stopped', gone: true };
+    const { volume } = desired.spec;
+    using limit = deadline(clock, callMs, 'Looking after a volume', this.#closing.signal);
+    if (desired.run === 'stopped') {
+      await runtime.removeVolume(volume, limit.signal);
+      await made.removed(volume);
+      return { ...this.#blank(), phase: 'stopped' };
+    }
+    if ((await runtime.volume(volume, limit.signal)) === undefined) {
+      if (made.has(volume)) {
+        const code: FailureCode = 'data_lost';
+        const message = 'The volume was removed from its server, and its data with it: restore it from a backup';
+        return { ...this.#blank(), phase: 'failed', error: { code, message } };
+      }
+      await runtime.ensureVolume(volume, { [labels.server]: server, [labels.tenant]: desired.tenant }, limit.signal);
+    }
+    await made.made(volume);
+    return { ...this.#blank(), phase: 'running', ready: true, stable: true };
+  }
+
+  #failed(desired: VolumeItem | undefined, error: unknown): void {
+    const { log } = this.#deps;
+    log.warn({ err: error, assignment: this.id }, 'A volume cannot be looked after');
+    if (desired === undefined || !(error instanceof RuntimeFailure)) return;
+    // It stays as ready as it was: that the engine does not answer says nothing of the data.
+    const { phase = 'pending', ready = false, stable = false } = this.#report ?? {};
+    const now = desired.run === 'stopped' ? ('stopping' as const) : phase;
+    this.#show({ ...this.#blank(), phase: now, ready, stable, error: { code: error.code, message: error.message } });
+  }
+
+  #blank(): Omit<WireReport, 'phase'> {
+    const { desired } = this.#deps;
+    const generation =
+      this.#desired?.generation ?? desired.tombstone(this.id)?.generation ?? this.#report?.generation ?? 0;
+    return { id: this.id, generation, ready: false, stable: false, restarts: 0, crash_loop: false };
+  }
+
+  #show(report: WireReport): void {
+    if (JSON.stringify(this.#report) === JSON.stringify(report)) return;
+    this.#report = report;
+    this.#deps.reported(report);
+  }
+}
+
+function isVolume(item: WireAssignment): item is VolumeItem {
+  return item.spec.type === 'volume';
+}

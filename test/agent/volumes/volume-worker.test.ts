@@ -1,0 +1,107 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { WireAssignment } from '../../../agent-protocol/assignment.ts';
+import { AgentWorld, service } from '../agent-world.ts';
+
+let world: AgentWorld;
+beforeEach(async () => {
+  world = await AgentWorld.create();
+  await world.start();
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+const name = 'sp-vol-0123456789ab';
+
+function volume(changes: Partial<WireAssignment> = {}): WireAssignment {
+  return { ...service(), spec: { type: 'volume', volume: name }, ...changes };
+}
+
+function mounting(path = '/data'): WireAssignment {
+  return service({}, { mounts: [{ type: 'volume', volume: name, path, read_only: false, copy: true }] });
+}
+
+const isReady = (item: WireAssignment) => () => world.report(item)?.ready === true;
+
+describe('a volume', () => {
+  test('is made, and is what services mount, in one container after the other', async () => {
+    const [data, user] = [volume(), mounting()];
+    await world.snapshot(data, user);
+    await world.until('the volume is there', isReady(data));
+    await world.until('the service runs', isReady(user));
+    const first = world.container(user)!;
+    first.files.write('/data/a', 'kept');
+    await world.delta([{ ...user, generation: 2, spec_hash: 'hash-2' }]);
+    await world.until('replaced', () => isReady(user)() && world.container(user)?.id !== first.id);
+    expect(world.container(user)?.files.read('/data/a')).toBe('kept');
+  });
+
+  test('is adopted by the next process of the agent, also without the record of it', async () => {
+    const data = volume();
+    await world.snapshot(data);
+    await world.until('there', isReady(data));
+    world.engine.volumes.get(name)?.files.set('/a', 'kept');
+    await world.stop();
+    await rm(join(world.dir, 'volumes'));
+    await world.start();
+    await world.until('there', isReady(data));
+    expect(world.engine.volumes.get(name)?.files.get('/a')).toBe('kept');
+  });
+
+  test('that was removed from outside has lost its data, and is never made again as if nothing had been in it', async () => {
+    const [data, user] = [volume(), mounting()];
+    await world.snapshot(data);
+    await world.until('there', isReady(data));
+    world.engine.volumes.remove(name);
+    await world.until('it is found', () => world.report(data)?.phase === 'failed', 120_000, 1000);
+    expect(world.report(data)?.error).toEqual({
+      code: 'data_lost',
+      message: 'The volume was removed from its server, and its data with it: restore it from a backup',
+    });
+    await world.stop();
+    await world.start();
+    await world.delta([user]);
+    await world.pass(60_000, 500);
+    expect(world.report(data)?.error?.code).toBe('data_lost');
+    expect(world.engine.volumes.get(name)).toBeUndefined();
+    expect(world.engine.containers).toEqual([]);
+  });
+
+  test('stays with its data when its item is only dropped', async () => {
+    const data = volume();
+    await world.snapshot(data);
+    await world.until('there', isReady(data));
+    await world.delta([], [data.id]);
+    await world.until('gone', () => world.report(data)?.gone === true);
+    await world.stop();
+    await world.start();
+    await world.snapshot();
+    await world.pass(10_000, 500);
+    expect(world.engine.volumes.get(name)).toBeDefined();
+  });
+
+  test('is removed when it is to stop, once nothing mounts it', async () => {
+    const [data, user] = [volume(), mounting()];
+    await world.snapshot(data, user);
+    await world.until('the service runs', isReady(user));
+    await world.delta([{ ...data, generation: 2, run: 'stopped' }]);
+    await world.until('it is in use', () => world.report(data)?.error?.code === 'in_use');
+    expect(world.report(data)?.phase).toBe('stopping');
+    expect(world.engine.volumes.get(name)).toBeDefined();
+    await world.delta([], [user.id]);
+    await world.until('removed', () => world.report(data)?.phase === 'stopped');
+    expect(world.engine.volumes.get(name)).toBeUndefined();
+    expect(world.report(data)?.error).toBeUndefined();
+  });
+
+  test('that was removed as asked may be made anew', async () => {
+    const data = volume();
+    await world.snapshot(data);
+    await world.until('there', isReady(data));
+    await world.delta([{ ...data, generation: 2, run: 'stopped' }]);
+    await world.until('removed', () => world.report(data)?.phase === 'stopped');
+    await world.delta([{ ...data, generation: 3 }]);
+    await world.until('there again', isReady(data));
+    expect(world.engine.volumes.get(name)?.files.size).toBe(0);
+  });
+});
