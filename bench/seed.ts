@@ -79,6 +79,7 @@ export function seedApplication(
     source,
     config,
     autodeploy: false,
+    mounts: [],
     replicas: 1,
     run: options.deployed ? 'running' : 'stopped',
     ...(options.deployed && { deployment_id: deployment }),

@@ -9,6 +9,7 @@ import type { AgentCalls } from '../controllers/operation/run.ts';
 import { projectController } from '../controllers/project/reconcile.ts';
 import type { AnyController } from '../controllers/runtime/graph.ts';
 import { serverController } from '../controllers/server/reconcile.ts';
+import { volumeController } from '../controllers/volume/reconcile.ts';
 import type { Transplanter } from '../store/seal.ts';
 
 export interface ControllerOptions extends Pick<InviteSettings, 'mailer' | 'publicUrl'> {
@@ -30,6 +31,7 @@ export function controllersOf(options: ControllerOptions): AnyController[] {
     applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: rolloutDeadlineMs }),
     deploymentController({ queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs, rolloutDeadlineMs }),
     operationController(agents),
+    volumeController,
     inviteController({
       mailer,
       isOnlyLogged: isMailOnlyLogged,

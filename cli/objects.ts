@@ -8,6 +8,7 @@ const kinds = {
   servers: { names: ['server'], path: '/api/v1/servers', parent: undefined },
   applications: { names: ['application', 'app', 'apps'], path: '/api/v1/applications', parent: 'projects' },
   deployments: { names: ['deployment', 'deploy'], path: undefined, parent: 'applications' },
+  volumes: { names: ['volume', 'vol'], path: '/api/v1/volumes', parent: 'projects' },
 } as const;
 
 export type CliKind = keyof typeof kinds;

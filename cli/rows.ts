@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { ApiObject } from './client.ts';
 import type { CliKind, PlaceNames } from './objects.ts';
 import { age, cell as oneLine } from './table.ts';
@@ -29,6 +30,13 @@ const columns: Record<CliKind, Record<string, Cell>> = {
     trigger: field('trigger'),
     current: (it) => (it['is_current'] === true ? 'yes' : ''),
     commit: (it) => text(it['commit']).slice(0, 12),
+  },
+  volumes: {
+    name: field('name'),
+    project: parent,
+    environment,
+    status: field('status'),
+    path: (it) => z.array(z.object({ mount_path: z.string() })).parse(it['bindings'])[0]?.mount_path ?? '',
   },
 };
 

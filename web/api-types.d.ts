@@ -1222,6 +1222,77 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/volumes/{id}/bind": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Mount a volume in an application; its instances are replaced one by one */
+        post: operations["bindVolume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/volumes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Volumes that one may see */
+        get: operations["listVolumes"];
+        put?: never;
+        /** Create an empty volume on a server */
+        post: operations["createVolume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/volumes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A volume and what mounts it */
+        get: operations["getVolume"];
+        /** Change the name or the labels of a volume */
+        put: operations["updateVolume"];
+        post?: never;
+        /** Delete a volume with its data; not while something mounts it */
+        delete: operations["deleteVolume"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/volumes/{id}/unbind": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take a volume from what mounts it; the data stays */
+        post: operations["unbindVolume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/notifications": {
         parameters: {
             query?: never;
@@ -1302,6 +1373,13 @@ export interface components {
             message: string;
             observed_generation: number;
             last_transition_at: string;
+        };
+        VolumeBinding: {
+            /** @enum {string} */
+            workload_type: "application";
+            workload_id: string;
+            mount_path: string;
+            read_only: boolean;
         };
         Error: {
             /** @constant */
@@ -1814,6 +1892,27 @@ export interface components {
             next_cursor: string | null;
             truncated: boolean;
         };
+        Volume: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            environment_id: string;
+            server_id: string;
+            name: string;
+            /** @description What mounts it */
+            bindings: components["schemas"]["VolumeBindingOutput"][];
+            /** @enum {string} */
+            status: "pending" | "available" | "bound" | "error" | "deleting";
+        };
         Notification: {
             id: string;
             kind: string;
@@ -1898,6 +1997,13 @@ export interface components {
             message: string;
             observed_generation: number;
             last_transition_at: string;
+        };
+        VolumeBindingOutput: {
+            /** @enum {string} */
+            workload_type: "application";
+            workload_id: string;
+            mount_path: string;
+            read_only: boolean;
         };
     };
     responses: {
@@ -6912,6 +7018,391 @@ export interface operations {
             401: components["responses"]["UNAUTHORIZED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    bindVolume: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until all that the answer says has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    workload_type: "application";
+                    /** Format: uuid */
+                    workload_id: string;
+                    mount_path: string;
+                    read_only?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Volume"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listVolumes: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("pending" | "available" | "bound" | "error" | "deleting")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+                environmentId?: string;
+                serverId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Volume"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createVolume: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until all that the answer says has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: uuid */
+                    project_id: string;
+                    environment_id?: string | null;
+                    server_id?: string | null;
+                    name: string;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Volume"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getVolume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Volume"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    updateVolume: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until all that the answer says has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name?: string;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    project_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    environment_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    server_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    bindings?: components["schemas"]["VolumeBinding"][];
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    status?: "pending" | "available" | "bound" | "error" | "deleting";
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Volume"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deleteVolume: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until all that the answer says has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Volume"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    unbindVolume: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until all that the answer says has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Absent: all that mount it */
+                    workload_id?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Volume"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["TOO_MANY_REQUESTS"];
             500: components["responses"]["INTERNAL_ERROR"];
             503: components["responses"]["SERVICE_UNAVAILABLE"];

@@ -131,10 +131,11 @@ class Follower {
   }
 
   async #readLists(): Promise<Model> {
-    const [projects, servers, applications] = await Promise.all([
+    const [projects, servers, applications, volumes] = await Promise.all([
       list(this.#login, '/api/v1/projects', 1000),
       list(this.#login, '/api/v1/servers', 1000),
       list(this.#login, '/api/v1/applications', 5000),
+      list(this.#login, '/api/v1/volumes', 5000),
     ]);
     const environments = await Promise.all(
       projects.map(({ id }) =>
@@ -147,6 +148,7 @@ class Follower {
       application: byId(applications),
       environment: byId(environments.flat()),
       deployment: new Map(),
+      volume: byId(volumes),
     };
   }
 

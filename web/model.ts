@@ -8,6 +8,7 @@ export type Environment = Schemas['Environment'];
 export type Server = Schemas['Server'] | Schemas['ServerSummary'];
 export type Application = Schemas['Application'];
 export type Deployment = Schemas['Deployment'];
+export type Volume = Schemas['Volume'];
 export type Instance = Schemas['Instance'];
 export type Condition = Application['conditions'][number];
 export type Invite = Schemas['Invite'];
@@ -20,12 +21,13 @@ export interface Model {
   server: ReadonlyMap<string, Server>;
   application: ReadonlyMap<string, Application>;
   deployment: ReadonlyMap<string, Deployment>;
+  volume: ReadonlyMap<string, Volume>;
 }
 
 export type Kind = keyof Model;
 export type ObjectOf<K extends Kind> = Model[K] extends ReadonlyMap<string, infer T> ? T : never;
 
-export const kinds: readonly Kind[] = ['project', 'environment', 'server', 'application', 'deployment'];
+export const kinds: readonly Kind[] = ['project', 'environment', 'server', 'application', 'deployment', 'volume'];
 
 export function emptyModel(): Model {
   return {
@@ -34,6 +36,7 @@ export function emptyModel(): Model {
     server: new Map(),
     application: new Map(),
     deployment: new Map(),
+    volume: new Map(),
   };
 }
 

@@ -10,8 +10,8 @@ import type { Keep, Kept } from '../ground/kept.ts';
 import { pageQuery } from './paging.ts';
 import type { Listing, Placed } from './paging.ts';
 
-/** What an answer shows of other objects, such as a status that follows from them. */
-export type Seen = Readonly<Record<string, string | number | boolean | null>>;
+/** What an answer shows of other objects, such as a status that follows from them: plain values. */
+export type Seen = Readonly<Record<string, string | number | boolean | null | readonly object[]>>;
 
 /** What a user who may see only a part of an object gets. */
 interface Masked<K extends KindName, S extends Seen, M> {

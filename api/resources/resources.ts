@@ -11,6 +11,7 @@ import type { ChangeOf, Resource } from './resource.ts';
 import { servers } from './server.ts';
 import { settings } from './settings.ts';
 import { serviceKeys, sessions, users } from './user.ts';
+import { volumes } from './volume.ts';
 
 /** How the API shows each kind, or why it never does. `/ws/watch` sends changes of one revision in this order. */
 export const resources = {
@@ -19,6 +20,7 @@ export const resources = {
   server: servers,
   application: applications,
   deployment: deployments,
+  volume: volumes,
   member: members,
   invite: invites,
   user: users,

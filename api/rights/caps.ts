@@ -8,6 +8,7 @@ export const caps = {
   projectsPerTenant: 1000,
   projectsPerUser: 200,
   applicationsPerProject: 5000,
+  volumesPerProject: 1000,
   /** By one sender, to any addresses. */
   invitesPerSenderAndDay: 50,
   environmentsPerProject: 100,

@@ -25,6 +25,7 @@ import * as streamTickets from './auth/stream-tickets.ts';
 import * as twoFactor from './auth/two-factor.ts';
 import * as userInvites from './users/invites.ts';
 import * as users from './users/object.ts';
+import * as volumes from './volumes.ts';
 
 const areas = {
   auth: { ...auth, ...loginCodes, ...twoFactor, ...sessions, ...streamTickets },
@@ -46,6 +47,7 @@ const areas = {
     ...applicationTerminal,
   },
   deployments,
+  volumes,
   notifications,
   audit,
 };

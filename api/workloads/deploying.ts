@@ -110,7 +110,9 @@ export function scale(
   it: Application,
   replicas: number,
 ): Coming {
-  const { replicas: before } = it.desired;
+  const { replicas: before, mounts } = it.desired;
+  if (replicas > 1 && mounts.some((mount) => !mount.read_only))
+    throw conflicting('Cannot run several instances as the application may write to a volume: unbind it first');
   const next = unit.change(it, (draft) => {
     if (replicas === 0 && before > 0) draft.last_replicas = before;
     draft.replicas = replicas;

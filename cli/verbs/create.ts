@@ -4,7 +4,7 @@ import { findObject, kindOf, singular } from '../objects.ts';
 
 const Join = z.object({ install_command: z.string(), join_token_expires_at: z.string() });
 
-/** Creates a project, an environment or a server; for a server it prints how its agent joins. */
+/** Creates a project, an environment, a volume or a server; for a server it prints how its agent joins. */
 export async function create(
   client: Client,
   word: string,
@@ -29,6 +29,12 @@ export async function create(
       console.log(`server ${name} is created`);
       tellJoin(created);
       return;
+    }
+    case 'volumes': {
+      if (options.project === undefined) throw new Error('A volume is created in a project: name it by --project');
+      const project = await findObject(client, 'projects', options.project);
+      await client.request('POST', '/api/v1/volumes', { project_id: project.id, name });
+      break;
     }
     case 'applications':
     case 'deployments':

@@ -11,6 +11,7 @@ const takes = {
   environments: ' with all that is in it',
   servers: '; the containers there stay as they are',
   applications: ' with its instances and deployments',
+  volumes: ' with its data',
 } as const;
 
 /** Deletes an object after a confirmation and waits until it is gone. @throws Error while something still holds it. */

@@ -10,6 +10,7 @@ import { deploymentVerbs } from '../../rules/deployment.ts';
 import { environmentVerbs } from '../../rules/environment.ts';
 import { projectVerbs } from '../../rules/project.ts';
 import { serverVerbs } from '../../rules/server.ts';
+import { volumeVerbs } from '../../rules/volume.ts';
 import { whyNot } from '../../rules/verb-table.ts';
 import type { VerbTable } from '../../rules/verb-table.ts';
 
@@ -66,6 +67,7 @@ const verbTables: Readonly<Record<CliKind, VerbTable>> = {
   servers: serverVerbs,
   applications: applicationVerbs,
   deployments: deploymentVerbs,
+  volumes: volumeVerbs,
 };
 
 /** Prints the verbs that the state of the object forbids or makes needless. The API judges by the same table. */

@@ -3,6 +3,7 @@ import { defined } from '../../store/defined.ts';
 import { ServiceSpec } from '../../store/kinds/assignment.ts';
 import { parseCommand } from '../../store/kinds/command.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { volumeName } from '../../store/kinds/volume.ts';
 import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { Failure } from '../runtime/failure.ts';
@@ -43,6 +44,12 @@ export function instanceDesired(input: {
         config.healthcheck_path === undefined || port === undefined
           ? undefined
           : { type: 'http', port, path: config.healthcheck_path },
+      mounts: app.desired.mounts.map(({ volume_id, path, read_only }) => ({
+        type: 'volume',
+        volume: volumeName(volume_id),
+        path,
+        read_only,
+      })),
       limits: defined({
         memory_bytes: read('memory_limit', config.memory_limit, parseMemory)?.bytes,
         nano_cpus: read('cpu_limit', config.cpu_limit, parseCpus)?.nanoCpus,

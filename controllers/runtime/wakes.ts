@@ -10,30 +10,33 @@ type Ids<C extends KindName> = (it: ReadonlyResource<C>, view: TenantView) => re
 
 /** Every change of an object of `kind` wakes: its creation, each change of one of its records, its removal. */
 export function onChild<C extends KindName>(kind: C, ids: Ids<C>): Wake {
-  return wakeOf(kind, (before, after) => after ?? before, ids);
+  return wakeOf(kind, (before, after) => [after ?? before], ids);
 }
 
 /** The removal of an object of `kind` wakes. */
 export function onGone<C extends KindName>(kind: C, ids: Ids<C>): Wake {
-  return wakeOf(kind, (before, after) => (after === undefined ? before : undefined), ids);
+  return wakeOf(kind, (before, after) => [after === undefined ? before : undefined], ids);
 }
 
-/** A change of what `pick` returns wakes, as do the creation and the removal. Values are compared as JSON. */
+/**
+ * A change of what `pick` returns wakes, as do the creation and the removal: the objects that the changed object names
+ * now, and those that it named before. Values are compared as JSON.
+ */
 export function onChange<C extends KindName>(kind: C, pick: (it: ReadonlyResource<C>) => unknown, ids: Ids<C>): Wake {
   return wakeOf(
     kind,
     (before, after) => {
       const isSame = before !== undefined && after !== undefined && jsonEqual(pick(before), pick(after));
-      return isSame ? undefined : (after ?? before);
+      return isSame ? [] : [before, after];
     },
     ids,
   );
 }
 
-/** @param decisive returns the object by which to name the others; `undefined`: the change wakes nothing */
+/** @param decisive returns the states of the object by which to name the others; none: the change wakes nothing */
 function wakeOf<C extends KindName>(
   kind: C,
-  decisive: (before?: ReadonlyResource<C>, after?: ReadonlyResource<C>) => ReadonlyResource<C> | undefined,
+  decisive: (before?: ReadonlyResource<C>, after?: ReadonlyResource<C>) => readonly (ReadonlyResource<C> | undefined)[],
   ids: Ids<C>,
 ): Wake {
   const ofKind = (it: ReadonlyResource | undefined): ReadonlyResource<C> | undefined =>
@@ -41,8 +44,8 @@ function wakeOf<C extends KindName>(
   return {
     kind,
     ids: ({ before, after }, view) => {
-      const it = decisive(ofKind(before), ofKind(after));
-      return it === undefined ? [] : ids(it, view);
+      const states = decisive(ofKind(before), ofKind(after)).filter((it) => it !== undefined);
+      return [...new Set(states.flatMap((it) => ids(it, view)))];
     },
   };
 }

@@ -63,6 +63,8 @@ export const application = defineKind({
     run: RunState.default('stopped'),
     /** A new value restarts the instances once. */
     restart_token: z.string().optional(),
+    /** Volumes of its server that its instances mount. With one that they may write to, it has one instance. */
+    mounts: z.array(z.object({ volume_id: Id, path: z.string(), read_only: z.boolean().default(false) })).default([]),
     /** The deployment to converge to; absent until the first deploy. */
     deployment_id: Id.optional(),
     /** Number that the next deployment gets. */
@@ -83,15 +85,16 @@ export const application = defineKind({
   }),
   unique: (d) => [{ scope: d.environment_id, name: d.name }],
   owners: (d) => [{ kind: 'environment', id: d.environment_id, blocks: true }],
-  populates: { environment: 'environment', server: 'server', project: 'project' },
+  populates: { environment: 'environment', server: 'server', project: 'project', volume: 'volume' },
   indexes: {
     project: (d) => d.project_id,
     environment: (d) => d.environment_id,
     server: (d) => d.server_id,
     internal_id: (d) => d.internal_id,
+    volume: (d) => d.mounts.map(({ volume_id }) => volume_id),
   },
   clone: {
-    references: ['environment_id', 'server_id'],
+    references: ['environment_id', 'server_id', 'mounts.*.volume_id'],
     reset: (draft, copyId) => {
       draft.internal_id = internalId(draft.name, copyId.slice(0, 6));
       draft.run = 'stopped';

@@ -7,6 +7,7 @@ import { notification, operation } from './operation.ts';
 import { environment, project } from './project.ts';
 import { server } from './server.ts';
 import { settings } from './settings.ts';
+import { volume } from './volume.ts';
 
 /** Every kind of object, by its name. */
 export const kinds = {
@@ -25,6 +26,7 @@ export const kinds = {
   member,
   invite,
   settings,
+  volume,
 } as const;
 
 export type KindName = keyof typeof kinds;

@@ -53,6 +53,7 @@ const places = {
   queued: (it: Stage) => it.deployments.queued,
   key: (it: Stage) => it.actor.keyId,
   invite: (it: Stage) => it.invite,
+  volume: (it: Stage) => ownVolumes.get(it) ?? '',
   ownInvite: (it: Stage) => ownInvites.get(it) ?? '',
   /** Whoever may take nobody's role away may still leave. */
   leaver: (it: Stage) => (isPlainMember(it) ? it.actor.id : it.viewer.memberId),
@@ -103,6 +104,19 @@ async function inviteActor(stage: Stage): Promise<void> {
   await commit(unit);
   await world.settled();
   ownInvites.set(stage, invite);
+}
+
+const ownVolumes = new WeakMap<Stage, string>();
+
+async function addVolume(stage: Stage): Promise<void> {
+  const { world, tenant, project, environment, server } = stage;
+  const id = crypto.randomUUID();
+  const unit = openRepository(world.store, tenant, world.clock).begin();
+  const place = { project_id: project, environment_id: environment, server_id: server };
+  unit.create('volume', id, desiredState('volume', place));
+  await commit(unit);
+  await world.settled();
+  ownVolumes.set(stage, id);
 }
 
 const tenantInvites = new WeakMap<Stage, string>();
@@ -315,6 +329,25 @@ export const examples: Readonly<Record<string, Example>> = {
   'GET /servers/:id/agent-status': { path: at('/servers/:server/agent-status') },
   'GET /servers/:id/events': { path: at('/servers/:server/events') },
 
+  'GET /volumes': { path: at('/volumes'), before: addVolume, item: (stage) => ownVolumes.get(stage) ?? '' },
+  'POST /volumes': {
+    path: at('/volumes'),
+    body: ({ project, environment, server }) => ({
+      project_id: project,
+      environment_id: environment,
+      server_id: server,
+      name: 'data',
+    }),
+  },
+  'GET /volumes/:id': { path: at('/volumes/:volume'), before: addVolume },
+  'PUT /volumes/:id': { path: at('/volumes/:volume'), before: addVolume, body: () => ({ name: 'other' }) },
+  'DELETE /volumes/:id': { path: at('/volumes/:volume'), before: addVolume },
+  'POST /volumes/:id/bind': {
+    path: at('/volumes/:volume/bind'),
+    before: addVolume,
+    body: ({ application }) => ({ workload_type: 'application', workload_id: application, mount_path: '/data' }),
+  },
+  'POST /volumes/:id/unbind': { path: at('/volumes/:volume/unbind'), before: addVolume, body: () => ({}) },
   'GET /applications': { path: at('/applications'), item: ({ application }) => application },
   'GET /applications/check-name': { path: at('/applications/check-name?name=api&projectId=:project') },
   'POST /applications': {

@@ -17,13 +17,13 @@ import type { ApiWorld } from '../harness/api.ts';
 import { setStage } from '../harness/stage.ts';
 
 const declared: Declared = { kinds, resources, endpoints };
-const volume = { kind: 'volume', observed: { shape: { phase: z.string() } } };
-const volumes = { ...resources.server, kind: 'volume' as KindName, answer: z.object({ id: z.string() }) };
-const volumeList = defineList({
-  path: '/volumes',
+const database = { kind: 'database', observed: { shape: { phase: z.string() } } };
+const databases = { ...resources.server, kind: 'database' as KindName, answer: z.object({ id: z.string() }) };
+const databaseList = defineList({
+  path: '/databases',
   summary: '',
   query: z.object({}),
-  item: volumes.answer,
+  item: databases.answer,
   handle: async () => ({ items: [], meta: { next_cursor: null, limit: 1, total: 0 } }),
 });
 
@@ -35,40 +35,40 @@ describe('the kinds', () => {
   it.each<[string, Partial<Declared>, string]>([
     [
       'has no resource',
-      { kinds: { ...kinds, volume } },
-      'Kind volume has no resource: declare one by defineResource and add it to api/resources/resources.ts',
+      { kinds: { ...kinds, database } },
+      'Kind database has no resource: declare one by defineResource and add it to api/resources/resources.ts',
     ],
     [
       'has no endpoint',
-      { kinds: { ...kinds, volume }, resources: { ...resources, volume: { ...volumes, watch: { never: '' } } } },
-      'No endpoint shows the kind volume: export one from api/routes/ and list its file in api/routes/endpoints.ts',
+      { kinds: { ...kinds, database }, resources: { ...resources, database: { ...databases, watch: { never: '' } } } },
+      'No endpoint shows the kind database: export one from api/routes/ and list its file in api/routes/endpoints.ts',
     ],
     [
       'is never settled',
       {
-        kinds: { ...kinds, volume },
-        resources: { ...resources, volume: { ...volumes, settle: undefined } },
-        endpoints: [...endpoints, volumeList],
+        kinds: { ...kinds, database },
+        resources: { ...resources, database: { ...databases, settle: undefined } },
+        endpoints: [...endpoints, databaseList],
       },
-      'Resource volume has a controller but no isSettled: declare when ?wait= answers',
+      'Resource database has a controller but no isSettled: declare when ?wait= answers',
     ],
     [
       'is watched and in no list',
       {
-        kinds: { ...kinds, volume },
-        resources: { ...resources, volume: volumes },
+        kinds: { ...kinds, database },
+        resources: { ...resources, database: databases },
         endpoints: [
           ...endpoints,
           defineEndpoint({
             method: 'GET',
-            path: '/volumes/:id',
+            path: '/databases/:id',
             summary: '',
-            on: ['volume' as 'server', 'id'],
+            on: ['database' as 'server', 'id'],
             handle: async () => undefined,
           }),
         ],
       },
-      'Resource volume is in /ws/watch but in no list',
+      'Resource database is in /ws/watch but in no list',
     ],
     [
       'is found under any project',

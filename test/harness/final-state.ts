@@ -115,11 +115,14 @@ function nameOf(it: ReadonlyResource, view: TenantView): string {
       return `${of('project', 'project_id')} environment ${String(desired['name'])}`;
     case 'application':
       return `${of('environment', 'environment_id')} application ${String(desired['name'])}`;
+    case 'volume':
+      return `${of('environment', 'environment_id')} volume ${String(desired['name'])}`;
     case 'deployment':
       return `${of('application', 'application_id')} deployment ${String(desired['number'])}`;
     case 'assignment': {
       const spec = desired['spec'] as { type: string; slot?: number }; // of both types of assignments
-      return `${of('deployment', 'deployment_id')} ${spec.type}${spec.slot === undefined ? '' : ` ${spec.slot}`}`;
+      const owner = spec.type === 'volume' ? of('volume', 'workload_id') : of('deployment', 'version');
+      return `${owner} ${spec.type}${spec.slot === undefined ? '' : ` ${spec.slot}`}`;
     }
     default:
       return `${it.meta.kind} ${typeof desired['name'] === 'string' ? desired['name'] : it.meta.id}`;

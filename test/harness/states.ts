@@ -53,6 +53,12 @@ const required: { readonly [K in KindName]: () => object } = {
   member: () => ({ project_id: randomId(), user_id: randomId(), role: 'viewer' }),
   invite: () => ({ email: `${randomId()}@example.test`, role: 'member', invited_by: randomId(), expires_at: at }),
   settings: () => ({}),
+  volume: () => ({
+    project_id: randomId(),
+    environment_id: randomId(),
+    server_id: randomId(),
+    name: `volume-${randomId()}`,
+  }),
 };
 
 /**

@@ -85,7 +85,11 @@ async function ready(world: World, app: string, replicas: number): Promise<void>
   });
 }
 
-async function gone(world: World, kind: 'application' | 'environment' | 'project', id: string): Promise<void> {
+async function gone(
+  world: World,
+  kind: 'application' | 'environment' | 'project' | 'volume',
+  id: string,
+): Promise<void> {
   await world.until(`${kind} is gone`, async () => (await world.repo.get(kind, id)) === undefined);
 }
 
@@ -247,6 +251,33 @@ export const scenarios: readonly Scenario[] = [
       await world.must('PUT', `/applications/${app}`, { image_url: 'web:2' });
       await deployed(world, app);
       await ready(world, app, 1);
+    },
+  },
+  {
+    name: 'mount a volume, deploy anew, delete both',
+    running: 1,
+    prepare: running(1),
+    async run(world, { machine, project, app }) {
+      const { data } = await world.must('POST', '/volumes', {
+        project_id: project,
+        server_id: machine.server,
+        name: 'data',
+      });
+      const binding = { workload_type: 'application', workload_id: app, mount_path: '/data' };
+      await world.must('POST', `/volumes/${data.id}/bind`, binding);
+      const mounted = () =>
+        machine.engine.containers.filter(
+          (one) => one.state === 'running' && one.mutable.mounts.some(({ path }) => path === '/data'),
+        );
+      await world.until('it is mounted', () => mounted().length === 1);
+      mounted()[0]?.files.write('/data/note', 'kept');
+      await deployed(world, app);
+      await world.until('it is mounted by the next one', () => mounted()[0]?.files.read('/data/note') === 'kept');
+      await world.must('DELETE', `/applications/${app}`);
+      await gone(world, 'application', app);
+      await world.must('DELETE', `/volumes/${data.id}`);
+      await gone(world, 'volume', data.id);
+      expect(machine.engine.volumes.list({})).toEqual([]);
     },
   },
   {

@@ -100,6 +100,7 @@ export const createApplication = defineEndpoint({
       config: { env: {}, restart_policy: 'always' },
       autodeploy: false,
       replicas: body.replicas ?? 1,
+      mounts: [],
       run: 'stopped',
       next_deployment_number: 1,
     };

@@ -77,7 +77,11 @@ type Finder = (it: ReadonlyResource<'application'>, view: TenantView) => Linked[
 type FinderOf<K extends string> = K extends KindName ? Finder : 'no such kind';
 const linked: { [K in 'database' | 'volume' | 'function' | 'template_instance']: FinderOf<K> } = {
   database: 'no such kind',
-  volume: 'no such kind',
+  volume: ({ desired }, view) =>
+    desired.mounts.flatMap(({ volume_id }) => {
+      const it = view.get('volume', volume_id);
+      return it === undefined ? [] : [{ id: it.meta.id, name: it.desired.name }];
+    }),
   function: 'no such kind',
   template_instance: 'no such kind',
 };

@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { volume, VolumePhase } from '../../store/kinds/volume.ts';
+import { placesOf } from '../../store/population.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import { isDeleting } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { volumeVerbs } from '../../rules/volume.ts';
+import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
+import { defineResource } from './resource.ts';
+import { isReconciled } from './status.ts';
+
+const Binding = z
+  .object({
+    workload_type: z.enum(['application']),
+    workload_id: z.string(),
+    mount_path: z.string(),
+    read_only: z.boolean(),
+  })
+  .meta({ id: 'VolumeBinding' });
+
+export const Volume = z
+  .object({
+    ...objectFields,
+    project_id: z.string(),
+    environment_id: z.string(),
+    server_id: z.string(),
+    name: z.string(),
+    bindings: z.array(Binding).meta({ description: 'What mounts it' }),
+    status: z.enum(VolumePhase.options),
+  })
+  .meta({ id: 'Volume' });
+export type Volume = z.infer<typeof Volume>;
+
+export const VolumeCreate = z.strictObject({
+  project_id: Reference,
+  environment_id: Reference.nullish(),
+  server_id: Reference.nullish(),
+  name: volume.desired.shape.name,
+  labels: Labels.optional(),
+});
+
+export const VolumeUpdate = z.strictObject({
+  name: VolumeCreate.shape.name.optional(),
+  labels: VolumeCreate.shape.labels,
+});
+
+/** Folders that the kernel makes in each container. */
+const ofKernel = /^\/(proc|sys|dev)(\/|$)/;
+
+export const MountPath = z
+  .string()
+  .max(255)
+  .regex(/^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._@+-]+)+$/, 'Must be an absolute path such as /var/lib/data')
+  .refine((path) => !ofKernel.test(path), 'Must not be in /proc, /sys or /dev');
+
+export const VolumeBind = z.strictObject({
+  workload_type: z.enum(['application']),
+  workload_id: Reference,
+  mount_path: MountPath,
+  read_only: z.boolean().optional(),
+});
+
+export const VolumeUnbind = z.strictObject({
+  workload_id: Reference.nullish().meta({ description: 'Absent: all that mount it' }),
+});
+
+function bindingsOf(it: ReadonlyResource<'volume'>, view: TenantView): Volume['bindings'] {
+  return view.by('application', 'volume', it.meta.id).flatMap(({ meta, desired }) =>
+    desired.mounts
+      .filter(({ volume_id }) => volume_id === it.meta.id)
+      .map(({ path, read_only }) => ({
+        workload_type: 'application' as const,
+        workload_id: meta.id,
+        mount_path: path,
+        read_only,
+      })),
+  );
+}
+
+export const volumes = defineResource({
+  kind: 'volume',
+  word: 'Volume',
+  project: ({ desired }) => desired.project_id,
+  answer: Volume,
+  seen: (it, view) => ({ bindings: bindingsOf(it, view) }),
+  show: (it, { bindings }): Volume => ({
+    ...objectFieldsOf(it),
+    project_id: it.desired.project_id,
+    environment_id: it.desired.environment_id,
+    server_id: it.desired.server_id,
+    name: it.desired.name,
+    bindings,
+    status: isDeleting(it) ? 'deleting' : (it.observed?.phase ?? 'pending'),
+  }),
+  list: {
+    texts: ({ desired }) => [desired.name],
+    status: {
+      values: VolumePhase.options,
+      of: (it) => (isDeleting(it) ? 'deleting' : (it.observed?.phase ?? 'pending')),
+    },
+  },
+  verbs: volumeVerbs,
+  isSettled: isReconciled,
+  watch: {
+    shows: {
+      application: ({ before, after }) =>
+        [before, after].flatMap((it) => (it === undefined ? [] : placesOf(it, 'volume'))),
+    },
+  },
+});

@@ -1,0 +1,143 @@
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { objectsIn } from '../../store/objects-in.ts';
+import { conflicting, notFound } from '../ground/api-error.ts';
+import { caps, requireRoom } from '../rights/caps.ts';
+import { defineEndpoint } from '../endpoint/endpoint.ts';
+import { wordOf } from '../endpoint/subject.ts';
+import { readOnlyFields } from '../resources/object-fields.ts';
+import { Volume, VolumeBind, VolumeCreate, volumes, VolumeUnbind, VolumeUpdate } from '../resources/volume.ts';
+import { holdPopulation, inWords } from '../workloads/population.ts';
+import { referred, referredEnvironment, serverFor } from '../workloads/references.ts';
+import { settleServer } from '../workloads/single-server.ts';
+import { deleteEndpoint, getEndpoint, listEndpoint } from './resource-endpoints.ts';
+
+export const listVolumes = listEndpoint(volumes, { path: '/volumes', summary: 'Volumes that one may see' });
+
+export const getVolume = getEndpoint(volumes, { path: '/volumes/:id', summary: 'A volume and what mounts it' });
+
+export const createVolume = defineEndpoint({
+  method: 'POST',
+  path: '/volumes',
+  summary: 'Create an empty volume on a server',
+  projectFrom: 'body.project_id',
+  body: VolumeCreate,
+  response: Volume,
+  status: 201,
+  settle: volumes.settle,
+  handle: async (ctx, { body }) => {
+    const { view } = ctx;
+    const project = referred(view, 'project', body.project_id, 'project_id');
+    const environmentId = body.environment_id ?? project.desired.default_environment_id;
+    const environment = referredEnvironment(view, environmentId, project);
+    const server = serverFor(view, project, body.server_id);
+    requireRoom(view.by('volume', 'project', project.meta.id).length, caps.volumesPerProject, {
+      where: 'The project',
+      what: 'volumes',
+      remedy: 'delete one that is not needed, or use another project',
+    });
+    const unit = ctx.repo.begin();
+    settleServer(unit, project, server.meta.id);
+    unit.require(environment);
+    unit.require(server);
+    const it = unit.create(
+      'volume',
+      ctx.random.id(),
+      {
+        project_id: project.meta.id,
+        environment_id: environment.meta.id,
+        server_id: server.meta.id,
+        name: body.name,
+      },
+      body.labels === undefined ? {} : { labels: body.labels },
+    );
+    return ctx.commit(unit, () => volumes.answerOf(it, view));
+  },
+});
+
+export const updateVolume = defineEndpoint({
+  method: 'PUT',
+  path: '/volumes/:id',
+  summary: 'Change the name or the labels of a volume',
+  on: ['volume', 'id'],
+  body: VolumeUpdate,
+  readOnly: readOnlyFields(Volume, VolumeUpdate),
+  response: Volume,
+  settle: volumes.settle,
+  handle: async (ctx, { it, body }) => {
+    const unit = ctx.repo.begin();
+    const changed = unit.change(it, (draft) => void (draft.name = body.name ?? draft.name));
+    if (body.labels !== undefined) unit.label(it, body.labels);
+    return ctx.commit(unit, () => volumes.answerOf(changed, ctx.view));
+  },
+});
+
+export const deleteVolume = deleteEndpoint(
+  volumes,
+  { path: '/volumes/:id', summary: 'Delete a volume with its data; not while something mounts it' },
+  {
+    async check(ctx, unit, { it }) {
+      await holdPopulation(ctx, unit, it);
+      const users = objectsIn(ctx.view, 'volume', it.meta.id);
+      if (users.length > 0) throw conflicting(`The volume is mounted (${inWords(users)}): unbind it first`);
+    },
+  },
+);
+
+export const bindVolume = defineEndpoint({
+  method: 'POST',
+  path: '/volumes/:id/bind',
+  summary: 'Mount a volume in an application; its instances are replaced one by one',
+  on: ['volume', 'id'],
+  body: VolumeBind,
+  response: Volume,
+  settle: volumes.settle,
+  handle: async (ctx, { it, body }) => {
+    const { view } = ctx;
+    const { workload_id: id, mount_path: path, read_only: readOnly = false } = body;
+    const application = referred(view, 'application', id, 'workload_id');
+    if (application.desired.project_id !== it.desired.project_id) throw notFound(wordOf('application'), 'workload_id');
+    if (application.desired.server_id !== it.desired.server_id)
+      throw conflicting('The application runs on another server than the one that has the volume');
+    const unit = ctx.repo.begin();
+    await holdPopulation(ctx, unit, it);
+    const users = view.by('application', 'volume', it.meta.id);
+    if (users.length > 0) throw conflicting(`The volume is mounted already (${inWords(users)}): unbind it first`);
+    requireFreePath(application, path);
+    if (!readOnly && application.desired.replicas > 1)
+      throw conflicting(
+        'The application has several instances, and one may write to a volume: scale it to 1, or bind read_only',
+      );
+    unit.require(it);
+    unit.change(application, (draft) => void draft.mounts.push({ volume_id: it.meta.id, path, read_only: readOnly }));
+    return ctx.commit(unit, () => volumes.answerOf(it, view));
+  },
+});
+
+/** @throws ApiError CONFLICT if the application mounts another volume there, below it, or above it. */
+function requireFreePath({ desired }: ReadonlyResource<'application'>, path: string): void {
+  const other = desired.mounts.find(
+    (mount) => `${mount.path}/`.startsWith(`${path}/`) || `${path}/`.startsWith(`${mount.path}/`),
+  );
+  if (other !== undefined) throw conflicting(`The application mounts another volume at ${other.path}`);
+}
+
+export const unbindVolume = defineEndpoint({
+  method: 'POST',
+  path: '/volumes/:id/unbind',
+  summary: 'Take a volume from what mounts it; the data stays',
+  on: ['volume', 'id'],
+  body: VolumeUnbind,
+  response: Volume,
+  settle: volumes.settle,
+  handle: async (ctx, { it, body }) => {
+    const users = ctx.view.by('application', 'volume', it.meta.id);
+    const chosen = users.filter(({ meta }) => (body.workload_id ?? meta.id) === meta.id);
+    const unit = ctx.repo.begin();
+    unit.require(it);
+    for (const application of chosen)
+      unit.change(application, (draft) => {
+        draft.mounts = draft.mounts.filter(({ volume_id }) => volume_id !== it.meta.id);
+      });
+    return ctx.commit(unit, () => volumes.answerOf(it, ctx.view));
+  },
+});

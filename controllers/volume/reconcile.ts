@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto';
+import { mainService } from '../../agent-protocol/workload.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { volumeName } from '../../store/kinds/volume.ts';
+import { placesOf } from '../../store/population.ts';
+import { isStaying } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { perform } from '../rollout/actions.ts';
+import type { Context, Controller, Verdict } from '../runtime/controller.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
+import { onChange, onChild } from '../runtime/wakes.ts';
+import { planTask } from '../task/task.ts';
+import { stateOf } from './states.ts';
+import type { World } from './states.ts';
+
+type Volume = ReadonlyResource<'volume'>;
+
+/** Keeps a volume on its server, and removes its data when it is deleted: the record stays until the data is gone. */
+export const volumeController: Controller<'volume'> = {
+  name: 'volume',
+  kind: 'volume',
+  reads: ['assignment', 'application', 'server'],
+  children: ['assignment'],
+  wakes: [
+    onChild('assignment', ({ desired }) => (desired.workload_kind === 'volume' ? [desired.workload_id] : [])),
+    onChange(
+      'application',
+      ({ desired }) => desired.mounts,
+      (it) => placesOf(it, 'volume'),
+    ),
+    onChange(
+      'server',
+      ({ meta, observed }) => [meta.deletionRequestedAt, observed?.phase],
+      ({ meta }, view) => view.by('volume', 'server', meta.id).map((it) => it.meta.id),
+    ),
+  ],
+  async reconcile(it, ctx) {
+    const { assignment, ...world } = readWorld(it, ctx);
+    const desired = world.server === 'gone' ? undefined : onServer(it);
+    await perform(ctx, planTask(it, 'volume', { task: assignment, desired }));
+    return verdict({ ...world, assignment });
+  },
+  async finalize(it, ctx) {
+    const world = readWorld(it, ctx);
+    const { assignment } = world;
+    if (assignment === undefined) return { ...verdict(world), released: true };
+    const isRemoved = assignment.desired.run === 'stopped' && upToDate(assignment)?.phase === 'stopped';
+    await perform(ctx, [{ do: isRemoved ? 'retire' : 'stop', id: assignment.meta.id }]);
+    return { ...verdict(world), released: false };
+  },
+};
+
+function readWorld(it: Volume, { view }: Context): World {
+  const server = view.get('server', it.desired.server_id);
+  return {
+    volume: it,
+    assignment: view.by('assignment', 'workload', it.meta.id)[0],
+    isBound: view.by('application', 'volume', it.meta.id).some(isStaying),
+    server: isStaying(server) ? server.observed?.phase : 'gone',
+  };
+}
+
+function onServer({ meta, desired }: Volume): DesiredOf<'assignment'> {
+  const name = volumeName(meta.id);
+  return {
+    server_id: desired.server_id,
+    project_id: desired.project_id,
+    environment_id: desired.environment_id,
+    workload_kind: 'volume',
+    workload_id: meta.id,
+    workload_name: name,
+    service: mainService,
+    version: meta.id,
+    run: 'running',
+    spec: { type: 'volume', volume: name },
+    spec_hash: createHash('sha256').update(name).digest('hex'),
+  };
+}
+
+function verdict(world: World): Verdict<'volume'> {
+  const { phase, ready, reason, message, because } = stateOf(world);
+  const { assignment } = world;
+  const waitingFor = assignment === undefined ? [] : [{ kind: 'assignment' as const, id: assignment.meta.id }];
+  return {
+    observed: { phase },
+    conditions: [{ type: 'Ready', status: ready, reason, message }],
+    next: because === undefined ? { settled: true } : { waitingFor, because },
+  };
+}

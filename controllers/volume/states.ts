@@ -1,0 +1,72 @@
+import type { FailureCode } from '../../agent-protocol/assignment.ts';
+import type { ServerPhase } from '../../store/kinds/server.ts';
+import type { VolumePhase } from '../../store/kinds/volume.ts';
+import { isDeleting } from '../../store/resource.ts';
+import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
+import { hasCode } from '../rollout/failures.ts';
+import type { Assignment } from '../rollout/slots.ts';
+import type { Because } from '../runtime/controller.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
+
+/** What the phase of a volume follows from. */
+export interface World {
+  volume: ReadonlyResource<'volume'>;
+  /** The volume on its server; absent before it was asked for, and once it is removed. */
+  assignment: Assignment | undefined;
+  /** An application mounts it. */
+  isBound: boolean;
+  /** `gone`: it was deleted, or is being deleted. */
+  server: ServerPhase | 'gone' | undefined;
+}
+
+export interface State {
+  phase: VolumePhase;
+  ready: ConditionInput['status'];
+  reason: string;
+  message: string;
+  /** What it waits for; absent: nothing. */
+  because?: Because;
+}
+
+/** The phase table. Pure. A server that is away changes no phase: the data is there, or it is not known. */
+export function stateOf({ volume, assignment, isBound, server }: World): State {
+  const report = assignment && upToDate(assignment);
+  const isAway = server === 'offline' || server === 'error';
+  if (isDeleting(volume)) {
+    const message = hasCode(report?.error, 'in_use')
+      ? 'Waits for the containers that mount it to go'
+      : 'Its data is being removed from its server';
+    return { phase: 'deleting', ready: 'false', reason: 'Deleting', message, because: 'its data to be removed' };
+  }
+  if (server === 'gone')
+    return {
+      phase: 'error',
+      ready: 'false',
+      reason: 'ServerGone',
+      message: 'Its server was deleted, and its data with it',
+    };
+  if (hasCode(report?.error, 'data_lost') && report?.error !== undefined)
+    return { phase: 'error', ready: 'false', reason: 'DataLost', message: report.error.message };
+  if (isAway) {
+    const phase = volume.observed?.phase ?? 'pending';
+    const message = 'Its server does not answer: whether it is there is not known';
+    return { phase, ready: 'unknown', reason: 'ServerAway', message, because: 'its server to answer' };
+  }
+  if (report?.ready === true)
+    return isBound
+      ? { phase: 'bound', ready: 'true', reason: 'Bound', message: 'It is there, and an application mounts it' }
+      : { phase: 'available', ready: 'true', reason: 'Available', message: 'It is there, and nothing mounts it' };
+  const failure = report?.error;
+  return {
+    phase: failure === undefined ? 'pending' : 'error',
+    ready: 'false',
+    reason: failure === undefined ? 'Pending' : reasonOf(failure.code),
+    message: failure?.message ?? 'Its server makes it',
+    because: 'its server to make it',
+  };
+}
+
+/** The reason of a failure, in the form of conditions: `no_space` is `NoSpace`. */
+function reasonOf(code: FailureCode | string): string {
+  return code.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}

@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { defineKind } from './define.ts';
+import { Id, Name } from './fields.ts';
+
+export const VolumePhase = z.enum(['pending', 'available', 'bound', 'error', 'deleting']);
+export type VolumePhase = z.infer<typeof VolumePhase>;
+
+/** A folder of a server whose content outlives the containers that mount it. Applications say which they mount. */
+export const volume = defineKind({
+  kind: 'volume',
+  version: 1,
+  desired: z.object({ project_id: Id, environment_id: Id, server_id: Id, name: Name }),
+  observed: z.object({ phase: VolumePhase }),
+  unique: (d) => [{ scope: d.environment_id, name: d.name }],
+  owners: (d) => [{ kind: 'environment', id: d.environment_id, blocks: true }],
+  populates: { environment: 'environment', server: 'server', project: 'project' },
+  indexes: { project: (d) => d.project_id, environment: (d) => d.environment_id, server: (d) => d.server_id },
+  /** The copy is a new volume, which is empty. */
+  clone: { references: ['environment_id', 'server_id'] },
+  finalizers: ['volume'],
+  keep: { untilDeleted: 'A user deletes it, or it goes with its environment' },
+});
+
+/** Name of a volume at the engine of its server. It has the id, never a text of a user. */
+export function volumeName(id: string): string {
+  return `sp-vol-${id}`;
+}

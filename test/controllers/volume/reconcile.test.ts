@@ -1,0 +1,122 @@
+import { expect, test } from 'vitest';
+import type { FailureCode } from '../../../agent-protocol/assignment.ts';
+import { volumeController } from '../../../controllers/volume/reconcile.ts';
+import type { AnyController } from '../../../controllers/runtime/graph.ts';
+import { assignmentId } from '../../../store/kinds/assignment-id.ts';
+import { kinds, type ObservedOf } from '../../../store/kinds/kinds.ts';
+import { commit } from '../../../store/unit.ts';
+import { desiredState } from '../../harness/states.ts';
+import { id, openRig, tenant, type Rig } from '../runtime/rig.ts';
+
+const controllers = [volumeController] as unknown as AnyController[];
+
+/** A volume on a server, and what its agent reports of it. */
+async function made(rig: Rig) {
+  const unit = rig.repo.begin();
+  unit.create('server', id('server'), desiredState('server'));
+  unit.create('environment', id('environment'), desiredState('environment'));
+  const place = { environment_id: id('environment'), server_id: id('server') };
+  unit.create('volume', id('data'), desiredState('volume', place));
+  await commit(unit);
+  await rig.rest();
+  const view = rig.mirror.tenant(tenant);
+  const assignment = assignmentId.task(id('data'), 'volume');
+  const report = async (observed: Partial<ObservedOf<'assignment'>>): Promise<void> => {
+    const it = await rig.repo.get('assignment', assignment);
+    if (it === undefined) throw new Error('The volume was not asked for');
+    const full = kinds.assignment.observed.parse({ phase: 'running', ...observed });
+    await rig.repo.observe(it, { ...full, observedGeneration: it.meta.generation, conditions: [] }, []);
+    await rig.rest();
+  };
+  return {
+    place,
+    report,
+    assignment: () => view.get('assignment', assignment),
+    volume: () => view.get('volume', id('data')),
+    phase: () => view.get('volume', id('data'))?.observed?.phase,
+    reason: () => view.get('volume', id('data'))?.observed?.conditions.find(({ type }) => type === 'Ready')?.reason,
+  };
+}
+
+const there = { ready: true, stable: true };
+
+test('a volume is made on its server, is available, and is bound while an application mounts it', async () => {
+  await using rig = await openRig({ controllers });
+  const { place, report, phase, assignment } = await made(rig);
+  expect(phase()).toBe('pending');
+  expect(assignment()?.desired).toMatchObject({
+    run: 'running',
+    spec: { type: 'volume', volume: `sp-vol-${id('data')}` },
+  });
+  await report(there);
+  expect(phase()).toBe('available');
+  const mounts = [{ volume_id: id('data'), path: '/data', read_only: false }];
+  const unit = rig.repo.begin();
+  unit.create('application', id('web'), desiredState('application', { ...place, mounts }));
+  await commit(unit);
+  await rig.rest();
+  expect(phase()).toBe('bound');
+  await rig.repo.change('application', id('web'), (draft) => void (draft.mounts = []));
+  await rig.rest();
+  expect(phase()).toBe('available');
+});
+
+test.each<[FailureCode, string]>([
+  ['data_lost', 'DataLost'],
+  ['no_space', 'NoSpace'],
+])('a volume whose server reports %s is in error', async (code, reason) => {
+  await using rig = await openRig({ controllers });
+  const { report, phase, reason: shown } = await made(rig);
+  await report({ phase: 'failed', error: { code, message: 'It is so' } });
+  expect([phase(), shown()]).toEqual(['error', reason]);
+});
+
+test('a volume keeps its phase while its server is away, and says that it is not known', async () => {
+  await using rig = await openRig({ controllers });
+  const { report, phase, reason } = await made(rig);
+  await report(there);
+  const server = (await rig.repo.get('server', id('server')))!;
+  await rig.repo.observe(server, { phase: 'offline', observedGeneration: 1, conditions: [] }, []);
+  await rig.rest();
+  expect([phase(), reason()]).toEqual(['available', 'ServerAway']);
+});
+
+test('the record of a deleted volume stays until its server reports that the data is removed', async () => {
+  await using rig = await openRig({ controllers });
+  const { report, phase, assignment, volume } = await made(rig);
+  await report(there);
+  const deletion = rig.repo.begin();
+  deletion.requestDelete((await rig.repo.get('volume', id('data')))!);
+  await commit(deletion);
+  await rig.rest();
+  expect([phase(), assignment()?.desired.run]).toEqual(['deleting', 'stopped']);
+  await report({ phase: 'stopping', error: { code: 'in_use', message: 'A container mounts it' } });
+  expect(volume()).toBeDefined();
+  await report({ phase: 'stopped' });
+  expect(assignment()?.meta.deletionRequestedAt).toBeDefined();
+  expect(volume()).toBeDefined();
+  const removal = rig.repo.begin();
+  removal.release((await rig.repo.get('assignment', assignment()!.meta.id))!, 'agent');
+  await commit(removal);
+  await rig.rest();
+  expect(volume()).toBeUndefined();
+});
+
+test('a volume whose server is deleted says so, and can be deleted', async () => {
+  await using rig = await openRig({ controllers });
+  const { report, phase, reason, volume } = await made(rig);
+  await report(there);
+  const gone = rig.repo.begin();
+  const assignment = (await rig.repo.get('assignment', assignmentId.task(id('data'), 'volume')))!;
+  gone.requestDelete((await rig.repo.get('server', id('server')))!);
+  gone.requestDelete(assignment);
+  gone.release(assignment, 'agent');
+  await commit(gone);
+  await rig.rest();
+  expect([phase(), reason()]).toEqual(['error', 'ServerGone']);
+  const deletion = rig.repo.begin();
+  deletion.requestDelete((await rig.repo.get('volume', id('data')))!);
+  await commit(deletion);
+  await rig.rest();
+  expect(volume()).toBeUndefined();
+});
