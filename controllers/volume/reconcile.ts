@@ -38,6 +38,7 @@ export const volumeController: Controller<'volume'> = {
     const { assignment, ...world } = readWorld(it, ctx);
     const desired = world.server === 'gone' ? undefined : onServer(it);
     await perform(ctx, planTask(it, 'volume', { task: assignment, desired }));
+    await announce({ ...world, assignment }, ctx);
     return verdict({ ...world, assignment });
   },
   async finalize(it, ctx) {
@@ -75,6 +76,22 @@ function onServer({ meta, desired }: Volume): DesiredOf<'assignment'> {
     spec: { type: 'volume', volume: name },
     spec_hash: createHash('sha256').update(name).digest('hex'),
   };
+}
+
+/** Records each change of the phase, and notifies the users who may see the volume when it is in error. */
+async function announce(world: World, ctx: Context): Promise<void> {
+  const { volume } = world;
+  const { phase, reason, message } = stateOf(world);
+  const before = volume.observed?.phase;
+  if (before === undefined || before === phase) return;
+  ctx.event(volume, { type: phase === 'error' ? 'warning' : 'normal', reason, message });
+  if (phase !== 'error') return;
+  await ctx.notify(volume, `${volume.meta.id}/error/${volume.meta.observedRevision ?? 0}`, {
+    type: 'volume_error',
+    severity: 'error',
+    title: `Volume ${volume.desired.name} is in error`,
+    message,
+  });
 }
 
 function verdict(world: World): Verdict<'volume'> {

@@ -6,16 +6,18 @@ import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { kinds, type ObservedOf } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
 import { desiredState } from '../../harness/states.ts';
-import { id, openRig, tenant, type Rig } from '../runtime/rig.ts';
+import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 
 const controllers = [volumeController] as unknown as AnyController[];
 
 /** A volume on a server, and what its agent reports of it. */
 async function made(rig: Rig) {
+  const project = await createProject(rig.repo, 'shop');
   const unit = rig.repo.begin();
+  unit.create('user', id('owner'), desiredState('user'));
   unit.create('server', id('server'), desiredState('server'));
   unit.create('environment', id('environment'), desiredState('environment'));
-  const place = { environment_id: id('environment'), server_id: id('server') };
+  const place = { project_id: project, environment_id: id('environment'), server_id: id('server') };
   unit.create('volume', id('data'), desiredState('volume', place));
   await commit(unit);
   await rig.rest();
@@ -59,6 +61,16 @@ test('a volume is made on its server, is available, and is bound while an applic
   await rig.repo.change('application', id('web'), (draft) => void (draft.mounts = []));
   await rig.rest();
   expect(phase()).toBe('available');
+});
+
+test('a volume in error is recorded and its users are notified, once', async () => {
+  await using rig = await openRig({ controllers });
+  const { report } = await made(rig);
+  await report(there);
+  await report({ phase: 'failed', error: { code: 'data_lost', message: 'It was removed' } });
+  await report({ phase: 'failed', error: { code: 'data_lost', message: 'It was removed' }, restarts: 1 });
+  const told = rig.mirror.tenant(tenant).list('notification');
+  expect(told.map(({ desired }) => desired)).toMatchObject([{ type: 'volume_error', message: 'It was removed' }]);
 });
 
 test.each<[FailureCode, string]>([
