@@ -85,10 +85,13 @@ export const verbs: readonly Verb[] = [
     run: async (client, [action, project, ...rest]) =>
       (await import('./verbs/members.ts')).members(client, action, project, rest),
   }),
-  verb<[kind: string, name: string], Scope & { directPorts?: boolean }>({
+  verb<[kind: string, name: string], Scope & { directPorts?: boolean; on?: string }>({
     use: 'create <kind> <name>',
-    text: 'create a project, an environment or a server; prints how the agent of a server joins',
-    options: [new Option('--direct-ports', 'ports of applications are open on the server itself')],
+    text: 'create a project, an environment, a volume or a server; prints how the agent of a server joins',
+    options: [
+      new Option('--direct-ports', 'ports of applications are open on the server itself'),
+      new Option('--on <server>', 'the server of a volume; by default that of its project'),
+    ],
     run: async (client, [kind, name], options) =>
       (await import('./verbs/create.ts')).create(client, kind, name, options),
   }),
@@ -162,6 +165,19 @@ export const verbs: readonly Verb[] = [
     options: [noWait],
     run: async (client, [name, replicas], options) =>
       (await import('./verbs/operate.ts')).scale(client, name, replicas, options),
+  }),
+  verb<[volume: string, application: string, path: string], Scope & { readOnly?: boolean }>({
+    use: 'bind <volume> <application> <path>',
+    text: 'mount a volume in an application; its instances are replaced',
+    options: [new Option('--read-only', 'the application cannot write to it, and may have several instances')],
+    run: async (client, [name, application, path], options) =>
+      (await import('./verbs/volume.ts')).bind(client, name, application, path, options),
+  }),
+  verb<[volume: string], Scope>({
+    use: 'unbind <volume>',
+    text: 'take a volume from what mounts it; its data stays',
+    options: [],
+    run: async (client, [name], options) => (await import('./verbs/volume.ts')).unbind(client, name, options),
   }),
   verb<[application: string], Scope & { follow?: boolean; tail: string }>({
     use: 'logs <application>',

@@ -9,7 +9,7 @@ export async function create(
   client: Client,
   word: string,
   name: string,
-  options: { project?: string; directPorts?: boolean },
+  options: { project?: string; directPorts?: boolean; on?: string },
 ): Promise<void> {
   const kind = kindOf(word);
   switch (kind) {
@@ -33,7 +33,9 @@ export async function create(
     case 'volumes': {
       if (options.project === undefined) throw new Error('A volume is created in a project: name it by --project');
       const project = await findObject(client, 'projects', options.project);
-      await client.request('POST', '/api/v1/volumes', { project_id: project.id, name });
+      const server =
+        options.on === undefined ? {} : { server_id: (await findObject(client, 'servers', options.on)).id };
+      await client.request('POST', '/api/v1/volumes', { project_id: project.id, ...server, name });
       break;
     }
     case 'applications':

@@ -317,6 +317,23 @@ describe('after a login', () => {
     expect(await run('restart', 'shop-sign')).toEqual(said('^shop-sign is running, 2 of 2 ready\n$'));
   });
 
+  it.concurrent('a volume is created, bound, shown, unbound and deleted', async () => {
+    expect((await applied('shop-safe')).code).toBe(0);
+    expect(await run('create', 'volume', 'coins', '--project', 'shop', '--on', 'one')).toEqual(
+      said('^volume coins is created\n$'),
+    );
+    expect(await run('bind', 'coins', 'shop-safe', 'data')).toMatchObject({ code: 1 });
+    expect(await run('bind', 'coins', 'shop-safe', '/data')).toEqual(
+      said('^shop-safe mounts volume coins at /data\n$'),
+    );
+    await until('it is bound', async () =>
+      /coins +shop +production +bound +\/data/.test((await run('get', 'volumes')).out),
+    );
+    expect((await run('delete', 'volume', 'coins', '--yes')).err).toContain('The volume is mounted (1 application)');
+    expect(await run('unbind', 'coins')).toEqual(said('^volume coins is mounted by nothing; its data stays\n$'));
+    expect(await run('delete', 'volume', 'coins', '--yes')).toEqual(said('^volume coins is deleted\n$'));
+  });
+
   it.concurrent('an application is rolled back and deleted', async () => {
     expect((await applied('shop-window')).code).toBe(0);
     expect((await run('rollback', 'shop-window')).err).toBe('There is no earlier successful deployment to return to\n');
