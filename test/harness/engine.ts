@@ -25,7 +25,7 @@ export function instancesOf(workloadId: string): Promise<string[]> {
   return containersWith(labels.workload, workloadId);
 }
 
-/** What an agent leaves behind by design when it stops: its ports, containers, networks and images. */
+/** What an agent leaves behind by design when it stops: its ports, containers, volumes, networks and images. */
 export async function removeEverythingOf(serverId: string): Promise<void> {
   await new IptablesPublisher(serverId, {
     clock: systemClock,
@@ -34,6 +34,8 @@ export async function removeEverythingOf(serverId: string): Promise<void> {
   }).close({ remove: true }, AbortSignal.timeout(30_000));
   const containers = await containersWith(labels.server, serverId);
   if (containers.length > 0) await docker('rm', '--force', '--volumes', ...containers);
+  const volumes = await docker('volume', 'ls', '--quiet', '--filter', `label=${labels.server}=${serverId}`);
+  if (volumes !== '') await docker('volume', 'rm', ...volumes.split('\n'));
   // The engine may still be taking a container out of its network.
   await until('its networks are gone', async () => {
     const networks = await docker('network', 'ls', '--quiet', '--filter', `label=${labels.server}=${serverId}`);

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { docker, instancesOf } from '../harness/engine.ts';
+import { Installation } from '../harness/installation.ts';
+import { freePort } from '../harness/program.ts';
+import { ensureTestImages } from '../harness/test-image.ts';
+
+/** Data on a real engine, from the API to the file system of the containers. */
+describe('a volume', () => {
+  let town: Installation;
+  let app: string;
+  let volume: string;
+
+  beforeAll(async () => {
+    const { http } = await ensureTestImages();
+    town = await Installation.start({ store: 'sqlite' });
+    const port = await freePort();
+    const web = { exposed_port: port, healthcheck_path: '/healthz', env: { PORT: String(port) } };
+    app = (await town.createApplication({ source_type: 'image', image_url: http, ...web })).id;
+    const place = { project_id: town.project.id, server_id: town.server.id };
+    volume = (await town.client.object('POST', '/api/v1/volumes', { ...place, name: 'data' })).id;
+    const binding = { workload_type: 'application', workload_id: app, mount_path: '/data' };
+    await town.client.request('POST', `/api/v1/volumes/${volume}/bind`, binding);
+  });
+  afterAll(() => town[Symbol.asyncDispose]());
+
+  const deployed = async (): Promise<string> => {
+    await town.deployment((await town.deploy(app)).id, 'succeeded');
+    const [instance] = await instancesOf(app);
+    return instance ?? '';
+  };
+  const shell = (container: string, script: string) => docker('exec', container, '/bin/sh', '-c', script);
+  const isIn = (status: string) =>
+    town.until(
+      `the volume is ${status}`,
+      async () => {
+        const it = await town.client.object('GET', `/api/v1/volumes/${volume}`);
+        return it.status === status && it;
+      },
+      120_000, // the agent looks every minute whether it is there
+    );
+
+  it('keeps what was written when the container is replaced by another one', async () => {
+    const first = await deployed();
+    await isIn('bound');
+    await shell(first, 'echo kept > /data/note');
+    const second = await deployed();
+    expect(second).not.toBe(first);
+    expect(await shell(second, 'cat /data/note')).toContain('kept');
+  });
+
+  it('that was removed from outside is in error, and nothing starts with an empty one in its place', async () => {
+    await town.client.request('POST', `/api/v1/applications/${app}/stop?wait=60s`);
+    await docker('volume', 'rm', `sp-vol-${volume}`);
+    const { conditions } = await isIn('error');
+    expect(conditions?.find(({ type }) => type === 'Ready')?.reason).toBe('DataLost');
+    await town.client.request('POST', `/api/v1/applications/${app}/start`);
+    await town.until('it is told', async () => {
+      const it = await town.client.object('GET', `/api/v1/applications/${app}`);
+      return it.conditions?.some(({ message }) => message.includes('does not exist')) === true;
+    });
+    expect(await docker('volume', 'ls', '--quiet')).not.toContain(volume);
+  });
+
+  it('is removed with its data when it is deleted', async () => {
+    await town.client.request('DELETE', `/api/v1/applications/${app}`);
+    await town.client.request('POST', `/api/v1/volumes/${volume}/unbind`, {});
+    const place = { project_id: town.project.id, server_id: town.server.id };
+    const { id } = await town.client.object('POST', '/api/v1/volumes?wait=60s', { ...place, name: 'other' });
+    expect(await docker('volume', 'ls', '--quiet')).toContain(`sp-vol-${id}`);
+    for (const one of [id, volume]) await town.client.request('DELETE', `/api/v1/volumes/${one}?wait=60s`);
+    const left = await docker('volume', 'ls', '--quiet');
+    for (const one of [id, volume]) expect(left).not.toContain(one);
+  });
+});
