@@ -87,7 +87,7 @@ export class VolumeWorker implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    while (this.#isStale && !this.#closing.signal.aborted) {
+    while (this.#isStale && !this.#isClosing()) {
       this.#isStale = false;
       this.#cancelTimer();
       const desired = this.#desired;
@@ -95,12 +95,17 @@ export class VolumeWorker implements AsyncDisposable {
       try {
         this.#show(await this.#reconcile(desired));
       } catch (error) {
-        if (this.#closing.signal.aborted) return;
+        if (this.#isClosing()) return;
         ms = retryMs;
         this.#failed(desired, error);
       }
+      if (this.#isClosing()) return;
       if (desired !== undefined) this.#cancelTimer = this.#deps.clock.timer(ms, () => this.wake());
     }
+  }
+
+  #isClosing(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   async #reconcile(desired: VolumeItem | undefined): Promise<WireReport> {

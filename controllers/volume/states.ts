@@ -1,4 +1,3 @@
-import type { FailureCode } from '../../agent-protocol/assignment.ts';
 import type { ServerPhase } from '../../store/kinds/server.ts';
 import type { VolumePhase } from '../../store/kinds/volume.ts';
 import { isDeleting } from '../../store/resource.ts';
@@ -56,17 +55,19 @@ export function stateOf({ volume, assignment, isBound, server }: World): State {
     return isBound
       ? { phase: 'bound', ready: 'true', reason: 'Bound', message: 'It is there, and an application mounts it' }
       : { phase: 'available', ready: 'true', reason: 'Available', message: 'It is there, and nothing mounts it' };
-  const failure = report?.error;
-  return {
-    phase: failure === undefined ? 'pending' : 'error',
-    ready: 'false',
-    reason: failure === undefined ? 'Pending' : reasonOf(failure.code),
-    message: failure?.message ?? 'Its server makes it',
-    because: 'its server to make it',
-  };
+  return unmade(report?.error);
+}
+
+/** It is being made, or its server failed to make it and tries again. */
+function unmade(failure: NonNullable<Assignment['observed']>['error']): State {
+  const because = 'its server to make it';
+  if (failure === undefined)
+    return { phase: 'pending', ready: 'false', reason: 'Pending', message: 'Its server makes it', because };
+  const { code, message } = failure;
+  return { phase: 'error', ready: 'false', reason: reasonOf(code), message, because };
 }
 
 /** The reason of a failure, in the form of conditions: `no_space` is `NoSpace`. */
-function reasonOf(code: FailureCode | string): string {
+function reasonOf(code: string): string {
   return code.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
