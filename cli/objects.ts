@@ -12,6 +12,8 @@ const kinds = {
 } as const;
 
 export type CliKind = keyof typeof kinds;
+/** Kinds whose objects are in an environment. */
+const inEnvironments: ReadonlySet<CliKind> = new Set(['applications', 'volumes']);
 
 /** @throws Error with the list of kinds. */
 export function kindOf(word: string): CliKind {
@@ -63,7 +65,7 @@ export async function placeNames(client: Client, kind: CliKind, found?: readonly
   if (parent === undefined) return { parent: () => '', environment: () => '' };
   const parents = await listObjects(client, parent);
   const projects = new Set((found ?? []).map((it) => it['project_id']));
-  const read = kind === 'applications' ? parents.filter(({ id }) => found === undefined || projects.has(id)) : [];
+  const read = inEnvironments.has(kind) ? parents.filter(({ id }) => found === undefined || projects.has(id)) : [];
   const environments = await Promise.all(read.map((it) => environmentsOf(client, it.id)));
   const names = new Map([...parents, ...environments.flat()].map((it) => [it.id, it.name]));
   const nameOf = (field: string) => (it: ApiObject) => names.get(String(it[field])) ?? String(it[field]);
@@ -106,13 +108,13 @@ export async function findObject(
   return first;
 }
 
-/** Ids of objects of one kind, each with its project and, for an application, its environment. */
+/** Ids of objects of one kind, each with its project and its environment. */
 async function withPlaces(client: Client, kind: CliKind, found: readonly ApiObject[]): Promise<string> {
   const inProject = found.filter((it) => typeof it['project_id'] === 'string');
   const projectIds = [...new Set(inProject.map((it) => String(it['project_id'])))];
   const all = await Promise.all([
     ...projectIds.map((it) => client.object('GET', `/api/v1/projects/${it}`).then((project) => [project])),
-    ...(kind === 'applications' ? projectIds.map((it) => client.list(`/api/v1/projects/${it}/environments`)) : []),
+    ...(inEnvironments.has(kind) ? projectIds.map((it) => client.list(`/api/v1/projects/${it}/environments`)) : []),
   ]);
   const names = new Map(all.flat().map((it) => [it.id, it.name]));
   const placeOf = (it: ApiObject): string =>

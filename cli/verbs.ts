@@ -44,7 +44,7 @@ const yes = new Option('-y, --yes', 'do not ask');
 export const verbs: readonly Verb[] = [
   verb<[kind: string, name?: string], Scope & { watch?: boolean; output?: string }>({
     use: 'get <kind> [name]',
-    text: 'list projects, environments, servers, applications or deployments',
+    text: 'list projects, environments, servers, applications, deployments or volumes',
     options: [
       new Option('-w, --watch', 'go on and print changes'),
       new Option('-o, --output <form>', 'how it is printed').choices(['table', 'json', 'yaml']).default('table'),

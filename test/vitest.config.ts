@@ -12,10 +12,13 @@ const programs = [
   'test/cli/**/*.test.ts',
   'test/clients/*.test.ts',
   'test/controllers/gateway/restore.test.ts',
+  'test/controllers/mail/mailer.test.ts',
   'test/controllers/runtime/{fence,leader-etcd}.test.ts',
   'test/layers.test.ts',
   'test/manifests/*.test.ts',
   'test/store/etcd/*.test.ts',
+  'test/store/open.test.ts',
+  'test/store/sqlite/{crash,open}.test.ts',
   'test/upgrade/*.test.ts',
 ];
 /** The layer `api` once more, on the other store. */

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { volume, VolumePhase } from '../../store/kinds/volume.ts';
 import { placesOf } from '../../store/population.ts';
-import type { TenantView } from '../../store/mirror.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { volumeVerbs } from '../../rules/volume.ts';
@@ -64,10 +63,14 @@ export const VolumeUnbind = z.strictObject({
   workload_id: Reference.nullish().meta({ description: 'Absent: all that mount it' }),
 });
 
-function bindingsOf(it: ReadonlyResource<'volume'>, view: TenantView): Volume['bindings'] {
-  return view.by('application', 'volume', it.meta.id).flatMap(({ meta, desired }) =>
+/** The mounts of a volume by these applications. */
+export function bindingsIn(
+  applications: readonly ReadonlyResource<'application'>[],
+  volumeId: string,
+): Volume['bindings'] {
+  return applications.flatMap(({ meta, desired }) =>
     desired.mounts
-      .filter(({ volume_id }) => volume_id === it.meta.id)
+      .filter(({ volume_id }) => volume_id === volumeId)
       .map(({ path, read_only }) => ({
         workload_type: 'application' as const,
         workload_id: meta.id,
@@ -82,7 +85,7 @@ export const volumes = defineResource({
   word: 'Volume',
   project: ({ desired }) => desired.project_id,
   answer: Volume,
-  seen: (it, view) => ({ bindings: bindingsOf(it, view) }),
+  seen: ({ meta }, view) => ({ bindings: bindingsIn(view.by('application', 'volume', meta.id), meta.id) }),
   show: (it, { bindings }): Volume => ({
     ...objectFieldsOf(it),
     project_id: it.desired.project_id,

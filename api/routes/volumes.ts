@@ -1,3 +1,4 @@
+import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { objectsIn } from '../../store/objects-in.ts';
 import { conflicting, notFound } from '../ground/api-error.ts';
@@ -5,7 +6,15 @@ import { caps, requireRoom } from '../rights/caps.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { wordOf } from '../endpoint/subject.ts';
 import { readOnlyFields } from '../resources/object-fields.ts';
-import { Volume, VolumeBind, VolumeCreate, volumes, VolumeUnbind, VolumeUpdate } from '../resources/volume.ts';
+import {
+  bindingsIn,
+  Volume,
+  VolumeBind,
+  VolumeCreate,
+  volumes,
+  VolumeUnbind,
+  VolumeUpdate,
+} from '../resources/volume.ts';
 import { holdPopulation, inWords } from '../workloads/population.ts';
 import { referred, referredEnvironment, serverFor } from '../workloads/references.ts';
 import { settleServer } from '../workloads/single-server.ts';
@@ -94,8 +103,7 @@ export const bindVolume = defineEndpoint({
   handle: async (ctx, { it, body }) => {
     const { view } = ctx;
     const { workload_id: id, mount_path: path, read_only: readOnly = false } = body;
-    const application = referred(view, 'application', id, 'workload_id');
-    if (application.desired.project_id !== it.desired.project_id) throw notFound(wordOf('application'), 'workload_id');
+    const application = besideVolume(view, it, id);
     if (application.desired.server_id !== it.desired.server_id)
       throw conflicting('The application runs on another server than the one that has the volume');
     const unit = ctx.repo.begin();
@@ -108,10 +116,18 @@ export const bindVolume = defineEndpoint({
         'The application has several instances, and one may write to a volume: scale it to 1, or bind read_only',
       );
     unit.require(it);
-    unit.change(application, (draft) => void draft.mounts.push({ volume_id: it.meta.id, path, read_only: readOnly }));
-    return ctx.commit(unit, () => volumes.answerOf(it, view));
+    const mount = { volume_id: it.meta.id, path, read_only: readOnly };
+    const changed = unit.change(application, (draft) => void draft.mounts.push(mount));
+    return ctx.commit(unit, () => volumes.show(it, { bindings: bindingsIn([changed], it.meta.id) }));
   },
 });
+
+/** The application of that id, in the project of the volume. @throws as `referred` */
+function besideVolume(view: TenantView, volume: ReadonlyResource<'volume'>, id: string) {
+  const application = referred(view, 'application', id, 'workload_id');
+  if (application.desired.project_id === volume.desired.project_id) return application;
+  throw notFound(wordOf('application'), 'workload_id');
+}
 
 /** @throws ApiError CONFLICT if the application mounts another volume there, below it, or above it. */
 function requireFreePath({ desired }: ReadonlyResource<'application'>, path: string): void {
@@ -131,13 +147,15 @@ export const unbindVolume = defineEndpoint({
   settle: volumes.settle,
   handle: async (ctx, { it, body }) => {
     const users = ctx.view.by('application', 'volume', it.meta.id);
-    const chosen = users.filter(({ meta }) => (body.workload_id ?? meta.id) === meta.id);
+    const { workload_id: only } = body;
+    const chosen = typeof only === 'string' ? [besideVolume(ctx.view, it, only)] : users;
     const unit = ctx.repo.begin();
     unit.require(it);
     for (const application of chosen)
       unit.change(application, (draft) => {
         draft.mounts = draft.mounts.filter(({ volume_id }) => volume_id !== it.meta.id);
       });
-    return ctx.commit(unit, () => volumes.answerOf(it, ctx.view));
+    const others = users.filter(({ meta }) => !chosen.some((it) => it.meta.id === meta.id));
+    return ctx.commit(unit, () => volumes.show(it, { bindings: bindingsIn(others, it.meta.id) }));
   },
 });

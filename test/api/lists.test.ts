@@ -39,6 +39,7 @@ const byProject = [
   'GET /servers',
   'GET /applications',
   'GET /applications/:appId/deployments',
+  'GET /volumes',
   'GET /settings/service-keys',
   'GET /users/:id/service-keys',
   'GET /notifications',

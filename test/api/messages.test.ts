@@ -38,6 +38,7 @@ const wrongValues = [undefined, null, 17, -1, 1.5, 'a\u0000b', 'x'.repeat(5000),
 describe.each(withBody.map((one) => [routeName(one), one] as const))('%s', (name, endpoint) => {
   it('says in its own words what is wrong with each field', async () => {
     const example = examples[name]!;
+    await example.before?.(stage);
     const right = example.body!(stage) as Record<string, unknown>;
     const bodies: unknown[] = [null, 17, 'text', [], { nonsense: 1 }, { 'a\u0000b': 1 }];
     for (const field of Object.keys(right)) for (const wrong of wrongValues) bodies.push({ ...right, [field]: wrong });

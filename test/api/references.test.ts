@@ -45,6 +45,7 @@ const kindOf: Readonly<Record<string, { kind: KindName; of: (stage: Stage) => st
     of: ({ world: { mirror }, tenant, application }) =>
       mirror.tenant(tenant).by('assignment', 'workload', application)[0]?.meta.id ?? randomUUID(),
   },
+  workload_id: { kind: 'application', of: ({ application }) => application },
   new_owner_id: { kind: 'user', of: ({ viewer }) => viewer.id },
 };
 /** Fields of kinds that are not served: every id in them is refused. */
@@ -110,7 +111,9 @@ describe.each(references)('%s: %s', (name, field, endpoint) => {
     const stranger = await stageOf(name, endpoint, 'elsewhere');
     const target = targetOf(field);
     const others = Object.values(kindOf).filter(({ kind }) => kind !== target.kind);
-    const wrong = [randomUUID(), ...others.map(({ of }) => of(stage)), stage.application, target.of(stranger)];
+    const right = target.of(stage);
+    const ofOthers = [...others.map(({ of }) => of(stage)), stage.application].filter((id) => id !== right);
+    const wrong = [randomUUID(), ...ofOthers, target.of(stranger)];
     for (const value of wrong) {
       const answer = await refused(stage, value);
       expect([answer.status, answer.body.error?.code]).toEqual([404, 'NOT_FOUND']);
