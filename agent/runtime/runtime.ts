@@ -313,7 +313,11 @@ export interface ContainerRuntime {
   removeNetwork(name: string, signal: AbortSignal): Promise<void>;
   /** Returns the names of networks that have all these labels. */
   networks(labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string[]>;
-  /** Idempotent. @throws RuntimeFailure `name_taken` if a volume of that name has other labels, `no_space` */
+  /**
+   * Idempotent. Every user of a container may write to an empty volume.
+   *
+   * @throws RuntimeFailure `name_taken` if a volume of that name has other labels, `no_space`, `create_failed`
+   */
   ensureVolume(name: string, labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>;
   /** Returns `undefined` if there is no such volume. */
   volume(name: string, signal: AbortSignal): Promise<Volume | undefined>;

@@ -28,6 +28,8 @@ export interface Exit {
 }
 
 export interface Failure {
+  /** The step that failed; only its success ends the failure. */
+  step: string;
   code: FailureCode;
   message: string;
   /** Another try is useless until something changes. */

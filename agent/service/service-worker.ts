@@ -163,7 +163,7 @@ export class ServiceWorker {
       try {
         this.#deps.log.debug({ assignment: this.id, action }, 'Step');
         await performStep(action, this.#subject, this.#deps, this.#step.signal);
-        if (action.do !== 'inspect') this.#memory = { ...this.#memory, failure: undefined };
+        if (action.do === this.#memory.failure?.step) this.#memory = { ...this.#memory, failure: undefined };
       } catch (error) {
         await this.#failed(action, error);
       }
@@ -321,7 +321,7 @@ export class ServiceWorker {
     );
     // If the engine does not answer or the step was aborted, the step itself did not fail.
     if (!this.#step.signal.aborted && answers) {
-      const failure = stepFailure(error, this.#memory.failure, clock.monotonic());
+      const failure = stepFailure(action.do, error, this.#memory.failure, clock.monotonic());
       log.warn({ err: error, assignment: this.id, action: action.do }, 'Step failed');
       this.#memory = { ...this.#memory, failure };
       if (action.do === 'create' || action.do === 'start') {

@@ -9,10 +9,11 @@ const finalRetryMs = 30_000;
 const triesUntilFinal = 3;
 
 /** Makes the failure of a step. Pure. Errors of the machine itself are reported without their details. */
-export function stepFailure(error: unknown, before: Failure | undefined, now: number): Failure {
+export function stepFailure(step: string, error: unknown, before: Failure | undefined, now: number): Failure {
   const tries = (before?.tries ?? 0) + 1;
   const { code, message, retryable } = tellable(error);
   return {
+    step,
     code,
     message,
     // A loss of the engine is never final: it shows nothing about the step.

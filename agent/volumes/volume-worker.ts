@@ -118,15 +118,14 @@ export class VolumeWorker implements AsyncDisposable {
       await made.removed(volume);
       return { ...this.#blank(), phase: 'stopped' };
     }
-    if ((await runtime.volume(volume, limit.signal)) === undefined) {
-      if (made.has(volume)) {
-        const code: FailureCode = 'data_lost';
-        const message = 'The volume was removed from its server, and its data with it: restore it from a backup';
-        return { ...this.#blank(), phase: 'failed', error: { code, message } };
-      }
+    if (!made.has(volume)) {
       await runtime.ensureVolume(volume, { [labels.server]: server, [labels.tenant]: desired.tenant }, limit.signal);
+      await made.made(volume);
+    } else if ((await runtime.volume(volume, limit.signal)) === undefined) {
+      const code: FailureCode = 'data_lost';
+      const message = 'The volume was removed from its server, and its data with it: restore it from a backup';
+      return { ...this.#blank(), phase: 'failed', error: { code, message } };
     }
-    await made.made(volume);
     return { ...this.#blank(), phase: 'running', ready: true, stable: true };
   }
 

@@ -88,6 +88,36 @@ describe('a service', () => {
     expect(world.report(item)?.error).toBeUndefined();
   });
 
+  test('that cannot be made is tried less and less often, and reported after three tries', async () => {
+    const message = 'The engine refuses';
+    for (let tries = 0; tries < 6; tries += 1)
+      world.engine.failNext('create', { code: 'create_failed', message, retryable: true });
+    await world.start();
+    const item = service();
+    await world.snapshot(item);
+    await world.until('reported', () => world.report(item)?.error?.message === message, 5_000);
+    expect(world.report(item)).toMatchObject({ phase: 'failed', error: { code: 'create_failed' } });
+    // It waits 1, 2, 4, 8, 16 and 32 s.
+    await world.pass(55_000);
+    expect(done('create')).toBe(0);
+    await world.until('running', () => world.report(item)?.phase === 'running', 15_000);
+    expect(world.report(item)?.error).toBeUndefined();
+  });
+
+  test('that cannot be started is made anew less and less often, and reported after three tries', async () => {
+    const message = 'The engine refuses';
+    for (let tries = 0; tries < 6; tries += 1)
+      world.engine.failNext('start', { code: 'create_failed', message, retryable: true });
+    await world.start();
+    const item = service();
+    await world.snapshot(item);
+    await world.until('reported', () => world.report(item)?.error?.message === message, 15_000);
+    await world.pass(40_000);
+    expect(done('start')).toBe(0);
+    await world.until('running', () => world.report(item)?.phase === 'running', 30_000);
+    expect(world.report(item)?.error).toBeUndefined();
+  });
+
   test('is not pulled onto a disk that is nearly full', async () => {
     world.engine.addImage('remote:1');
     world.disk = { freeBytes: 100e6, totalBytes: 100e9 };

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { chmod, readdir, stat } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   labels,
@@ -548,6 +548,17 @@ describe.each([
       if (path !== undefined) expect(await readdir(path)).toEqual([]);
       expect(await rig.runtime.volume(`${name}-absent`, signal())).toBeUndefined();
       expect(await rig.runtime.volumes({ ...bears(name), [labels.server]: 'another' }, signal())).toEqual([]);
+    });
+
+    test('are open to every user while nothing is in them', async () => {
+      const name = await made('users');
+      const writer = await start({}, { ...at(name, '/data'), user: '12345:12345' });
+      expect(await rig.write(writer, '/data/file', 'kept')).toBe(true);
+      await rig.runtime.remove(writer, signal());
+      const { path } = (await rig.runtime.volume(name, signal()))!;
+      if (path !== undefined) await chmod(path, 0o700);
+      await rig.runtime.ensureVolume(name, bears(name), signal());
+      if (path !== undefined) expect((await stat(path)).mode & 0o777).toBe(0o700);
     });
 
     test('of strangers are neither taken nor removed', async () => {

@@ -28,6 +28,7 @@ describe('a volume', () => {
     const [instance] = await instancesOf(app);
     return instance ?? '';
   };
+  /** As the user of the image, who is not root. */
   const shell = (container: string, script: string) => docker('exec', container, '/bin/sh', '-c', script);
   const isIn = (status: string) =>
     town.until(
@@ -49,7 +50,7 @@ describe('a volume', () => {
   });
 
   it('that was removed from outside is in error, and nothing starts with an empty one in its place', async () => {
-    await town.client.request('POST', `/api/v1/applications/${app}/stop?wait=60s`);
+    await town.client.request('POST', `/api/v1/applications/${app}/stop?wait=60`);
     await docker('volume', 'rm', `sp-vol-${volume}`);
     const { conditions } = await isIn('error');
     expect(conditions?.find(({ type }) => type === 'Ready')?.reason).toBe('DataLost');
@@ -65,9 +66,9 @@ describe('a volume', () => {
     await town.client.request('DELETE', `/api/v1/applications/${app}`);
     await town.client.request('POST', `/api/v1/volumes/${volume}/unbind`, {});
     const place = { project_id: town.project.id, server_id: town.server.id };
-    const { id } = await town.client.object('POST', '/api/v1/volumes?wait=60s', { ...place, name: 'other' });
+    const { id } = await town.client.object('POST', '/api/v1/volumes?wait=60', { ...place, name: 'other' });
     expect(await docker('volume', 'ls', '--quiet')).toContain(`sp-vol-${id}`);
-    for (const one of [id, volume]) await town.client.request('DELETE', `/api/v1/volumes/${one}?wait=60s`);
+    for (const one of [id, volume]) await town.client.request('DELETE', `/api/v1/volumes/${one}?wait=60`);
     const left = await docker('volume', 'ls', '--quiet');
     for (const one of [id, volume]) expect(left).not.toContain(one);
   });

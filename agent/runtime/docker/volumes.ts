@@ -1,3 +1,4 @@
+import { chmod, readdir } from 'node:fs/promises';
 import { z } from 'zod';
 import { bears } from '../bears.ts';
 import { labels as ours, RuntimeFailure, type ContainerRuntime, type Volume } from '../runtime.ts';
@@ -27,8 +28,8 @@ export function volumes(engine: Engine): Verbs {
       const taken = `A volume named ${name} exists already and bears other labels`;
       try {
         // For a name that exists, the engine answers with what exists, whatever its labels.
-        const { Labels: own } = Found.parse(await engine.call(call, signal));
-        if (bears(own, labels)) return;
+        const { Labels: own, Mountpoint } = Found.parse(await engine.call(call, signal));
+        if (bears(own, labels)) return await openToAll(Mountpoint);
       } catch (error) {
         // The volume has another driver.
         if (isStatus(error, 409)) throw new RuntimeFailure('name_taken', taken, { retryable: true, cause: error });
@@ -77,6 +78,20 @@ export function volumes(engine: Engine): Verbs {
       });
     },
   };
+}
+
+/**
+ * A new volume belongs to root, and most images run as another user, whose id only the engine knows. So an empty folder
+ * is open to every user of the container; nobody else reaches it, as the folders above it are root's. An image that has
+ * the folder gives its owner and its rights to the volume.
+ */
+async function openToAll(path: string): Promise<void> {
+  try {
+    if ((await readdir(path)).length === 0) await chmod(path, 0o777);
+  } catch (cause) {
+    const message = `Cannot open folder ${path} of the volume to its users. Run the agent as root, beside its engine`;
+    throw new RuntimeFailure('create_failed', message, { retryable: true, cause });
+  }
 }
 
 async function find(

@@ -22,18 +22,25 @@ test('events stay until a report that had them was acknowledged, the newest at m
 
 test('a failed step is tried again later and later, and told without details of the machine', () => {
   const retryable = new RuntimeFailure('image_pull_failed', 'Registry away', { retryable: true });
-  const first = stepFailure(retryable, undefined, 1_000);
-  expect(first).toEqual({ code: 'image_pull_failed', message: 'Registry away', final: false, tries: 1, until: 2_000 });
-  const third = stepFailure(retryable, stepFailure(retryable, first, 2_000), 4_000);
+  const first = stepFailure('create', retryable, undefined, 1_000);
+  expect(first).toEqual({
+    step: 'create',
+    code: 'image_pull_failed',
+    message: 'Registry away',
+    final: false,
+    tries: 1,
+    until: 2_000,
+  });
+  const third = stepFailure('create', retryable, stepFailure('create', retryable, first, 2_000), 4_000);
   expect(third).toMatchObject({ final: true, tries: 3, until: 8_000 });
   const final = new RuntimeFailure('image_not_found', 'None', { retryable: false });
-  expect(stepFailure(final, undefined, 0)).toMatchObject({ final: true, until: 30_000 });
+  expect(stepFailure('create', final, undefined, 0)).toMatchObject({ final: true, until: 30_000 });
   const full = new Error('Cannot append to /secret/path', { cause: Object.assign(new Error(), { code: 'ENOSPC' }) });
-  expect(stepFailure(full, undefined, 0)).toMatchObject({
+  expect(stepFailure('create', full, undefined, 0)).toMatchObject({
     code: 'no_space',
     message: 'The disk of the server is full',
   });
-  expect(stepFailure(new TypeError('x is undefined'), undefined, 0).code).toBe('runtime_unavailable');
+  expect(stepFailure('create', new TypeError('x is undefined'), undefined, 0).code).toBe('runtime_unavailable');
   expect([1, 2, 3, 8, 9, 10, 100].map(backoffMs)).toEqual([1_000, 2_000, 4_000, 128_000, 256_000, 300_000, 300_000]);
 });
 

@@ -85,7 +85,14 @@ describe('without a container', () => {
   });
 
   test('a failed step waits for its time', () => {
-    const failure = { code: 'image_not_found' as const, message: '', final: true, tries: 1, until: now.monotonic + 5 };
+    const failure = {
+      step: 'create',
+      code: 'image_not_found' as const,
+      message: '',
+      final: true,
+      tries: 1,
+      until: now.monotonic + 5,
+    };
     expect(plan(world({ desired: item, memory: knowing(item, { failure }) }))).toEqual({
       do: 'wait',
       until: failure.until,
@@ -202,7 +209,14 @@ describe('with a container', () => {
   test('one is not replaced before the image of its successor is here', () => {
     const next = desired({ spec_hash: 'hash-2' });
     expect(plan(world({ desired: next, actual: [actual(item)] }))).toEqual({ do: 'resolveImage' });
-    const failure = { code: 'image_not_found' as const, message: '', final: true, tries: 1, until: now.monotonic + 5 };
+    const failure = {
+      step: 'create',
+      code: 'image_not_found' as const,
+      message: '',
+      final: true,
+      tries: 1,
+      until: now.monotonic + 5,
+    };
     const memory = { ...blankMemory, failure };
     expect(plan(world({ desired: next, actual: [actual(item)], memory }))).toMatchObject({ do: 'wait' });
   });
@@ -298,7 +312,14 @@ const worlds = fc
       );
       return one.inspected ? made : { ...made, detail: undefined };
     });
-    const failure = { code: 'create_failed' as const, message: '', final: false, tries: 1, until: now.monotonic + 10 };
+    const failure = {
+      step: 'create',
+      code: 'create_failed' as const,
+      message: '',
+      final: false,
+      tries: 1,
+      until: now.monotonic + 10,
+    };
     return world({
       desired: it.run === 'absent' ? undefined : item,
       complete: it.complete,
