@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { AgentHost } from './agent-host.ts';
-import { CallError, tellable } from './call-error.ts';
+import { CallError, sendableError } from './call-error.ts';
 import type { Clock } from './clock.ts';
 import { judgeControl } from './control-proof.ts';
 import type { Verdict } from './control-proof.ts';
@@ -80,21 +80,21 @@ export class AgentSession {
     this.#streams = new ServedStreams(
       {
         accept: (stream, credit) =>
-          this.#say({ type: 'stream.accept', stream, ...(credit !== undefined && { credit }) }),
-        credit: (stream, bytes) => this.#say({ type: 'stream.credit', stream, bytes }),
-        end: (stream) => this.#say({ type: 'stream.end', stream }),
+          this.#send({ type: 'stream.accept', stream, ...(credit !== undefined && { credit }) }),
+        credit: (stream, bytes) => this.#send({ type: 'stream.credit', stream, bytes }),
+        end: (stream) => this.#send({ type: 'stream.end', stream }),
         reset: (stream, code, message, only) =>
-          this.#say({ type: 'stream.reset', stream, code, message, ...(only !== undefined && { only }) }),
+          this.#send({ type: 'stream.reset', stream, code, message, ...(only !== undefined && { only }) }),
       },
       () => this.#outbox.pump(),
     );
     this.#reports = new ReportPump(host, clock, {
-      send: (report) => this.#say(report),
+      send: (report) => this.#send(report),
       silent: () => this.#lose('Report was not acknowledged in time'),
     });
     this.#desired = new DesiredChain(host, {
-      applied: (revision) => this.#say({ type: 'applied', revision }),
-      needSnapshot: (why) => this.#say({ type: 'need_snapshot', why }),
+      applied: (revision) => this.#send({ type: 'applied', revision }),
+      needSnapshot: (why) => this.#send({ type: 'need_snapshot', why }),
       absent: (id) => this.#reports.markAbsent(id),
       failed: options.fault,
     });
@@ -104,7 +104,7 @@ export class AgentSession {
   start(): void {
     const { hello, host, clock } = this.#o;
     this.#cleanup.push(clock.timer(timing.handshakeMs, () => this.#state === 'opening' && this.#lose('No welcome')));
-    this.#say({
+    this.#send({
       type: 'hello',
       ...hello,
       store: host.position() ?? null,
@@ -144,7 +144,7 @@ export class AgentSession {
         this.#handle(decoded.message);
         return;
       case 'unknown':
-        this.#say({ type: 'unsupported', what: decoded.type.slice(0, 100) });
+        this.#send({ type: 'unsupported', what: decoded.type.slice(0, 100) });
         return;
       case 'data':
         if (!this.#streams.data(decoded.data)) this.#lose('Sent more than it was granted', closeCodes.protocol);
@@ -175,7 +175,7 @@ export class AgentSession {
   #open(message: ControlMessage): void {
     switch (message.type) {
       case 'challenge':
-        this.#say({ type: 'proof', signature: this.#o.sign(proofBytes(this.#o.hello.server_id, message.nonce)) });
+        this.#send({ type: 'proof', signature: this.#o.sign(proofBytes(this.#o.hello.server_id, message.nonce)) });
         return;
       case 'welcome':
         this.#welcome(message);
@@ -201,7 +201,7 @@ export class AgentSession {
     welcomed(message, verdict);
     this.#cleanup.push(every(clock, message.beat_ms, () => this.#guarded(() => this.#beat(message.beat_ms))));
     this.#cleanup.push(
-      every(clock, timing.liveMs, () => this.#say({ type: 'stream.live', streams: this.#streams.ids })),
+      every(clock, timing.liveMs, () => this.#send({ type: 'stream.live', streams: this.#streams.ids })),
     );
     this.#heardAt = clock.monotonic();
     this.#cleanup.push(host.onReport((id) => this.#reports.mark(id)));
@@ -257,7 +257,7 @@ export class AgentSession {
 
   #openStream({ stream, credit, duplex = false, params }: MessageOf<'stream.open'>): void {
     const asked = asks(StreamParams, 'kind', params);
-    if ('problem' in asked) this.#say({ type: 'stream.reset', stream, ...asked.problem });
+    if ('problem' in asked) this.#send({ type: 'stream.reset', stream, ...asked.problem });
     else
       this.#streams.open(stream, { credit, duplex }, (incoming, signal) =>
         this.#o.host.stream(asked.params, incoming, signal),
@@ -271,18 +271,18 @@ export class AgentSession {
 
   #resetUnknown(streams: readonly number[]): void {
     for (const stream of this.#streams.unknown(streams))
-      this.#say({ type: 'stream.reset', stream, code: 'away', message: 'The agent does not know the stream' });
+      this.#send({ type: 'stream.reset', stream, code: 'away', message: 'The agent does not know the stream' });
   }
 
   async #call({ id, params, timeout_ms: timeoutMs }: MessageOf<'call'>): Promise<void> {
     if (this.#calls.has(id)) return;
     const asked = asks(CallParams, 'method', params);
     if ('problem' in asked) {
-      this.#say({ type: 'result', id, error: asked.problem });
+      this.#send({ type: 'result', id, error: asked.problem });
       return;
     }
     if (this.#calls.size >= bounds.calls) {
-      this.#say({ type: 'result', id, error: { code: 'too_many', message: `At most ${bounds.calls} calls at once` } });
+      this.#send({ type: 'result', id, error: { code: 'too_many', message: `At most ${bounds.calls} calls at once` } });
       return;
     }
     const abort = new AbortController();
@@ -292,7 +292,7 @@ export class AgentSession {
       const ok = await this.#o.host.call(asked.params, abort.signal);
       this.#result(id, ok);
     } catch (error) {
-      this.#say({ type: 'result', id, error: tellable(abort.signal.aborted ? abort.signal.reason : error) });
+      this.#send({ type: 'result', id, error: sendableError(abort.signal.aborted ? abort.signal.reason : error) });
     } finally {
       cancel();
       this.#calls.delete(id);
@@ -302,7 +302,7 @@ export class AgentSession {
   #result(id: number, ok: unknown): void {
     const frame = encodeMessage({ type: 'result', id, ok });
     if (Buffer.byteLength(frame) < bounds.resultBytes) this.#push(frame);
-    else this.#say({ type: 'result', id, error: { code: 'too_large', message: 'The answer is too large' } });
+    else this.#send({ type: 'result', id, error: { code: 'too_large', message: 'The answer is too large' } });
   }
 
   #beat(beatMs: number): void {
@@ -314,7 +314,7 @@ export class AgentSession {
     }
   }
 
-  #say(message: AgentMessage): void {
+  #send(message: AgentMessage): void {
     this.#push(encodeMessage(message));
   }
 

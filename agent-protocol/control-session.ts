@@ -15,13 +15,13 @@ import { closeCodes } from './wire.ts';
 import type { Frame, Wire } from './wire.ts';
 
 type State = 'hello' | 'greeting' | 'proof' | 'entering' | 'up' | 'ended';
-type Says<T extends AgentMessage['type']> = Extract<AgentMessage, { type: T }>;
-type Tells<T extends ControlMessage['type']> = Extract<ControlMessage, { type: T }>;
-export type Hello = Says<'hello'>;
-export type Report = Says<'report'>;
-export type Welcome = Omit<Tells<'welcome'>, 'type' | 'protocol' | 'beat_ms'>;
-export type Refusal = Omit<Tells<'refuse'>, 'type'>;
-export type Rejection = Tells<'report_ack'>['rejected'][number];
+type FromAgent<T extends AgentMessage['type']> = Extract<AgentMessage, { type: T }>;
+type FromControl<T extends ControlMessage['type']> = Extract<ControlMessage, { type: T }>;
+export type Hello = FromAgent<'hello'>;
+export type Report = FromAgent<'report'>;
+export type Welcome = Omit<FromControl<'welcome'>, 'type' | 'protocol' | 'beat_ms'>;
+export type Refusal = Omit<FromControl<'refuse'>, 'type'>;
+export type Rejection = FromControl<'report_ack'>['rejected'][number];
 
 /** The control plane's part in a session. An error that one of these throws ends the session as `failed`. */
 export interface ControlHost {
@@ -81,16 +81,16 @@ export class ControlSession {
     this.#streams = new OpenedStreams<StreamParams>(
       {
         open: (stream, params, credit, duplex) =>
-          this.#tell({ type: 'stream.open', stream, params, credit, ...(duplex && { duplex }) }),
-        credit: (stream, bytes) => this.#tell({ type: 'stream.credit', stream, bytes }),
-        end: (stream) => this.#tell({ type: 'stream.end', stream }),
+          this.#send({ type: 'stream.open', stream, params, credit, ...(duplex && { duplex }) }),
+        credit: (stream, bytes) => this.#send({ type: 'stream.credit', stream, bytes }),
+        end: (stream) => this.#send({ type: 'stream.end', stream }),
         resetInput: (stream, code, message) =>
-          this.#tell({ type: 'stream.reset', stream, code, message, only: 'input' }),
+          this.#send({ type: 'stream.reset', stream, code, message, only: 'input' }),
       },
       clock,
       { wake: () => this.#outbox.pump() },
     );
-    this.#calls = new OpenCalls((call) => this.#tell({ type: 'call', ...call }), clock);
+    this.#calls = new OpenCalls((call) => this.#send({ type: 'call', ...call }), clock);
     this.#cleanup.push(
       clock.timer(timing.handshakeMs, () => this.#state !== 'up' && this.close('Handshake took too long')),
     );
@@ -156,11 +156,11 @@ export class ControlSession {
 
   /** Sends `images.keep`. The agent must have the capability of that name. */
   keepImages(images: Record<string, string[]>, whole: boolean): void {
-    this.#tell({ type: 'images.keep', whole, images });
+    this.#send({ type: 'images.keep', whole, images });
   }
 
   settings({ logRetentionDays, ports, registries }: ServerSettings): void {
-    this.#tell({
+    this.#send({
       type: 'settings',
       log_retention_days: logRetentionDays,
       ports,
@@ -211,7 +211,7 @@ export class ControlSession {
         // Credit that is due counts as little as the bytes that it answers.
         if (decoded.kind === 'message' && this.#isCreditDue(decoded.message)) return;
         if (this.#floods()) this.close('Too many messages', closeCodes.policy);
-        else if (decoded.kind === 'unknown') this.#tell({ type: 'unsupported', what: decoded.type.slice(0, 100) });
+        else if (decoded.kind === 'unknown') this.#send({ type: 'unsupported', what: decoded.type.slice(0, 100) });
         else this.#handle(decoded.message);
     }
   }
@@ -242,7 +242,7 @@ export class ControlSession {
     const nonce = randomBytes(32).toString('base64url');
     this.#greeting = { hello, publicKey: answer.publicKey, nonce, protocol };
     this.#state = 'proof';
-    this.#tell({ type: 'challenge', nonce });
+    this.#send({ type: 'challenge', nonce });
   }
 
   async #prove(signature: string): Promise<void> {
@@ -265,11 +265,11 @@ export class ControlSession {
       return;
     }
     this.#state = 'up';
-    this.#tell({ type: 'welcome', protocol, beat_ms: timing.beatMs, ...answer.welcome });
+    this.#send({ type: 'welcome', protocol, beat_ms: timing.beatMs, ...answer.welcome });
     this.#heardAt = this.#clock.monotonic();
     this.#cleanup.push(every(this.#clock, timing.beatMs, () => this.#watch()));
     this.#cleanup.push(
-      every(this.#clock, timing.liveMs, () => this.#tell({ type: 'stream.live', streams: this.#streams.ids })),
+      every(this.#clock, timing.liveMs, () => this.#send({ type: 'stream.live', streams: this.#streams.ids })),
     );
     this.#host.up();
   }
@@ -305,7 +305,7 @@ export class ControlSession {
         return;
       case 'stream.live':
         for (const stream of this.#streams.unknown(message.streams))
-          this.#tell({ type: 'stream.reset', stream, code: 'stopped', message: 'Nobody reads the stream' });
+          this.#send({ type: 'stream.reset', stream, code: 'stopped', message: 'Nobody reads the stream' });
         return;
       case 'stream.credit':
       case 'unsupported':
@@ -329,7 +329,7 @@ export class ControlSession {
   async #intake(report: Report): Promise<void> {
     try {
       const rejected = this.isUp ? await this.#host.report(report) : [];
-      this.#tell({ type: 'report_ack', seq: report.seq, rejected });
+      this.#send({ type: 'report_ack', seq: report.seq, rejected });
     } finally {
       this.#reportsWaiting--;
     }
@@ -408,7 +408,7 @@ export class ControlSession {
     }
   }
 
-  #tell(message: ControlMessage): void {
+  #send(message: ControlMessage): void {
     if (this.#state !== 'ended') this.#outbox.push(encodeMessage(message));
   }
 

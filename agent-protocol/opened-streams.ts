@@ -1,4 +1,4 @@
-import { CallError, tellable } from './call-error.ts';
+import { CallError, sendableError } from './call-error.ts';
 import type { Clock } from './clock.ts';
 import type { Data } from './data-frame.ts';
 import { StreamReceivers } from './stream-receivers.ts';
@@ -37,7 +37,7 @@ interface Opened {
  */
 export class OpenedStreams<P> {
   #streams = new Map<number, Opened>();
-  #say: OpenedMessages<P>;
+  #out: OpenedMessages<P>;
   #clock: Clock;
   #over: () => void;
   #senders: StreamSenders;
@@ -45,8 +45,8 @@ export class OpenedStreams<P> {
   #nextId = 1;
 
   /** `wake`: {@link next} may have a frame. `over`: a stream is over. */
-  constructor(say: OpenedMessages<P>, clock: Clock, { wake, over }: { wake: () => void; over?: () => void }) {
-    this.#say = say;
+  constructor(out: OpenedMessages<P>, clock: Clock, { wake, over }: { wake: () => void; over?: () => void }) {
+    this.#out = out;
     this.#clock = clock;
     this.#over = over ?? (() => undefined);
     this.#senders = new StreamSenders(wake);
@@ -75,7 +75,7 @@ export class OpenedStreams<P> {
       throw new CallError('too_many', `At most ${bounds.streams} streams per server at once`);
     const id = this.#nextId++;
     const it = this.#add(id, outgoing, signal);
-    this.#say.open(id, params, it.output.window, outgoing !== undefined);
+    this.#out.open(id, params, it.output.window, outgoing !== undefined);
     try {
       yield* it.output;
     } catch (error) {
@@ -96,8 +96,8 @@ export class OpenedStreams<P> {
       ended: () => undefined,
       failed: (error) => {
         it.fault = error instanceof Error ? error : new Error(String(error));
-        const { code, message } = tellable(error);
-        this.#say.resetInput(id, code, message);
+        const { code, message } = sendableError(error);
+        this.#out.resetInput(id, code, message);
       },
     });
   }
@@ -143,11 +143,11 @@ export class OpenedStreams<P> {
 
   #add(id: number, outgoing: AsyncIterable<Uint8Array> | undefined, signal: AbortSignal): Opened {
     const output = this.#receivers.open(id, {
-      credit: (bytes) => this.#say.credit(id, bytes),
+      credit: (bytes) => this.#out.credit(id, bytes),
       over: (how) => (how === 'left' ? this.#leave(id) : this.#outputOver(id)),
     });
     const accepted = this.#clock.timer(timing.acceptMs, () => {
-      this.#say.end(id);
+      this.#out.end(id);
       this.reset(id, 'timeout', 'The agent did not open the stream in time');
     });
     const abort = (): void => {
@@ -185,7 +185,7 @@ export class OpenedStreams<P> {
   #leave(id: number): void {
     const it = this.#streams.get(id);
     if (it === undefined) return;
-    this.#say.end(id);
+    this.#out.end(id);
     this.#forget(id, it);
   }
 

@@ -1,4 +1,4 @@
-import { CallError, tellable } from './call-error.ts';
+import { CallError, sendableError } from './call-error.ts';
 import type { Data } from './data-frame.ts';
 import { StreamReceivers } from './stream-receivers.ts';
 import type { StreamReader } from './stream-receivers.ts';
@@ -35,13 +35,13 @@ interface Served {
  */
 export class ServedStreams {
   #streams = new Map<number, Served>();
-  #say: ServedMessages;
+  #out: ServedMessages;
   #senders: StreamSenders;
   #receivers = new StreamReceivers();
 
   /** `wake`: {@link next} may have a frame. */
-  constructor(say: ServedMessages, wake: () => void) {
-    this.#say = say;
+  constructor(out: ServedMessages, wake: () => void) {
+    this.#out = out;
     this.#senders = new StreamSenders(wake);
   }
 
@@ -53,13 +53,13 @@ export class ServedStreams {
   open(id: number, { credit, duplex }: { credit: number; duplex: boolean }, serve: Serve): void {
     if (this.#streams.has(id)) return;
     if (this.#streams.size >= bounds.streams) {
-      this.#say.reset(id, 'too_many', `At most ${bounds.streams} streams per connection`);
+      this.#out.reset(id, 'too_many', `At most ${bounds.streams} streams per connection`);
       return;
     }
     const input = duplex ? this.#input(id) : undefined;
     const stop = new AbortController();
     this.#streams.set(id, { stop, input, isInputOver: !duplex, isOutputOver: false });
-    this.#say.accept(id, input?.window);
+    this.#out.accept(id, input?.window);
     this.#senders.start(id, credit, () => serve(input ?? noBytes(), stop.signal), {
       ended: () => this.#outputEnded(id),
       failed: (error) => this.#failed(id, error),
@@ -103,7 +103,7 @@ export class ServedStreams {
 
   #input(id: number): StreamReader {
     return this.#receivers.open(id, {
-      credit: (bytes) => this.#say.credit(id, bytes),
+      credit: (bytes) => this.#out.credit(id, bytes),
       over: (how) => this.#inputOver(id, how),
     });
   }
@@ -112,7 +112,7 @@ export class ServedStreams {
     const it = this.#streams.get(id);
     if (it === undefined) return;
     it.isInputOver = true;
-    if (how === 'left' && !it.isOutputOver) this.#say.reset(id, 'stopped', 'The input is not read any more', 'input');
+    if (how === 'left' && !it.isOutputOver) this.#out.reset(id, 'stopped', 'The input is not read any more', 'input');
     this.#settle(id, it);
   }
 
@@ -126,13 +126,13 @@ export class ServedStreams {
 
   #settle(id: number, { input, isInputOver, isOutputOver }: Served): void {
     if (!isInputOver || !isOutputOver || !this.#streams.delete(id)) return;
-    if (input !== undefined) this.#say.end(id);
+    if (input !== undefined) this.#out.end(id);
   }
 
   #failed(id: number, error: unknown): void {
-    const { code, message } = tellable(error);
+    const { code, message } = sendableError(error);
     this.#drop(id, new CallError(code, message));
-    this.#say.reset(id, code, message);
+    this.#out.reset(id, code, message);
   }
 
   #drop(id: number, why: CallError): void {

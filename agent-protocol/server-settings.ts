@@ -10,12 +10,12 @@ export interface ServerSettings {
 }
 
 /** The settings in the form of the messages. */
-interface Told {
+interface WireSettings {
   log_retention_days: number;
   ports?: PortPolicy | undefined;
   registries?: readonly string[] | undefined;
 }
 
-export function settingsOf({ log_retention_days: logRetentionDays, ports, registries }: Told): ServerSettings {
+export function settingsOf({ log_retention_days: logRetentionDays, ports, registries }: WireSettings): ServerSettings {
   return { logRetentionDays, ports, registries };
 }

@@ -66,7 +66,7 @@ export async function connect(options: ConnectOptions, signal: AbortSignal): Pro
     if (isOver()) return;
     failures = wasWelcomed ? 1 : failures + 1;
     const waitMs = delay(end, failures, random);
-    tell(log, end, waitMs);
+    logEnd(log, end, waitMs);
     await wait(clock, waitMs, signal).catch(() => undefined); // rejects when aborted: the loop ends
   }
 }
@@ -98,7 +98,7 @@ export function delay(end: AgentEnd, failures: number, random: () => number): nu
   }
 }
 
-function tell(log: Logger, end: AgentEnd, waitMs: number): void {
+function logEnd(log: Logger, end: AgentEnd, waitMs: number): void {
   const retryInMs = Math.round(waitMs);
   switch (end.kind) {
     case 'lost':
@@ -125,7 +125,7 @@ function tell(log: Logger, end: AgentEnd, waitMs: number): void {
   }
 }
 
-function tellTrust(log: Logger, { controlKeyHash: known }: Identity, verdict: Verdict): void {
+function logTrust(log: Logger, { controlKeyHash: known }: Identity, verdict: Verdict): void {
   if (verdict.kind === 'unproven')
     log.warn('The control plane does not prove itself: it is of an earlier release. Few removals are followed');
   else if (verdict.kind === 'proven' && known === undefined)
@@ -188,7 +188,7 @@ function connectOnce(
       welcomed: ({ session: id }, verdict) => {
         wasWelcomed = true;
         log.info({ session: id }, 'Connected to the control plane');
-        tellTrust(log, identity, verdict);
+        logTrust(log, identity, verdict);
         const known = verdict.kind === 'proven' ? verdict.keyHash : undefined;
         saving = identity
           .joined(known)

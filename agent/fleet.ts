@@ -133,8 +133,8 @@ export class Fleet {
   reports(): WireReport[] {
     const ids = new Set([...this.#workers.keys(), ...[...this.#desired.all()].map(({ id }) => id)]);
     return [...ids].flatMap((id) => {
-      const isTold = this.#workers.get(id)?.report !== undefined || this.#isKnown(id);
-      return (isTold ? this.report(id) : undefined) ?? [];
+      const isKnown = this.#workers.get(id)?.report !== undefined || this.#isKnown(id);
+      return (isKnown ? this.report(id) : undefined) ?? [];
     });
   }
 

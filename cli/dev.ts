@@ -59,8 +59,8 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   });
 
   await using plane = await startControlPlane(config, log);
-  say(`Control plane: ${plane.url}/default   (store: ${config.store})`);
-  say(`Console: ${plane.url}/console`);
+  print(`Control plane: ${plane.url}/default   (store: ${config.store})`);
+  print(`Console: ${plane.url}/console`);
   const client = await logIn(plane.url, data);
   const { server, joinToken } = await ensureServer(client);
 
@@ -75,36 +75,36 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
     ...(joinToken === undefined ? {} : { token: joinToken }),
   });
   await using agent = await startLocalAgent(agentConfig, log);
-  say(`Agent: server "${names.server}" (${agent.serverId}) on the Docker engine of this machine`);
+  print(`Agent: server "${names.server}" (${agent.serverId}) on the Docker engine of this machine`);
 
-  await sayLeftovers(agentConfig.dockerSocket, signal);
+  await printLeftovers(agentConfig.dockerSocket, signal);
 
   await ensureProject(client);
   await deployExample(client, { data, server, port: dev.examplePort }, signal).catch((error: unknown) => {
     signal.throwIfAborted();
-    say(`\nThe example is not deployed: ${error instanceof Error ? error.message : String(error)}`);
-    say(
+    print(`\nThe example is not deployed: ${error instanceof Error ? error.message : String(error)}`);
+    print(
       'Setpoint runs all the same: `setpoint describe application hello` tells more, `setpoint deploy hello` tries again',
     );
   });
-  say('\nStop with Ctrl-C: the application goes on. `make dev` again finds everything as it was left.');
+  print('\nStop with Ctrl-C: the application goes on. `make dev` again finds everything as it was left.');
   await stopped(signal);
 }
 
-function say(text: string): void {
+function print(text: string): void {
   console.log(text);
 }
 
 /** Shows what earlier runs with other data directories left: it may be in the way of the example. */
-async function sayLeftovers(dockerSocket: string, signal: AbortSignal): Promise<void> {
+async function printLeftovers(dockerSocket: string, signal: AbortSignal): Promise<void> {
   using engine = localRuntime(dockerSocket);
   const limit = AbortSignal.any([signal, AbortSignal.timeout(30_000)]);
   const found = await findLeftovers({ engine, clock: systemClock }, limit).catch(() => undefined);
   if (found === undefined || found.leftovers.length === 0) return;
-  say(`\nLeft here by agents that do not run on this machine, such as one whose data directory was removed:`);
-  say(leftoverTable(found.leftovers));
-  if (found.doubtful) say('Agents of an earlier release run on this machine too: some of it may be theirs');
-  say('`setpoint agent clean` removes it. Its ports are not given to others before, unless by --take-over-ports\n');
+  print(`\nLeft here by agents that do not run on this machine, such as one whose data directory was removed:`);
+  print(leftoverTable(found.leftovers));
+  if (found.doubtful) print('Agents of an earlier release run on this machine too: some of it may be theirs');
+  print('`setpoint agent clean` removes it. Its ports are not given to others before, unless by --take-over-ports\n');
 }
 
 /**
@@ -124,8 +124,8 @@ async function logIn(url: string, data: string): Promise<Client> {
     .parse(await visitor.request('GET', '/api/v1/auth/setup-status'));
   if (!done) {
     await visitor.request('POST', '/api/v1/auth/register', { ...account, first_name: 'Local', last_name: 'Admin' });
-    say(`First user: ${account.email}, password ${account.password}   (kept in ${path})`);
-  } else say(`Log in to the console as ${account.email}; the password is in ${path}`);
+    print(`First user: ${account.email}, password ${account.password}   (kept in ${path})`);
+  } else print(`Log in to the console as ${account.email}; the password is in ${path}`);
   const answer = await visitor.request('POST', '/api/v1/auth/login', account).catch((error: unknown) => {
     if (!(error instanceof Refused) || error.status >= 500) throw error;
     throw new Error(
@@ -146,7 +146,7 @@ async function keepForVerbs(connection: Connection, email: string): Promise<void
   if (kept === undefined || kept.server === connection.server)
     await saveContext({ ...connection, name: contextName(connection), email });
   else
-    say(
+    print(
       `The setpoint command stays logged in to ${kept.server}. For this one: setpoint login --server ${connection.server} --email ${email}`,
     );
 }
@@ -174,7 +174,7 @@ async function deployExample(
   const repository = join(data, 'examples', 'hello');
   {
     using runtime = localRuntime('/var/run/docker.sock');
-    say(
+    print(
       `Base image: ${baseImageTag}, from this machine's own files since no container registry is asked; every project may use it`,
     );
     await ensureBaseImage(runtime, AbortSignal.any([signal, AbortSignal.timeout(300_000)]));
@@ -182,7 +182,7 @@ async function deployExample(
   await ensureExampleRepository(repository, (program, args, { cwd, env }) =>
     runToSuccess(program, { args, cwd, env }, signal),
   );
-  say(`Example: ${repository}, a git repository to change and deploy from`);
+  print(`Example: ${repository}, a git repository to change and deploy from`);
   for (const declared of parseApplications(await readFile(manifest, 'utf8'))) {
     declared.spec.repository_url = pathToFileURL(repository).href;
     if (port !== undefined) {
@@ -195,12 +195,12 @@ async function deployExample(
   const address = `http://127.0.0.1:${String(app['exposed_port'])}/`;
   // changes nothing, and is answered when the application has settled
   const current = await client.object('PUT', `/api/v1/applications/${app.id}?wait=60`, {});
-  say(`\nApplication "${names.application}" is ${current.status ?? 'unknown'} on server "${String(server.name)}"`);
+  print(`\nApplication "${names.application}" is ${current.status ?? 'unknown'} on server "${String(server.name)}"`);
   const answer = await fetch(address, { signal: AbortSignal.timeout(5_000) }).then(
     (response) => response.text(),
     (error: unknown) => `no answer: ${error instanceof Error ? error.message : String(error)}`,
   );
-  say(`$ curl ${address}\n${answer}`);
+  print(`$ curl ${address}\n${answer}`);
 }
 
 /** The example in the environment of the manifest: a clone of that environment has an application of the same name. */

@@ -22,14 +22,14 @@ export async function* resumed(
   signal: AbortSignal,
 ): AsyncGenerator<Frame> {
   let cursor: string | undefined;
-  let told: string | undefined;
+  let shown: string | undefined;
   for (let attempts = 0; ;) {
     const now = cursor === undefined ? query : { ...query, ...again, cursor };
     try {
       for await (const frame of client.stream(path, now, signal)) {
         if (typeof frame['cursor'] === 'string') cursor = frame['cursor'];
         attempts = 0;
-        told = undefined;
+        shown = undefined;
         yield frame;
       }
       return;
@@ -37,8 +37,8 @@ export async function* resumed(
       const mayReturn = error instanceof StreamCut || (cursor !== undefined && !isFinal(error));
       if (!mayReturn || ++attempts > mostAttempts) throw error;
       const why = error instanceof Error ? error.message : String(error);
-      if (why !== told) console.error(`… ${why}: connecting again`);
-      told = why;
+      if (why !== shown) console.error(`… ${why}: connecting again`);
+      shown = why;
       await delay(pauseMs, undefined, { signal }).catch(() => undefined); // aborted: the next stream ends at once
     }
   }

@@ -21,8 +21,8 @@ export type DirectPorts = z.infer<typeof DirectPorts>;
 const usual: DirectPorts = { from: 1024, to: 65_535, reserved: [], bindings: [] };
 
 /** The ports that the applications of a server may take. */
-export function directPortsOf({ direct_ports: said = usual }: Server): DirectPorts {
-  return { ...said, reserved: [...said.reserved], bindings: said.bindings.map((one) => ({ ...one })) };
+export function directPortsOf({ direct_ports: ports = usual }: Server): DirectPorts {
+  return { ...ports, reserved: [...ports.reserved], bindings: ports.bindings.map((one) => ({ ...one })) };
 }
 
 interface Server {

@@ -247,7 +247,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
       { revision: at, entries: entries.length, objects: difference.objects.length, initial },
       'mirror is filled',
     );
-    this.#tell(difference);
+    this.#notify(difference);
     this.#ready.resolve();
     this.#wake();
     this.#barrier.moved(at, this.#waiters.size > 0, true);
@@ -273,7 +273,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
       const [{ revision: at }] = changes;
       const difference = this.#content.apply(changes, at);
       this.#applied = at;
-      this.#tell(difference);
+      this.#notify(difference);
     }
     this.#applied = batch.revision;
     this.#attempts = 0;
@@ -283,7 +283,7 @@ export class StoreMirror implements Mirror, AsyncDisposable {
   }
 
   #correct(changes: readonly KeyState[]): void {
-    this.#tell(this.#content.apply(changes, this.#applied));
+    this.#notify(this.#content.apply(changes, this.#applied));
   }
 
   #interrupted(error: unknown): void {
@@ -296,13 +296,13 @@ export class StoreMirror implements Mirror, AsyncDisposable {
     else this.#options.log.warn(fields, 'mirror is interrupted');
   }
 
-  #tell({ objects, keys: changed }: Difference): void {
-    for (const change of changed) this.#tellAll(this.#keyListeners, change);
-    for (const change of objects) this.#tellAll(this.#objectListeners, change);
+  #notify({ objects, keys: changed }: Difference): void {
+    for (const change of changed) this.#notifyAll(this.#keyListeners, change);
+    for (const change of objects) this.#notifyAll(this.#objectListeners, change);
   }
 
   /** A listener that throws is a defect of its owner: the other listeners and the mirror go on. */
-  #tellAll<T>(listeners: ReadonlySet<(change: T) => void>, change: T): void {
+  #notifyAll<T>(listeners: ReadonlySet<(change: T) => void>, change: T): void {
     for (const listener of listeners) {
       try {
         listener(change);

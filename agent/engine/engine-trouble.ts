@@ -8,13 +8,13 @@ export type Trouble = NonNullable<EngineState['trouble']>;
 export function engineTrouble(words: TroubleWords, error: unknown): Trouble {
   const known = words.byCode[codeOf(error) ?? ''];
   const base = error instanceof RuntimeFailure ? error.message : 'The container engine does not answer';
-  if (known !== undefined) return told(known.reason, base, known.advice);
+  if (known !== undefined) return trouble(known.reason, base, known.advice);
   // An error that is not a RuntimeFailure is the agent's own deadline: the engine did not answer the call.
-  if (!(error instanceof RuntimeFailure)) return told('EngineHangs', base, words.hangs);
+  if (!(error instanceof RuntimeFailure)) return trouble('EngineHangs', base, words.hangs);
   return { reason: 'EngineUnusable', message: base.slice(0, 500) };
 }
 
-function told(reason: string, what: string, advice: string): Trouble {
+function trouble(reason: string, what: string, advice: string): Trouble {
   return { reason, message: `${what}: ${advice}`.slice(0, 500) };
 }
 

@@ -48,7 +48,7 @@ const resyncMs = 30_000;
 
 /**
  * Decides which ready instances each published port leads to; {@link PortClaims} decides which workload has the port.
- * Nothing changes before `release`, nor, if the desired set was lost, before `told`: until every instance was inspected
+ * Nothing changes before `release`, nor, if the desired set was lost, before `setKnown`: until every instance was inspected
  * and it is known which assignments ask for a port, the ports lead where the former process led them.
  * A published instance counts as published until its port is known to lead elsewhere.
  */
@@ -67,7 +67,7 @@ export class Publication {
   #unfinished = false;
   #closing = new AbortController();
   #looked = false;
-  #told: boolean;
+  #isSetKnown: boolean;
   #stale = false;
   #applying: Promise<void> | undefined;
   #cancelRetry: () => void = () => undefined;
@@ -79,7 +79,7 @@ export class Publication {
     this.#changed = deps.changed;
     this.#claims = claims;
     // Claims without a desired set: the set was lost, and it is not known which workloads still want a port.
-    this.#told = deps.isSetKnown || claims.ports.length === 0;
+    this.#isSetKnown = deps.isSetKnown || claims.ports.length === 0;
   }
 
   static async open(deps: Deps): Promise<Publication> {
@@ -149,9 +149,9 @@ export class Publication {
   }
 
   /** The desired set is known, and each of its assignments has claimed its port. */
-  told(): void {
-    if (this.#told) return;
-    this.#told = true;
+  setKnown(): void {
+    if (this.#isSetKnown) return;
+    this.#isSetKnown = true;
     void this.#apply();
   }
 
@@ -168,7 +168,7 @@ export class Publication {
   /** Resolves when an `apply` that began after the call has ended. */
   async #apply(): Promise<void> {
     this.#stale = true;
-    if (!this.#looked || !this.#told) return;
+    if (!this.#looked || !this.#isSetKnown) return;
     this.#applying ??= this.#applyAll().finally(() => {
       this.#applying = undefined;
     });

@@ -46,9 +46,9 @@ export class ServiceWorker {
   readonly #lastOutput: LastOutput;
   readonly #subject: StepSubject;
   /** Containers whose drift was reported. */
-  readonly #driftTold = new Set<string>();
+  readonly #driftReported = new Set<string>();
   /** The last reported notice about its port. */
-  #noticeTold: string | undefined;
+  #lastNotice: string | undefined;
   /** The container that matched the assignment at the last observation. */
   #kept: string | undefined;
   #mayWrite = true;
@@ -185,7 +185,7 @@ export class ServiceWorker {
     const world = this.#world(now);
     this.#readiness.observe(readinessSubject(world));
     const action = plan({ ...world, ready: this.#readiness.health.ready });
-    if (action !== undefined) this.#tellEvent(world, action);
+    if (action !== undefined) this.#recordEvent(world, action);
     // The failed step is no longer needed.
     else if (this.#memory.failure !== undefined) this.#memory = { ...this.#memory, failure: undefined };
     this.#kept = keeper(world)?.container.id ?? (world.actual.length > 0 ? this.#kept : undefined);
@@ -210,7 +210,7 @@ export class ServiceWorker {
   #show(world: World): void {
     this.#publish(world);
     // An exit is reported together with the output before it, which takes a moment to be complete.
-    if (this.#lastOutput.isKnown(world.desired, world.memory.exit, world.can)) this.#tell(world);
+    if (this.#lastOutput.isKnown(world.desired, world.memory.exit, world.can)) this.#sendReport(world);
   }
 
   #world(now: Now): World {
@@ -263,7 +263,7 @@ export class ServiceWorker {
     publication.offer(this.id, ...offers);
   }
 
-  #tell(world: World): void {
+  #sendReport(world: World): void {
     const { publication } = this.#deps;
     // It is not known whether the assignment is desired: there is nothing to report.
     if (world.desired === undefined && world.tombstone === undefined && !world.complete) return;
@@ -275,7 +275,7 @@ export class ServiceWorker {
       portProblem: publication.problem(this.id),
       lastLines: this.#lastOutput.text,
     });
-    this.#tellNotice(publication.notice(this.id));
+    this.#recordNotice(publication.notice(this.id));
     const events = this.#events.pending;
     if (events !== undefined) report.events = events;
     const before = this.#phase?.generation === report.generation ? this.#phase.phase : report.phase;
@@ -286,18 +286,18 @@ export class ServiceWorker {
     this.#deps.reported(report);
   }
 
-  #tellNotice(message: string | undefined): void {
-    if (message === undefined || message === this.#noticeTold) return;
-    this.#noticeTold = message;
+  #recordNotice(message: string | undefined): void {
+    if (message === undefined || message === this.#lastNotice) return;
+    this.#lastNotice = message;
     this.#events.add({ type: 'warning', reason: 'PortPartlyOpen', message, drift: false });
   }
 
-  #tellEvent(world: World, action: Action): void {
-    const event = stepEvent(world, action, this.#kept, this.#driftTold);
+  #recordEvent(world: World, action: Action): void {
+    const event = stepEvent(world, action, this.#kept, this.#driftReported);
     if (event === undefined) return;
     this.#events.add(event);
     const [first] = world.actual;
-    if (first !== undefined && keeper(world) === undefined) this.#driftTold.add(first.container.id);
+    if (first !== undefined && keeper(world) === undefined) this.#driftReported.add(first.container.id);
   }
 
   #wanted(): ServiceItem {
@@ -307,7 +307,7 @@ export class ServiceWorker {
 
   #removed(container: string): void {
     this.#withdrawn.delete(container);
-    this.#driftTold.delete(container);
+    this.#driftReported.delete(container);
     if (this.#kept === container) this.#kept = undefined;
   }
 

@@ -17,14 +17,14 @@ const removed = drift('ContainerRemoved', 'The container was removed from outsid
 
 /**
  * Returns the event that a step reveals, such as a change from outside; `undefined` if there is none. Pure. `kept` is
- * the container that matched the assignment at the last observation. `told` has the containers whose change was
+ * the container that matched the assignment at the last observation. `reported` has the containers whose change was
  * reported.
  */
 export function stepEvent(
   world: World,
   action: Action,
   kept: string | undefined,
-  told: ReadonlySet<string>,
+  reported: ReadonlySet<string>,
 ): Event | undefined {
   const { desired, actual, memory } = world;
   if (desired === undefined || action.do === 'wait') return undefined;
@@ -32,7 +32,7 @@ export function stepEvent(
   if (first === undefined) return kept === undefined ? undefined : removed;
   const why = driftOf(desired, first, memory);
   if (why !== undefined) {
-    if (told.has(first.container.id)) return undefined;
+    if (reported.has(first.container.id)) return undefined;
     if (why === 'storage') return overflowEvent(memory);
     // The engine is still removing the container.
     if (why === 'dead') return first.container.id === kept ? removed : undefined;

@@ -11,7 +11,7 @@ const triesUntilFinal = 3;
 /** Makes the failure of a step. Pure. Errors of the machine itself are reported without their details. */
 export function stepFailure(step: string, error: unknown, before: Failure | undefined, now: number): Failure {
   const tries = (before?.tries ?? 0) + 1;
-  const { code, message, retryable } = tellable(error);
+  const { code, message, retryable } = reportable(error);
   return {
     step,
     code,
@@ -27,7 +27,7 @@ function isAway(error: unknown): boolean {
   return error instanceof RuntimeFailure && error.code === 'runtime_unavailable';
 }
 
-function tellable(error: unknown): Pick<RuntimeFailure, 'code' | 'message' | 'retryable'> {
+function reportable(error: unknown): Pick<RuntimeFailure, 'code' | 'message' | 'retryable'> {
   if (error instanceof RuntimeFailure) return error;
   if (isDiskFull(error)) return { code: 'no_space', message: 'The disk of the server is full', retryable: true };
   return {

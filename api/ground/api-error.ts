@@ -128,7 +128,7 @@ export function storeFull(outcome: Outcome503 = 'not_written', cause?: unknown):
 /** Marks a 503 as `partly_written` if the request had committed something before; returns any other error unchanged. */
 export function afterCommit(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.code !== 'SERVICE_UNAVAILABLE') return error;
-  const said = `; ${outcomes.not_written}`;
-  if (!error.message.endsWith(said)) return error;
-  return serviceUnavailable(error.message.slice(0, -said.length), { outcome: 'partly_written', cause: error });
+  const suffix = `; ${outcomes.not_written}`;
+  if (!error.message.endsWith(suffix)) return error;
+  return serviceUnavailable(error.message.slice(0, -suffix.length), { outcome: 'partly_written', cause: error });
 }

@@ -206,19 +206,19 @@ function sendError(
   headers: Headers,
 ): { status: number } {
   const known = toApiError(error);
-  const told = known ?? unexpected();
+  const sent = known ?? unexpected();
   if (known === undefined) log.error({ err: error, request: info.id }, 'request failed');
-  else if (told.status === 503) log.warn({ err: error, request: info.id }, 'request refused');
+  else if (sent.status === 503) log.warn({ err: error, request: info.id }, 'request refused');
   if (response.headersSent) {
     response.destroy();
-    return { status: told.status };
+    return { status: sent.status };
   }
-  if (told.retryAfter !== undefined) headers['retry-after'] = told.retryAfter;
-  if (told.code === 'UNAUTHORIZED') headers['www-authenticate'] = 'Bearer';
-  const body = errorBody(told, info.id);
-  if (request.complete) sendBody(response, told.status, headers, body);
-  else sendBeforeEnd(response, told.status, headers, body, passBy(request, clock));
-  return { status: told.status };
+  if (sent.retryAfter !== undefined) headers['retry-after'] = sent.retryAfter;
+  if (sent.code === 'UNAUTHORIZED') headers['www-authenticate'] = 'Bearer';
+  const body = errorBody(sent, info.id);
+  if (request.complete) sendBody(response, sent.status, headers, body);
+  else sendBeforeEnd(response, sent.status, headers, body, passBy(request, clock));
+  return { status: sent.status };
 }
 
 /** The hint for a client that sends a service key as a bearer token. */

@@ -58,7 +58,7 @@ export class ChangeFeed implements Disposable {
       mirror.subscribe((change) => this.#objectChanged(change)),
       mirror.subscribeKeys(({ key, revision }) => {
         const meaning = parseKey(key);
-        if (meaning?.area === 'agent') this.#tell(meaning.tenant, 'server', meaning.server, revision);
+        if (meaning?.area === 'agent') this.#publishCurrent(meaning.tenant, 'server', meaning.server, revision);
       }),
     ];
   }
@@ -101,13 +101,13 @@ export class ChangeFeed implements Disposable {
     const { tenant, kind, id, revision, after } = change;
     if (!isWatched(kind)) return;
     if (after === undefined) this.#deleted(change);
-    else this.#tell(tenant, kind, id, revision);
+    else this.#publishCurrent(tenant, kind, id, revision);
     if (this.#readers.size === 0) return;
     const view = this.#mirror.tenant(tenant);
-    for (const [shown, shownId] of shownIn(change, view)) this.#tell(tenant, shown, shownId, revision);
+    for (const [shown, shownId] of shownIn(change, view)) this.#publishCurrent(tenant, shown, shownId, revision);
   }
 
-  #tell(tenant: string, kind: ResourceKind, id: string, revision: Revision): void {
+  #publishCurrent(tenant: string, kind: ResourceKind, id: string, revision: Revision): void {
     if (this.#readers.size === 0) return;
     const it = this.#mirror.tenant(tenant).get(kind, id);
     if (it !== undefined) this.#publish(tenant, this.#changeOf(tenant, it, revision));

@@ -95,7 +95,7 @@ export class LogHub {
         const chunks = this.#deps.agents.stream(tenant, server, { kind: 'logs', follow: from }, { signal });
         for await (const { lines, dropped } of chunks) {
           if (isOver()) return;
-          tell(follow, new SharedLogChunk(lines), dropped ?? 0);
+          deliver(follow, new SharedLogChunk(lines), dropped ?? 0);
           const last = lines.at(-1);
           if (last !== undefined) from = { workload_id: workload, tail: 0, after_seq: last.seq };
           await room(follow);
@@ -109,7 +109,7 @@ export class LogHub {
   }
 }
 
-function tell(follow: Follow, chunk: SharedLogChunk, dropped: number): void {
+function deliver(follow: Follow, chunk: SharedLogChunk, dropped: number): void {
   if (!follow.hasBegun) {
     follow.hasBegun = true;
     for (const reader of follow.readers) reader.began();

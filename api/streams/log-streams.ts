@@ -66,20 +66,20 @@ export const deploymentLogs = defineStream({
     const source = { kind: 'deployment', id, name } as const;
 
     const over = new AbortController();
-    let told: string | undefined;
-    const tell = (): void => {
+    let sent: string | undefined;
+    const sendStatus = (): void => {
       const now = view.get('deployment', id);
       if (now === undefined) return;
       const status = deploymentStatus(now);
-      if (status !== told) channel.send({ type: 'status', status });
-      told = status;
+      if (status !== sent) channel.send({ type: 'status', status });
+      sent = status;
       if (!isUnfinished(now)) over.abort();
     };
     const unsubscribe = mirror.subscribe((change) => {
-      if (change.id === id && change.tenant === tenant) tell();
+      if (change.id === id && change.tenant === tenant) sendStatus();
     });
     try {
-      tell();
+      sendStatus();
       if (follow === undefined) return 'nothing to follow';
       const tail = new LogTail(ctx, { server: it.desired.server_id, follow, source, channel });
       if (!over.signal.aborted) await tail.run(AbortSignal.any([channel.signal, over.signal]));
@@ -87,7 +87,7 @@ export const deploymentLogs = defineStream({
     } finally {
       unsubscribe();
     }
-    return told ?? 'gone';
+    return sent ?? 'gone';
   },
 });
 

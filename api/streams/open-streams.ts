@@ -82,8 +82,8 @@ export class OpenStreams implements Disposable {
     });
     this.#sockets.on('wsClientError', (error, socket, request) => {
       const headers = this.#headers.get(request) ?? {};
-      const told = badRequest(`Handshake of a WebSocket must be by RFC 6455: ${error.message}`);
-      answerRaw(socket, told, String(headers['x-request-id'] ?? ''), headers);
+      const refusal = badRequest(`Handshake of a WebSocket must be by RFC 6455: ${error.message}`);
+      answerRaw(socket, refusal, String(headers['x-request-id'] ?? ''), headers);
     });
     const audience = this.#audience;
     new Gauge({

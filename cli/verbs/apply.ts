@@ -55,11 +55,11 @@ export async function applyApplication(
   const plan = await planOf(client, manifest);
   const { name } = manifest.metadata;
   if (options.dryRun === true) {
-    say(name, plan, 'would be ');
+    printPlan(name, plan, 'would be ');
     return;
   }
   const app = await write(client, manifest, plan);
-  say(name, plan, '');
+  printPlan(name, plan, '');
   const deployment = await deploymentOf(client, app, plan);
   if (deployment === undefined) return;
   console.log(`Deployment ${String(deployment['number'])} of ${name}: ${deployment.status ?? ''}`);
@@ -73,7 +73,7 @@ interface Plan {
   changes: readonly Change[];
 }
 
-function say(name: string, plan: Plan, would: string): void {
+function printPlan(name: string, plan: Plan, would: string): void {
   console.log(`application ${name} ${isSame(plan) ? 'unchanged' : `${would}${verbOf(plan)}`}`);
   for (const it of plan.changes) console.log(`  ${it.field}: ${it.text}`);
 }

@@ -27,7 +27,7 @@ export async function create(
       const direct = options.directPorts === true ? { direct_ports_enabled: true } : {};
       const created = await client.request('POST', '/api/v1/servers', { name, ...direct });
       console.log(`server ${name} is created`);
-      tellJoin(created);
+      printJoin(created);
       return;
     }
     case 'volumes': {
@@ -52,10 +52,10 @@ export async function create(
  */
 export async function join(client: Client, name: string): Promise<void> {
   const server = await findObject(client, 'servers', name);
-  tellJoin(await client.request('POST', `/api/v1/servers/${server.id}/join-token`, {}));
+  printJoin(await client.request('POST', `/api/v1/servers/${server.id}/join-token`, {}));
 }
 
-function tellJoin(answer: unknown): void {
+function printJoin(answer: unknown): void {
   const { install_command: command, join_token_expires_at: until } = Join.parse(answer);
   console.log(`Run this on that machine as root, once, before ${until}:\n  ${command}`);
 }

@@ -57,8 +57,8 @@ export async function describe(
   );
   console.log(`\n${cell(openEnd(it) ?? 'Settled: there is nothing left to do.')}`);
   printHindered(kind, it);
-  if (kind === 'applications') await tellInstances(client, it, now);
-  if (hasEvents(kind)) await tellEvents(client, kind, it, now);
+  if (kind === 'applications') await printInstances(client, it, now);
+  if (hasEvents(kind)) await printEventSection(client, kind, it, now);
 }
 
 const verbTables: Readonly<Record<CliKind, VerbTable>> = {
@@ -107,7 +107,7 @@ function shown(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-async function tellInstances(client: Client, it: ApiObject, now: Date): Promise<void> {
+async function printInstances(client: Client, it: ApiObject, now: Date): Promise<void> {
   const instances = Instances.parse(await client.request('GET', `${pathOf('applications', it)}/instances`));
   if (instances.length === 0) return;
   console.log('\nInstances');
@@ -127,7 +127,7 @@ async function tellInstances(client: Client, it: ApiObject, now: Date): Promise<
   );
 }
 
-async function tellEvents(client: Client, kind: CliKind, it: ApiObject, now: Date): Promise<void> {
+async function printEventSection(client: Client, kind: CliKind, it: ApiObject, now: Date): Promise<void> {
   console.log('\nEvents, newest first');
   await printEvents(client, kind, it, now);
 }

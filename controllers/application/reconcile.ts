@@ -36,7 +36,7 @@ export function applicationController(settings: ApplicationSettings): Controller
       const unreadyLeft = leftOfGrace(it, isUnready(read), ctx);
       const world: World = { ...read, unreadyTooLong: unreadyLeft !== undefined && unreadyLeft <= 0 };
       await perform(ctx, plan(world));
-      await tell(world, ctx);
+      await notifyUsers(world, ctx);
       return verdict(world, ctx, unreadyLeft);
     },
     async finalize(it, ctx) {
@@ -84,7 +84,7 @@ function verdict(world: World, ctx: Context, unreadyLeft: number | undefined): V
  * Notifies the users who may see the application when it stops serving by itself, and when it serves again. Not when
  * its server is away: the server's controller notifies once of that.
  */
-async function tell(world: World, ctx: Context): Promise<void> {
+async function notifyUsers(world: World, ctx: Context): Promise<void> {
   const { app } = world;
   const before = app.observed;
   const { phase, reason, message } = stateOf(world);

@@ -58,7 +58,7 @@ export class DesiredFeed {
   #keep: readonly string[] = [];
   #revision = 0;
   /** Sets that the agent has not taken to their end yet. */
-  #telling = 0;
+  #sending = 0;
   /** Snapshots and deltas that the agent took and has not stored yet. */
   #unapplied = 0;
   /** Counts the snapshots that became due: a set that was begun before the last of them is not sent any more. */
@@ -116,14 +116,14 @@ export class DesiredFeed {
 
   #beginRound(): void {
     this.#round++;
-    this.#telling = 0;
+    this.#sending = 0;
     this.#unapplied = 0;
     this.#cancelDeadline?.();
     this.#snapshotDue = true;
   }
 
   get #isBusy(): boolean {
-    return this.#telling > 0 || this.#unapplied > 0;
+    return this.#sending > 0 || this.#unapplied > 0;
   }
 
   #settle(): void {
@@ -199,7 +199,7 @@ export class DesiredFeed {
       keep,
     };
     this.#revision = revision;
-    this.#tell('snapshot', snapshotMessages(begin, this.#pieces(put, [])));
+    this.#sendSet('snapshot', snapshotMessages(begin, this.#pieces(put, [])));
     if (drop.length > 0) this.#change([], drop);
   }
 
@@ -225,12 +225,12 @@ export class DesiredFeed {
     const to = this.#o.mirror.applied;
     const from = this.#revision;
     this.#revision = to;
-    this.#tell('delta', deltaMessages(from, to, this.#pieces(put, drop)));
+    this.#sendSet('delta', deltaMessages(from, to, this.#pieces(put, drop)));
   }
 
   /** Sends a set. The deadline begins anew with each message that the agent takes. */
-  #tell(form: 'snapshot' | 'delta', messages: Iterable<ControlMessage>): void {
-    this.#telling++;
+  #sendSet(form: 'snapshot' | 'delta', messages: Iterable<ControlMessage>): void {
+    this.#sending++;
     this.#expect();
     this.#o.out[form](this.#taken(messages, this.#round));
   }
@@ -243,7 +243,7 @@ export class DesiredFeed {
       yield message;
     }
     if (round !== this.#round) return;
-    this.#telling--;
+    this.#sending--;
     this.#o.projection.forget();
     this.#settle();
   }

@@ -84,9 +84,9 @@ class RelayLink implements AsyncDisposable {
     this.#streams = new OpenedStreams<StreamParams>(
       {
         open: (_, params, credit, duplex) => this.send({ kind: 'stream', params, credit, ...(duplex && { duplex }) }),
-        credit: (_, bytes) => this.#say({ type: 'credit', bytes }),
-        end: () => this.#say({ type: 'end' }),
-        resetInput: (_, code, message) => this.#say({ type: 'reset', code, message }),
+        credit: (_, bytes) => this.#send({ type: 'credit', bytes }),
+        end: () => this.#send({ type: 'end' }),
+        resetInput: (_, code, message) => this.#send({ type: 'reset', code, message }),
       },
       target.clock,
       { wake: () => this.#outbox.pump(), over: () => this.#wire.close(closeCodes.normal, '') },
@@ -116,7 +116,7 @@ class RelayLink implements AsyncDisposable {
   send(what: RelayRequest['what']): void {
     const { tenant, server, clusterKey } = this.#target;
     const request = JSON.stringify({ tenant, server, what } satisfies RelayRequest);
-    this.#say({ type: 'open', request, proof: relayProof(clusterKey, this.#challenge, request) });
+    this.#send({ type: 'open', request, proof: relayProof(clusterKey, this.#challenge, request) });
   }
 
   async result(withinMs: number): Promise<unknown> {
@@ -201,7 +201,7 @@ class RelayLink implements AsyncDisposable {
     this.#streams.close(error);
   }
 
-  #say(message: ToHolder): void {
+  #send(message: ToHolder): void {
     this.#outbox.push(JSON.stringify(message));
   }
 }

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
 import type { z } from 'zod';
-import { tellable } from '../../agent-protocol/call-error.ts';
+import { sendableError } from '../../agent-protocol/call-error.ts';
 import { maxFrameBytes } from '../../agent-protocol/codec.ts';
 import type { ControlSession } from '../../agent-protocol/control-session.ts';
 import { decodeData } from '../../agent-protocol/data-frame.ts';
@@ -94,15 +94,15 @@ class RelayConnection {
     });
     this.#streams = new ServedStreams(
       {
-        accept: (_, credit) => this.#say({ type: 'accept', ...(credit !== undefined && { credit }) }),
-        credit: (_, bytes) => this.#say({ type: 'credit', bytes }),
-        end: () => this.#say({ type: 'end' }),
+        accept: (_, credit) => this.#send({ type: 'accept', ...(credit !== undefined && { credit }) }),
+        credit: (_, bytes) => this.#send({ type: 'credit', bytes }),
+        end: () => this.#send({ type: 'end' }),
         reset: (_, code, message, only) =>
-          this.#say({ type: 'reset', code, message, ...(only !== undefined && { only }) }),
+          this.#send({ type: 'reset', code, message, ...(only !== undefined && { only }) }),
       },
       () => this.#outbox.pump(),
     );
-    this.#say({ type: 'challenge', nonce: this.#nonce });
+    this.#send({ type: 'challenge', nonce: this.#nonce });
   }
 
   receive(frame: Frame): void {
@@ -164,7 +164,7 @@ class RelayConnection {
     }
     const { tenant, server, what } = request;
     const session = this.#o.local.sessionOf(tenant, server);
-    if (session?.isUp !== true) this.#say({ type: 'moved' });
+    if (session?.isUp !== true) this.#send({ type: 'moved' });
     else if (what.kind === 'stream')
       this.#streams.open(1, { credit: what.credit, duplex: what.duplex === true }, (incoming, signal) =>
         what.duplex === true ? session.duplex(what.params, incoming, signal) : session.stream(what.params, signal),
@@ -175,13 +175,13 @@ class RelayConnection {
   async #call(session: ControlSession, what: Extract<RelayRequest['what'], { kind: 'call' }>): Promise<void> {
     try {
       const ok = await session.call(what.params, what.timeout_ms, this.#stop.signal);
-      this.#say({ type: 'result', ok });
+      this.#send({ type: 'result', ok });
     } catch (error) {
-      this.#say({ type: 'result', error: tellable(error) });
+      this.#send({ type: 'result', error: sendableError(error) });
     }
   }
 
-  #say(message: FromHolder): void {
+  #send(message: FromHolder): void {
     if (!this.#stop.signal.aborted) this.#outbox.push(JSON.stringify(message));
   }
 }

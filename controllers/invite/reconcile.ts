@@ -48,16 +48,16 @@ export function inviteController(settings: InviteSettings): Controller<'invite'>
     begin: () => letters.clear(),
     async reconcile(it, ctx) {
       const key = `${it.meta.tenant}/${it.meta.id}`;
-      const said = deliveryOf(it);
-      if (isOver(said) || !isAwaited(it, ctx)) {
+      const delivery = deliveryOf(it);
+      if (isOver(delivery) || !isAwaited(it, ctx)) {
         letters.delete(key);
-        return verdict(it, isOver(said) ? said : undefined, { settled: true });
+        return verdict(it, isOver(delivery) ? delivery : undefined, { settled: true });
       }
       const letter = letters.get(key);
       if (letter === undefined || !hashesOf(it).includes(hashOf(letter.token))) return prepare(it, key);
       if (letter.isSent) return verdict(it, sent, { settled: true });
       const left = letter.notBefore - ctx.clock.monotonic();
-      if (left > 0) return verdict(it, said, { again: left, because: 'the next attempt to send its mail' });
+      if (left > 0) return verdict(it, delivery, { again: left, because: 'the next attempt to send its mail' });
       return send(it, letter, ctx);
     },
   };

@@ -15,8 +15,10 @@ const messages: Readonly<Record<Delivery, string>> = {
 
 /** The last recorded state of the mail. */
 export function deliveryOf({ observed }: ReadonlyResource<'invite'>): Delivery | undefined {
-  const said = observed?.conditions.find((one) => one.type === 'Delivered');
-  return said !== undefined && Object.hasOwn(messages, said.reason) ? (said.reason as Delivery) : undefined; // a key of the messages
+  const condition = observed?.conditions.find((one) => one.type === 'Delivered');
+  return condition !== undefined && Object.hasOwn(messages, condition.reason)
+    ? (condition.reason as Delivery)
+    : undefined; // a key of the messages
 }
 
 /** Whether nothing more is done about the mail. */
@@ -27,13 +29,13 @@ export function isOver(delivery: Delivery | undefined): boolean {
 export function conditionsOf(delivery: Delivery | undefined): ConditionInput[] {
   if (delivery === undefined)
     return [{ type: 'Ready', status: 'false', reason: 'Over', message: 'Nobody waits for the mail any more' }];
-  const said = {
+  const state = {
     status: delivery === 'Sent' ? 'true' : 'false',
     reason: delivery,
     message: messages[delivery],
   } as const;
   return [
-    { type: 'Ready', ...said },
-    { type: 'Delivered', ...said },
+    { type: 'Ready', ...state },
+    { type: 'Delivered', ...state },
   ];
 }

@@ -23,7 +23,7 @@ export interface NotifyDeps {
 export class Notifier {
   readonly #deps: NotifyDeps;
   /** `tenant/user/key` of sent notifications, oldest first. */
-  readonly #told = new Set<string>();
+  readonly #sent = new Set<string>();
 
   constructor(deps: NotifyDeps) {
     this.#deps = deps;
@@ -39,14 +39,14 @@ export class Notifier {
     const projectId = projectOf(of);
     for (const user of recipients(view, projectId)) {
       try {
-        await this.#tell(fence, user, of, projectId, key, notification);
+        await this.#notifyUser(fence, user, of, projectId, key, notification);
       } catch (error) {
         log.warn({ err: error, kind: of.meta.kind, id: of.meta.id, user }, 'Notification was not stored');
       }
     }
   }
 
-  async #tell(
+  async #notifyUser(
     fence: Guard,
     user: string,
     of: ReadonlyResource,
@@ -55,9 +55,9 @@ export class Notifier {
     notification: NotificationInput,
   ): Promise<void> {
     const { tenant, kind, id } = of.meta;
-    const told = `${tenant}/${user}/${key}`;
+    const sentKey = `${tenant}/${user}/${key}`;
     const notificationId = uuidv5(user, key);
-    if (this.#told.has(told)) return;
+    if (this.#sent.has(sentKey)) return;
     if (this.#deps.view(tenant).get('notification', notificationId) === undefined) {
       const unit = this.#deps.repository(tenant).begin();
       unit.guard(fence);
@@ -73,14 +73,14 @@ export class Notifier {
       if (result.committed) this.#deps.onWritten();
       else refuse(result);
     }
-    this.#remember(told);
+    this.#remember(sentKey);
   }
 
-  #remember(told: string): void {
-    this.#told.add(told);
-    if (this.#told.size <= limits.notifications.remembered) return;
-    for (const oldest of this.#told) {
-      this.#told.delete(oldest);
+  #remember(sentKey: string): void {
+    this.#sent.add(sentKey);
+    if (this.#sent.size <= limits.notifications.remembered) return;
+    for (const oldest of this.#sent) {
+      this.#sent.delete(oldest);
       return;
     }
   }

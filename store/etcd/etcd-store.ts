@@ -8,7 +8,7 @@ import { isCompacted, isFull, rewound, unavailable } from '../errors.ts';
 import type { Revision } from '../revision.ts';
 import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, StoreSize, Txn, TxnResult } from '../store.ts';
 import type { Endpoints } from './endpoints.ts';
-import { saysCompacted, saysFuture, saysNoSpace, toCommitError, toFullUnknown, toStoreError } from './failure.ts';
+import { meansCompacted, meansFuture, meansNoSpace, toCommitError, toFullUnknown, toStoreError } from './failure.ts';
 import { markKey } from './history.ts';
 import type { History } from './history.ts';
 import { grantLease } from './lease.ts';
@@ -53,8 +53,8 @@ export class EtcdStore implements Store, AsyncDisposable {
         return await this.#list(range, options);
       } catch (error) {
         const { at } = options;
-        if (at !== undefined && saysCompacted(error)) throw await this.#compactedBelow(range, at);
-        if (at !== undefined && saysFuture(error))
+        if (at !== undefined && meansCompacted(error)) throw await this.#compactedBelow(range, at);
+        if (at !== undefined && meansFuture(error))
           throw rewound(this.incarnation, `wanted revision ${at}, which is above the one of the store`);
         throw error;
       }
@@ -179,7 +179,7 @@ export class EtcdStore implements Store, AsyncDisposable {
       if (members.length === 0) throw unavailable('no member tells its size');
       const bytes = Math.max(...members.map((it) => Number(it.dbSize)));
       const used = Math.max(...members.map((it) => Number(it.dbSizeInUse)));
-      const isFull = bytes >= this.#quotaBytes || members.some(({ errors }) => errors.some(saysNoSpace));
+      const isFull = bytes >= this.#quotaBytes || members.some(({ errors }) => errors.some(meansNoSpace));
       return { bytes, room: isFull ? 0 : this.#quotaBytes - used };
     });
   }
@@ -189,8 +189,8 @@ export class EtcdStore implements Store, AsyncDisposable {
       try {
         await this.#endpoints.repeatable(({ client, options }) => client.kv.compact({ revision: before }, options));
       } catch (error) {
-        if (saysFuture(error)) throw rewound(this.incarnation, `compaction wanted revision ${before}`);
-        if (!saysCompacted(error)) throw error;
+        if (meansFuture(error)) throw rewound(this.incarnation, `compaction wanted revision ${before}`);
+        if (!meansCompacted(error)) throw error;
       }
     });
   }

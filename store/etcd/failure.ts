@@ -1,7 +1,7 @@
 import { conflict, full, fullUnknown, outcomeUnknown, StoreError, tooLarge, unavailable } from '../errors.ts';
 
 /** Texts of etcd's errors: its client keeps nothing else of an error. */
-const says = {
+const texts = {
   compacted: 'required revision has been compacted',
   future: 'required revision is a future revision',
   leaseGone: 'requested lease not found',
@@ -16,36 +16,36 @@ function textOf(error: unknown): string {
 }
 
 /** The revision asked for was compacted away. */
-export function saysCompacted(error: unknown): boolean {
-  return textOf(error).includes(says.compacted);
+export function meansCompacted(error: unknown): boolean {
+  return textOf(error).includes(texts.compacted);
 }
 
 /** The revision asked for is above the store's. */
-export function saysFuture(error: unknown): boolean {
-  return textOf(error).includes(says.future);
+export function meansFuture(error: unknown): boolean {
+  return textOf(error).includes(texts.future);
 }
 
 /** The lease expired or was revoked. */
-export function saysLeaseGone(error: unknown): boolean {
-  return textOf(error).includes(says.leaseGone);
+export function meansLeaseGone(error: unknown): boolean {
+  return textOf(error).includes(texts.leaseGone);
 }
 
 /** Whether an alarm of a member means that it refuses writes until the alarm is disarmed. */
-export function saysNoSpace(alarm: string): boolean {
+export function meansNoSpace(alarm: string): boolean {
   return alarm.includes('NOSPACE');
 }
 
 /** The request certainly never reached a server, so sending it again cannot do it twice. */
 export function isUnsent(error: unknown): boolean {
-  return says.unsent.test(textOf(error));
+  return texts.unsent.test(textOf(error));
 }
 
 /** The error that a caller of the store gets for a failed call; `what` names what was attempted. */
 export function toStoreError(error: unknown, what: string): StoreError {
   if (error instanceof StoreError) return error;
-  if (saysLeaseGone(error)) return conflict(`Cannot ${what} as the lease is gone`);
-  if (textOf(error).includes(says.full)) return full(`cannot ${what}: ${textOf(error)}`, error);
-  if (says.tooLarge.test(textOf(error))) return tooLarge(`Cannot ${what}: ${textOf(error)}`);
+  if (meansLeaseGone(error)) return conflict(`Cannot ${what} as the lease is gone`);
+  if (textOf(error).includes(texts.full)) return full(`cannot ${what}: ${textOf(error)}`, error);
+  if (texts.tooLarge.test(textOf(error))) return tooLarge(`Cannot ${what}: ${textOf(error)}`);
   return unavailable(`cannot ${what}: ${textOf(error)}`, error);
 }
 

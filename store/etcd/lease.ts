@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { unavailable } from '../errors.ts';
 import type { Lease, LeaseId } from '../store.ts';
 import type { Endpoints } from './endpoints.ts';
-import { saysLeaseGone, toStoreError } from './failure.ts';
+import { meansLeaseGone, toStoreError } from './failure.ts';
 
 /** Share of the time to live after which an unrenewed lease counts as lost by its holder. */
 const lostAfter = 0.85;
@@ -85,7 +85,7 @@ async function revoke(endpoints: Endpoints, id: LeaseId): Promise<void> {
   try {
     await endpoints.repeatable(({ client, options }) => client.leaseClient.leaseRevoke({ ID: id }, options));
   } catch (error) {
-    if (!saysLeaseGone(error)) throw toStoreError(error, `revoke lease ${id}`);
+    if (!meansLeaseGone(error)) throw toStoreError(error, `revoke lease ${id}`);
   }
 }
 

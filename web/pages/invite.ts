@@ -11,12 +11,12 @@ export function InvitePage({ login, token }: { login: Login; token: string }): V
   const [invite, setInvite] = useState<Invite>();
   const [error, setError] = useState('');
   useTitle('Invite');
-  const told = (failure: unknown): void => setError(failure instanceof Error ? failure.message : String(failure));
+  const fail = (failure: unknown): void => setError(failure instanceof Error ? failure.message : String(failure));
   useEffect(() => {
-    call(login, 'GET', '/api/v1/invites/{token}', { path: { token } }).then(setInvite, told);
+    call(login, 'GET', '/api/v1/invites/{token}', { path: { token } }).then(setInvite, fail);
   }, [login, token]);
   const accept = (): void => {
-    call(login, 'POST', '/api/v1/invites/{token}/accept', { path: { token } }).then(() => location.assign('#/'), told);
+    call(login, 'POST', '/api/v1/invites/{token}/accept', { path: { token } }).then(() => location.assign('#/'), fail);
   };
   return html`<section>
     <h1>Invite</h1>

@@ -19,7 +19,7 @@ import { guardRole, memberOf, requireAbove, requireSeat, requireWide } from '../
 import { referred } from '../../workloads/references.ts';
 import { pageOfResource } from '../resource-endpoints.ts';
 import { Invite, InviteCreate, invites } from '../../resources/invite.ts';
-import { tellUser } from '../tell-user.ts';
+import { notifyUser } from '../notify-user.ts';
 
 export const listInvites = defineList({
   path: '/projects/:id/invites',
@@ -91,7 +91,7 @@ export const createInvite = defineEndpoint({
       state: 'pending',
     });
     if (user !== undefined)
-      tellUser(unit, ctx.random, user.meta.id, it, {
+      notifyUser(unit, ctx.random, user.meta.id, it, {
         type: 'invited',
         isOutside: true,
         title: `You are invited to the project ${it.desired.name}`,
@@ -178,7 +178,7 @@ export const acceptInvite = defineEndpoint({
     });
     unit.create('member', ctx.random.id(), { project_id, user_id: user.meta.id, role });
     if (inviter !== undefined)
-      tellUser(unit, ctx.random, inviter.meta.id, project, {
+      notifyUser(unit, ctx.random, inviter.meta.id, project, {
         type: 'invite_accepted',
         title: `An invite to the project ${project.desired.name} was accepted`,
         message: `${user.desired.email} now has the role ${role}`,

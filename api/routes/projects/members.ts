@@ -17,7 +17,7 @@ import { pageOfResource } from '../resource-endpoints.ts';
 import { Member, MemberCreate, members, MemberUpdate } from '../../resources/member.ts';
 import { readOnlyFields, Reference } from '../../resources/object-fields.ts';
 import { Project, projects } from '../../resources/project.ts';
-import { tellUser } from '../tell-user.ts';
+import { notifyUser } from '../notify-user.ts';
 
 const byTransferOnly = 'The owner of a project changes by transfer alone';
 
@@ -61,7 +61,7 @@ export const addMember = defineEndpoint({
     const invited = pendingInvite(it.meta.id, user.desired.email, view);
     if (invited !== undefined) cancel(unit, invited, ctx.clock.now());
     if (user.meta.id !== principal.user.meta.id)
-      tellUser(unit, ctx.random, user.meta.id, it, {
+      notifyUser(unit, ctx.random, user.meta.id, it, {
         type: 'member_added',
         title: `You are now in the project ${it.desired.name}`,
         message: `${principal.user.desired.email} gave you the role ${body.role}`,
@@ -93,7 +93,7 @@ export const changeMember = defineEndpoint({
     guardRole(unit, principal.user, project, view);
     const changed = unit.change(it, (draft) => void (draft.role = body.role));
     if (body.role !== it.desired.role)
-      tellUser(unit, ctx.random, it.desired.user_id, project, {
+      notifyUser(unit, ctx.random, it.desired.user_id, project, {
         type: 'member_changed',
         title: `Your role in the project ${project.desired.name} changed`,
         message: `${principal.user.desired.email} gave you the role ${body.role}`,
@@ -121,7 +121,7 @@ export const removeMember = defineEndpoint({
     guardRole(unit, principal.user, project, view);
     unit.requestDelete(it);
     if (!isSelf)
-      tellUser(unit, ctx.random, it.desired.user_id, project, {
+      notifyUser(unit, ctx.random, it.desired.user_id, project, {
         type: 'member_removed',
         isOutside: true,
         title: `You are no longer in the project ${project.desired.name}`,
@@ -155,11 +155,11 @@ export const transferProject = defineEndpoint({
       unit.require(former);
       unit.create('member', ctx.random.id(), { project_id: it.meta.id, user_id: former.meta.id, role: 'admin' });
     }
-    const told = { type: 'project_transferred', title: `The project ${it.desired.name} has a new owner` };
+    const text = { type: 'project_transferred', title: `The project ${it.desired.name} has a new owner` };
     const message = `${principal.user.desired.email} transferred it to ${heir.desired.email}`;
     for (const user of new Set([heir.meta.id, it.desired.owner_id]))
       if (user !== principal.user.meta.id && view.get('user', user) !== undefined)
-        tellUser(unit, ctx.random, user, it, { ...told, message });
+        notifyUser(unit, ctx.random, user, it, { ...text, message });
     return ctx.commit(unit, () => projects.answerOf(changed, view));
 
     function cannotTransfer(reason: string, rule: string) {
