@@ -41,7 +41,7 @@ export function judgeControl(asked: NonNullable<Asked>, proof: Proof | undefined
   if (proof === undefined)
     return asked.key_hash === undefined
       ? { kind: 'unproven' }
-      : { kind: 'impostor', why: 'The control plane did not prove itself' };
+      : { kind: 'impostor', why: 'The control plane did not prove its identity' };
   if (asked.key_hash !== undefined && hashControlKey(proof.key) !== asked.key_hash)
     return { kind: 'impostor', why: 'The control plane has another key than the one that this agent knows' };
   if (!isSigned(proof, occasion)) return { kind: 'impostor', why: 'The proof of the control plane is wrong' };

@@ -229,7 +229,7 @@ export class ControlSession {
     this.#state = 'greeting';
     const protocol = protocols.findLast((it) => hello.protocols.includes(it));
     if (protocol === undefined) {
-      const message = `Speaks protocols ${hello.protocols.join(', ')}, needed is one of ${protocols.join(', ')}`;
+      const message = `The agent speaks protocols ${hello.protocols.join(', ')}, this control plane ${protocols.join(', ')}: upgrade the older one`;
       this.refuse({ code: 'upgrade', message, retry_after_ms: 5 * 60_000 });
       return;
     }
@@ -252,7 +252,7 @@ export class ControlSession {
     if (!isProof(publicKey, hello.server_id, nonce, signature)) {
       this.refuse({
         code: 'unauthorized',
-        message: 'The signature is not of the registered key',
+        message: 'The agent did not prove that it has the registered key of the server',
         retry_after_ms: 60_000,
       });
       return;
@@ -305,7 +305,7 @@ export class ControlSession {
         return;
       case 'stream.live':
         for (const stream of this.#streams.unknown(message.streams))
-          this.#send({ type: 'stream.reset', stream, code: 'stopped', message: 'Nobody reads the stream' });
+          this.#send({ type: 'stream.reset', stream, code: 'stopped', message: 'The stream has no reader' });
         return;
       case 'stream.credit':
       case 'unsupported':

@@ -245,7 +245,12 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         stop.signal,
       );
     };
-    connected.catch((error: unknown) => log.error({ err: error }, 'The connection to the control plane was given up'));
+    connected.catch((error: unknown) =>
+      log.error(
+        { err: error },
+        'The agent does not connect to the control plane any more, which is a bug: restart the agent',
+      ),
+    );
 
     const owned = stack.move();
     return {
@@ -279,6 +284,10 @@ async function watch(
     await fleet.settled(signal);
     if (!signal.aborted) await publication.release();
   } catch (error) {
-    if (!signal.aborted) log.error({ err: error }, 'The first look at the container engine failed');
+    if (!signal.aborted)
+      log.error(
+        { err: error },
+        'Cannot read the state of the container engine at the start: no instance is changed. Restart the agent',
+      );
   }
 }

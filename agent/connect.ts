@@ -107,11 +107,11 @@ function logEnd(log: Logger, end: AgentEnd, waitMs: number): void {
     case 'impostor':
       log.error(
         { why: end.why, advice: advice.impostor, retryInMs },
-        'This is not the control plane that this agent knows: nothing that it says is believed, workloads run on',
+        'Another control plane than the known one answered: the agent does not follow it, and workloads go on running',
       );
       return;
     case 'goodbye':
-      log.info({ why: end.reason, retryInMs }, 'Control plane said goodbye');
+      log.info({ why: end.reason, retryInMs }, 'The control plane closed the connection');
       return;
     case 'refused': {
       const { code, message } = end;
@@ -119,7 +119,7 @@ function logEnd(log: Logger, end: AgentEnd, waitMs: number): void {
       else
         log.error(
           { code, why: message, advice: advice[code], retryInMs },
-          'Control plane refuses this agent: workloads run on',
+          'The control plane refuses this agent: workloads go on running, but nothing is changed',
         );
     }
   }
@@ -127,11 +127,13 @@ function logEnd(log: Logger, end: AgentEnd, waitMs: number): void {
 
 function logTrust(log: Logger, { controlKeyHash: known }: Identity, verdict: Verdict): void {
   if (verdict.kind === 'unproven')
-    log.warn('The control plane does not prove itself: it is of an earlier release. Few removals are followed');
+    log.warn(
+      'The control plane is of an earlier release and cannot prove its identity: the agent removes only a few instances at once until it is upgraded',
+    );
   else if (verdict.kind === 'proven' && known === undefined)
     log.warn(
       { controlKey: verdict.keyHash },
-      'Learned the key of the control plane: only its holder is believed from now on',
+      'Learned the key of the control plane: from now on the agent follows only a control plane with this key',
     );
   else if (verdict.kind === 'proven' && known !== verdict.keyHash)
     log.info({ controlKey: verdict.keyHash }, 'The control plane has a new key');
@@ -139,14 +141,14 @@ function logTrust(log: Logger, { controlKeyHash: known }: Identity, verdict: Ver
 
 /** What the operator of this machine can do, by the code of the refusal. */
 const advice = {
-  unauthorized: 'Make a new join token with `setpoint join SERVER`, and start the agent once with it',
+  unauthorized: 'Make a new join token by `setpoint join SERVER`, and start the agent once with --token',
   unknown: 'Create the server, and start the agent with its join token and an empty data directory',
   retired: 'The server was deleted: stop this agent, or let it join as another server with an empty data directory',
   upgrade: 'Install the release that the control plane runs',
   superseded: 'Another agent runs with this identity: stop one of them, and never copy a data directory',
   impostor:
-    'Look who answers at the address of the control plane. If the control plane was made anew or is of an earlier ' +
-    'release, make a join token with `setpoint join SERVER`, and start the agent once with it',
+    'Check which machine answers at the address of the control plane. If it was installed anew or is of an earlier ' +
+    'release, make a join token by `setpoint join SERVER`, and start the agent once with --token',
 } as const satisfies Record<Exclude<Refusal['code'], 'busy'> | 'impostor', string>;
 
 function connectOnce(
@@ -192,7 +194,9 @@ function connectOnce(
         const known = verdict.kind === 'proven' ? verdict.keyHash : undefined;
         saving = identity
           .joined(known)
-          .catch((error: unknown) => log.error({ err: error }, 'Identity could not be stored'));
+          .catch((error: unknown) =>
+            log.error({ err: error }, 'Cannot store the identity of the agent: check the disk of the data directory'),
+          );
       },
       fault: (error) => log.error({ err: error }, 'Agent failed on a message of the control plane'),
       ended: (end) => {

@@ -89,8 +89,11 @@ export class Core implements AgentHost {
     if (this.#isProven || known.length === 0) return drop;
     if (removals.admits(known.length, [...desired.all()].length)) return drop;
     log.error(
-      { held: known.length, advice: 'Upgrade the control plane: it then proves itself, and they are removed' },
-      'A control plane that did not prove itself wants most of what runs here removed: it stays',
+      {
+        held: known.length,
+        advice: 'Upgrade the control plane: then it proves its identity, and the agent removes them',
+      },
+      'A control plane that did not prove its identity orders to remove most instances of this server: they stay',
     );
     return drop.filter((id) => !desired.has(id));
   }

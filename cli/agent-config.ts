@@ -38,8 +38,8 @@ export const AgentConfig = z
   .refine(({ server, allowPlainHttp }) => allowPlainHttp || server.every(isPrivate), {
     path: ['server'],
     message:
-      'Must be https: by http, join token and secrets of workloads can be read on the way, and the control plane be replaced. ' +
-      'On a network that nobody else is on, allow it by --allow-plain-http',
+      'Must be https: with http, others on the network can read the join token and the secrets of workloads, and replace the control plane. ' +
+      'On a private network that you trust, allow http by --allow-plain-http',
   });
 export type AgentConfig = z.output<typeof AgentConfig>;
 

@@ -112,7 +112,10 @@ export class IptablesPublisher implements PortPublisher {
     for (const other of others.filter(({ owner, shadows }) => shadows && !here.has(owner))) {
       const { port, owner } = other;
       if (!this.#takeOver) return leftPort(port, owner);
-      this.#log.warn({ port, former: owner }, 'Port is taken over from an agent that is not here any more');
+      this.#log.warn(
+        { port, former: owner },
+        'Took over a port from an agent that does not run on this machine any more',
+      );
       await this.#firewall.takeOver(other, await this.#firewall.read(signal), signal);
     }
     return undefined;
@@ -141,7 +144,7 @@ export class IptablesPublisher implements PortPublisher {
       if (!this.#isUnguarded6)
         this.#log.warn(
           { err: error },
-          'IPv6 rules cannot be made: by IPv6 instances may reach what the machine listens on',
+          'Cannot set rules for IPv6, so over IPv6 instances may reach services of this machine: install ip6tables, or switch IPv6 off for the networks of the engine',
         );
       this.#isUnguarded6 = true;
     }
@@ -226,7 +229,10 @@ export class IptablesPublisher implements PortPublisher {
       closed.set(name, to);
       if (this.#closed.has(name)) continue;
       const fields = { err: to[0]?.error, bridge: name, closedTo: to.map(({ whom }) => whom) };
-      this.#log.warn(fields, 'Published ports do not answer everybody: the agent may not set up the bridge');
+      this.#log.warn(
+        fields,
+        'Some clients cannot reach published ports, as the agent has no right to set up the bridge: run it as root, outside of a container',
+      );
     }
     this.#closed = closed;
   }

@@ -6,12 +6,12 @@ export function unheldPort(port: number, code: string | undefined): PortProblem 
   if (code === 'EACCES')
     return {
       code: 'port_taken',
-      message: `Port ${port} of the server may not be used by the agent: choose another exposed_port, or run the agent as root`,
+      message: `The agent has no right to listen on port ${port} of the server: run the agent as root, or choose another exposed_port`,
     };
   // The machine may lack resources now and have them later.
   return {
     code: 'runtime_unavailable',
-    message: `Port ${port} of the server cannot be held: ${code ?? 'unknown error'}`,
+    message: `The agent cannot listen on port ${port} of the server (${code ?? 'unknown error'}) and tries again: see the log of the agent`,
   };
 }
 
@@ -19,7 +19,7 @@ export function unheldPort(port: number, code: string | undefined): PortProblem 
 export function takenPort(port: number): PortProblem {
   return {
     code: 'port_taken',
-    message: `Port ${port} of the server is taken by another program: end that, or choose another exposed_port, then deploy again`,
+    message: `Port ${port} of the server is taken by another program: stop that program, or choose another exposed_port, then deploy again`,
   };
 }
 
@@ -27,7 +27,7 @@ export function takenPort(port: number): PortProblem {
 export function anothersPort(port: number, server: string): PortProblem {
   return {
     code: 'port_taken',
-    message: `Port ${port} of the server is taken by another agent of this machine, that of server ${server}: choose another exposed_port, or stop what has it there, then deploy again`,
+    message: `Port ${port} of the server is taken by another agent of this machine, that of server ${server}: choose another exposed_port, or stop the application that has the port there, then deploy again`,
   };
 }
 
@@ -35,7 +35,7 @@ export function anothersPort(port: number, server: string): PortProblem {
 export function leftPort(port: number, owner: string): PortProblem {
   return {
     code: 'port_taken',
-    message: `Port ${port} of the server leads to what the agent of another server (${owner}…) left, which does not run on this machine: remove that by \`setpoint agent clean\`, or start this agent with --take-over-ports, then deploy again`,
+    message: `Port ${port} of the server is taken by rules that the agent of another server (${owner}…) left, which does not run on this machine any more: remove them by \`setpoint agent clean\`, or start this agent with --take-over-ports, then deploy again`,
   };
 }
 
@@ -43,15 +43,15 @@ export function leftPort(port: number, owner: string): PortProblem {
 export function unansweredPort(port: number, code: string): PortProblem {
   const why =
     code === 'ECONNREFUSED'
-      ? 'nothing listens there: the application must listen on its exposed_port'
-      : `a connection to it failed (${code}): look at the rules of the packet filter`;
+      ? 'nothing listens there: make the application listen on its exposed_port'
+      : `a connection to it failed (${code}): check the rules of the packet filter on the server`;
   return {
     code: 'runtime_unavailable',
-    message: `Port ${port} of the server does not lead to the application, ${why}`,
+    message: `Port ${port} of the server does not reach the application: ${why}`,
   };
 }
 
 /** The port leads to its instances, but the machine does not permit the agent to open the way for `whom`. */
 export function closedPort(port: number, whom: string): string {
-  return `Port ${port} of the server does not answer ${whom}: /proc/sys or the bridge of the network may not be set by the agent, as in a container without the right to; it answers everybody else`;
+  return `Port ${port} of the server does not answer ${whom}, but all other clients: the agent has no right to set /proc/sys or the bridge of the network. Run the agent as root, outside of a container`;
 }

@@ -188,7 +188,7 @@ export class Publication {
         await this.#applyOnce(offers);
       } catch (error) {
         if (this.#closing.signal.aborted) return;
-        this.#log.error({ err: error }, 'Ports cannot be published');
+        this.#log.error({ err: error }, 'Cannot publish ports: the agent tries again');
         this.#conclude(offers, () => notNow);
       }
       // Repeat also without a port: the rules that block instances must be restored if they were removed from outside.
@@ -261,7 +261,7 @@ function assignmentOf(key: string): string {
 
 const notNow: PortProblem = {
   code: 'runtime_unavailable',
-  message: 'Ports of the server cannot be published: its agent log has the cause',
+  message: 'The agent cannot publish ports of the server and tries again: its log has the cause',
 };
 
 interface Deps {

@@ -31,14 +31,30 @@ export function stateOf(world: World): State {
   if (!isStaying(app)) return state('deleting', 'false', 'Deleting', 'Instances and deployments are being removed');
   if (app.desired.run === 'stopped') return stoppedState(world);
   if (target === undefined && serving === undefined)
-    return state('stopped', 'false', 'NeverDeployed', 'No deployment was asked for yet');
+    return state('stopped', 'false', 'NeverDeployed', 'It was never deployed: deploy it');
   if (target !== undefined && isActive(target)) return deployingState(target, world);
   if (serving === undefined) return withoutSuccess(target);
-  if (server === undefined) return state('error', 'unknown', 'ServerGone', 'Its server was deleted');
+  if (server === undefined)
+    return state(
+      'error',
+      'unknown',
+      'ServerGone',
+      'Its server was deleted: create the application anew on another server',
+    );
   if (server.observed?.phase === 'offline')
-    return state('error', 'unknown', 'ServerOffline', 'Its server does not answer: what runs there is not known');
+    return state(
+      'error',
+      'unknown',
+      'ServerOffline',
+      'Its server does not answer, so it is not known what runs there: see the conditions of the server',
+    );
   if (server.observed?.phase === 'error')
-    return state('error', 'unknown', 'EngineNotReady', `${engineAway}: what runs there is not known`);
+    return state(
+      'error',
+      'unknown',
+      'EngineNotReady',
+      `${engineAway}, so it is not known what runs there: see the conditions of the server`,
+    );
   return servingState(world, serving);
 }
 
@@ -49,13 +65,23 @@ function stoppedState(world: World): State {
   const isReceived = world.server === undefined || !isAwaitingAgent(world.server);
   if (!isReceived || !world.slots.some(isLive)) {
     return world.target === undefined
-      ? state('stopped', 'false', 'NeverDeployed', 'No deployment was asked for yet')
-      : state('stopped', 'false', 'Stopped', 'Stopped as asked');
+      ? state('stopped', 'false', 'NeverDeployed', 'It was never deployed: deploy it')
+      : state('stopped', 'false', 'Stopped', 'It is stopped, as desired');
   }
   if (world.server?.observed?.phase === 'offline')
-    return state('error', 'unknown', 'ServerOffline', 'Its server does not answer: whether it stopped is not known');
+    return state(
+      'error',
+      'unknown',
+      'ServerOffline',
+      'Its server does not answer, so it is not known whether it stopped: see the conditions of the server',
+    );
   if (world.server?.observed?.phase === 'error')
-    return state('error', 'unknown', 'EngineNotReady', `${engineAway}: whether it stopped is not known`);
+    return state(
+      'error',
+      'unknown',
+      'EngineNotReady',
+      `${engineAway}, so it is not known whether it stopped: see the conditions of the server`,
+    );
   return state('running', 'false', 'Stopping', 'Instances are being stopped');
 }
 
@@ -78,7 +104,12 @@ function deployingState(target: Deployment, { server }: World): State {
 
 function withoutSuccess(target: Deployment | undefined): State {
   if (target?.observed?.phase === 'failed') return state('failed', 'false', 'DeploymentFailed', failureMessage(target));
-  return state('stopped', 'false', 'DeploymentCancelled', 'The deployment was cancelled and none succeeded before');
+  return state(
+    'stopped',
+    'false',
+    'DeploymentCancelled',
+    'The deployment was cancelled, and no earlier one succeeded: deploy again',
+  );
 }
 
 function servingState(world: World, serving: Deployment): State {
@@ -93,7 +124,8 @@ function servingState(world: World, serving: Deployment): State {
   }
   const why = hindrance(slots);
   if (ready > 0) return state('running', 'false', 'Degraded', `${ready} of ${replicas} instances are ready${why}`);
-  if (slots.some(isCrashLooping)) return state('error', 'false', 'CrashLoop', 'Its process keeps exiting');
+  if (slots.some(isCrashLooping))
+    return state('error', 'false', 'CrashLoop', 'Its process keeps exiting: its log shows why');
   if (world.unreadyTooLong) return state('error', 'false', 'NoReadyInstance', `No instance has become ready${why}`);
   switch (app.observed?.phase) {
     case 'running':

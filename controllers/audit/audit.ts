@@ -92,7 +92,7 @@ async function chainOne(tenant: string, term: Term, { store, log, mirror }: Back
     return done !== undefined;
   } catch (error) {
     if (term.signal.aborted) throw error;
-    log.warn({ tenant, err: error }, 'Audit records were not all chained');
+    log.warn({ tenant, err: error }, 'Cannot chain all audit records: the next pass tries again');
     return false;
   }
 }
@@ -114,7 +114,7 @@ async function retentionTime(
     return retentionClock(clock, newest);
   } catch (error) {
     if (term.signal.aborted) throw error;
-    log.warn({ err: error }, 'Old audit records are not forgotten yet');
+    log.warn({ err: error }, 'Cannot find old audit records: the next pass tries again');
     return undefined;
   }
 }
@@ -134,6 +134,6 @@ async function forgetIn(
       log.warn({ tenant, records: done.early, maxRecords }, 'Audit records were forgotten early as there are too many');
   } catch (error) {
     if (term.signal.aborted) throw error;
-    log.warn({ tenant, err: error }, 'Old audit records were not all forgotten');
+    log.warn({ tenant, err: error }, 'Cannot remove all old audit records: the next pass tries again');
   }
 }

@@ -28,7 +28,7 @@ export const compaction: Background = {
           log.info({ before: target, current }, 'History was compacted');
         }
       } catch (error) {
-        log.warn({ err: error }, 'History was not compacted');
+        log.warn({ err: error }, 'Cannot compact the history of the store: the next pass tries again');
       }
       await wait(clock, limits.compaction.everyMs, signal);
     }

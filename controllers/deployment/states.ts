@@ -110,16 +110,21 @@ function fromQueued(world: World, before: Observed): Observed {
 const gone: OwnFailure = { code: 'server_gone', message: 'Its server was deleted' };
 
 const away: Record<NonNullable<World['serverAway']>, OwnFailure> = {
-  offline: { code: 'server_offline', message: 'Its server was not there in time: its agent is not connected' },
+  offline: {
+    code: 'server_offline',
+    message: 'Its server did not connect in time: check its agent, then deploy again',
+  },
   engine: {
     code: 'engine_unavailable',
-    message: 'The container engine of its server did not answer in time: the conditions of the server say what to do',
+    message:
+      'The container engine of its server did not answer in time: see the conditions of the server, then deploy again',
   },
 };
 
 const otherCommit: OwnFailure = {
   code: 'build_failed',
-  message: 'The server built another commit than the one to return to: upgrade its agent, and all control planes',
+  message:
+    'The server built another commit than that of the rollback: upgrade its agent and every control plane, then deploy again',
 };
 
 function fromBuilding(world: World, before: Observed): Observed {
@@ -145,10 +150,18 @@ function fromBuilding(world: World, before: Observed): Observed {
   if (isExhausted)
     return fail(world, before, {
       code: 'build_lost',
-      message: 'The server lost the build, and lost it again when it was repeated',
+      message: 'The server lost the build twice: see the log of its agent, then deploy again',
     });
   if (world.expired)
-    return fail(world, before, late(world, { code: 'build_timeout', message: 'The build did not end in time' }));
+    return fail(
+      world,
+      before,
+      late(world, {
+        code: 'build_timeout',
+        message:
+          'The build did not end in time: see its log, and ask the operator for a longer --build-deadline-seconds if it needs one',
+      }),
+    );
   return before;
 }
 
@@ -171,7 +184,13 @@ function fromDeploying(world: World, before: Observed): Observed {
   return fail(
     world,
     next,
-    late(world, seen ?? { code: 'not_ready', message: 'Its instances did not become ready in time' }),
+    late(
+      world,
+      seen ?? {
+        code: 'not_ready',
+        message: 'Its instances did not become ready in time: their log shows what they wait for',
+      },
+    ),
   );
 }
 

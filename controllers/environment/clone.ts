@@ -83,7 +83,11 @@ function copied(
   try {
     return copyDesired(rule, source, transplanter);
   } catch (cause) {
-    throw new Failure('SecretUnreadable', `Cannot copy ${describe(it)} as a secret of it does not open`, { cause });
+    throw new Failure(
+      'SecretUnreadable',
+      `Cannot copy ${describe(it)} as one of its secrets cannot be decrypted: restore the key file, or set the secret again`,
+      { cause },
+    );
   }
 }
 

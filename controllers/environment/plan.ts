@@ -68,7 +68,7 @@ function actionOf(clone: Environment, view: TenantView, { source, stale, missing
     return {
       do: 'abandon',
       reason: 'SourceDeleted',
-      message: `Environment ${clone.desired.name} was not completed, as the one that it copies was deleted`,
+      message: `Environment ${clone.desired.name} is removed, as its source was deleted before it was copied whole: clone another one`,
     };
   const toRemove = stale.filter(isStaying);
   if (toRemove.length > 0) return { do: 'remove', copies: toRemove.slice(0, limits.clone.removals) };
@@ -92,7 +92,7 @@ function copyAction(clone: Environment, view: TenantView, missing: readonly Read
       return {
         do: 'abandon',
         reason: 'ServerDeleted',
-        message: `Environment ${clone.desired.name} was not completed, as the server of ${describe(source)} was deleted`,
+        message: `Environment ${clone.desired.name} is removed, as the server of ${describe(source)} was deleted before it was copied: clone again with server_map`,
       };
     if (server !== undefined) servers.set(server.meta.id, server);
     sources.push(source);

@@ -49,7 +49,10 @@ function onChange(change: ObjectChange, queue: KeyedQueue, { mirror, clock, log 
   try {
     for (const it of suspects(change, view, allKinds)) if (judge(it, view, now) !== undefined) add(queue, it);
   } catch (error) {
-    log.error({ err: error, kind: change.kind, id: change.id }, 'Change was not judged; the sweep will');
+    log.error(
+      { err: error, kind: change.kind, id: change.id },
+      'Cannot check a changed object for garbage: the next sweep checks it',
+    );
   }
 }
 
@@ -86,7 +89,7 @@ async function orphanSweeps(term: Term, deps: BackgroundDeps): Promise<void> {
       await removeOrphans(seen, term, deps);
     } catch (error) {
       if (term.signal.aborted) throw error;
-      deps.log.warn({ err: error }, 'Orphaned keys were not all looked for');
+      deps.log.warn({ err: error }, 'Cannot look for all orphaned keys: the next sweep tries again');
     }
     await wait(deps.clock, limits.garbage.orphanSweepMs, term.signal);
   }

@@ -115,5 +115,8 @@ async function remove(entry: Entry, { area, kind, id }: Subject, proof: Guard, t
   });
   if (!result.committed) return;
   deps.metrics.orphans.inc({ area });
-  deps.log.error({ area, kind, id }, 'Key without its object was removed: somebody left it behind');
+  deps.log.error(
+    { area, kind, id },
+    'Removed a key whose object is gone: its deletion should have removed it, so this is a bug',
+  );
 }

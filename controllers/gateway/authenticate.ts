@@ -62,7 +62,9 @@ function isGood(token: string, server: Resource<'server'>, clock: Clock): boolea
 }
 
 function noKey(registered: string | undefined): string {
-  return registered === undefined ? 'The server awaits a join token' : 'The server has another key registered';
+  return registered === undefined
+    ? 'No agent has joined as this server yet: a join token is needed'
+    : 'Another agent has joined as this server';
 }
 
 function refuse(code: Refusal['code'], message: string, retryAfterMs: number): { refuse: Refusal } {

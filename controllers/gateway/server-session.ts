@@ -206,7 +206,7 @@ export class ServerSession implements ControlHost {
     // Changes before the session was entered did not reach it.
     hold.verify(this.#view.agent(server));
     if (this.#view.get('server', server)?.desired.agent_public_key !== identified.publicKey)
-      return this.#refused({ ...gone(server), message: 'The key of the server was replaced' });
+      return this.#refused({ ...gone(server), message: 'Another agent has joined as this server' });
     this.#isProven = hello.store === null || isOf(history, hello.store, live.epoch);
     return {
       welcome: {

@@ -178,11 +178,14 @@ export class SessionWork {
     this.#cancelCensus?.();
     this.#feed.start(keep);
     if (!isNew) return;
-    this.#o.log.error({ held: keep.length }, 'Removals are held: the store does not know what this agent runs');
+    this.#o.log.error(
+      { held: keep.length },
+      'Removals are held, as the store does not know what this agent runs: confirm them by `setpoint confirm-removals SERVER`',
+    );
     this.#events.record('server', this.server, {
       type: 'warning',
       reason: 'RemovalsHeld',
-      message: `The store does not know ${keep.length} of the instances here, as after a restore: they stay until confirmed`,
+      message: `The store does not know ${keep.length} of the instances on this server, as after a restore. They stay until they are confirmed: setpoint confirm-removals SERVER`,
     });
   }
 
@@ -201,9 +204,9 @@ export class SessionWork {
 
   #serverChanged(): void {
     const server = this.#o.view.get('server', this.server);
-    if (server === undefined) this.#o.control().goodbye('retired', limits.refusal.unknownMs);
+    if (server === undefined) this.#o.control().goodbye('The server was deleted', limits.refusal.unknownMs);
     else if (server.desired.agent_public_key !== this.#o.publicKey)
-      this.#o.control().goodbye('The key of the server was replaced', limits.refusal.unauthorizedMs);
+      this.#o.control().goodbye('Another agent has joined as this server', limits.refusal.unauthorizedMs);
     else
       this.#o.control().settings({
         logRetentionDays: server.desired.log_retention_days,
@@ -228,7 +231,8 @@ export class SessionWork {
       if (it === undefined || fence === undefined || it.observed?.observedGeneration === it.meta.generation) return;
       await repo.observe<'assignment'>(it, notSent(it, why, deps.clock.now()), [fence]);
     } catch (error) {
-      if (!isUnavailable(error) && !isConflict(error)) log.error({ err: error, assignment: id }, 'Not reported');
+      if (!isUnavailable(error) && !isConflict(error))
+        log.error({ err: error, assignment: id }, 'Cannot record why an assignment is not sent to its agent');
       deps.clock.timer(limits.intake.retryMs, () => this.#isOver || void this.#notSent(seen, why));
     }
   }

@@ -93,7 +93,7 @@ export function inviteController(settings: InviteSettings): Controller<'invite'>
     });
     const late = new AbortController();
     const cancel = ctx.clock.timer(limits.invites.sendMs, () =>
-      late.abort(new Error('The mail was not taken in time')),
+      late.abort(new Error('The mail server did not take the mail in time')),
     );
     try {
       await settings.mailer.send(mail, AbortSignal.any([ctx.signal, late.signal]));
@@ -108,7 +108,7 @@ export function inviteController(settings: InviteSettings): Controller<'invite'>
   }
 
   function failed(it: Invite, letter: Letter, error: unknown, ctx: Context): Verdict<'invite'> {
-    ctx.log.info({ err: error }, 'Invite was not mailed');
+    ctx.log.info({ err: error }, 'Cannot mail an invite: its condition Delivered shows what follows');
     letter.attempts += 1;
     if (isRefused(error)) return verdict(it, 'Refused', { settled: true });
     const { attempts, firstPauseMs, maxPauseMs } = limits.invites;

@@ -5,12 +5,13 @@ export type Delivery = 'Sending' | 'NotSent' | 'Sent' | 'OnlyLogged' | 'Refused'
 
 const messages: Readonly<Record<Delivery, string>> = {
   Sending: 'The mail is being sent',
-  NotSent: 'The mail could not be handed over; it is tried again',
-  Sent: 'The mail was handed over',
-  OnlyLogged: 'No mail server is set: the mail with its link is in the log of the server, to be passed on by hand',
-  Refused: 'The mail server refused the mail: cancel the invite, and invite anew with an address that takes mail',
+  NotSent: 'The mail server did not take the mail: the control plane tries again',
+  Sent: 'The mail server took the mail',
+  OnlyLogged:
+    'No mail server is set: take the link from the log of the control plane and send it to the user, or set --smtp-url',
+  Refused: 'The mail server refused the mail: cancel the invite, and invite the user by another address',
   GivenUp:
-    'The mail could not be handed over in many attempts: check the mail server, cancel the invite and invite anew',
+    'The mail server did not take the mail in many attempts: check the mail server, then cancel the invite and make a new one',
 };
 
 /** The last recorded state of the mail. */
@@ -28,7 +29,9 @@ export function isOver(delivery: Delivery | undefined): boolean {
 
 export function conditionsOf(delivery: Delivery | undefined): ConditionInput[] {
   if (delivery === undefined)
-    return [{ type: 'Ready', status: 'false', reason: 'Over', message: 'Nobody waits for the mail any more' }];
+    return [
+      { type: 'Ready', status: 'false', reason: 'Over', message: 'The invite is over: its mail is not sent any more' },
+    ];
   const state = {
     status: delivery === 'Sent' ? 'true' : 'false',
     reason: delivery,

@@ -34,7 +34,7 @@ export function keyRotation(resealer: Pick<Resealer, 'resealRecord'> & Sealer): 
             deps.log.info({ resealed, contended, unreadable }, 'Secrets were sealed with the current key');
         } catch (error) {
           if (term.signal.aborted) return;
-          deps.log.warn({ err: error }, 'Secrets were not all sealed with the current key');
+          deps.log.warn({ err: error }, 'Cannot seal all secrets with the current key: the next pass tries again');
         }
         await wait(deps.clock, limits.rotation.everyMs, term.signal);
       }
@@ -83,7 +83,10 @@ export async function rotate(
       return resealed === undefined ? undefined : withoutInlinedEnv(meaning, resealed);
     } catch (error) {
       pass.unreadable++;
-      log.error({ ...meaning, err: error }, 'Secret does not open with any known key');
+      log.error(
+        { ...meaning, err: error },
+        'A secret cannot be decrypted with any key of the key file: restore the key file, or set the secret again',
+      );
       return undefined;
     }
   }

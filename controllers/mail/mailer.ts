@@ -79,7 +79,7 @@ export class Mailer implements AsyncDisposable {
     if (!this.#isOpen || this.#queue.size >= this.#limits.waiting) {
       const why = this.#isOpen ? `${this.#limits.waiting} wait already` : 'this replica is closing';
       this.#outcomes.inc({ outcome: 'dropped' });
-      log.warn({ to: mail.to, subject: mail.subject, why }, 'Mail was dropped');
+      log.warn({ to: mail.to, subject: mail.subject, why }, 'A mail is not sent: see why');
       throw new Error(`Cannot send mail as ${why}`);
     }
     const either = AbortSignal.any([signal, this.#stop.signal]);
@@ -89,7 +89,7 @@ export class Mailer implements AsyncDisposable {
     } catch (error) {
       this.#outcomes.inc({ outcome: 'failed' });
       const why = error instanceof Error ? error.message : String(error);
-      log.warn({ to: mail.to, subject: mail.subject, why }, 'Mail was given up');
+      log.warn({ to: mail.to, subject: mail.subject, why }, 'A mail is not sent, and not tried again: see why');
       throw error;
     }
   }
@@ -114,7 +114,7 @@ export class Mailer implements AsyncDisposable {
         signal.throwIfAborted();
         if (isRefused(error) || attempt === this.#limits.attempts) throw error;
         const why = error instanceof Error ? error.message : String(error);
-        log.info({ to: mail.to, attempt, why }, 'Mail was not taken over; it is tried again');
+        log.info({ to: mail.to, attempt, why }, 'The mail server did not take a mail: it is tried again');
         await wait(clock, this.#limits.pauseMs * attempt, signal);
       }
     }
@@ -142,6 +142,6 @@ export class Mailer implements AsyncDisposable {
 /** For an installation without a mail server: the operator finds the mail in the log. */
 export function deliverToLog(log: Logger): Delivery {
   return async ({ to, subject, text }) => {
-    log.warn({ to, subject, text }, 'Mail is only logged, as no SMTP server is set');
+    log.warn({ to, subject, text }, 'Mail is only logged, as no mail server is set (--smtp-url)');
   };
 }

@@ -51,7 +51,7 @@ function describe(error: unknown, { log }: Context): { code: string; message: st
   if (error instanceof OperationFailure || error instanceof CallError)
     return { code: error.code, message: error.message };
   log.error({ err: error }, 'Operation failed');
-  return { code: 'failed', message: 'Internal error, see the log' };
+  return { code: 'failed', message: 'Internal error: the log of the control plane has the cause' };
 }
 
 const outcomes = {

@@ -15,8 +15,8 @@ interface Meaning {
 /** What a failure that an agent reports means for an instance: a code without a row does not compile. */
 const meanings: Readonly<Record<FailureCode, Meaning>> = {
   image_not_found: { isFatal: true, remedy: 'deploy the application again' },
-  image_not_allowed: { isFatal: true, remedy: 'have the image allowed, or deploy another one' },
-  image_pull_failed: { remedy: 'see that its server reaches the registry' },
+  image_not_allowed: { isFatal: true, remedy: 'ask an administrator to allow the image, or deploy another one' },
+  image_pull_failed: { remedy: 'check that its server reaches the registry' },
   repository_unreachable: {},
   branch_not_found: {},
   dockerfile_not_found: {},
@@ -36,7 +36,7 @@ const meanings: Readonly<Record<FailureCode, Meaning>> = {
   volume_in_use: { remedy: 'stop the other instance, or unbind the volume' },
   data_lost: { isFatal: true, remedy: 'restore the volume from a backup' },
   runtime_unavailable: { remedy: 'see the conditions of its server' },
-  secret_unavailable: { remedy: 'bring the key back, or set the variables again' },
+  secret_unavailable: { remedy: 'restore the key file of the control plane, or set the variables again' },
   agent_outdated: { remedy: 'upgrade the agent of its server' },
 };
 

@@ -136,7 +136,7 @@ export class EventRecorder implements AsyncDisposable {
       const { kind, id } = buffer;
       if (isUnavailable(error) && !this.#closed) this.#keep(buffer, events);
       else for (let n = 0; n < events.length; n++) onDropped();
-      if (!isUnavailable(error)) log.warn({ kind, id, err: error }, 'Events were not written');
+      if (!isUnavailable(error)) log.warn({ kind, id, err: error }, 'Cannot write events');
     }
     buffer.isQueued = false;
     this.#schedule(buffer);

@@ -39,5 +39,10 @@ export function causeOf(error: unknown): Cause {
   if (error instanceof Failure) return { cause: 'error', reason: error.reason, message: error.message, expected: true };
   if (isTooLarge(error) && error instanceof Error)
     return { cause: 'stalled', reason: 'TooLarge', message: error.message };
-  return { cause: 'error', reason: 'InternalError', message: 'Internal error, see the log', expected: false };
+  return {
+    cause: 'error',
+    reason: 'InternalError',
+    message: 'Internal error: the log of the control plane has the cause',
+    expected: false,
+  };
 }

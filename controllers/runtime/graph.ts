@@ -17,20 +17,24 @@ export const gateway = { finalizer: 'agent', observes: 'assignment' } as const;
  */
 export function checkGraph(controllers: readonly AnyController[], kinds: readonly KindName[]): void {
   const faults = [
-    ...twice(controllers.map(({ name }) => name)).map((name) => `Two controllers have one name: ${name}`),
+    ...twice(controllers.map(({ name }) => name)).map((name) => `Two controllers have the same name: ${name}`),
     ...twice([gateway.observes, ...controllers.map(({ kind }) => kind)]).map(
-      (kind) => `Two controllers write what is observed of one kind: ${kind}`,
+      (kind) => `Two controllers write the observed state of the same kind: ${kind}`,
     ),
     ...kinds.flatMap((kind) => finalizerFaults(controllers, kind)),
     ...controllers.flatMap(declarationFaults),
   ];
-  if (faults.length > 0) throw new Error(`Controllers contradict each other: ${faults.join('; ')}`);
+  if (faults.length > 0)
+    throw new Error(`Cannot start as declarations of the controllers contradict each other: ${faults.join('; ')}`);
 }
 
 function finalizerFaults(controllers: readonly AnyController[], kind: KindName): string[] {
   return (definitionOf(kind).finalizers ?? [])
     .filter((name) => name !== gateway.finalizer && !controllers.some((it) => it.name === name && it.kind === kind))
-    .map((name) => `Finalizer of ${kind} is no controller of that kind, nobody would release it: ${name}`);
+    .map(
+      (name) =>
+        `Kind ${kind} has a finalizer that no controller of the kind releases, so its deletion would never end: ${name}`,
+    );
 }
 
 function declarationFaults(controller: AnyController): string[] {
@@ -39,12 +43,14 @@ function declarationFaults(controller: AnyController): string[] {
     .filter((wake) => wake.kind === kind || !reads.includes(wake.kind))
     .map((wake) =>
       wake.kind === kind
-        ? `Controller ${name} is woken by its own kind, and so by what it observes itself: ${kind}`
-        : `Controller ${name} is woken by a kind that it does not read: ${wake.kind}`,
+        ? `Controller ${name} wakes on its own kind, so its own writes would wake it: ${kind}`
+        : `Controller ${name} wakes on a kind that it does not read: ${wake.kind}`,
     );
   const isHolder = definitionOf(kind).finalizers?.includes(name) ?? false;
   if (controller.finalize !== undefined && !isHolder)
-    faults.push(`Controller ${name} has a \`finalize\` that is never called as ${kind} does not carry its finalizer`);
+    faults.push(
+      `Controller ${name} has a \`finalize\` that is never called, as the kind ${kind} does not have its finalizer`,
+    );
   return faults;
 }
 

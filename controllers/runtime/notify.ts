@@ -41,7 +41,10 @@ export class Notifier {
       try {
         await this.#notifyUser(fence, user, of, projectId, key, notification);
       } catch (error) {
-        log.warn({ err: error, kind: of.meta.kind, id: of.meta.id, user }, 'Notification was not stored');
+        log.warn(
+          { err: error, kind: of.meta.kind, id: of.meta.id, user },
+          'Cannot store a notification: the user does not get it',
+        );
       }
     }
   }

@@ -94,12 +94,17 @@ async function announce(
 ): Promise<void> {
   const { name } = it.desired;
   if (phase === 'offline') {
-    ctx.event(it, { type: 'warning', reason: 'Offline', message: 'Its agent is not connected' });
+    ctx.event(it, {
+      type: 'warning',
+      reason: 'Offline',
+      message: 'Its agent is not connected: check that the machine is up and runs its agent',
+    });
     await ctx.notify(it, `${it.meta.id}/offline/${it.meta.observedRevision ?? 0}`, {
       type: 'server_offline',
       severity: 'error',
       title: `Server ${name} is offline`,
-      message: 'Its agent is not connected: what runs there goes on, but is not known',
+      message:
+        'Its agent is not connected: its instances go on, but their state is not known. Check that the machine is up and runs its agent',
     });
   } else if (phase === 'error') {
     const { reason, message } = agent?.engineTrouble ?? {

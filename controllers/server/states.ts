@@ -51,7 +51,8 @@ export function conditionsOf(world: World): ConditionInput[] {
       type: 'AgentIdentityConflict',
       status: 'true',
       reason: 'SeveralMachines',
-      message: 'Several machines connect with the identity of this server: one of them is a copy',
+      message:
+        'Several machines connect with the identity of this server: stop the agent of the copy, and let it join as a server of its own with an empty data directory',
     });
   const unknown = agentCapabilities.filter((it) => world.agent?.capabilities?.includes(it) === false);
   if (unknown.length > 0)
@@ -61,7 +62,7 @@ export function conditionsOf(world: World): ConditionInput[] {
       reason: 'AgentOfEarlierRelease',
       message:
         `Its agent, version ${world.agent?.agentVersion ?? 'unknown'}, does not know ${unknown.join(', ')}: upgrade it. ` +
-        'Until then it goes on as before, and what needs these is refused with the reason',
+        'Until then its instances go on, and a workload that needs one of these does not start',
     });
   if (world.removals?.confirmed === false)
     conditions.push({
@@ -69,8 +70,8 @@ export function conditionsOf(world: World): ConditionInput[] {
       status: 'true',
       reason: 'StoreRewound',
       message:
-        `The store does not know ${world.removals.held} of the instances here, as after a restore. They stay; to have ` +
-        'them removed: setpoint confirm-removals, or POST /servers/:id/confirm-removals',
+        `The store does not know ${world.removals.held} of the instances on this server, as after a restore. They stay ` +
+        'until their removal is confirmed: setpoint confirm-removals SERVER, or POST /servers/:id/confirm-removals',
     });
   return conditions;
 }
@@ -92,9 +93,19 @@ function readyCondition(phase: ObservedOf<'server'>['phase'], agent: LiveAgent |
         ? { type: 'Ready', status: 'true', reason: 'Connected', message: 'Its agent is connected' }
         : { type: 'Ready', status: 'false', reason: 'Disconnected', message: 'Its agent has just disconnected' };
     case 'offline':
-      return { type: 'Ready', status: 'false', reason: 'Offline', message: 'Its agent is not connected' };
+      return {
+        type: 'Ready',
+        status: 'false',
+        reason: 'Offline',
+        message: 'Its agent is not connected: check that the machine is up and runs its agent',
+      };
     case 'provisioning':
-      return { type: 'Ready', status: 'false', reason: 'AwaitingAgent', message: 'Its agent has not joined yet' };
+      return {
+        type: 'Ready',
+        status: 'false',
+        reason: 'AwaitingAgent',
+        message: 'Its agent has not joined yet: run on its machine what `setpoint join SERVER` prints',
+      };
     case 'error':
       return {
         type: 'Ready',

@@ -14,10 +14,10 @@ export function signingKeyRotation(tend: (fence: Guard) => Promise<Tended>): Bac
       for (;;) {
         try {
           const done = await tend(fence);
-          if (done !== 'kept') log.info({ done }, 'Keys that sign tokens were tended');
+          if (done !== 'kept') log.info({ done }, 'The keys that sign tokens were changed');
         } catch (error) {
           if (signal.aborted) return;
-          log.warn({ err: error }, 'Keys that sign tokens were not tended');
+          log.warn({ err: error }, 'Cannot check the keys that sign tokens: the next pass tries again');
         }
         await wait(clock, limits.rotation.signingKeysEveryMs, signal);
       }

@@ -33,7 +33,7 @@ export function stateOf({ volume, assignment, isBound, server }: World): State {
   const isAway = server === 'offline' || server === 'error';
   if (isDeleting(volume)) {
     const message = hasCode(report?.error, 'in_use')
-      ? 'Waits for the containers that mount it to go'
+      ? 'Waits until no container mounts it'
       : 'Its data is being removed from its server';
     return { phase: 'deleting', ready: 'false', reason: 'Deleting', message, because: 'its data to be removed' };
   }
@@ -42,27 +42,33 @@ export function stateOf({ volume, assignment, isBound, server }: World): State {
       phase: 'error',
       ready: 'false',
       reason: 'ServerGone',
-      message: 'Its server was deleted, and its data with it',
+      message: 'Its server was deleted, and its data with it: delete the volume',
     };
   if (hasCode(report?.error, 'data_lost') && report?.error !== undefined)
     return { phase: 'error', ready: 'false', reason: 'DataLost', message: report.error.message };
   if (isAway) {
     const phase = volume.observed?.phase ?? 'pending';
-    const message = 'Its server does not answer: whether it is there is not known';
+    const message =
+      'Its server does not answer, so the state of the volume is not known: see the conditions of the server';
     return { phase, ready: 'unknown', reason: 'ServerAway', message, because: 'its server to answer' };
   }
   if (report?.ready === true)
     return isBound
-      ? { phase: 'bound', ready: 'true', reason: 'Bound', message: 'It is there, and an application mounts it' }
-      : { phase: 'available', ready: 'true', reason: 'Available', message: 'It is there, and nothing mounts it' };
+      ? { phase: 'bound', ready: 'true', reason: 'Bound', message: 'It is on its server, and an application mounts it' }
+      : {
+          phase: 'available',
+          ready: 'true',
+          reason: 'Available',
+          message: 'It is on its server, and no application mounts it',
+        };
   return unmade(report?.error);
 }
 
 /** It is being made, or its server failed to make it and tries again. */
 function unmade(failure: NonNullable<Assignment['observed']>['error']): State {
-  const because = 'its server to make it';
+  const because = 'its server to create it';
   if (failure === undefined)
-    return { phase: 'pending', ready: 'false', reason: 'Pending', message: 'Its server makes it', because };
+    return { phase: 'pending', ready: 'false', reason: 'Pending', message: 'Its server is creating it', because };
   const { code, message } = failure;
   return { phase: 'error', ready: 'false', reason: reasonOf(code), message, because };
 }

@@ -14,8 +14,8 @@ test.each([
   ['waits', [open('Reconciling', 'Waiting', 'its server to answer')], 'Waits for its server to answer'],
   [
     'failed and is tried again',
-    [open('Reconciling', 'Retrying', 'Internal error, see the log')],
-    'Is tried again after a failure: Internal error, see the log',
+    [open('Reconciling', 'Retrying', 'Internal error: the log of the control plane has the cause')],
+    'Is tried again after a failure: Internal error: the log of the control plane has the cause',
   ],
   ['stalled', [open('Stalled', 'TooLarge', 'It is too large')], 'Stalled: It is too large'],
 ])('an object that %s says so in a sentence', (_, conditions, expected) => {

@@ -57,7 +57,7 @@ describe('what an agent left whose data is gone', () => {
     expect(second.out).toMatch(new RegExp(`${first.server} +1 +1 +\\d+ +${examplePort}\\n`));
     expect(second.out).toContain('The example is not deployed: ');
     expect(second.out).toContain(
-      `Port ${examplePort} of the server leads to what the agent of another server (${first.server.replaceAll('-', '').slice(0, 12)}…) left`,
+      `Port ${examplePort} of the server is taken by rules that the agent of another server (${first.server.replaceAll('-', '').slice(0, 12)}…) left`,
     );
 
     const shown = await cli.run(['agent', 'clean', '--only', first.server, '--dry-run']);

@@ -346,7 +346,7 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'delete a tenant',
     running: 2,
-    errors: /Control plane refuses this agent/,
+    errors: /control plane refuses this agent/,
     async prepare(world) {
       const at = await running(2)(world);
       await createTenant(world.store, 'another', world.clock);

@@ -8,7 +8,7 @@ export const dockerWords: TroubleWords = {
     },
     ECONNREFUSED: {
       reason: 'EngineNotRunning',
-      advice: 'nobody listens on its socket. Start it: systemctl start docker',
+      advice: 'no process listens on its socket. Start it: systemctl start docker',
     },
     EACCES: {
       reason: 'EngineForbidden',

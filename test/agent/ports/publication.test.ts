@@ -228,14 +228,14 @@ test('a withdrawal resolves once no port leads to the instance', async () => {
   expect(await publication.withdraw('a')).toBe(false);
 });
 
-test('what cannot be published is told and tried again; what is published is looked after', async () => {
+test('what cannot be published is reported and tried again; what is published is looked after', async () => {
   void publication.release();
   broken = true;
   publication.offer('a', offered('w', 80, backend(1)));
   await idle();
   expect(publication.problem('a')).toMatchObject({
     code: 'runtime_unavailable',
-    message: expect.stringContaining('cannot be published'),
+    message: expect.stringContaining('cannot publish ports'),
   });
   expect(publication.isPublished('a')).toBe(false);
   broken = false;

@@ -286,7 +286,7 @@ describe('an instance that cannot be made', () => {
       'Images of registry registry.test are not allowed here: an administrator can allow it in the settings';
     const refused: Report = { phase: 'failed', error: { code: 'image_not_allowed', message } };
     expect(messageOf({ before: 'running', slots: [refused] })).toBe(
-      `No instance is ready at the moment: ${message} (have the image allowed, or deploy another one)`,
+      `No instance is ready at the moment: ${message} (ask an administrator to allow the image, or deploy another one)`,
     );
   });
 

@@ -277,7 +277,7 @@ describe('a clone', () => {
       const events = readEvents(rig.mirror.key(keys.events(tenant, 'project', id('shop')))?.value);
       expect(events).toEqual([expect.objectContaining({ type: 'warning', reason: 'SourceDeleted' })]);
       const [told] = rig.mirror.tenant(tenant).list('notification');
-      expect(told?.desired.message).toContain('was not completed, as the one that it copies was deleted');
+      expect(told?.desired.message).toContain('is removed, as its source was deleted');
     }
   });
 
@@ -312,7 +312,8 @@ describe('a clone', () => {
       expect.objectContaining({ type: 'Ready', status: 'false', reason: 'Cloning' }),
       expect.objectContaining({
         type: 'Reconciling',
-        message: 'Cannot copy application broken as a secret of it does not open',
+        message:
+          'Cannot copy application broken as one of its secrets cannot be decrypted: restore the key file, or set the secret again',
       }),
     ]);
     await rig.repo.change('application', id('broken'), (draft) => void (draft.config.env = {}));

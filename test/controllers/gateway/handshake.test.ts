@@ -83,7 +83,7 @@ describe('SEC-53: an agent whose key was replaced by that of another', () => {
     const server = await world.server();
     const { agent } = await joined(server);
     await replaceKey(server.id);
-    expect(await agent.ended).toMatchObject({ kind: 'goodbye', reason: 'The key of the server was replaced' });
+    expect(await agent.ended).toMatchObject({ kind: 'goodbye', reason: 'Another agent has joined as this server' });
   });
 
   it('gets none, if that happens after it was challenged', async () => {
@@ -96,7 +96,7 @@ describe('SEC-53: an agent whose key was replaced by that of another', () => {
       if (data.includes('"type":"proof"')) void replaceKey(server.id).then(() => send(data));
       else send(data);
     };
-    expect(await agent.ended).toMatchObject({ kind: 'refused', message: 'The key of the server was replaced' });
+    expect(await agent.ended).toMatchObject({ kind: 'refused', message: 'Another agent has joined as this server' });
     expect(agent.backend.stored).toEqual([]);
   });
 });
@@ -158,7 +158,7 @@ describe('SEC-53: an agent is refused', () => {
     const unit = world.repo.begin();
     unit.release(it, 'server');
     await unit.commit();
-    expect(await agent.ended).toMatchObject({ kind: 'goodbye', reason: 'retired' });
+    expect(await agent.ended).toMatchObject({ kind: 'goodbye', reason: 'The server was deleted' });
     expect(await attempt({ server: server.id, key }).outcome).toBe('unknown');
   });
 

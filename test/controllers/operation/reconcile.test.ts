@@ -223,7 +223,7 @@ describe('an operation of any type', () => {
     const observed = await carryOut(rig, 20);
     expect(observed()).toMatchObject({
       phase: 'failed',
-      error: { code: 'failed', message: 'Internal error, see the log' },
+      error: { code: 'failed', message: 'Internal error: the log of the control plane has the cause' },
     });
   });
 

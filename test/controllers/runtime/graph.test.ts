@@ -21,31 +21,33 @@ test('declarations that fit together are accepted', () => {
 
 test.for([
   {
-    fault: 'Two controllers write what is observed of one kind: project',
+    fault: 'Two controllers write the observed state of the same kind: project',
     given: [project, controller({ name: 'second', kind: 'project' })],
   },
   {
-    fault: 'Two controllers write what is observed of one kind: assignment',
+    fault: 'Two controllers write the observed state of the same kind: assignment',
     given: [project, controller({ name: 'assignment', kind: 'assignment' })],
   },
   {
-    fault: 'Two controllers have one name: project',
+    fault: 'Two controllers have the same name: project',
     given: [project, controller({ name: 'project', kind: 'operation' })],
   },
   {
-    fault: 'Finalizer of project is no controller of that kind, nobody would release it: project',
+    fault:
+      'Kind project has a finalizer that no controller of the kind releases, so its deletion would never end: project',
     given: [controller({ name: 'projects', kind: 'project' })],
   },
   {
-    fault: 'Controller project is woken by a kind that it does not read: server',
+    fault: 'Controller project wakes on a kind that it does not read: server',
     given: [controller({ name: 'project', kind: 'project', wakes: [{ kind: 'server', ids: () => [] }] })],
   },
   {
-    fault: 'Controller project is woken by its own kind, and so by what it observes itself: project',
+    fault: 'Controller project wakes on its own kind, so its own writes would wake it: project',
     given: [controller({ name: 'project', kind: 'project', wakes: [{ kind: 'project', ids: () => [] }] })],
   },
   {
-    fault: 'Controller operation has a `finalize` that is never called as operation does not carry its finalizer',
+    fault:
+      'Controller operation has a `finalize` that is never called, as the kind operation does not have its finalizer',
     given: [
       project,
       controller({ name: 'operation', kind: 'operation', finalize: () => Promise.reject(new Error('is not run')) }),

@@ -255,7 +255,9 @@ test('the text of an error that nobody vouched for is not shown', async () => {
   await rig.rest();
   const page = await rig.store.list(keys.all);
   expect(page.entries.map(({ value }) => value).join()).not.toContain('hunter2');
-  expect(JSON.stringify(await rig.repo.get('project', it))).toContain('Internal error, see the log');
+  expect(JSON.stringify(await rig.repo.get('project', it))).toContain(
+    'Internal error: the log of the control plane has the cause',
+  );
 });
 
 test('a failure before anything was observed becomes an event of the object', async () => {
