@@ -1,31 +1,95 @@
+import { applicationVerbs } from '../rules/application.ts';
+import { deploymentVerbs } from '../rules/deployment.ts';
+import { environmentVerbs } from '../rules/environment.ts';
+import { projectVerbs } from '../rules/project.ts';
+import { serverVerbs } from '../rules/server.ts';
+import type { VerbTable } from '../rules/verb-table.ts';
+import { volumeVerbs } from '../rules/volume.ts';
 import { Refused } from './client.ts';
 import type { ApiObject, Client } from './client.ts';
 
-/** Kinds that the verbs know, by their plural, singular and short names. */
+/** What the command knows of a kind. Its columns in a list are in `rows.ts`. */
+interface Row {
+  /** Its words beside the plural; the first one is the singular, which the API's streams use. */
+  names: readonly [string, ...string[]];
+  /** The path of its list; absent: its objects are listed under those of its parent. */
+  path?: string;
+  parent?: 'projects' | 'applications';
+  /** The environments of its objects are shown by name. */
+  isInEnvironment?: true;
+  /** The API has a list of what happened to each object. */
+  hasEvents?: true;
+  /** What is deleted with an object, in words that end the question before; absent: it is not deleted by itself. */
+  takes?: string;
+  /** Which verbs an object takes in which state. The API judges by the same table. */
+  verbs: VerbTable;
+}
+
+/** Kinds that the verbs know, by their plural. */
 const kinds = {
-  projects: { names: ['project', 'proj'], path: '/api/v1/projects', parent: undefined },
-  environments: { names: ['environment', 'env'], path: undefined, parent: 'projects' },
-  servers: { names: ['server'], path: '/api/v1/servers', parent: undefined },
-  applications: { names: ['application', 'app', 'apps'], path: '/api/v1/applications', parent: 'projects' },
-  deployments: { names: ['deployment', 'deploy'], path: undefined, parent: 'applications' },
-  volumes: { names: ['volume', 'vol'], path: '/api/v1/volumes', parent: 'projects' },
-} as const;
+  projects: {
+    names: ['project', 'proj'],
+    path: '/api/v1/projects',
+    takes: ' with all that is in it',
+    verbs: projectVerbs,
+  },
+  environments: {
+    names: ['environment', 'env'],
+    parent: 'projects',
+    takes: ' with all that is in it',
+    verbs: environmentVerbs,
+  },
+  servers: {
+    names: ['server'],
+    path: '/api/v1/servers',
+    hasEvents: true,
+    takes: '; the containers there stay as they are',
+    verbs: serverVerbs,
+  },
+  applications: {
+    names: ['application', 'app', 'apps'],
+    path: '/api/v1/applications',
+    parent: 'projects',
+    isInEnvironment: true,
+    hasEvents: true,
+    takes: ' with its instances and deployments',
+    verbs: applicationVerbs,
+  },
+  deployments: {
+    names: ['deployment', 'deploy'],
+    parent: 'applications',
+    hasEvents: true,
+    verbs: deploymentVerbs,
+  },
+  volumes: {
+    names: ['volume', 'vol'],
+    path: '/api/v1/volumes',
+    parent: 'projects',
+    isInEnvironment: true,
+    hasEvents: true,
+    takes: ' with its data',
+    verbs: volumeVerbs,
+  },
+} as const satisfies Readonly<Record<string, Row>>;
 
 export type CliKind = keyof typeof kinds;
-/** Kinds whose objects are in an environment. */
-const inEnvironments: ReadonlySet<CliKind> = new Set(['applications', 'volumes']);
+
+/** What the command knows of a kind, for code that is generic in the kind. */
+export function rowOfKind(kind: CliKind): Row {
+  return kinds[kind];
+}
 
 /** @throws Error with the list of kinds. */
 export function kindOf(word: string): CliKind {
-  for (const [kind, { names }] of Object.entries(kinds)) {
-    if (word === kind || (names as readonly string[]).includes(word)) return kind as CliKind; // a key of the table
+  for (const [kind, { names }] of Object.entries<Row>(kinds)) {
+    if (word === kind || names.includes(word)) return kind as CliKind; // a key of the table
   }
   throw new Error(`Unknown kind ${word}: one of ${Object.keys(kinds).join(', ')}`);
 }
 
 /** The words that name kinds. */
-export function kindWords(): string[] {
-  return Object.keys(kinds);
+export function kindWords(): CliKind[] {
+  return Object.keys(kinds) as CliKind[]; // the keys of the table
 }
 
 /** The singular of a kind; the API's streams name the kind by it. */
@@ -37,7 +101,7 @@ export function singular(kind: CliKind): string {
 export async function listObjects(client: Client, kind: CliKind, project?: string): Promise<ApiObject[]> {
   const projectId = project === undefined ? undefined : (await findObject(client, 'projects', project)).id;
   const query = projectId === undefined ? {} : { projectId };
-  const { path } = kinds[kind];
+  const { path } = rowOfKind(kind);
   if (path !== undefined) return client.list(path, query);
   if (kind === 'environments') {
     const projects = projectId === undefined ? await client.list('/api/v1/projects') : [{ id: projectId }];
@@ -61,11 +125,11 @@ export interface PlaceNames {
  * environments are read of the projects of these objects alone: each project costs a request.
  */
 export async function placeNames(client: Client, kind: CliKind, found?: readonly ApiObject[]): Promise<PlaceNames> {
-  const { parent } = kinds[kind];
+  const { parent, isInEnvironment } = rowOfKind(kind);
   if (parent === undefined) return { parent: () => '', environment: () => '' };
   const parents = await listObjects(client, parent);
   const projects = new Set((found ?? []).map((it) => it['project_id']));
-  const read = inEnvironments.has(kind) ? parents.filter(({ id }) => found === undefined || projects.has(id)) : [];
+  const read = isInEnvironment ? parents.filter(({ id }) => found === undefined || projects.has(id)) : [];
   const environments = await Promise.all(read.map((it) => environmentsOf(client, it.id)));
   const names = new Map([...parents, ...environments.flat()].map((it) => [it.id, it.name]));
   const nameOf = (field: string) => (it: ApiObject) => names.get(String(it[field])) ?? String(it[field]);
@@ -114,7 +178,9 @@ async function withPlaces(client: Client, kind: CliKind, found: readonly ApiObje
   const projectIds = [...new Set(inProject.map((it) => String(it['project_id'])))];
   const all = await Promise.all([
     ...projectIds.map((it) => client.object('GET', `/api/v1/projects/${it}`).then((project) => [project])),
-    ...(inEnvironments.has(kind) ? projectIds.map((it) => client.list(`/api/v1/projects/${it}/environments`)) : []),
+    ...(rowOfKind(kind).isInEnvironment
+      ? projectIds.map((it) => client.list(`/api/v1/projects/${it}/environments`))
+      : []),
   ]);
   const names = new Map(all.flat().map((it) => [it.id, it.name]));
   const placeOf = (it: ApiObject): string =>

@@ -44,7 +44,7 @@ const yes = new Option('-y, --yes', 'do not ask');
 export const verbs: readonly Verb[] = [
   verb<[kind: string, name?: string], Scope & { watch?: boolean; output?: string }>({
     use: 'get <kind> [name]',
-    text: 'list projects, environments, servers, applications, deployments or volumes',
+    text: 'list objects of a kind, such as applications',
     options: [
       new Option('-w, --watch', 'go on and print changes'),
       new Option('-o, --output <form>', 'how it is printed').choices(['table', 'json', 'yaml']).default('table'),
@@ -87,7 +87,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[kind: string, name: string], Scope & { directPorts?: boolean; on?: string }>({
     use: 'create <kind> <name>',
-    text: 'create a project, an environment, a volume or a server; prints how the agent of a server joins',
+    text: 'create an object of a kind, such as a project; prints how the agent of a server joins',
     options: [
       new Option('--direct-ports', 'ports of applications are open on the server itself'),
       new Option('--on <server>', 'the server of a volume; by default that of its project'),

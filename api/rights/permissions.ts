@@ -202,6 +202,7 @@ const rows = {
   'DELETE /volumes/:id': ['+ + + + - - -'],
   'POST /volumes/:id/bind': ['+ + + + + - -'],
   'POST /volumes/:id/unbind': ['+ + + + + - -'],
+  'GET /volumes/:id/events': ['+ + + + + + -'],
   'POST /volumes/:id/backup': ['+ + + + + - -'],
   'GET /volumes/:id/backups': ['+ + + + + + -'],
 

@@ -18,7 +18,7 @@ import {
 import { holdPopulation, inWords } from '../workloads/population.ts';
 import { referred, referredEnvironment, serverFor } from '../workloads/references.ts';
 import { settleServer } from '../workloads/single-server.ts';
-import { deleteEndpoint, getEndpoint, listEndpoint } from './resource-endpoints.ts';
+import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint } from './resource-endpoints.ts';
 
 export const listVolumes = listEndpoint(volumes, { path: '/volumes', summary: 'Volumes that one may see' });
 
@@ -158,4 +158,9 @@ export const unbindVolume = defineEndpoint({
     const others = users.filter(({ meta }) => !chosen.some((it) => it.meta.id === meta.id));
     return ctx.commit(unit, () => volumes.show(it, { bindings: bindingsIn(others, it.meta.id) }));
   },
+});
+
+export const listVolumeEvents = eventsEndpoint(volumes, {
+  path: '/volumes/:id/events',
+  summary: 'What happened to a volume, newest first',
 });

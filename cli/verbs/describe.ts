@@ -1,18 +1,11 @@
 import { z } from 'zod';
 import type { ApiObject, Client } from '../client.ts';
 import type { CliKind } from '../objects.ts';
-import { findObject, kindOf, pathOf } from '../objects.ts';
+import { findObject, kindOf, pathOf, rowOfKind } from '../objects.ts';
 import { printed } from '../printed.ts';
 import { openEnd } from '../settled.ts';
 import { age, cell, table } from '../table.ts';
-import { applicationVerbs } from '../../rules/application.ts';
-import { deploymentVerbs } from '../../rules/deployment.ts';
-import { environmentVerbs } from '../../rules/environment.ts';
-import { projectVerbs } from '../../rules/project.ts';
-import { serverVerbs } from '../../rules/server.ts';
-import { volumeVerbs } from '../../rules/volume.ts';
 import { whyNot } from '../../rules/verb-table.ts';
-import type { VerbTable } from '../../rules/verb-table.ts';
 
 const Events = z.array(
   z.looseObject({ type: z.string(), reason: z.string(), message: z.string(), count: z.number(), last_at: z.string() }),
@@ -58,21 +51,12 @@ export async function describe(
   console.log(`\n${cell(openEnd(it) ?? 'Settled: there is nothing left to do.')}`);
   printHindered(kind, it);
   if (kind === 'applications') await printInstances(client, it, now);
-  if (hasEvents(kind)) await printEventSection(client, kind, it, now);
+  if (rowOfKind(kind).hasEvents) await printEventSection(client, kind, it, now);
 }
-
-const verbTables: Readonly<Record<CliKind, VerbTable>> = {
-  projects: projectVerbs,
-  environments: environmentVerbs,
-  servers: serverVerbs,
-  applications: applicationVerbs,
-  deployments: deploymentVerbs,
-  volumes: volumeVerbs,
-};
 
 /** Prints the verbs that the state of the object forbids or makes needless. The API judges by the same table. */
 function printHindered(kind: CliKind, it: ApiObject): void {
-  const verbs = verbTables[kind];
+  const { verbs } = rowOfKind(kind);
   const hindered = Object.entries(verbs.verbs).flatMap(([verb, { label }]) => {
     const reason = whyNot(verbs, verb, it);
     return reason === undefined ? [] : [[label, reason]];
@@ -85,12 +69,8 @@ async function partsOf(client: Client, kind: CliKind, it: ApiObject): Promise<Re
   const path = pathOf(kind, it);
   return {
     ...(kind === 'applications' && { instances: await client.request('GET', `${path}/instances`) }),
-    ...(hasEvents(kind) && { events: await client.request('GET', `${path}/events`) }),
+    ...(rowOfKind(kind).hasEvents && { events: await client.request('GET', `${path}/events`) }),
   };
-}
-
-export function hasEvents(kind: CliKind): boolean {
-  return kind !== 'projects' && kind !== 'environments';
 }
 
 function fieldsOf(it: ApiObject): string {

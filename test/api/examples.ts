@@ -348,6 +348,7 @@ export const examples: Readonly<Record<string, Example>> = {
     body: ({ application }) => ({ workload_type: 'application', workload_id: application, mount_path: '/data' }),
   },
   'POST /volumes/:id/unbind': { path: at('/volumes/:volume/unbind'), before: addVolume, body: () => ({}) },
+  'GET /volumes/:id/events': { path: at('/volumes/:volume/events'), before: addVolume },
   'GET /applications': { path: at('/applications'), item: ({ application }) => application },
   'GET /applications/check-name': { path: at('/applications/check-name?name=api&projectId=:project') },
   'POST /applications': {

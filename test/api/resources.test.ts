@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { defineEndpoint, defineList } from '../../api/endpoint/endpoint.ts';
+import { defineEndpoint, defineList, routeName } from '../../api/endpoint/endpoint.ts';
 import { endpoints } from '../../api/routes/endpoints.ts';
 import { checkResources, missingDeclarations } from '../../api/routes/check-resources.ts';
 import type { Declared } from '../../api/routes/check-resources.ts';
 import { resourceOf, resources, watchedKinds } from '../../api/resources/resources.ts';
 import type { ResourceKind } from '../../api/resources/resources.ts';
-import { kindWords, singular } from '../../cli/objects.ts';
-import type { CliKind } from '../../cli/objects.ts';
+import { kindWords, rowOfKind, singular } from '../../cli/objects.ts';
 import { kinds } from '../../store/kinds/kinds.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -97,7 +96,7 @@ describe('the kinds', () => {
   });
 
   it('whose changes are sent are those that the console and the command know', () => {
-    const named = kindWords().map((kind) => singular(kind as CliKind));
+    const named = kindWords().map(singular);
     for (const [file, known] of [
       ['web/model.ts', consoleKinds],
       ['cli/objects.ts', named],
@@ -106,6 +105,29 @@ describe('the kinds', () => {
       expect(unknown, `Add ${unknown.join(', ')} to the kinds of ${file}`).toEqual([]);
       expect(known.length, `${file} has kinds that are not watched`).toBe(watchedKinds.length);
     }
+  });
+});
+
+describe('what the command knows of', () => {
+  it.each(kindWords())('%s is what the API has', (plural) => {
+    const kind = singular(plural) as ResourceKind; // the words of the command are those of `/ws/watch`
+    const { path, parent, isInEnvironment = false, hasEvents = false, takes, verbs } = rowOfKind(plural);
+    const where = `the row ${plural} of cli/objects.ts`;
+    const routes = endpoints.map(routeName);
+    if (path !== undefined) expect(routes, where).toContain(`GET ${path.slice('/api/v1'.length)}`);
+    expect(hasEvents, `hasEvents of ${where}`).toBe(routes.includes(`GET /${plural}/:id/events`));
+    expect(takes !== undefined, `takes of ${where}`).toBe(
+      endpoints.some(({ method, on }) => method === 'DELETE' && on?.[0] === kind),
+    );
+    const { answer } = resourceOf(kind);
+    const fields = answer instanceof z.ZodObject ? Object.keys(answer.shape) : [];
+    expect(parent === 'projects', `parent of ${where}`).toBe(
+      fields.includes('project_id') && !fields.includes('application_id'),
+    );
+    expect(isInEnvironment, `isInEnvironment of ${where}`).toBe(
+      parent === 'projects' && fields.includes('environment_id'),
+    );
+    expect(verbs, `verbs of ${where}`).toBe(resourceOf(kind).verbs);
   });
 });
 

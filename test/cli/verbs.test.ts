@@ -329,6 +329,8 @@ describe('after a login', () => {
     await until('it is bound', async () =>
       /coins +shop +production +bound +\/data/.test((await run('get', 'volumes')).out),
     );
+    expect((await run('describe', 'volume', 'coins')).out).toMatch(/Bound +[^]*Events, newest first/);
+    expect((await run('events', 'volume', 'coins')).out).toContain('Bound');
     expect((await run('delete', 'volume', 'coins', '--yes')).err).toContain('The volume is mounted (1 application)');
     expect(await run('unbind', 'coins')).toEqual(said('^volume coins is mounted by nothing; its data stays\n$'));
     expect(await run('delete', 'volume', 'coins', '--yes')).toEqual(said('^volume coins is deleted\n$'));
