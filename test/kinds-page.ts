@@ -12,34 +12,19 @@ import type { Resource } from '../api/resources/resource.ts';
 import { resourceOf, resources } from '../api/resources/resources.ts';
 import type { ResourceKind } from '../api/resources/resources.ts';
 import { streams } from '../api/streams/streams.ts';
-import { controllersOf } from '../cli/controllers.ts';
 import { kindWords, singular } from '../cli/objects.ts';
-import type { CliKind } from '../cli/objects.ts';
 import { verbs as cliVerbs } from '../cli/verbs.ts';
-import { gateway } from '../controllers/runtime/graph.ts';
+import { writerOf } from '../controllers/runtime/graph.ts';
 import type { VerbTable } from '../rules/verb-table.ts';
 import { definitionOf } from '../store/definition.ts';
 import type { Definition } from '../store/definition.ts';
 import { kinds } from '../store/kinds/kinds.ts';
 import type { KindName } from '../store/kinds/kinds.ts';
 import { pages } from '../web/page-table.ts';
+import { allControllers } from './harness/all-controllers.ts';
 
 const name = 'docs/kinds.md';
 const file = join(import.meta.dirname, '..', name);
-
-const undone = (): never => {
-  throw new Error('Controllers are only described here');
-};
-const controllers = controllersOf({
-  keyring: { transplant: undone },
-  random: { bytes: undone },
-  agents: { call: undone },
-  mailer: { send: undone },
-  isMailOnlyLogged: true,
-  publicUrl: '',
-  buildDeadlineMs: 0,
-  rolloutDeadlineMs: 0,
-});
 
 /** Names of columns and cells must not end a cell. */
 const escaped = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
@@ -61,18 +46,19 @@ function fieldsOf(shape: Readonly<Record<string, { isOptional(): boolean }>>): s
   return list(Object.entries(shape).map(([field, schema]) => code(schema.isOptional() ? `${field}?` : field)));
 }
 
-function writerOf(kind: KindName, hasObserved: boolean): string {
+function writerText(kind: KindName, hasObserved: boolean): string {
   if (!hasObserved) return '–';
-  if (kind === gateway.observes) return 'gateway, from the reports of agents';
-  const controller = controllers.find((one) => one.kind === kind);
-  return controller === undefined ? 'API' : `controller ${code(controller.name)}`;
+  const writer = writerOf(allControllers, kind);
+  if (writer === undefined) throw new Error(`No controller writes ${kind}: list its controller in cli/controllers.ts`);
+  if (writer === 'gateway') return 'gateway, from the reports of agents';
+  return writer === 'API' ? 'API' : `controller ${code(writer.name)}`;
 }
 
 function childrenOf(kind: KindName): string {
   const owned = (Object.keys(kinds) as KindName[]).filter((child) =>
     ownersOf(definitionOf(child)).some((owner) => owner.kind === kind),
   );
-  const written = controllers.find((one) => one.kind === kind)?.children ?? [];
+  const written = allControllers.find((one) => one.kind === kind)?.children ?? [];
   return list([
     ...owned.map(code),
     ...written.filter((one) => !owned.includes(one)).map((one) => `${code(one)} (written, not owned)`),
@@ -128,7 +114,7 @@ function resourceRows(resource: Resource<ResourceKind>): [string, string][] {
 }
 
 function cliVerbsOf(kind: KindName): string[] {
-  const isGeneric = kindWords().some((one) => singular(one as CliKind) === kind); // the words are its keys
+  const isGeneric = kindWords().some((one) => singular(one) === kind);
   const argument = new RegExp(`[<[]${kind}[\\]>]`);
   return cliVerbs
     .filter(({ use }) => argument.test(use) || (isGeneric && use.includes('<kind>')))
@@ -144,7 +130,7 @@ function section(kind: KindName): string {
   const rows: [string, string][] = [
     ['Desired', fieldsOf(desired.shape)],
     ['Observed', hasObserved ? fieldsOf(observed.shape) : '–'],
-    ['Writer of observed', writerOf(kind, hasObserved)],
+    ['Writer of observed', writerText(kind, hasObserved)],
     ['Owners', list(ownersOf(definition).map(({ text }) => text))],
     ['Children', childrenOf(kind)],
     ['Finalizers', list((definition.finalizers ?? []).map(code))],
@@ -188,7 +174,37 @@ ${(Object.keys(kinds) as KindName[]).map(section).join('\n\n')}
 
 const { values } = parseArgs({ options: { write: { type: 'boolean', default: false } } });
 if (values.write) await writeFile(file, page);
-else if ((await readFile(file, 'utf8').catch(() => '')) !== page) {
-  console.error(`${name} differs from what the declarations of the kinds give. Write it again: npm run kinds-page`);
-  process.exitCode = 1;
+else {
+  const written = await readFile(file, 'utf8').catch(() => '');
+  if (written !== page) {
+    console.error(
+      `${name} differs from what the declarations of the kinds give:\n${differences(written).join('\n')}\n` +
+        'Declare what is missing again; if this is what you want, write the page again: npm run kinds-page',
+    );
+    process.exitCode = 1;
+  }
+}
+
+/** The rows of the page that differ: what is written, and what the declarations give. At most ten. */
+function differences(written: string): string[] {
+  const [before, after] = [rowsOf(written), rowsOf(page)];
+  const names = [...new Set([...before.keys(), ...after.keys()])].filter((row) => before.get(row) !== after.get(row));
+  return names
+    .slice(0, 10)
+    .map(
+      (row) =>
+        `- ${row}\n    written:  ${before.get(row) ?? 'no such row'}\n    declared: ${after.get(row) ?? 'no such row'}`,
+    );
+}
+
+/** The lines of the tables of a page, by kind and first cell. */
+function rowsOf(text: string): ReadonlyMap<string, string> {
+  let kind = '';
+  const rows = new Map<string, string>();
+  for (const line of text.split('\n')) {
+    if (line.startsWith('## ')) kind = line.slice(3);
+    const [, first, rest] = /^\| (.*?) \| (.*) \|$/.exec(line) ?? [];
+    if (first !== undefined && rest !== undefined) rows.set(`${kind}, ${first}`, rest);
+  }
+  return rows;
 }

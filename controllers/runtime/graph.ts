@@ -1,4 +1,4 @@
-import { definitionOf } from '../../store/definition.ts';
+import { definitionOf, isObserved } from '../../store/definition.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { Controller } from './controller.ts';
 
@@ -8,11 +8,14 @@ export type AnyController = Controller<KindName>;
 /** The writes of the gateway, which is no controller: it stores the reports of agents and releases their finalizer. */
 export const gateway = { finalizer: 'agent', observes: 'assignment' } as const;
 
+/** Kinds whose observed state the API writes: when a credential was last used. */
+const observedByApi: readonly KindName[] = ['service_key'];
+
 /**
  * Checks the declarations against each other: one writer per observed kind, every finalizer held by a controller that
  * exists, every wake of a kind that may be read.
  *
- * @param kinds kinds of which every finalizer must be a controller of the list
+ * @param kinds kinds that must have their writer and the holders of their finalizers in the list
  * @throws Error that lists every fault
  */
 export function checkGraph(controllers: readonly AnyController[], kinds: readonly KindName[]): void {
@@ -21,11 +24,24 @@ export function checkGraph(controllers: readonly AnyController[], kinds: readonl
     ...twice([gateway.observes, ...controllers.map(({ kind }) => kind)]).map(
       (kind) => `Two controllers write the observed state of the same kind: ${kind}`,
     ),
+    ...kinds
+      .filter((kind) => isObserved(kind) && writerOf(controllers, kind) === undefined)
+      .map((kind) => `Nothing writes what is observed of ${kind}: list its controller in cli/controllers.ts`),
     ...kinds.flatMap((kind) => finalizerFaults(controllers, kind)),
     ...controllers.flatMap(declarationFaults),
   ];
   if (faults.length > 0)
     throw new Error(`Cannot start as declarations of the controllers contradict each other: ${faults.join('; ')}`);
+}
+
+/** The component that writes what is observed of a kind; `undefined`: none. */
+export function writerOf(
+  controllers: readonly AnyController[],
+  kind: KindName,
+): 'gateway' | 'API' | AnyController | undefined {
+  if (kind === gateway.observes) return 'gateway';
+  if (observedByApi.includes(kind)) return 'API';
+  return controllers.find((one) => one.kind === kind);
 }
 
 function finalizerFaults(controllers: readonly AnyController[], kind: KindName): string[] {

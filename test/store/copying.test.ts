@@ -34,6 +34,14 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
+/** Where the schema has fields of that name, as a rule of cloning writes it: an element of a list is `*`. */
+function pathsOf(field: string, { properties = {}, items }: z.core.JSONSchema.BaseSchema): string[] {
+  if (typeof items === 'object' && !Array.isArray(items)) return pathsOf(field, items).map((path) => `*.${path}`);
+  return Object.entries(properties).flatMap(([name, schema]) =>
+    name === field ? [name] : typeof schema === 'object' ? pathsOf(field, schema).map((path) => `${name}.${path}`) : [],
+  );
+}
+
 /** A kind whose objects refer to each other and hold secrets at several depths. */
 const machine = defineKind({
   kind: 'machine',
@@ -157,6 +165,9 @@ describe('the kinds', () => {
     expect(references).toContain('environment_id');
     const fields = Object.keys(kinds[kind].desired.shape);
     for (const path of references) expect(fields).toContain(path.split('.')[0]);
+    for (const copied of ['environment', ...copiedKinds])
+      for (const path of pathsOf(`${copied}_id`, z.toJSONSchema(kinds[kind].desired, { unrepresentable: 'any' })))
+        expect(references, `Add ${path} to \`clone.references\` of ${kind}: a copy leads to copies`).toContain(path);
   });
 
   it('leave out of a copied application what its source has lived through', () => {

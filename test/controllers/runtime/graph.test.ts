@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Controller } from '../../../controllers/runtime/controller.ts';
 import { checkGraph, describeGraph, type AnyController } from '../../../controllers/runtime/graph.ts';
+import { kinds } from '../../../store/kinds/kinds.ts';
 import type { KindName } from '../../../store/kinds/kinds.ts';
+import { allControllers } from '../../harness/all-controllers.ts';
 
 function controller<K extends KindName>(given: Partial<Controller<K>> & { name: string; kind: K }): AnyController {
   return {
@@ -14,6 +16,10 @@ function controller<K extends KindName>(given: Partial<Controller<K>> & { name: 
 }
 
 const project = controller({ name: 'project', kind: 'project' });
+
+test('the controllers of the program fit together', () => {
+  checkGraph(allControllers, Object.keys(kinds) as KindName[]); // the keys are the names
+});
 
 test('declarations that fit together are accepted', () => {
   expect(() => checkGraph([project], ['project', 'assignment', 'user'])).not.toThrow();
@@ -36,6 +42,10 @@ test.for([
     fault:
       'Kind project has a finalizer that no controller of the kind releases, so its deletion would never end: project',
     given: [controller({ name: 'projects', kind: 'project' })],
+  },
+  {
+    fault: 'Nothing writes what is observed of project: list its controller in cli/controllers.ts',
+    given: [controller({ name: 'operation', kind: 'operation' })],
   },
   {
     fault: 'Controller project wakes on a kind that it does not read: server',
