@@ -114,7 +114,7 @@ export class Core implements AgentHost {
     const { fleet, log } = this.#deps;
     fleet.acknowledged(reports.filter(({ id }) => !rejected.has(id))).catch((error: unknown) => {
       // The removals stay unsettled: they are reported again after the next connection.
-      log.error({ err: error }, 'Acknowledged reports could not be recorded');
+      log.error({ err: error }, 'Cannot store which reports were acknowledged: the agent sends them again');
     });
   }
 
@@ -165,10 +165,13 @@ export class Core implements AgentHost {
     if (ports !== undefined) publication.allow(ports);
     if (registries !== undefined)
       images.allow(registries).catch((error: unknown) => {
-        log.error({ err: error }, 'The allowed registries could not be written down');
+        log.error(
+          { err: error },
+          'Cannot store the allowed registries: after a restart the former ones hold until the control plane is reached',
+        );
       });
     logs.retain(logRetentionDays).catch((error: unknown) => {
-      log.error({ err: error }, 'Old logs could not be removed');
+      log.error({ err: error }, 'Cannot remove old logs: the disk may fill up');
     });
   }
 

@@ -240,7 +240,7 @@ export class Fleet {
 /** The report of an item that this release does not understand. */
 function outdated({ id, generation, spec }: WireItem): WireReport {
   const code: FailureCode = 'agent_outdated';
-  const message = `The agent of the server is too old for what is asked of it (${spec.type.slice(0, 64)}): upgrade the agent`;
+  const message = `The agent of the server is too old for this kind of workload (${spec.type.slice(0, 64)}): upgrade the agent`;
   return { ...blank(id, generation), phase: 'failed', error: { code, message } };
 }
 

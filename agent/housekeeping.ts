@@ -81,7 +81,8 @@ export class Housekeeping {
       try {
         await task();
       } catch (error) {
-        if (!this.#closing.signal.aborted) log.warn({ err: error }, 'Housekeeping failed');
+        if (!this.#closing.signal.aborted)
+          log.warn({ err: error }, 'Cannot remove all that is not needed any more: the agent tries again');
       }
     }
   }

@@ -51,9 +51,13 @@ export async function openIdentity(folder: string, joinToken?: string): Promise<
   const wanted = joinToken === undefined ? undefined : serverOf(joinToken);
   const known = await read(path);
   if (known === undefined && joinToken === undefined)
-    throw new Error(`Agent has no identity yet and needs a join token: ${path}`);
+    throw new Error(
+      `The agent has no identity yet (${path}): make a join token by \`setpoint join SERVER\`, and start the agent once with --token`,
+    );
   if (known !== undefined && wanted !== undefined && known.server_id !== wanted)
-    throw new Error(`Join token must be for the server that this agent is: ${known.server_id}, got one for ${wanted}`);
+    throw new Error(
+      `The join token is for server ${wanted}, and this agent is that of server ${known.server_id}: use a token for that server, or another --data`,
+    );
   let stored = known ?? make(wanted ?? '');
   if (joinToken !== undefined) {
     stored = withToken(stored, joinToken);
@@ -108,11 +112,14 @@ async function read(path: string): Promise<Stored | undefined> {
     text = await readFile(path, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // errors of node:fs have a code
-    throw new Error(`Cannot read identity ${path}`, { cause: error });
+    throw new Error(`Cannot read the identity of the agent: ${path}`, { cause: error });
   }
   try {
     return Stored.parse(JSON.parse(text));
   } catch (cause) {
-    throw new Error(`Identity is damaged: ${path}`, { cause });
+    throw new Error(
+      `The identity of the agent is damaged: ${path}. Restore the file, or join again with a join token and an empty data directory`,
+      { cause },
+    );
   }
 }

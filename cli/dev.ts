@@ -84,7 +84,7 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
     signal.throwIfAborted();
     print(`\nThe example is not deployed: ${error instanceof Error ? error.message : String(error)}`);
     print(
-      'Setpoint runs all the same: `setpoint describe application hello` tells more, `setpoint deploy hello` tries again',
+      'Setpoint runs all the same: `setpoint describe application hello` shows why, `setpoint deploy hello` tries again',
     );
   });
   print('\nStop with Ctrl-C: the application goes on. `make dev` again finds everything as it was left.');
@@ -104,7 +104,9 @@ async function printLeftovers(dockerSocket: string, signal: AbortSignal): Promis
   print(`\nLeft here by agents that do not run on this machine, such as one whose data directory was removed:`);
   print(leftoverTable(found.leftovers));
   if (found.doubtful) print('Agents of an earlier release run on this machine too: some of it may be theirs');
-  print('`setpoint agent clean` removes it. Its ports are not given to others before, unless by --take-over-ports\n');
+  print(
+    '`setpoint agent clean` removes it. Until then no other agent can use its ports, except with --take-over-ports\n',
+  );
 }
 
 /**

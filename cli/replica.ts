@@ -74,9 +74,9 @@ export interface ReplicaOptions {
 /** Moves names that an earlier release stored in another compared form, before the first request looks them up. */
 async function moveNames(store: Store, log: Logger): Promise<void> {
   const { moved, clashes } = await refoldNames(store);
-  if (moved > 0) log.info({ moved }, 'Names were moved to the form in which they are compared now');
+  if (moved > 0) log.info({ moved }, 'Names were rewritten to the form in which this release compares them');
   for (const clash of clashes)
-    log.warn(clash, 'Two objects have names that count as the same by now: both stay, rename one of them');
+    log.warn(clash, 'Two objects have names that this release regards as the same: both stay, rename one of them');
 }
 
 /** Most audit records of a tenant, each about 1 KiB. */
@@ -214,7 +214,8 @@ function signingKeys({ store, keyring, clock, random, signingKeyLifeMs = 90 * 86
 
 function openMailer({ mail, clock, random, log, registry }: ReplicaOptions): Mailer {
   const mailLog = log.child({ part: 'mail' });
-  if (mail === undefined) log.warn('No SMTP server is set: mail is only logged, codes to log in with among it');
+  if (mail === undefined)
+    log.warn('No mail server is set (--smtp-url): mail is only logged, with its codes to log in and links of invites');
   const delivery = mail === undefined ? deliverToLog(mailLog) : deliverBySmtp(mail.server, mail.from);
   return new Mailer({ delivery, clock, id: () => random.id(), log: mailLog, registry });
 }

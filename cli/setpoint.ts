@@ -113,7 +113,7 @@ agent
   .addOption(
     new Option('--only <servers>', 'of these servers, with commas between').argParser((text) => text.split(',')),
   )
-  .option('--dry-run', 'only say what would be removed')
+  .option('--dry-run', 'only print what would be removed')
   .option('-y, --yes', 'do not ask')
   .action(async (_options: unknown, command: Command) =>
     (await import('./agent-clean.ts')).cleanAgent(command.optsWithGlobals(), stopSignal()),

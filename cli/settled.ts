@@ -9,7 +9,7 @@ export function openEnd({ conditions = [], generation, observed_generation }: Ap
   const stalled = of('Stalled');
   if (stalled !== undefined) return `Stalled: ${stalled.message}`;
   const open = of('Reconciling');
-  if (open?.reason === 'Retrying') return `Is tried again after a failure: ${open.message}`;
+  if (open?.reason === 'Retrying') return `Tries again after a failure: ${open.message}`;
   if (open !== undefined) return `Waits for ${open.message === '' ? open.reason : open.message}`;
   if (generation !== undefined && (observed_generation ?? 0) < generation)
     return 'Waits for the control plane to take up the last change';

@@ -54,7 +54,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[kind: string, name: string], Scope & { output?: string }>({
     use: 'describe <kind> <name>',
-    text: 'tell everything of an object: conditions, events, what it waits for; a deployment is APP/NUMBER',
+    text: 'show everything about an object: conditions, events, what it waits for; a deployment is APP/NUMBER',
     options: [output],
     run: async (client, [kind, name], options) =>
       (await import('./verbs/describe.ts')).describe(client, kind, name, options),
@@ -117,11 +117,11 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[], Waiting & { file: string; dryRun?: boolean }>({
     use: 'apply',
-    text: 'create, change and deploy what a file declares, and say what that changed',
+    text: 'create, change and deploy what a file declares, and print what changed',
     inProject: false,
     options: [
       new Option('-f, --file <path>', 'YAML file, - for standard input').makeOptionMandatory(),
-      new Option('--dry-run', 'only say what would change'),
+      new Option('--dry-run', 'only print what would change'),
       noWait,
     ],
     run: async (client, _args, options, signal) => (await import('./verbs/apply.ts')).apply(client, options, signal),

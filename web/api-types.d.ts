@@ -1010,7 +1010,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Deploy what the application says now; a deployment of the same that waits or builds is answered again */
+        /** Deploy the application as it is now; a deployment of the same that waits or builds is answered again */
         post: operations["deployApplication"];
         delete?: never;
         options?: never;
@@ -1814,7 +1814,7 @@ export interface components {
             memory_limit: string | null;
             cpu_limit: string | null;
             /**
-             * @description Whether it shall run; status says whether it does
+             * @description Whether it shall run; status shows whether it does
              * @enum {string}
              */
             run: "running" | "stopped";
@@ -3712,7 +3712,7 @@ export interface operations {
     createProject: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -3810,7 +3810,7 @@ export interface operations {
     updateProject: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -3896,7 +3896,7 @@ export interface operations {
     deleteProject: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -3996,7 +3996,7 @@ export interface operations {
     setProjectIcon: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -4636,7 +4636,7 @@ export interface operations {
     cloneEnvironment: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -4748,7 +4748,7 @@ export interface operations {
     createEnvironment: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -4848,7 +4848,7 @@ export interface operations {
     updateEnvironment: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -4938,7 +4938,7 @@ export interface operations {
         parameters: {
             query?: {
                 force?: "true" | "false";
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -5231,7 +5231,7 @@ export interface operations {
     updateServer: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -5338,7 +5338,7 @@ export interface operations {
         parameters: {
             query?: {
                 force?: "true" | "false";
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -5653,7 +5653,7 @@ export interface operations {
     createApplication: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -5775,7 +5775,7 @@ export interface operations {
     updateApplication: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -5898,7 +5898,7 @@ export interface operations {
     deleteApplication: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -6422,7 +6422,7 @@ export interface operations {
     deployApplication: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -6468,7 +6468,7 @@ export interface operations {
     restartApplication: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -6514,7 +6514,7 @@ export interface operations {
     rollbackApplication: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -6560,7 +6560,7 @@ export interface operations {
     scaleApplication: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -6612,7 +6612,7 @@ export interface operations {
     startApplication: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -6658,7 +6658,7 @@ export interface operations {
     stopApplication: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -6767,7 +6767,7 @@ export interface operations {
     cancelDeployment: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -7043,7 +7043,7 @@ export interface operations {
     bindVolume: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -7151,7 +7151,7 @@ export interface operations {
     createVolume: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -7247,7 +7247,7 @@ export interface operations {
     updateVolume: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -7329,7 +7329,7 @@ export interface operations {
     deleteVolume: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {
@@ -7413,7 +7413,7 @@ export interface operations {
     unbindVolume: {
         parameters: {
             query?: {
-                /** @description Seconds to wait until all that the answer says has settled or failed */
+                /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
             header?: {

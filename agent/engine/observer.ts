@@ -180,7 +180,10 @@ export class Observer {
       containers = await this.#runtime.list(this.#server, limit.signal);
     } catch (error) {
       if (this.#reachable !== false && !this.#closing.signal.aborted)
-        this.#log.warn({ err: error }, 'Container engine does not answer');
+        this.#log.warn(
+          { err: error },
+          'The container engine does not answer: instances go on, and no instance is changed until it answers',
+        );
       this.#reachable = false;
       if (!this.#closing.signal.aborted) this.#silent(error);
       throw error;
@@ -203,7 +206,7 @@ export class Observer {
     for (const [id, removedAt] of this.#removed) if (removedAt < at) this.#removed.delete(id);
     if (changed.size > 0) this.#changed(changed);
     if (returned) {
-      this.#log.info('Container engine answers');
+      this.#log.info('The container engine answers');
       this.#returned();
     }
     this.#inspectSuspects();

@@ -64,7 +64,11 @@ export class StorageWatch {
       this.#freeBytes = freeBytes;
       await this.#measureAll();
     } catch (error) {
-      if (!this.#closing.signal.aborted) log.warn({ err: error }, 'What containers wrote cannot be measured');
+      if (!this.#closing.signal.aborted)
+        log.warn(
+          { err: error },
+          'Cannot measure what containers wrote: their storage limits do not hold until that succeeds',
+        );
     }
   }
 

@@ -111,7 +111,11 @@ export class Capture {
     const stop = new AbortController();
     const ended = read(stop.signal)
       .catch((error: unknown) => {
-        if (!stop.signal.aborted) this.#log.warn({ err: error, ...writer }, 'Output could not be read');
+        if (!stop.signal.aborted)
+          this.#log.warn(
+            { err: error, ...writer },
+            'Cannot read the output of a container: lines of it may be missing',
+          );
       })
       .finally(() => {
         settled();

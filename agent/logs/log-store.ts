@@ -201,7 +201,10 @@ export class LogStore {
       segmentBytes,
       clock,
       log,
-      rotated: () => void this.prune().catch((error: unknown) => log.error({ err: error }, 'Cannot prune logs')),
+      rotated: () =>
+        void this.prune().catch((error: unknown) =>
+          log.error({ err: error }, 'Cannot remove old logs: the disk may fill up'),
+        ),
     });
     this.#logs.set(workload, opened);
     return opened;

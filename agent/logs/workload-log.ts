@@ -209,7 +209,11 @@ export class WorkloadLog {
         this.#dropped -= dropped;
         this.#taken(entries);
       } catch (error) {
-        if (dropped === 0) this.#options.log.error({ err: error, folder: this.#options.folder }, 'Cannot write log');
+        if (dropped === 0)
+          this.#options.log.error(
+            { err: error, folder: this.#options.folder },
+            'Cannot write the output of an instance: lines are dropped until the disk takes them',
+          );
         this.#dropped += entries.length;
         this.#taken(entries);
         if (this.#closing.signal.aborted) return;
@@ -279,7 +283,7 @@ export class WorkloadLog {
     this.#cancelIdle();
     this.#cancelIdle = this.#options.clock.timer(idleMs, () => {
       this.#exclusively(() => this.#close()).catch((error: unknown) => {
-        this.#options.log.error({ err: error, folder: this.#options.folder }, 'Cannot close log');
+        this.#options.log.error({ err: error, folder: this.#options.folder }, 'Cannot close the log of a workload');
       });
     });
   }

@@ -17,7 +17,9 @@ export async function holdExclusively(folder: string): Promise<AsyncDisposable> 
   try {
     await once(holder, 'listening');
   } catch (error) {
-    throw new Error(`Another agent uses the data directory: ${path}`, { cause: error });
+    throw new Error(`Another agent uses the data directory ${path}: stop that agent, or choose another --data`, {
+      cause: error,
+    });
   }
   holder.unref();
   return {

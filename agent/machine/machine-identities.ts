@@ -26,9 +26,12 @@ export async function holdIdentity(server: string, folder: string = identityFold
     starting.use(await listen(`\0${identitySocket}${server}`));
     if (await answers(path)) throw new Error('It answers');
   } catch (cause) {
-    throw new Error(`Another agent of this machine has the identity of server ${server}: its data was copied`, {
-      cause,
-    });
+    throw new Error(
+      `Another agent of this machine has the identity of server ${server}, as its data directory was copied: stop one of them, and let it join as another server with an empty data directory`,
+      {
+        cause,
+      },
+    );
   }
   try {
     await mkdir(folder, { recursive: true, mode: 0o755 });

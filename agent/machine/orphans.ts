@@ -20,7 +20,9 @@ export async function endOrphans(owner: string, signal: AbortSignal): Promise<vo
     for (const pid of left) kill(pid);
     await delay(roundMs, undefined, { signal }); // this timer keeps the process alive: nothing else does yet
   }
-  throw new Error('Programs of an earlier agent do not end: processes that bear its name in their environment');
+  throw new Error(
+    `Programs that the former agent started do not end: end the processes that have ${ownerVariable} in their environment, then start the agent again`,
+  );
 }
 
 async function orphansOf(owner: string): Promise<number[]> {

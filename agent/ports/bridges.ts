@@ -35,7 +35,7 @@ export async function reflect(name: string, signal: AbortSignal): Promise<void> 
   }
 }
 
-/** What `ip` says of an interface that was removed, or is of no bridge any more. */
+/** What `ip` prints for an interface that was removed, or is of no bridge any more. */
 const left = /Cannot find device|does not exist|Operation not supported/i;
 
 async function setByNetlink(attached: string, cause: unknown, signal: AbortSignal): Promise<void> {

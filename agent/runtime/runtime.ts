@@ -237,7 +237,7 @@ export interface Abilities {
   /** Starting a container again that has exited. Where it cannot, the agent replaces the container. */
   restart: boolean;
   /**
-   * Restarting a container by itself when its process exits or the machine restarts, as `setRestart` says. Where it
+   * Restarting a container by itself when its process exits or the machine restarts, as `setRestart` sets it. Where it
    * cannot, only the agent restarts services.
    */
   hold: boolean;

@@ -5,7 +5,7 @@ import { labels } from '../runtime/runtime.ts';
 
 /**
  * Returns the container that a service item asks for. It has no restart policy: it gets that only once it is healthy.
- * `files`: the mounts of its files. `storageBytes`: the bytes that it may write unless the item says otherwise.
+ * `files`: the mounts of its files. `storageBytes`: the bytes that it may write unless the item sets another limit.
  * @throws Error if the agent does not have the configuration of the item
  */
 export function containerSpec(

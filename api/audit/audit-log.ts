@@ -90,7 +90,10 @@ export function createAuditLog({ store, mirror, clock, random, log }: Dependenci
     try {
       await write(record);
     } catch (error) {
-      log.warn({ err: error, request: record.request_id, route: record.route }, 'Record is not in the audit log');
+      log.warn(
+        { err: error, request: record.request_id, route: record.route },
+        'Cannot store an audit record: the request was answered, and is missing in the audit log',
+      );
     }
   };
   const counted = new CountingWindow(clock, tryToWrite);

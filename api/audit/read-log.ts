@@ -93,7 +93,9 @@ async function readPending(
     found = found.toSorted((a, b) => b.revision - a.revision).slice(0, limit + 1);
     if (page.next === undefined) return { records: found, at };
     if (pages === limits.pendingPages)
-      throw serviceUnavailable('Too many audit records wait to be chained: is there a leader?');
+      throw serviceUnavailable(
+        'Too many audit records wait to be chained: check that a control plane leads (setpoint_leader is 1)',
+      );
     page = await store.list(keys.allAuditPending(tenant), { limit: limits.page, after: page.next, at });
   }
 }

@@ -115,7 +115,7 @@ export function createBuildTime(
         const used = endedMs(name) + running(name).length * deadlineMs;
         if (minutes === 0 || used < minutes * 60_000) continue;
         throw tooMany(
-          `Builds of the ${scope.of} may take ${minutes} minutes in 24 hours, and they did or may, with those under way: ` +
+          `Builds of the ${scope.of} may take ${minutes} minutes in 24 hours, and those that ended or are under way may use them up: ` +
             `deploy an image, wait, or ask a superadmin to raise budgets.${scope.of}.build_minutes_per_day in the settings`,
           Math.ceil(hourMs / 1000),
         );

@@ -59,7 +59,7 @@ export function watchCapacity({
     try {
       seen = capacityOf(heapBytes, await store.size());
     } catch (error) {
-      log.warn({ err: error }, 'The size of the store is not known: what was seen last holds');
+      log.warn({ err: error }, 'Cannot read the size of the store: the last known size is used');
     }
   };
   return {

@@ -116,7 +116,7 @@ export function serviceUnavailable(
 
 /** A write for which the store has no room; only the operator can make room. */
 export function storeFull(outcome: Outcome503 = 'not_written', cause?: unknown): ApiError {
-  const message = 'The store is full: its operator must make room, as docs/operations.md says';
+  const message = 'The store is full: the operator must make room, see docs/operations.md';
   const details = [
     { field: '', reason: outcome, message: outcomes[outcome] },
     { field: '', reason: 'store_full', message },

@@ -33,7 +33,8 @@ export function isWorthRetrying(error: unknown): boolean {
 
 function conflictError(error: unknown): ApiError {
   const reason = conflictReason(error);
-  if (reason?.why !== 'name-taken') return conflicting('The object was changed by somebody else meanwhile');
+  if (reason?.why !== 'name-taken')
+    return conflicting('Another request changed the object meanwhile: read it, and repeat the change');
   const { kind, name } = reason;
   const message = takenMessage(kind, name);
   return conflicting(message, [{ field: nameFields[kind] ?? 'name', reason: 'taken', message }]);

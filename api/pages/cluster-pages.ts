@@ -113,7 +113,9 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
       case 'unknown':
         throw notFound('Tenant');
       case 'last':
-        throw conflicting(`Cannot delete the last tenant, as nobody could use the installation: create another first`);
+        throw conflicting(
+          `Cannot delete the last tenant, as the installation could not be used without one: create another tenant first`,
+        );
       case 'requested':
         response.json({ success: true, data: { name, state: 'deleting' } });
     }

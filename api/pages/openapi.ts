@@ -34,14 +34,14 @@ const WaitQuery = z.object({
     .min(0)
     .max(300)
     .optional()
-    .meta({ description: 'Seconds to wait until all that the answer says has settled or failed' }),
+    .meta({ description: 'Seconds to wait until the answered object has settled or failed' }),
 });
 
 const description = `Everything below is under \`/<tenant>\`; a fresh installation has the tenant \`default\`.
 
 **Answers** are in an envelope: \`data\` or \`error\`, lists with \`meta\`. Times are RFC 3339 in UTC.
 
-**Changes** are desired state: an answer comes at once, with a state that says what is under way, and \`?wait=SECONDS\`
+**Changes** are desired state: an answer comes at once, with a state that shows what is under way, and \`?wait=SECONDS\`
 answers when that has come to its end. A PUT changes the fields that it carries; an answer of a GET can be changed and
 sent back. \`null\` clears an optional field. \`If-Match\` with a version that is not the present one is refused (409).
 

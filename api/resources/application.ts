@@ -56,7 +56,7 @@ export const Application = z
     start_command: nullableText,
     memory_limit: nullableText,
     cpu_limit: nullableText,
-    run: RunState.meta({ description: 'Whether it shall run; status says whether it does' }),
+    run: RunState.meta({ description: 'Whether it shall run; status shows whether it does' }),
     status: ApplicationPhase,
     current_commit: nullableText,
     current_deployment_id: nullableText.meta({ description: 'The deployment that serves' }),

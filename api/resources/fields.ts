@@ -88,7 +88,7 @@ export const RelativePath = z
     'Must be a relative path without .. and backslash',
   );
 
-/** A refinement by the parser of a grammar: what it says to be wrong is the answer. */
+/** A refinement by the parser of a grammar: the fault that the parser finds is the answer. */
 function parsedBy(parse: (text: string) => object) {
   return (text: string, context: z.RefinementCtx): void => {
     const parsed: { fault?: string } = parse(text);

@@ -43,6 +43,6 @@ export const notifications = defineResource({
     texts: ({ desired }) => [desired.title, desired.message],
     filters: { projectId: (id) => (it) => it.desired.resource?.project_id === id },
   },
-  verbs: { none: 'A notification is read or not, and both may be said again' },
+  verbs: { none: 'A notification is read or unread, and either may be set again' },
   watch: { never: 'It has a stream of its own, /ws/notifications' },
 });

@@ -41,7 +41,7 @@ function ownerOf({ meta, desired }: Project): Member {
  */
 export function requireAbove(column: Column, role: MemberRole): void {
   const above = ['superadmin', 'admin', 'owner'].includes(column) || (column === 'project_admin' && role !== 'admin');
-  if (!above) throw forbidden(`Nobody gives or takes a role at or above their own: ${role}`);
+  if (!above) throw forbidden(`Your own role must be above a role that you give or take: ${role}`);
 }
 
 /** @throws ApiError CONFLICT */
@@ -65,7 +65,9 @@ export function activeUser(id: string, field: string, view: TenantView): User {
 /** @throws ApiError FORBIDDEN for an account that is confined to other projects */
 export function requireWide({ desired }: User, projectId: string): void {
   if (desired.role !== 'user' || desired.confined_to === undefined || desired.confined_to.includes(projectId)) return;
-  throw forbidden('The account came by an invite to another project, and is for that one: ask an admin to widen it');
+  throw forbidden(
+    'The account was made by an invite to another project and is confined to it: ask an admin of the tenant to lift that',
+  );
 }
 
 /** Guards that the role of a user in a project does not change before the commit. */

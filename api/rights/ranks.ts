@@ -12,5 +12,5 @@ const rank: Readonly<Record<GlobalRole, number>> = { user: 1, admin: 2, superadm
 export function requireRank({ principal }: { principal: Principal }, role: GlobalRole): void {
   const own = principal.user.desired.role;
   if (own !== 'superadmin' && rank[role] >= rank[own])
-    throw forbidden(`With the role ${own} nobody gives or touches the role ${role}`);
+    throw forbidden(`Your role ${own} does not allow to give the role ${role}, or to change a user who has it`);
 }

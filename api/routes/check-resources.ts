@@ -20,7 +20,7 @@ export function missingDeclarations({ kinds: all, resources, endpoints }: Declar
       if (resource === undefined)
         return [
           `Kind ${kind} has no resource: declare one by defineResource and add it to api/resources/resources.ts, ` +
-            'or say there why the API never shows the kind ({ never })',
+            'or give the reason there why the API never shows the kind ({ never })',
         ];
       return 'never' in resource ? [] : faultsOf(kind, resource, all, endpoints);
     }),
@@ -40,14 +40,14 @@ function faultsOf(
   if (!endpoints.some((endpoint) => shows(endpoint, kind, resource)))
     faults.push(
       `No endpoint shows the kind ${kind}: export one from api/routes/ and list its file in api/routes/endpoints.ts, ` +
-        'or say in api/resources/resources.ts why the API never shows the kind ({ never })',
+        'or give the reason in api/resources/resources.ts why the API never shows the kind ({ never })',
     );
   if ('phase' in (all[kind]?.observed.shape ?? {}) && resource.settle === undefined)
     faults.push(`Resource ${kind} has a controller but no isSettled: declare when ?wait= answers`);
   if ('shows' in resource.watch && !endpoints.some((it) => it.list && isSchemaOf(it.item, resource)))
     faults.push(
       `Resource ${kind} is in /ws/watch but in no list: readers of the stream begin with the list, so export one ` +
-        'from api/routes/, or say why it is not watched (watch: { never })',
+        'from api/routes/, or give the reason why it is not watched (watch: { never })',
     );
   return [...faults, ...verbFaults(kind, resource, endpoints)];
 }
@@ -59,7 +59,7 @@ function verbFaults(kind: string, { verbs }: ResourceLike, endpoints: readonly A
   return [
     ...writes
       .filter((route) => !rows.has(route))
-      .map((route) => `${route} has no row in rules/${kind}.ts: add one that says in which states it is allowed`),
+      .map((route) => `${route} has no row in rules/${kind}.ts: add one with the states in which it is allowed`),
     ...[...rows]
       .filter((route) => !writes.includes(route))
       .map((route) => `rules/${kind}.ts has a row for ${route}, which is no endpoint of the kind: remove the row`),

@@ -208,7 +208,8 @@ export const confirmRemovals = defineEndpoint({
     const key = keys.removals(ctx.tenant, id);
     const record = ctx.mirror.key(key);
     const removals = ctx.view.heldRemovals(id);
-    if (record === undefined || removals === undefined) throw conflicting('Nothing is held on the server');
+    if (record === undefined || removals === undefined)
+      throw conflicting('No removals are held on the server: there is nothing to confirm');
     const unit = ctx.repo.begin();
     if (!removals.confirmed) {
       unit.require(it);

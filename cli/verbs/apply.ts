@@ -155,7 +155,9 @@ async function change(
     return await client.object('PUT', path, bodyOf(manifest), { 'if-match': version });
   } catch (error) {
     if (!(error instanceof Refused && error.message.includes('If-Match'))) throw error;
-    throw new Error(`${manifest.metadata.name} was changed by somebody else meanwhile: apply again`, { cause: error });
+    throw new Error(`${manifest.metadata.name} was changed by another request meanwhile: apply again`, {
+      cause: error,
+    });
   }
 }
 

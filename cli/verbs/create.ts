@@ -41,7 +41,7 @@ export async function create(
     case 'applications':
     case 'deployments':
       throw new Error(
-        `Not by this verb: \`setpoint ${kind === 'applications' ? 'apply -f FILE' : 'deploy APPLICATION'}\``,
+        `Cannot create ${kind} by this command: use \`setpoint ${kind === 'applications' ? 'apply -f FILE' : 'deploy APPLICATION'}\``,
       );
   }
   console.log(`${singular(kind)} ${name} is created`);

@@ -42,7 +42,9 @@ export async function followDeployment(client: Client, deployment: ApiObject, si
     }
   }
   if (signal.aborted)
-    throw new Error(`Deployment ${String(deployment['number'])} goes on: \`setpoint get deployments\``);
+    throw new Error(
+      `Deployment ${String(deployment['number'])} goes on: \`setpoint get deployments\` shows how it ends`,
+    );
   const ended = await client.object('GET', `/api/v1/deployments/${deployment.id}`);
   if (ended.status === 'succeeded') return;
   const error = ended['error'] as { message?: string } | null | undefined; // field of the deployment's REST form

@@ -7,7 +7,7 @@ export async function events(client: Client, word: string, name: string, options
   const kind = kindOf(word);
   if (!rowOfKind(kind).hasEvents) {
     const others = kindWords().filter((one) => rowOfKind(one).hasEvents);
-    throw new Error(`No events of a ${singular(kind)} are kept: name one of ${others.join(', ')}`);
+    throw new Error(`A ${singular(kind)} has no events: name one of ${others.join(', ')}`);
   }
   await printEvents(client, kind, await findObject(client, kind, name, options.project), new Date());
 }

@@ -101,7 +101,7 @@ function sizeHere(): { cols: number; rows: number } {
   return { cols: cells(columns, usual.cols), rows: cells(rows, usual.rows) };
 }
 
-/** A terminal without a size says 0. */
+/** A terminal without a size reports 0. */
 function cells(count: number, otherwise: number): number {
   return count > 0 ? Math.min(count, 1000) : otherwise;
 }

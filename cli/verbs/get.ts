@@ -84,7 +84,7 @@ async function follow(
       shown.all(selection.found);
       continue;
     }
-    if (frame['type'] === 'gap') console.error('… changes were lost');
+    if (frame['type'] === 'gap') console.error('… changes were lost: run the command again to see every object');
     const id = String(frame['id']);
     if (frame['op'] === 'delete') shown.deleted(id);
     const it = ApiObject.safeParse(frame['object']);

@@ -22,7 +22,8 @@ export async function members(
       console.log(`${email} is invited to ${projectName}, by mail`);
       return;
     case 'role':
-      if (role === undefined) throw new Error('Which? members role PROJECT ADDRESS admin, member or viewer');
+      if (role === undefined)
+        throw new Error('The role is missing: members role PROJECT ADDRESS, then admin, member or viewer');
       await client.request('PUT', `${path}/members/${await memberOf(client, path, email)}`, { role });
       console.log(`${email} is ${role} of ${projectName} now`);
       return;

@@ -85,7 +85,7 @@ function stoppedState(world: World): State {
   return state('running', 'false', 'Stopping', 'Instances are being stopped');
 }
 
-/** A deployment that waits for its server goes on by itself; the server's conditions say what to do. */
+/** A deployment that waits for its server goes on by itself; the server's conditions show what to do. */
 function deployingState(target: Deployment, { server }: World): State {
   const number = `Deployment ${target.desired.number}`;
   if (server?.observed?.phase === 'offline')

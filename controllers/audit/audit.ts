@@ -88,7 +88,11 @@ async function chainOne(tenant: string, term: Term, { store, log, mirror }: Back
   if (guards === undefined) return true;
   try {
     const done = await chainPending(store, tenant, guards, term.signal);
-    if (done?.mended === true) log.error({ tenant }, 'Head of the audit log did not fit its records: verify the log');
+    if (done?.mended === true)
+      log.error(
+        { tenant },
+        'The head of the audit log did not match its records: verify the log by `setpoint audit verify`',
+      );
     return done !== undefined;
   } catch (error) {
     if (term.signal.aborted) throw error;
@@ -131,7 +135,10 @@ async function forgetIn(
   try {
     const done = await forgetOld(store, tenant, { before, maxRecords }, guards, term.signal);
     if (done !== undefined && done.early > 0)
-      log.warn({ tenant, records: done.early, maxRecords }, 'Audit records were forgotten early as there are too many');
+      log.warn(
+        { tenant, records: done.early, maxRecords },
+        'Audit records were removed before their time, as there are too many',
+      );
   } catch (error) {
     if (term.signal.aborted) throw error;
     log.warn({ tenant, err: error }, 'Cannot remove all old audit records: the next pass tries again');

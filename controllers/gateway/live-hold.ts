@@ -146,7 +146,7 @@ export class LiveHold {
       }
     } catch (error) {
       if (this.#isOver()) return;
-      log.error({ err: error }, 'Live key could not be taken again');
+      log.error({ err: error }, 'Cannot take the live key of an agent again: its session ends');
       this.#lose();
     } finally {
       this.#isRetaking = false;

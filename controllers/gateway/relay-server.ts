@@ -152,7 +152,7 @@ class RelayConnection {
 
   #open(text: string, proof: string): void {
     if (this.#isServing || !isRelayProof(this.#o.clusterKey, this.#nonce, text, proof)) {
-      this.#o.log.warn('Relay refused: the request is not of a replica of this cluster');
+      this.#o.log.warn('Refused a relayed request: its sender is no replica of this cluster');
       this.close('Not of this cluster');
       return;
     }

@@ -38,7 +38,11 @@ export async function announceReplica(
     try {
       await announceOnce(store, keys.replica(replica.id), value, signal);
     } catch (error) {
-      if (!isUnavailable(error)) log.error({ err: error }, 'Replica could not be announced');
+      if (!isUnavailable(error))
+        log.error(
+          { err: error },
+          'Cannot announce this replica to the others: they do not reach the agents that it holds',
+        );
       await wait(clock, limits.session.reclaimMs, signal).catch(() => undefined); // aborted: the loop ends
     }
   }

@@ -265,7 +265,7 @@ export class ServerSession implements ControlHost {
     try {
       await work.close();
     } catch (error) {
-      this.#log.error({ err: error }, 'Session could not be closed');
+      this.#log.error({ err: error }, 'Cannot close the session of an agent');
     }
     this.#closed.resolve();
   }

@@ -82,7 +82,10 @@ export class SessionWork {
       },
       unsendable: (it, why) => void this.#notSent(it, why),
       failed: (error) => {
-        log.error({ err: error }, 'Desired set could not be made');
+        log.error(
+          { err: error },
+          'Cannot make the desired set of a server: its session is closed, and the agent connects again',
+        );
         control().close('Internal error', closeCodes.failed);
       },
       silent: () => control().close('The desired set was not stored in time'),

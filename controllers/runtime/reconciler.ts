@@ -141,7 +141,7 @@ export class Reconciler<K extends KindName> {
     return { outcome, after: nothing };
   }
 
-  /** Stores what the verdict says and follows its `next`. */
+  /** Stores what the verdict holds and follows its `next`. */
   async #conclude(run: Run<K>, { observed, conditions, next }: Verdict<K>): Promise<Answer> {
     const { it, key, scope, since, context } = run;
     this.#checkLaws(run, { observed, conditions, next });

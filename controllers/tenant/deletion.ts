@@ -55,7 +55,7 @@ async function advance(tenant: string, lastedMs: number, term: Term, deps: Backg
   } catch (error) {
     if (term.signal.aborted) return;
     if (isConflict(error) || isUnavailable(error)) log.debug({ tenant, err: error }, 'Tenant is deleted later');
-    else log.error({ tenant, err: error }, 'Tenant could not be deleted further');
+    else log.error({ tenant, err: error }, 'Cannot go on deleting a tenant: the next pass tries again');
   }
 }
 

@@ -176,7 +176,7 @@ export class EtcdStore implements Store, AsyncDisposable {
   async size(): Promise<StoreSize> {
     return this.#attempt('ask for the size', async () => {
       const members = await this.#endpoints.each(({ client, options }) => client.maintenance.status(options));
-      if (members.length === 0) throw unavailable('no member tells its size');
+      if (members.length === 0) throw unavailable('no member reports its size');
       const bytes = Math.max(...members.map((it) => Number(it.dbSize)));
       const used = Math.max(...members.map((it) => Number(it.dbSizeInUse)));
       const isFull = bytes >= this.#quotaBytes || members.some(({ errors }) => errors.some(meansNoSpace));

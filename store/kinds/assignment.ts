@@ -74,7 +74,7 @@ export const assignment = defineKind({
   upgrade: { 1: withoutEnv, 2: withVersion },
   clone: { never: 'It follows from a deployment, and nothing of a copy is deployed' },
   finalizers: ['agent'],
-  /** A volume has its data removed first: the assignment then says `stopped`. */
+  /** A volume has its data removed first: the assignment then has `run: 'stopped'`. */
   keep: {
     untilDeleted: 'A controller deletes it: of a deployment there are as many as slots, and one build',
     outlivesDeletionOf: ['volume'],

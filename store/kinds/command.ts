@@ -1,6 +1,6 @@
 /**
  * The words of a start command. Single and double quotes group, a backslash takes the next character literally outside
- * single quotes; nothing is expanded, since no shell will see it. `fault` says what is wrong with a text that is none.
+ * single quotes; nothing is expanded, since no shell will see it. `fault` describes what is wrong with any other text.
  */
 export function parseCommand(text: string): { words: string[] } | { fault: string } {
   const words: string[] = [];

@@ -74,7 +74,7 @@ export interface Newest<D, O> {
 export type Keep<D, O> = (
   | { newest: Newest<D, O>; until?: Until<D, O> }
   | { until: Until<D, O> }
-  /** Objects of the kind are no history: the words say what deletes them and so bounds their number. */
+  /** Objects of the kind are no history: the words name what deletes them and so bounds their number. */
   | { untilDeleted: string }
 ) & {
   /** Kinds of blocking owners that it outlives while they are being deleted: it goes once such an owner is gone. */

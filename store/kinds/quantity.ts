@@ -9,7 +9,7 @@ const units: ReadonlyMap<string, number> = new Map([
   ['g', 1024 ** 3],
 ]);
 
-/** Bytes of a size such as `512m` or `1.5g`; `fault` says what is wrong with a text that is none. */
+/** Bytes of a size such as `512m` or `1.5g`; `fault` describes what is wrong with any other text. */
 export function parseMemory(text: string): { bytes: number } | { fault: string } {
   const unit = units.get(text.at(-1) ?? '');
   if (unit === undefined || !memoryPattern.test(text)) return { fault: 'Must be a size such as 512m or 1.5g' };
@@ -17,7 +17,7 @@ export function parseMemory(text: string): { bytes: number } | { fault: string }
   return bytes < leastMemory ? { fault: 'Must be at least 6m' } : { bytes };
 }
 
-/** Billionths of a processor, as container engines count them; `fault` says what is wrong with a text that is none. */
+/** Billionths of a processor, as container engines count them; `fault` describes what is wrong with any other text. */
 export function parseCpus(text: string): { nanoCpus: number } | { fault: string } {
   // a number in JSON may have more digits than a text is allowed
   if (!/^\d{1,3}(\.\d{1,20})?$/.test(text)) return { fault: 'Must be a number of CPUs such as 0.5' };

@@ -5,7 +5,7 @@ import { Id, Name } from './fields.ts';
 export const VolumePhase = z.enum(['pending', 'available', 'bound', 'error', 'deleting']);
 export type VolumePhase = z.infer<typeof VolumePhase>;
 
-/** A folder of a server whose content outlives the containers that mount it. Applications say which they mount. */
+/** A folder of a server whose content outlives the containers that mount it. An application names those that it mounts. */
 export const volume = defineKind({
   kind: 'volume',
   version: 1,

@@ -213,11 +213,11 @@ describe('the identity of an agent', () => {
   });
 
   it('is never replaced by one of another server, nor made of nothing', async () => {
-    await expect(openIdentity(folder)).rejects.toThrow('needs a join token');
+    await expect(openIdentity(folder)).rejects.toThrow('make a join token');
     await expect(openIdentity(folder, 'sj_nonsense')).rejects.toThrow('must have the form');
     await openIdentity(folder, joinToken(randomUUID()));
     const before = await readFile(join(folder, 'identity.json'), 'utf8');
-    await expect(openIdentity(folder, joinToken(randomUUID()))).rejects.toThrow('must be for the server');
+    await expect(openIdentity(folder, joinToken(randomUUID()))).rejects.toThrow('this agent is that of server');
     expect(await readFile(join(folder, 'identity.json'), 'utf8')).toBe(before);
   });
 

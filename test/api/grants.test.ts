@@ -156,7 +156,7 @@ describe('an address without an account', () => {
     const refused = await invite(user);
     expect([refused.status, refused.body.error?.message]).toEqual([
       403,
-      'Only admins bring in addresses without an account: ask one to invite it to the tenant first',
+      'Only admins of the tenant invite addresses without an account: ask one to invite it to the tenant first',
     ]);
     expect((await invite(admin)).status).toBe(201);
     const known = await world.user('user', 'known@example.test');
@@ -197,7 +197,7 @@ describe('an address without an account', () => {
     const ask = () => user.post(`/projects/${other.project}/invites`, { email, role: 'viewer' });
     for (const refused of [await add(), await ask()]) {
       expect(refused.status).toBe(403);
-      expect(refused.body.error?.message).toContain('ask an admin to widen it');
+      expect(refused.body.error?.message).toContain('ask an admin of the tenant to lift that');
     }
     expect((await user.put(`/users/${id}`, { confined_to: null })).status).toBe(403);
     // a place from before the account was confined gives no right either

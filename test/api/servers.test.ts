@@ -27,7 +27,7 @@ describe('removals that are held since the store was rewound', () => {
     const path = `/servers/${id}/confirm-removals`;
     const nothing = await owner.post(path);
     expect(nothing.status).toBe(409);
-    expect(nothing.body.error?.message).toBe('Nothing is held on the server');
+    expect(nothing.body.error?.message).toBe('No removals are held on the server: there is nothing to confirm');
 
     await world.store.txn({ if: [], then: [putHeldRemovals('default', id, { held: 3, confirmed: false })] });
     const user = await world.user('user');

@@ -83,7 +83,7 @@ test('a tenant is deleted by the operator alone, and only if its name is confirm
 test('the last tenant stays, also where the last two are deleted at once', async () => {
   const refused = await ask('DELETE', confirmed('default'));
   expect(refused.status).toBe(409);
-  expect(refused.body.error.message).toContain('create another first');
+  expect(refused.body.error.message).toContain('create another tenant first');
   await createTenant(world.store, 'other', world.clock);
   const both = await Promise.all([ask('DELETE', confirmed('default')), ask('DELETE', confirmed('other'))]);
   expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409]);

@@ -85,7 +85,7 @@ describe('the users of a tenant', () => {
     const refused = await owner.delete(`/users/${user.id}`);
     expect([refused.status, refused.body.error?.message]).toEqual([
       409,
-      'Cannot delete the user as projects are theirs: Shop. Transfer or delete them first',
+      'Cannot delete the user, who owns projects: Shop. Transfer or delete them first',
     ]);
     expect(refused.body.error?.details?.[0]?.reason).toBe('owns_project');
     const unit = world.repo.begin();

@@ -57,7 +57,7 @@ describe('what programs read', () => {
 describe('other verbs', () => {
   it('print events, and cancel nothing that has ended', async () => {
     expect((await run('events', 'server', 'one')).out).toMatch(/^LAST +TYPE +REASON +COUNT +MESSAGE\n/);
-    expect((await run('events', 'project', 'shop')).err).toContain('Of a project no events are kept');
+    expect((await run('events', 'project', 'shop')).err).toContain('A project has no events');
     await run('deploy', 'web');
     expect((await run('cancel', 'web')).err).toMatch(/^Cannot cancel as the deployment is (failed|superseded)/);
   });

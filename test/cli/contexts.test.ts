@@ -87,7 +87,7 @@ describe('the environment', () => {
         '',
         env,
       );
-    expect((await agent({ SETPOINT_TOKEN: 'ey.a.session' })).err).toContain('needs a join token');
+    expect((await agent({ SETPOINT_TOKEN: 'ey.a.session' })).err).toContain('make a join token');
     expect((await agent({ SETPOINT_TOKEN: 'ey.a.session' })).err).not.toContain('must have the form');
     expect((await agent({ SETPOINT_JOIN_TOKEN: 'nonsense' })).err).toContain('must have the form');
     expect((await agent({ SETPOINT_TOKEN: 'sj_nonsense' })).err).toContain('must have the form');

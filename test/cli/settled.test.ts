@@ -15,7 +15,7 @@ test.each([
   [
     'failed and is tried again',
     [open('Reconciling', 'Retrying', 'Internal error: the log of the control plane has the cause')],
-    'Is tried again after a failure: Internal error: the log of the control plane has the cause',
+    'Tries again after a failure: Internal error: the log of the control plane has the cause',
   ],
   ['stalled', [open('Stalled', 'TooLarge', 'It is too large')], 'Stalled: It is too large'],
 ])('an object that %s says so in a sentence', (_, conditions, expected) => {

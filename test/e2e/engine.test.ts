@@ -85,7 +85,10 @@ describe('a container engine that does not answer', () => {
 
   it('for as long as a restart takes: nobody is told, and the agent listens again', async () => {
     const before = await instancesOf(app.id);
-    const outages = async () => (await town.agent.log()).split('Container engine does not answer').length;
+    const outages = async () =>
+      (await town.agent.log()).split(
+        'The container engine does not answer: instances go on, and no instance is changed until it answers',
+      ).length;
     const known = await outages();
     await engine.close();
     await town.until('the agent misses it', async () => (await outages()) > known);

@@ -65,7 +65,7 @@ describe('what an agent left whose data is gone', () => {
     expect(shown.out).toMatch(new RegExp(`${first.server} +1 +1 +\\d+ +${examplePort}\\n$`));
     expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
     const unsure = await cli.run(['agent', 'clean', '--only', first.server]);
-    expect(unsure.err).toContain('There is nobody to ask here: repeat it with --yes');
+    expect(unsure.err).toContain('There is no terminal to answer at: repeat the command with --yes');
     expect(await containersWith(labels.server, first.server)).toHaveLength(1);
 
     expect((await cli.run(['agent', 'clean', '--only', first.server, '--yes'])).code).toBe(0);

@@ -22,7 +22,7 @@ const startMs = 30_000;
  */
 const detachKeys = Array.from({ length: 12 }, (_, n) => (n % 2 === 0 ? 'ctrl-_' : 'ctrl-^')).join(',');
 
-/** Ctrl-D: a terminal has no end of its input, but tells its reader of one. */
+/** Ctrl-D: a terminal cannot end its input, but sends its reader this character. */
 const endOfInput = 4;
 
 /** What the engine writes as output when the process could not be started. */

@@ -3,7 +3,7 @@ import type { Engine } from './engine.ts';
 import { inspectContainer } from './inspection.ts';
 
 /**
- * Sends a signal to a process in a container that the engine said to run, by its id on the host. Sends nothing if it is
+ * Sends a signal to a process in a container that runs by the engine's report, by its id on the host. Sends nothing if it is
  * not certain that the process is of this container: another process may have that id where the agent does not share the
  * host's processes, and a container that does share them has no boundary of its own.
  *

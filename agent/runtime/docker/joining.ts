@@ -26,7 +26,7 @@ export function firstEndpoint([first, ...further]: ContainerSpec['networks']): o
 }
 
 /**
- * Connects a container to the networks of its spec that it is not on. The container itself says which they are, since
+ * Connects a container to the networks of its spec that it is not on. The container itself shows which they are, since
  * an agent can end, or lose an answer, between its creation and its connection. Does nothing if there is no such
  * container.
  * @throws EngineError, RuntimeFailure

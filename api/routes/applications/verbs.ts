@@ -26,7 +26,7 @@ function answerOf({ view }: Pick<RequestContext, 'view'>, { next, target }: Comi
 export const deployApplication = defineEndpoint({
   method: 'POST',
   path: '/applications/:id/deploy',
-  summary: 'Deploy what the application says now; a deployment of the same that waits or builds is answered again',
+  summary: 'Deploy the application as it is now; a deployment of the same that waits or builds is answered again',
   on: ['application', 'id'],
   heavy: true,
   response: Deployment,

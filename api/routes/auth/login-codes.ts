@@ -94,10 +94,10 @@ function addressOf(who: Person): string {
 function mail({ mailer, config, log }: RequestContext, to: string, code: string): void {
   const text = [
     `${code} is your code to log in to Setpoint at ${config.publicUrl}.`,
-    `It works once, for ${codeLifeMs / 60_000} minutes. If you did not ask for it, ignore this mail: nobody gets in without it.`,
+    `It works once, for ${codeLifeMs / 60_000} minutes. If you did not ask for it, ignore this mail: no login succeeds without it.`,
     '',
   ].join('\n\n');
   mailer.send({ to, subject: 'Your code to log in', text }, new AbortController().signal).catch((error: unknown) => {
-    log.warn({ err: error }, 'A code to log in was not mailed');
+    log.warn({ err: error }, 'Cannot mail a code to log in: the user has to ask for another');
   });
 }

@@ -69,9 +69,11 @@ export const createInvite = defineEndpoint({
     const userId = await ctx.repo.idByName('user', 'all', email);
     const user = userId === undefined ? undefined : view.get('user', userId);
     if (user !== undefined && memberOf(it, user.meta.id, view) !== undefined)
-      throw taken(`Whoever has this address has a role in the project already: ${email}`);
+      throw taken(`The user with this address has a role in the project already: ${email}`);
     if (user === undefined && !mayBringIn(principal.user, view))
-      throw forbidden('Only admins bring in addresses without an account: ask one to invite it to the tenant first');
+      throw forbidden(
+        'Only admins of the tenant invite addresses without an account: ask one to invite it to the tenant first',
+      );
     if (user !== undefined) requireWide(user, it.meta.id);
     const former = pendingInvite(it.meta.id, email, view);
     if (former !== undefined && isOpen(former, view, clock.now()))
@@ -115,7 +117,7 @@ function requireRoomForInvite(projectId: string, ctx: RequestContext): void {
   });
   requireRoom(ctx.view.by('invite', 'project', projectId).length, caps.invitesPerProject, {
     where,
-    what: 'invites of late',
+    what: 'recent invites',
     remedy: 'try again when old ones are forgotten, some days after their end',
   });
 }
@@ -160,7 +162,8 @@ export const acceptInvite = defineEndpoint({
     if (!isFor(it, user)) throw forbidden('The invite is for another address than that of the account');
     const { project_id, role, state } = it.desired;
     if (state === 'accepted') throw used();
-    if (project_id === undefined || role === 'user') throw conflicting('The invite is to an account, which is there');
+    if (project_id === undefined || role === 'user')
+      throw conflicting('The invite is for a new account, and this address has one: there is nothing to accept');
     const project = referred(view, 'project', project_id, 'token');
     if (memberOf(project, user.meta.id, view) !== undefined)
       throw conflicting('The user has a role in the project already');

@@ -61,7 +61,9 @@ function requireCreator({ principal, view }: RequestContext): void {
   if (settingsOf(view).project_creation === 'admins')
     throw forbidden('Only admins create projects here: ask one to create it and to transfer it to you');
   if (principal.user.desired.confined_to !== undefined)
-    throw forbidden('The account came by an invite to a project, and is for that one: ask an admin to widen it');
+    throw forbidden(
+      'The account was made by an invite to one project and is confined to it: ask an admin of the tenant to lift that',
+    );
   requireRoom(view.by('project', 'owner', principal.user.meta.id).length, caps.projectsPerUser, {
     where: 'The user',
     what: 'projects',

@@ -38,7 +38,8 @@ export const inviteUser = defineEndpoint({
   handle: async (ctx, { body: { email, role } }) => {
     const { view, principal, clock, repo, random } = ctx;
     requireRank(ctx, role);
-    if ((await repo.idByName('user', 'all', email)) !== undefined) throw taken(`Somebody has this address: ${email}`);
+    if ((await repo.idByName('user', 'all', email)) !== undefined)
+      throw taken(`A user has this address already: ${email}`);
     const former = pendingInvite(undefined, email, view);
     if (former !== undefined && isOpen(former, view, clock.now()))
       throw taken(`An invite to this address is pending: ${email}`);

@@ -88,7 +88,7 @@ function keepSuperadmin({ view, principal }: RequestContext, unit: Unit, it: Use
   // prefer the caller, who is guarded already: one guard less can fail
   const other = others.find(({ meta }) => meta.id === principal.user.meta.id) ?? others[0];
   if (other === undefined)
-    throw conflicting('The last superadmin must stay: make somebody else superadmin first', [
+    throw conflicting('The last superadmin must stay: make another user superadmin first', [
       { field: 'role', reason: 'last_superadmin', message: 'An enabled superadmin must remain' },
     ]);
   unit.require(other);
@@ -101,11 +101,11 @@ function requireNoProjects({ view }: RequestContext, it: User): void {
   const names = owned.slice(0, named).map(({ desired }) => desired.name);
   const more = owned.length > names.length ? ` and ${owned.length - names.length} more` : '';
   throw conflicting(
-    `Cannot delete the user as projects are theirs: ${names.join(', ')}${more}. Transfer or delete them first`,
+    `Cannot delete the user, who owns projects: ${names.join(', ')}${more}. Transfer or delete them first`,
     owned.slice(0, named).map(({ meta, desired }) => ({
       field: 'id',
       reason: 'owns_project',
-      message: `Project ${desired.name} (${meta.id}) is theirs`,
+      message: `The user owns project ${desired.name} (${meta.id})`,
     })),
   );
 }

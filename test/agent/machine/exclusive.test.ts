@@ -13,7 +13,7 @@ describe('a data directory', () => {
     const held = await holdExclusively(folder);
     await symlink(folder, `${folder}-link`);
     for (const path of [folder, `${folder}/`, `${folder}-link`])
-      await expect(holdExclusively(path)).rejects.toThrow(`Another agent uses the data directory: ${folder}`);
+      await expect(holdExclusively(path)).rejects.toThrow(`Another agent uses the data directory ${folder}`);
     await rm(`${folder}-link`);
     await held[Symbol.asyncDispose]();
     await using again = await holdExclusively(folder);
