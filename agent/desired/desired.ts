@@ -261,7 +261,7 @@ export class DesiredSet {
   }
 
   async #append(next: State, record: JournalRecord): Promise<void> {
-    if (this.#journal.bytes > this.#rewriteAt) await this.#rewrite(next);
+    if (this.#journal.needsRewrite || this.#journal.bytes > this.#rewriteAt) await this.#rewrite(next);
     else await this.#journal.append(encode(record));
   }
 

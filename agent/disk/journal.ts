@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { open, readFile } from 'node:fs/promises';
+import { open, readFile, stat } from 'node:fs/promises';
 import { writeAtomically } from './atomic-file.ts';
 
 const magic = Buffer.from('SPJ1');
@@ -31,6 +31,7 @@ export class Journal {
   #fileId: Buffer;
   #bytes: number;
   #count: number;
+  #closed = false;
   #last: Promise<void> = Promise.resolve();
 
   private constructor(path: string, key: Buffer, content: Content | undefined) {
@@ -61,9 +62,21 @@ export class Journal {
     return this.#bytes;
   }
 
-  /** Resolves when the record is on disk. After an error the file is as before. Calls take effect in their order. */
+  /**
+   * True if nothing can be appended before a rewrite: there was no usable file, or an error left it unknown what is in
+   * the file.
+   */
+  get needsRewrite(): boolean {
+    return this.#file === undefined && !this.#closed;
+  }
+
+  /**
+   * Resolves when the record is on disk. After an error the file is as before, or must be rewritten. Calls take effect
+   * in their order.
+   */
   append(record: Uint8Array): Promise<void> {
     return this.#exclusively(async () => {
+      if (this.#closed) throw new Error(`Cannot append to ${this.#path} after it was closed`);
       if (this.#file === undefined) throw new Error(`Cannot append to ${this.#path} before it was written as a whole`);
       const frame = encodeFrame(this.#key, this.#fileId, this.#count, record);
       try {
@@ -78,13 +91,22 @@ export class Journal {
     });
   }
 
-  /** Replaces all records, atomically and durably. */
+  /**
+   * Replaces all records, atomically and durably. After an error the file has either the old records or the new ones;
+   * unless it surely has the old ones, it must be rewritten before anything is appended.
+   */
   rewrite(records: readonly Uint8Array[]): Promise<void> {
     return this.#exclusively(async () => {
+      if (this.#closed) throw new Error(`Cannot write ${this.#path} after it was closed`);
       const fileId = randomBytes(fileIdBytes);
       const frames = records.map((record, index) => encodeFrame(this.#key, fileId, index, record));
       const content = Buffer.concat([magic, fileId, ...frames]);
-      await writeAtomically(this.#path, content);
+      try {
+        await writeAtomically(this.#path, content);
+      } catch (error) {
+        if (!(await this.#isInPlace())) await this.#abandon();
+        throw error;
+      }
       await this.#abandon();
       this.#file = await open(this.#path, 'r+');
       this.#fileId = fileId;
@@ -94,8 +116,20 @@ export class Journal {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#last;
-    await this.#abandon();
+    await this.#exclusively(() => {
+      this.#closed = true;
+      return this.#abandon();
+    });
+  }
+
+  /** True if the open file is still the one that the path names, so that what is appended to it is not lost. */
+  async #isInPlace(): Promise<boolean> {
+    try {
+      const [named, opened] = await Promise.all([stat(this.#path), this.#file?.stat()]);
+      return named.ino === opened?.ino;
+    } catch {
+      return false;
+    }
   }
 
   async #abandon(): Promise<void> {

@@ -13,6 +13,7 @@ import { deriveKey, Journal } from '../../../agent/disk/journal.ts';
 import { Ledger } from '../../../agent/engine/ledger.ts';
 import type { Container } from '../../../agent/runtime/runtime.ts';
 import { labels } from '../../../agent/runtime/runtime.ts';
+import { failNextOf } from '../../harness/failing-files.ts';
 import { service } from '../agent-world.ts';
 
 let dir: string;
@@ -76,6 +77,22 @@ describe('the desired set', () => {
     }
     await writeFile(path, Buffer.concat([whole, Buffer.alloc(5_000)]));
     await reopened((set) => expect(set.position()).toEqual(at(6)));
+  });
+
+  test('takes a change after one that left it unknown what is on disk', async () => {
+    const [a, b] = [service(), service()];
+    await reopened(async (set) => {
+      await set.snapshot(at(1), [a]);
+      await failNextOf('datasync');
+      await failNextOf('truncate');
+      await expect(set.delta(2, [b], [])).rejects.toThrow(`Cannot append to ${path}`);
+      expect(set.position()).toEqual(at(1));
+      await set.delta(2, [b], [a.id]);
+    });
+    await reopened((set) => {
+      expect(set.position()).toEqual(at(2));
+      expect([...set.all()]).toEqual([b]);
+    });
   });
 
   test('that was damaged is none, which is not an empty one', async () => {

@@ -30,6 +30,34 @@ test('a record that did not get to the disk leaves nothing behind, however short
   await again.journal[Symbol.asyncDispose]();
 });
 
+test('a rewrite that fails before it replaced the file leaves a file to which records are appended', async () => {
+  const { journal } = await Journal.open(path, key);
+  await journal.rewrite([Buffer.from('first')]);
+  await failNextOf('sync');
+  await expect(journal.rewrite([Buffer.from('new')])).rejects.toThrow(`Cannot write file ${path}`);
+  expect(journal.needsRewrite).toBe(false);
+  await journal.append(Buffer.from('second'));
+  await journal[Symbol.asyncDispose]();
+  const again = await Journal.open(path, key);
+  expect(again.records?.map(String)).toEqual(['first', 'second']);
+  await again.journal[Symbol.asyncDispose]();
+});
+
+test('a rewrite that fails after it replaced the file takes no record before another rewrite', async () => {
+  const { journal } = await Journal.open(path, key);
+  await journal.rewrite([Buffer.from('first')]);
+  await failNextOf('sync', 1);
+  await expect(journal.rewrite([Buffer.from('new')])).rejects.toThrow('ENOSPC');
+  expect(journal.needsRewrite).toBe(true);
+  await expect(journal.append(Buffer.from('second'))).rejects.toThrow('before it was written as a whole');
+  await journal.rewrite([Buffer.from('third')]);
+  await journal.append(Buffer.from('fourth'));
+  await journal[Symbol.asyncDispose]();
+  const again = await Journal.open(path, key);
+  expect(again.records?.map(String)).toEqual(['third', 'fourth']);
+  await again.journal[Symbol.asyncDispose]();
+});
+
 const assignment = '10000000-0000-4000-8000-000000000001';
 const container: Container = {
   id: 'c1',
