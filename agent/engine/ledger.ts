@@ -3,7 +3,8 @@ import type { WireAssignment } from '../../agent-protocol/assignment.ts';
 import { mainService } from '../../agent-protocol/workload.ts';
 import type { Container } from '../runtime/runtime.ts';
 import { labels } from '../runtime/runtime.ts';
-import { Journal } from '../disk/journal.ts';
+import type { Kept } from '../disk/journaled.ts';
+import { Journaled } from '../disk/journaled.ts';
 
 const Entry = z.discriminatedUnion('type', [
   z.object({
@@ -18,7 +19,13 @@ const Entry = z.discriminatedUnion('type', [
 ]);
 type Entry = z.infer<typeof Entry>;
 
-const rewriteSlackBytes = 64 * 1024;
+interface State {
+  made: Set<string>;
+  /** Assignments by container name. */
+  intents: Map<string, string>;
+  /** There is no usable record of the containers that were made: the agent then trusts container names. */
+  blank: boolean;
+}
 
 /**
  * Where a container with the agent's labels comes from. `made`: the agent made it. `intended`: the agent began to make
@@ -33,107 +40,94 @@ export function containerName(item: Pick<WireAssignment, 'id' | 'workload_name' 
   return `sp-${item.workload_name}${service}-${item.id.slice(0, 8)}`;
 }
 
+/** A file that is missing, damaged or not understood as a whole counts as no record. */
+const kept: Kept<State, Entry> = {
+  entry: Entry,
+  read: (entries) => {
+    const usable = entries?.every((entry) => entry !== undefined) === true ? entries : undefined;
+    const state: State = { made: new Set(), intents: new Map(), blank: usable === undefined };
+    for (const entry of usable ?? []) apply(state, entry);
+    return state;
+  },
+  apply,
+  whole: ({ blank, made, intents }) => [{ type: 'whole', blank, made: [...made], intents: [...intents] }],
+};
+
 /**
  * The containers that this agent made, on disk. An intent is written before a container is created, so that the agent
- * recognises a container whose creation was interrupted.
+ * recognises a container whose creation was interrupted. What could not be written is not known, so that a repeated
+ * call writes it again.
  */
 export class Ledger {
-  readonly #journal: Journal;
-  readonly #made: Set<string>;
-  /** Assignments by container name. */
-  readonly #intents: Map<string, string>;
-  /** There is no usable record of the containers that were made: the agent then trusts container names. */
-  #blank: boolean;
-  #rewriteAt: number;
+  readonly #journaled: Journaled<State, Entry>;
 
-  private constructor(journal: Journal, entries: readonly Entry[] | undefined) {
-    this.#journal = journal;
-    this.#made = new Set();
-    this.#intents = new Map();
-    this.#blank = entries === undefined;
-    this.#rewriteAt = 2 * journal.bytes + rewriteSlackBytes;
-    for (const entry of entries ?? []) this.#apply(entry);
+  private constructor(journaled: Journaled<State, Entry>) {
+    this.#journaled = journaled;
   }
 
   static async open(path: string, key: Buffer): Promise<Ledger> {
-    const { journal, records } = await Journal.open(path, key);
-    const entries = records?.map((record) => Entry.safeParse(JSON.parse(record.toString())).data);
-    const usable = entries?.every((entry) => entry !== undefined) === true ? entries : undefined;
-    return new Ledger(journal, usable);
+    return new Ledger(await Journaled.open(path, key, kept));
   }
 
   origin(container: Container): Origin {
-    if (this.#made.has(container.id)) return 'made';
+    const { made, intents, blank } = this.#journaled.state;
+    if (made.has(container.id)) return 'made';
     const assignment = container.labels[labels.assignment];
     if (assignment === undefined) return 'foreign';
-    if (this.#intents.get(container.name) === assignment) return 'intended';
+    if (intents.get(container.name) === assignment) return 'intended';
     if (!container.name.startsWith('sp-') || !container.name.endsWith(`-${assignment.slice(0, 8)}`)) return 'foreign';
-    return this.#blank ? 'intended' : 'named';
+    return blank ? 'intended' : 'named';
   }
 
   /** Call it before a container is created. */
-  async intend(name: string, assignment: string): Promise<void> {
-    if (this.#intents.get(name) === assignment) return;
-    await this.#write({ type: 'intent', name, assignment });
+  intend(name: string, assignment: string): Promise<void> {
+    return this.#journaled.change(({ intents }) =>
+      intents.get(name) === assignment ? undefined : { type: 'intent', name, assignment },
+    );
   }
 
   /** Call it after a container was created or adopted. */
-  async made(id: string, name: string): Promise<void> {
-    if (this.#made.has(id) && !this.#intents.has(name)) return;
-    await this.#write({ type: 'made', id, name });
+  made(id: string, name: string): Promise<void> {
+    return this.#journaled.change(({ made, intents }) =>
+      made.has(id) && !intents.has(name) ? undefined : { type: 'made', id, name },
+    );
   }
 
-  async gone(id: string): Promise<void> {
-    if (this.#made.has(id)) await this.#write({ type: 'gone', id });
+  gone(id: string): Promise<void> {
+    return this.#journaled.change(({ made }) => (made.has(id) ? { type: 'gone', id } : undefined));
   }
 
   /** All existing containers of the agent are recorded: from now on the agent does not trust a name alone. */
-  async complete(existing: ReadonlySet<string>): Promise<void> {
-    for (const id of this.#made) if (!existing.has(id)) this.#made.delete(id);
-    this.#blank = false;
-    await this.#rewrite();
+  complete(existing: ReadonlySet<string>): Promise<void> {
+    return this.#journaled.replace(({ made, intents }) => ({
+      type: 'whole',
+      blank: false,
+      made: [...made].filter((id) => existing.has(id)),
+      intents: [...intents],
+    }));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#journal[Symbol.asyncDispose]();
+    await this.#journaled[Symbol.asyncDispose]();
   }
+}
 
-  async #write(entry: Entry): Promise<void> {
-    if (this.#journal.bytes === 0) await this.#rewrite();
-    // The entry is applied only once it is on disk, so that a repeated call writes it again.
-    await this.#journal.append(Buffer.from(JSON.stringify(entry)));
-    this.#apply(entry);
-    if (this.#journal.bytes > this.#rewriteAt) await this.#rewrite();
-  }
-
-  async #rewrite(): Promise<void> {
-    const whole: Entry = {
-      type: 'whole',
-      blank: this.#blank,
-      made: [...this.#made],
-      intents: [...this.#intents],
-    };
-    await this.#journal.rewrite([Buffer.from(JSON.stringify(whole))]);
-    this.#rewriteAt = 2 * this.#journal.bytes + rewriteSlackBytes;
-  }
-
-  #apply(entry: Entry): void {
-    switch (entry.type) {
-      case 'whole':
-        this.#blank = entry.blank;
-        for (const id of entry.made) this.#made.add(id);
-        for (const [name, assignment] of entry.intents) this.#intents.set(name, assignment);
-        break;
-      case 'intent':
-        this.#intents.set(entry.name, entry.assignment);
-        break;
-      case 'made':
-        this.#made.add(entry.id);
-        this.#intents.delete(entry.name);
-        break;
-      case 'gone':
-        this.#made.delete(entry.id);
-        break;
-    }
+function apply(state: State, entry: Entry): void {
+  switch (entry.type) {
+    case 'whole':
+      state.blank = entry.blank;
+      state.made = new Set(entry.made);
+      state.intents = new Map(entry.intents);
+      break;
+    case 'intent':
+      state.intents.set(entry.name, entry.assignment);
+      break;
+    case 'made':
+      state.made.add(entry.id);
+      state.intents.delete(entry.name);
+      break;
+    case 'gone':
+      state.made.delete(entry.id);
+      break;
   }
 }

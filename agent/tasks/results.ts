@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { WireReport } from '../../agent-protocol/assignment.ts';
-import { Journal } from '../disk/journal.ts';
+import type { Kept } from '../disk/journaled.ts';
+import { Journaled } from '../disk/journaled.ts';
 
 const Result = z.object({ id: z.string(), attempt: z.int(), report: WireReport });
 export type Result = z.infer<typeof Result>;
@@ -10,78 +11,89 @@ const Entry = z.discriminatedUnion('type', [
   z.object({ type: z.literal('begun'), id: z.string(), attempt: z.int() }),
 ]);
 
-const rewriteSlackBytes = 256 * 1024;
+type Entry = z.infer<typeof Entry>;
+
+interface State {
+  /** By task. */
+  results: Map<string, Result>;
+  /** By task: the attempt that began and has no result. It may be beside the result of an earlier attempt. */
+  begun: Map<string, number>;
+}
+
+/** A missing or damaged file counts as a file without results. An entry that is not understood is left out. */
+const kept: Kept<State, Entry> = {
+  entry: Entry,
+  read: (entries) => {
+    const state: State = { results: new Map(), begun: new Map() };
+    for (const entry of entries ?? []) if (entry !== undefined) apply(state, entry);
+    return state;
+  },
+  apply,
+  // A result ends the attempt that began before it, so that the beginnings come last.
+  whole: ({ results, begun }) => [
+    ...[...results.values()].map((result) => ({ type: 'result' as const, result })),
+    ...[...begun].map(([id, attempt]) => ({ type: 'begun' as const, id, attempt })),
+  ],
+};
 
 /** Results of tasks. A result is on disk before it is reported, so that no finished attempt runs again. */
 export class Results {
-  readonly #journal: Journal;
-  readonly #results: Map<string, Result>;
-  /** By task: the attempt that began and has no result. */
-  readonly #begun: Map<string, number>;
+  readonly #journaled: Journaled<State, Entry>;
 
-  private constructor(journal: Journal, results: Map<string, Result>, begun: Map<string, number>) {
-    this.#journal = journal;
-    this.#results = results;
-    this.#begun = begun;
+  private constructor(journaled: Journaled<State, Entry>) {
+    this.#journaled = journaled;
   }
 
   static async open(path: string, key: Buffer): Promise<Results> {
-    const { journal, records } = await Journal.open(path, key);
-    const results = new Map<string, Result>();
-    const begun = new Map<string, number>();
-    for (const record of records ?? []) {
-      const entry = Entry.safeParse(JSON.parse(record.toString())).data;
-      if (entry?.type === 'begun') begun.set(entry.id, entry.attempt);
-      else if (entry !== undefined) begun.delete(entry.type === 'result' ? entry.result.id : entry.id);
-      if (entry?.type === 'result') results.set(entry.result.id, entry.result);
-      else if (entry?.type === 'forgotten') results.delete(entry.id);
-    }
-    if (records === undefined) await journal.rewrite([]);
-    return new Results(journal, results, begun);
+    const journaled = await Journaled.open(path, key, kept);
+    await journaled.ensureFile();
+    return new Results(journaled);
   }
 
   get(id: string, attempt: number): Result | undefined {
-    const result = this.#results.get(id);
+    const result = this.#journaled.state.results.get(id);
     return result?.attempt === attempt ? result : undefined;
   }
 
   /** Notes on disk that an attempt begins, so that it is known if it was interrupted. @throws as {@link put} */
-  async begin(id: string, attempt: number): Promise<void> {
-    await this.#append({ type: 'begun', id, attempt });
-    this.#begun.set(id, attempt);
+  begin(id: string, attempt: number): Promise<void> {
+    return this.#journaled.change(() => ({ type: 'begun', id, attempt }));
   }
 
   /** True if the attempt began and has no result. */
   hasBegun(id: string, attempt: number): boolean {
-    return this.#begun.get(id) === attempt;
+    return this.#journaled.state.begun.get(id) === attempt;
   }
 
   /** Stores a result. It is visible to `get` only once it is on disk. @throws Error if it cannot be written */
-  async put(result: Result): Promise<void> {
-    if (this.#journal.bytes < rewriteSlackBytes) await this.#append({ type: 'result', result });
-    else await this.#rewrite(new Map(this.#results).set(result.id, result));
-    this.#results.set(result.id, result);
-    this.#begun.delete(result.id);
+  put(result: Result): Promise<void> {
+    return this.#journaled.change(() => ({ type: 'result', result }));
   }
 
-  /** Removes the result of a task that is no longer desired. */
-  async forget(id: string): Promise<void> {
-    const isKnown = this.#results.delete(id) || this.#begun.has(id);
-    this.#begun.delete(id);
-    if (isKnown) await this.#append({ type: 'forgotten', id });
+  /** Removes the result of a task that is no longer desired. @throws as {@link put} */
+  forget(id: string): Promise<void> {
+    return this.#journaled.change(({ results, begun }) =>
+      results.has(id) || begun.has(id) ? { type: 'forgotten', id } : undefined,
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#journal[Symbol.asyncDispose]();
+    await this.#journaled[Symbol.asyncDispose]();
   }
+}
 
-  #append(entry: z.infer<typeof Entry>): Promise<void> {
-    return this.#journal.append(Buffer.from(JSON.stringify(entry)));
-  }
-
-  #rewrite(results: ReadonlyMap<string, Result>): Promise<void> {
-    const entries: z.infer<typeof Entry>[] = [...results.values()].map((result) => ({ type: 'result', result }));
-    for (const [id, attempt] of this.#begun) if (!results.has(id)) entries.push({ type: 'begun', id, attempt });
-    return this.#journal.rewrite(entries.map((entry) => Buffer.from(JSON.stringify(entry))));
+function apply({ results, begun }: State, entry: Entry): void {
+  switch (entry.type) {
+    case 'result':
+      results.set(entry.result.id, entry.result);
+      begun.delete(entry.result.id);
+      break;
+    case 'forgotten':
+      results.delete(entry.id);
+      begun.delete(entry.id);
+      break;
+    case 'begun':
+      begun.set(entry.id, entry.attempt);
+      break;
   }
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { Journal } from '../disk/journal.ts';
+import type { Kept } from '../disk/journaled.ts';
+import { Journaled } from '../disk/journaled.ts';
 
 const Entry = z.discriminatedUnion('type', [
   z.object({ type: z.literal('made'), name: z.string() }),
@@ -7,63 +8,55 @@ const Entry = z.discriminatedUnion('type', [
 ]);
 type Entry = z.infer<typeof Entry>;
 
-const rewriteSlackBytes = 64 * 1024;
+/** A missing or damaged file counts as a file without volumes: each is noted again when it is found. */
+const kept: Kept<Set<string>, Entry> = {
+  entry: Entry,
+  read: (entries) => {
+    const names = new Set<string>();
+    for (const entry of entries ?? []) if (entry !== undefined) apply(names, entry);
+    return names;
+  },
+  apply,
+  whole: (names) => [...names].map((name) => ({ type: 'made', name })),
+};
 
 /**
  * The volumes that this agent made or found, on disk. A volume that was there once and is gone lost its data: it must
  * not be made again as if nothing had been in it.
  */
 export class MadeVolumes {
-  readonly #journal: Journal;
-  readonly #names: Set<string>;
+  readonly #journaled: Journaled<Set<string>, Entry>;
 
-  private constructor(journal: Journal, names: Set<string>) {
-    this.#journal = journal;
-    this.#names = names;
+  private constructor(journaled: Journaled<Set<string>, Entry>) {
+    this.#journaled = journaled;
   }
 
-  /** A missing or damaged file counts as a file without volumes: each is noted again when it is found. */
   static async open(path: string, key: Buffer): Promise<MadeVolumes> {
-    const { journal, records } = await Journal.open(path, key);
-    const names = new Set<string>();
-    for (const record of records ?? []) {
-      const entry = Entry.safeParse(JSON.parse(record.toString())).data;
-      if (entry?.type === 'made') names.add(entry.name);
-      else if (entry?.type === 'removed') names.delete(entry.name);
-    }
-    if (records === undefined) await journal.rewrite([]);
-    return new MadeVolumes(journal, names);
+    const journaled = await Journaled.open(path, key, kept);
+    await journaled.ensureFile();
+    return new MadeVolumes(journaled);
   }
 
   has(name: string): boolean {
-    return this.#names.has(name);
+    return this.#journaled.state.has(name);
   }
 
   /** Resolves when it is on disk. @throws Error if it cannot be written */
-  async made(name: string): Promise<void> {
-    if (this.#names.has(name)) return;
-    await this.#write({ type: 'made', name }, new Set(this.#names).add(name));
+  made(name: string): Promise<void> {
+    return this.#journaled.change((names) => (names.has(name) ? undefined : { type: 'made', name }));
   }
 
   /** As {@link made}. */
-  async removed(name: string): Promise<void> {
-    if (!this.#names.has(name)) return;
-    await this.#write({ type: 'removed', name }, new Set([...this.#names].filter((one) => one !== name)));
+  removed(name: string): Promise<void> {
+    return this.#journaled.change((names) => (names.has(name) ? { type: 'removed', name } : undefined));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#journal[Symbol.asyncDispose]();
-  }
-
-  /** The names change only once that is on disk. */
-  async #write(entry: Entry, after: ReadonlySet<string>): Promise<void> {
-    if (this.#journal.bytes < rewriteSlackBytes) await this.#journal.append(encode(entry));
-    else await this.#journal.rewrite([...after].map((name) => encode({ type: 'made', name })));
-    this.#names.clear();
-    for (const name of after) this.#names.add(name);
+    await this.#journaled[Symbol.asyncDispose]();
   }
 }
 
-function encode(entry: Entry): Buffer {
-  return Buffer.from(JSON.stringify(entry));
+function apply(names: Set<string>, { type, name }: Entry): void {
+  if (type === 'made') names.add(name);
+  else names.delete(name);
 }
