@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { fromEarlier } from './earlier-service.ts';
-import { build, mainService, phases, service, volume } from './workload.ts';
+import { build, mainService, phases, Progress, service, volume } from './workload.ts';
 
 /**
  * The variables and the contents of files that all instances of a version run with. A configuration is sent once,
@@ -95,6 +95,12 @@ function isPhase(phase: string): boolean {
   return WirePhase.safeParse(phase).success;
 }
 
+/** Leaves progress out that this release cannot read. */
+function withKnownProgress({ progress, ...report }: { [field: string]: unknown }): { [field: string]: unknown } {
+  const known = Progress.safeParse(progress);
+  return known.success ? { ...report, progress: known.data } : report;
+}
+
 /** A text from an agent, cut to `length` characters: a long text must not fill the store or end the session. */
 const Cut = (length: number) => z.string().transform((text) => text.slice(0, length));
 
@@ -146,6 +152,8 @@ const ReportFields = z.object({
   /** Commit of a build that ended, also of a build that failed after its checkout. */
   commit: Cut(64).optional(),
   commit_message: Cut(2000).optional(),
+  /** How far a running task is. It changes at most once per second. */
+  progress: Progress.optional(),
   gone: z.boolean().optional(),
   /** The engine has not answered since the agent started: the report only confirms that the agent has the item. */
   unknown: z.boolean().optional(),
@@ -155,11 +163,13 @@ const ReportFields = z.object({
 /**
  * The last state of one assignment that the agent saw. `generation` is the generation of the item that the agent acts
  * on. A report has `gone: true` once the item is no longer desired and its container is gone; the agent repeats it
- * until it is acknowledged. A report with a phase that this release does not know is read as `unknown`.
+ * until it is acknowledged. A report with a phase that this release does not know is read as `unknown`, one with progress
+ * that it cannot read as one without.
  */
 export const WireReport = z
   .looseObject({ phase: z.string() })
   .transform((report) => (isPhase(report.phase) ? report : { ...report, phase: 'pending', unknown: true }))
+  .transform(withKnownProgress)
   .pipe(ReportFields);
 export type WireReport = z.infer<typeof WireReport>;
 

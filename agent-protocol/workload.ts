@@ -182,6 +182,21 @@ export const volume = z.object({
   volume: z.string(),
 });
 
+/** A word in a task's progress. There is no list of all words: other releases, and later types of tasks, have others. */
+const ProgressWord = z.string().regex(/^[a-z][a-z0-9_]{0,31}$/);
+
+/** How far a running task is. */
+export const Progress = z.object({
+  /** What it does now, such as `cloning`. */
+  step: ProgressWord,
+  /** How much of the step is done, and how much it is in all, in `unit`. */
+  done: z.int().min(0).optional(),
+  total: z.int().min(0).optional(),
+  /** Such as `steps` or `bytes`. */
+  unit: ProgressWord.optional(),
+});
+export type Progress = z.infer<typeof Progress>;
+
 /** State of an assignment. A task ends as `succeeded`, `failed` or `lost`. */
 export const phases = [
   'pending',

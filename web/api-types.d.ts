@@ -1866,10 +1866,21 @@ export interface components {
             built_at: string | null;
             finished_at: string | null;
             duration_ms: number | null;
+            progress: components["schemas"]["TaskProgress"] | null;
             error: {
                 code: string;
                 message: string;
             } | null;
+        };
+        /** @description How far a running task is */
+        TaskProgress: {
+            /** @description What it does now, such as `cloning`; later releases may have other words */
+            step: string;
+            /** @description How much of the step is done, in `unit` */
+            done: number | null;
+            total: number | null;
+            /** @description Such as `steps`, `images` or `bytes` */
+            unit: string | null;
         };
         Instance: {
             id: string;

@@ -1,3 +1,5 @@
+import type { Progress } from '../../agent-protocol/workload.ts';
+
 /** The commit that a build is of. */
 export interface BuildSource {
   commit: string;
@@ -10,4 +12,6 @@ export interface BuildProgress {
   line: (text: string) => void;
   /** The files of the commit are checked out; `undefined`: the build begins again. */
   checkedOut: (source: BuildSource | undefined) => void;
+  /** What it does now, and how far that is. */
+  at: (progress: Progress) => void;
 }

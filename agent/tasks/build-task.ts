@@ -32,10 +32,10 @@ export function buildTask({
     output: 'build',
     turns,
     ended: built,
-    async run(item, { line, learned }, signal) {
+    async run(item, { line, learned, at }, signal) {
       const checkedOut = (source: BuildSource | undefined): void =>
         learned(source === undefined ? {} : commitOf(source));
-      const result = await build(item, { line, checkedOut }, signal);
+      const result = await build(item, { line, checkedOut, at }, signal);
       return { ...commitOf(result), image_digest: result.image };
     },
   };

@@ -8,6 +8,7 @@ import type { ImageOwner } from '../engine/image-record.ts';
 import type { ImageStore } from '../engine/image-store.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
 import { labels, RuntimeFailure } from '../runtime/runtime.ts';
+import { buildSteps } from './build-steps.ts';
 import { contextArchive, dockerfileName } from './build-context.ts';
 import { containedPath } from './contained-path.ts';
 import { judgeTriggers, readDockerfile } from './dockerfile.ts';
@@ -51,12 +52,13 @@ const engineNote = /^( ---> |Removing intermediate container )/;
 export async function runBuild(
   item: WireAssignment & { spec: WireBuild },
   deps: BuildDeps,
-  { line, checkedOut }: BuildProgress,
+  { line, checkedOut, at }: BuildProgress,
   signal: AbortSignal,
 ): Promise<BuiltImage> {
   const { spec } = item;
   assertBuildArgs(spec.build_args);
   await using folder = await deps.folder.make();
+  at({ step: 'cloning' });
   line(
     `Cloning ${spec.repository_url}, ${spec.commit === undefined ? `branch ${spec.branch}` : `commit ${spec.commit}`}`,
   );
@@ -69,7 +71,7 @@ export async function runBuild(
   const context = await findContext(root, spec.build_context);
   const written = await findDockerfile(root, context, spec.dockerfile_path);
   const owner = { tenant: item.tenant, project: item.project_id, workload: item.workload_id };
-  const dockerfile = await judgedDockerfile(written, { spec, owner, images: deps.images, line }, signal);
+  const dockerfile = await judgedDockerfile(written, { spec, owner, images: deps.images, line, at }, signal);
   const given = {
     [labels.server]: deps.server,
     [labels.tenant]: item.tenant,
@@ -98,13 +100,16 @@ export async function runBuild(
     network: network.name,
   };
   const last: string[] = [];
+  const stepsOf = buildSteps(at);
   const keep = (text: string): void => {
     line(text);
+    stepsOf(text);
     const plain = stripVTControlCharacters(text);
     if (plain.trim() === '' || engineNote.test(plain)) return;
     last.push(plain);
     if (last.length > keptLines) last.shift();
   };
+  at({ step: 'uploading' });
   try {
     const built = await deps.runtime.build(options, keep, signal);
     line(`Built ${spec.image}`);
@@ -136,11 +141,12 @@ async function ownNetwork(
 /** Returns the Dockerfile for the builder, once it is checked that the project may use all images in it. */
 async function judgedDockerfile(
   written: Buffer,
-  it: { spec: WireBuild; owner: ImageOwner; images: ImageStore; line: (text: string) => void },
+  it: { spec: WireBuild; owner: ImageOwner; images: ImageStore } & Pick<BuildProgress, 'line' | 'at'>,
   signal: AbortSignal,
 ): Promise<string> {
   const { text, images } = readDockerfile(written, it.spec.build_args);
-  for (const used of images) {
+  for (const [done, used] of images.entries()) {
+    it.at({ step: 'resolving', done, total: images.length, unit: 'images' });
     it.line(`Looks for image ${used.reference}`);
     const found = await it.images.resolve({ reference: used.reference, owner: it.owner }, signal);
     if (used.before !== undefined) judgeTriggers(used, found.onBuild);

@@ -18,9 +18,12 @@ export function patientBuild(
 ): RunBuild {
   const { disk, engine, clock, relist } = it;
   return async (item, progress, signal) => {
-    const { line } = progress;
+    const { line, at } = progress;
     for (let losses = 0; ;) {
-      if (engine.isSilent) line('Waits for the container engine of the server, which does not answer');
+      if (engine.isSilent) {
+        at({ step: 'waiting_for_engine' });
+        line('Waits for the container engine of the server, which does not answer');
+      }
       await engine.answers(signal);
       await disk.check(`build image ${item.spec.image}`);
       using watch = watchDisk(disk, clock, `go on building image ${item.spec.image}`);

@@ -3,6 +3,7 @@ import type { WireAssignment, WireReport, WireTask } from '../../agent-protocol/
 import type { Clock } from '../../agent-protocol/clock.ts';
 import { wait } from '../../agent-protocol/clock.ts';
 import type { LogLine } from '../../agent-protocol/logs.ts';
+import type { Progress } from '../../agent-protocol/workload.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { DesiredSet } from '../desired/desired.ts';
 import { clean } from '../logs/clean.ts';
@@ -11,6 +12,7 @@ import type { LogStore } from '../logs/log-store.ts';
 import { isDiskFull } from '../disk/disk-full.ts';
 import type { Results } from './results.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
+import { Paced } from './paced.ts';
 import type { Outcome, Task, TaskProgress } from './task.ts';
 
 /** A task of the desired set. */
@@ -27,6 +29,8 @@ export interface TaskDeps {
 }
 
 const retryStoreMs = 5_000;
+/** Each report of progress is a write of the control plane. */
+const progressEveryMs = 1_000;
 
 /**
  * Runs the attempts of one task, each to one result, which is on disk before it is reported. {@link Task.ifInterrupted}
@@ -174,9 +178,11 @@ export class TaskWorker implements AsyncDisposable {
     };
     const seconds = desired.spec.deadline_seconds;
     let known: Outcome = {};
+    using paced = new Paced<Progress>(clock, progressEveryMs, (at) => this.#progressed(at, signal));
     const progress: TaskProgress = {
       line: (text) => write(this.#task.output, text),
       learned: (outcome) => (known = outcome),
+      at: (at) => paced.next(at),
     };
     using limit = deadline(clock, seconds * 1000, name, signal);
     try {
@@ -196,6 +202,11 @@ export class TaskWorker implements AsyncDisposable {
       await logs.flushed(desired.workload_id);
       return { ...blank(desired), ...known, phase: 'failed', error: failure };
     }
+  }
+
+  #progressed(progress: Progress, signal: AbortSignal): void {
+    if (this.#report === undefined || signal.aborted) return;
+    this.#tell({ ...this.#report, progress });
   }
 
   #gone(): void {

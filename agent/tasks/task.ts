@@ -1,5 +1,6 @@
 import type { FailureCode, WireAssignment, WireReport, WireTask } from '../../agent-protocol/assignment.ts';
 import type { LogLine } from '../../agent-protocol/logs.ts';
+import type { Progress } from '../../agent-protocol/workload.ts';
 import type { Turns } from './turns.ts';
 
 /** What an attempt came to, as it is reported. */
@@ -11,6 +12,8 @@ export interface TaskProgress {
   line: (text: string) => void;
   /** What is known so far, and is reported also if the attempt fails; `{}`: the attempt began anew. */
   learned: (outcome: Outcome) => void;
+  /** What it does now, and how far that is. It may be called any number of times: it is reported once per second. */
+  at: (progress: Progress) => void;
 }
 
 /** A type of task, as this agent carries it out. `S`: its spec. */

@@ -3,13 +3,26 @@ import { defined } from '../../store/defined.ts';
 import { DeploymentPhase, DeploymentTrigger } from '../../store/kinds/application.ts';
 import type { BuiltImage } from '../../store/kinds/application.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { TenantView } from '../../store/mirror.ts';
 import { isSuccess, servingDeployment, successes } from '../../store/serving.ts';
+import { progressOf, taskProgress } from '../../store/task-progress.ts';
 import { deploymentVerbs } from '../../rules/deployment.ts';
 import { deploymentStatus, isApplicationSettled, isReconciled, isUnfinished } from './status.ts';
 import { objectFields, objectFieldsOf, orNull } from './object-fields.ts';
 import { defineResource } from './resource.ts';
 
 const nullableText = z.string().nullable();
+
+const TaskProgress = z
+  .object({
+    step: z.string().meta({ description: 'What it does now, such as `cloning`; later releases may have other words' }),
+    done: z.int().nullable().meta({ description: 'How much of the step is done, in `unit`' }),
+    total: z.int().nullable(),
+    unit: z.string().nullable().meta({ description: 'Such as `steps`, `images` or `bytes`' }),
+  })
+  .meta({ id: 'TaskProgress', description: 'How far a running task is' });
+type TaskProgress = z.infer<typeof TaskProgress>;
 
 export const Deployment = z
   .object({
@@ -32,12 +45,16 @@ export const Deployment = z
     built_at: nullableText,
     finished_at: nullableText,
     duration_ms: z.int().nullable(),
+    progress: TaskProgress.nullable(),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
   })
   .meta({ id: 'Deployment' });
 export type Deployment = z.infer<typeof Deployment>;
 
-function toDeployment(it: ReadonlyResource<'deployment'>, { is_current }: Pick<Deployment, 'is_current'>): Deployment {
+function toDeployment(
+  it: ReadonlyResource<'deployment'>,
+  seen: Pick<Deployment, 'is_current' | 'progress'>,
+): Deployment {
   const { desired, observed } = it;
   const { source, reuse } = desired;
   return {
@@ -62,7 +79,7 @@ function toDeployment(it: ReadonlyResource<'deployment'>, { is_current }: Pick<D
       finished_at: observed?.finished_at,
       error: observed?.error,
     }),
-    is_current,
+    ...seen,
     queued_at: desired.queued_at,
     duration_ms: durationOf(it),
   };
@@ -83,13 +100,22 @@ function durationOf({ observed }: ReadonlyResource<'deployment'>): number | null
   return Math.max(0, Date.parse(observed.finished_at) - Date.parse(observed.started_at));
 }
 
+/** How far its build is; `null` unless one runs. */
+function buildProgress(it: ReadonlyResource<'deployment'>, view: TenantView): TaskProgress | null {
+  const progress = isUnfinished(it) ? taskProgress(view, it.meta.id, 'build') : undefined;
+  if (progress === undefined) return null;
+  const { step, done, total, unit } = progress;
+  return { step, ...orNull({ done, total, unit }) };
+}
+
 export const deployments = defineResource({
   kind: 'deployment',
   word: 'Deployment',
   project: ({ desired }) => desired.project_id,
   answer: Deployment,
-  seen: ({ meta, desired }, view) => ({
-    is_current: servingDeployment(view, desired.application_id)?.meta.id === meta.id,
+  seen: (it, view) => ({
+    is_current: servingDeployment(view, it.desired.application_id)?.meta.id === it.meta.id,
+    progress: buildProgress(it, view),
   }),
   show: toDeployment,
   list: {
@@ -107,6 +133,11 @@ export const deployments = defineResource({
   verbs: deploymentVerbs,
   watch: {
     shows: {
+      /** Its build reports how far it is. */
+      assignment({ before, after }) {
+        const version = (after ?? before)?.desired.version;
+        return version === undefined || isDeepStrictEqual(progressOf(before), progressOf(after)) ? [] : [version];
+      },
       /** One that succeeds replaces the current one. */
       deployment({ before, after }, view) {
         if (after === undefined || !isSuccess(after) || (before !== undefined && isSuccess(before))) return [];

@@ -11,7 +11,7 @@ import { pageQuery } from './paging.ts';
 import type { Listing, Placed } from './paging.ts';
 
 /** What an answer shows of other objects, such as a status that follows from them: plain values. */
-export type Seen = Readonly<Record<string, string | number | boolean | null | readonly object[]>>;
+export type Seen = Readonly<Record<string, string | number | boolean | null | object>>;
 
 /** What a user who may see only a part of an object gets. */
 interface Masked<K extends KindName, S extends Seen, M> {

@@ -99,9 +99,10 @@ export class ChangeFeed implements Disposable {
 
   #objectChanged(change: ObjectChange): void {
     const { tenant, kind, id, revision, after } = change;
-    if (!isWatched(kind)) return;
-    if (after === undefined) this.#deleted(change);
-    else this.#publishCurrent(tenant, kind, id, revision);
+    if (isWatched(kind)) {
+      if (after === undefined) this.#deleted(change);
+      else this.#publishCurrent(tenant, kind, id, revision);
+    }
     if (this.#readers.size === 0) return;
     const view = this.#mirror.tenant(tenant);
     for (const [shown, shownId] of shownIn(change, view)) this.#publishCurrent(tenant, shown, shownId, revision);

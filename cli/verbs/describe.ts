@@ -3,6 +3,7 @@ import type { ApiObject, Client } from '../client.ts';
 import type { CliKind } from '../objects.ts';
 import { findObject, kindOf, pathOf, rowOfKind } from '../objects.ts';
 import { printed } from '../printed.ts';
+import { progressText } from '../progress.ts';
 import { openEnd } from '../settled.ts';
 import { age, cell, table } from '../table.ts';
 import { whyNot } from '../../rules/verb-table.ts';
@@ -84,7 +85,7 @@ function fieldsOf(it: ApiObject): string {
 function shown(value: unknown): string {
   const fault = Fault.safeParse(value);
   if (fault.success) return `${fault.data.message} (${fault.data.code})`;
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' ? value : (progressText(value) ?? JSON.stringify(value));
 }
 
 async function printInstances(client: Client, it: ApiObject, now: Date): Promise<void> {

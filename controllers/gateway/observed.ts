@@ -41,8 +41,16 @@ function withEvents(state: State, seen: State['events_seen']): State {
 }
 
 function stateOf(report: WireReport): State {
-  const { id: _id, generation: _generation, gone: _gone, unknown: _unknown, events: _events, ...state } = report;
-  return state;
+  const {
+    id: _,
+    generation: _generation,
+    gone: _gone,
+    unknown: _unknown,
+    events: _events,
+    progress,
+    ...state
+  } = report;
+  return progress !== undefined && report.phase === 'running' ? { ...state, progress } : state;
 }
 
 /** Whether a build's result is stored: then the removal of its container changes nothing. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { fromEarlier } from '../../agent-protocol/earlier-service.ts';
-import { build, mainService, phases, service, volume } from '../../agent-protocol/workload.ts';
+import { build, mainService, phases, Progress, service, volume } from '../../agent-protocol/workload.ts';
 import { defineKind } from './define.ts';
 import { Id, Sealed } from './fields.ts';
 
@@ -61,6 +61,8 @@ export const assignment = defineKind({
     /** Commit of a build that ended, also of one that failed after it had the files of the commit. */
     commit: z.string().optional(),
     commit_message: z.string().optional(),
+    /** How far a task is; only while it runs. */
+    progress: Progress.optional(),
     /** Last event of the agent that was recorded: a repeated one counts once. */
     events_seen: z.object({ source: z.string(), seq: z.int() }).optional(),
   }),

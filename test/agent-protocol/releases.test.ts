@@ -91,6 +91,14 @@ describe('an agent that does not know configurations', () => {
   });
 });
 
+describe('an agent that does not know of progress', () => {
+  it('reports tasks as before', () => {
+    const report = { ...running({ id: 'a', generation: 1 }), phase: 'running', ready: false };
+    const frame = { type: 'report', seq: 1, full: false, items: [report] };
+    expect(AgentMessage.parse(EarlierAgentMessage.parse(frame))).toStrictEqual(frame);
+  });
+});
+
 describe('a control plane that does not know configurations', () => {
   it('is understood by an agent that does', async () => {
     const { agent, backend, host } = await up();
@@ -105,6 +113,16 @@ describe('a control plane that does not know configurations', () => {
     await settle(30);
     expect(host.applications).toEqual([5, 6]);
     expect([backend.envOf('a'), backend.envOf('b')]).toEqual([{}, { COLOUR: 'blue' }]);
+  });
+
+  it('takes the report of a task without its progress', async () => {
+    const { pair, backend } = await up();
+    const report = { ...running({ id: 'a', generation: 1 }), ready: false };
+    backend.tell({ ...report, progress: { step: 'building', done: 2, total: 7, unit: 'steps' } });
+    await settle(30);
+    expect(pair.agent.messages.at(-1)).toMatchObject({ type: 'report', items: [{ progress: { step: 'building' } }] });
+    expect(EarlierAgentMessage.parse(pair.agent.messages.at(-1))).toMatchObject({ items: [report] });
+    expect(EarlierAgentMessage.parse(pair.agent.messages.at(-1))).not.toHaveProperty('items.0.progress');
   });
 
   it('understands all that such an agent says', async () => {

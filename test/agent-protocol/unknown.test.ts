@@ -96,3 +96,27 @@ test('an unknown reason to reject a report has it sent again, and an unknown ref
   await toAgent({ type: 'refuse', code: 'quota', message: 'Too many servers', retry_after_ms: 4000 });
   expect(agentEnds).toEqual([{ kind: 'refused', code: 'busy', message: 'Too many servers', retryAfterMs: 4000 }]);
 });
+
+test('a report keeps progress that this release reads, and loses any other', async () => {
+  const { toControl, host } = await session();
+  const base = { ...running({ id: 'a', generation: 3 }), ready: false };
+  const progress = { step: 'copying', done: 3, total: 7, unit: 'bytes' };
+  const others = [
+    0.5,
+    null,
+    'half',
+    { step: 'x'.repeat(33) },
+    { step: 'Half of it' },
+    { step: '' },
+    { step: 'copying', done: -1 },
+    { step: 'copying', done: 0.5, total: 1 },
+    { step: 'copying', done: 2 ** 60 },
+    { step: 'copying', done: 1, unit: 'GB/s' },
+  ];
+  const items = [{ ...base, progress: { ...progress, speed: 9 } }, ...others.map((it) => ({ ...base, progress: it }))];
+  await toControl({ type: 'report', seq: 7, full: false, items });
+  const [first, ...rest] = host.reports.at(-1)?.items ?? [];
+  expect(first).toStrictEqual({ ...base, progress });
+  expect(rest).toStrictEqual(others.map(() => base));
+  expect(host.ends).toEqual([]);
+});

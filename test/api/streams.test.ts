@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CallError } from '../../agent-protocol/call-error.ts';
+import { assignmentId } from '../../store/kinds/assignment-id.ts';
 import { keys } from '../../store/keys.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { agentLog } from '../harness/agent-log.ts';
@@ -9,7 +10,9 @@ import type { ApiWorld, Client } from '../harness/api.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 import { openFrames, Refusal } from '../harness/frames.ts';
 import type { Frames } from '../harness/frames.ts';
+import { desiredState } from '../harness/states.ts';
 import { until } from '../harness/until.ts';
+import { buildSpec } from '../harness/wire-items.ts';
 
 let world: ApiWorld;
 let owner: Client;
@@ -484,6 +487,45 @@ describe('watch', () => {
       { kind: 'application', object: { current_deployment_id: next } },
       { kind: 'deployment', id: deployment, object: { is_current: false } },
     ]);
+  });
+
+  it('shows how far the build of a deployment is, and no progress once it has ended', async () => {
+    const source = { source_type: 'git', repository_url: 'https://git.test/a.git', branch: 'main' };
+    const body = { ...source, project_id: place.project, server_id: place.server, dockerfile_path: 'Dockerfile' };
+    const application = (await owner.post('/applications', { ...body, name: 'built' })).data.id;
+    const deployment = (await owner.post(`/applications/${application}/deploy`)).data.id;
+    const build = assignmentId.task(deployment, 'build');
+    await world.create('assignment', build, {
+      ...desiredState('assignment', { spec: buildSpec() }),
+      server_id: place.server,
+      project_id: place.project,
+      workload_id: application,
+      version: deployment,
+    });
+    await world.observe('deployment', deployment, { phase: 'building' });
+    const shown = async () => (await owner.get(`/deployments/${deployment}`)).data.progress;
+    expect(await shown()).toBeNull();
+    const frames = await open('/watch', owner, '&kinds=deployment');
+    await frames.next('ready');
+
+    const state = { phase: 'running' as const, ready: false, stable: false, restarts: 0, crash_loop: false };
+    await world.observe('assignment', build, { ...state, progress: { step: 'cloning' } });
+    const cloning = { step: 'cloning', done: null, total: null, unit: null };
+    expect(await frames.next('change')).toMatchObject({ id: deployment, object: { progress: cloning } });
+    expect(await shown()).toEqual(cloning);
+    const progress = { step: 'building', done: 2, total: 7, unit: 'steps' };
+    await world.observe('assignment', build, { ...state, progress });
+    expect(await frames.next('change')).toMatchObject({ id: deployment, object: { progress } });
+    expect((await owner.get(`/applications/${application}/deployments`)).data).toMatchObject([{ progress }]);
+    await world.observe('assignment', build, { ...state, progress, commit: 'c0ffee' });
+
+    await world.observe('assignment', build, { ...state, phase: 'succeeded', image_digest: 'sha256:1' });
+    expect(await frames.next('change')).toMatchObject({ id: deployment, object: { progress: null } });
+    expect(frames.all.filter(({ type }) => type === 'change')).toHaveLength(3);
+    await world.observe('assignment', build, { ...state, progress });
+    expect(await frames.next('change')).toMatchObject({ object: { progress } });
+    await world.observe('deployment', deployment, { phase: 'cancelled' });
+    expect(await frames.next('change')).toMatchObject({ object: { status: 'cancelled', progress: null } });
   });
 
   it('cuts a reader off who is too slow, and no other', async () => {

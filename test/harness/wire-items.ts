@@ -1,4 +1,4 @@
-import type { WireAssignment, WireItem, WireService } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WireBuild, WireItem, WireService } from '../../agent-protocol/assignment.ts';
 import type { ServiceSpec } from '../../store/kinds/assignment.ts';
 
 /** Settings of a service in short: one network, one port, a probe by HTTP. */
@@ -37,6 +37,22 @@ export function serviceSpec(overrides: Partial<ServiceSpec> & ShortSettings = {}
     restart_policy: 'always',
     grace_seconds: 10,
     ...rest,
+  };
+}
+
+/** How an image is to be built, in the store and on the wire. */
+export function buildSpec(overrides: Partial<WireBuild> = {}): WireBuild {
+  return {
+    type: 'build',
+    repository_url: 'https://git.example.test/app.git',
+    branch: 'main',
+    dockerfile_path: 'Dockerfile',
+    build_context: '.',
+    build_args: {},
+    image: 'setpoint/web:1',
+    deadline_seconds: 600,
+    attempt: 1,
+    ...overrides,
   };
 }
 

@@ -7,6 +7,8 @@ import { Registry } from 'prom-client';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { openMock } from '../../agent/engine/open-mock.ts';
+import type { BuildProgress } from '../../agent/tasks/build-progress.ts';
+import { buildSteps } from '../../agent/tasks/build-steps.ts';
 import type { BuildItem } from '../../agent/tasks/build-task.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import type { PortPublisher } from '../../agent/ports/publication.ts';
@@ -220,7 +222,7 @@ export class World implements AsyncDisposable {
         dataDir: machine.folder,
         engine: { ...engine, runtime, ports: process.reach(engine.ports), prober: process.reach(engine.prober) },
         images: await openImages(runtime, machine.folder),
-        build: (item, { line }, signal) => build(machine, item, line, signal),
+        build: (item, progress, signal) => build(machine, item, progress, signal),
         gitHead: () => Promise.resolve({ commit: 'c'.repeat(40) }),
         disk: () => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 }),
         logBytes: 1024 ** 3,
@@ -406,13 +408,15 @@ export class World implements AsyncDisposable {
   }
 }
 
-/** A build that takes three seconds and depends on nothing but the tag of its image. */
+/** A build that depends on nothing but the tag of its image. */
 async function build(
   { engine }: Machine,
   { tenant: of, project_id: project, spec: { image } }: BuildItem,
-  line: (text: string) => void,
+  { line, at }: BuildProgress,
   signal: AbortSignal,
 ): Promise<{ image: string; digest: string; commit: string; commitMessage: string }> {
+  at({ step: 'cloning' });
+  const stepsOf = buildSteps(at);
   const built = await engine.build(
     {
       context: (async function* () {
@@ -423,7 +427,10 @@ async function build(
       buildArgs: {},
       labels: { [labels.tenant]: of, [labels.project]: project },
     },
-    line,
+    (text) => {
+      line(text);
+      stepsOf(text);
+    },
     signal,
   );
   return { image: built.id, digest: built.digest, commit: 'c'.repeat(40), commitMessage: 'Change' };

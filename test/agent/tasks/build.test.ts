@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { WireAssignment, WireBuild } from '../../../agent-protocol/assignment.ts';
 import { systemClock } from '../../../agent-protocol/clock.ts';
+import type { Progress } from '../../../agent-protocol/workload.ts';
 import { diskGuard } from '../../../agent/disk/disk-guard.ts';
 import { ImageRecord } from '../../../agent/engine/image-record.ts';
 import { imageStore } from '../../../agent/engine/image-store.ts';
@@ -87,9 +88,10 @@ function item(url: string, spec: Partial<WireBuild> = {}): WireAssignment & { sp
 }
 
 const checkedOut = (): void => undefined;
+const at = (): void => undefined;
 
 const build = (wanted: ReturnType<typeof item>, line: (text: string) => void = () => undefined): Promise<BuiltImage> =>
-  runBuild(wanted, deps, { line, checkedOut }, signal());
+  runBuild(wanted, deps, { line, checkedOut, at }, signal());
 
 async function failure(files: GitFiles, spec: Partial<WireBuild> = {}): Promise<unknown> {
   const { fileUrl } = await repository(files);
@@ -151,12 +153,31 @@ test('a repository becomes an image that bears its commit and its owner', async 
 test('a build tells the commit before anything of it can fail', async () => {
   const { fileUrl } = await repository({ hello: 'no Dockerfile' });
   const told: unknown[] = [];
-  const progress = { line: () => undefined, checkedOut: (source: unknown) => void told.push(source) };
+  const progress = { at, line: () => undefined, checkedOut: (source: unknown) => void told.push(source) };
   await expect(runBuild(item(fileUrl), deps, progress, signal())).rejects.toMatchObject({
     code: 'dockerfile_not_found',
   });
   const commit = await deps.git.head(fileUrl, 'main', signal());
   expect(told).toEqual([{ commit, commitMessage: 'Say hello' }]);
+});
+
+test('a build reports what it does: it clones, looks for images, and carries out one step after the other', async () => {
+  const { fileUrl } = await repository({
+    Dockerfile: `FROM ${base}\nRUN echo "Step 9/9 : RUN pretends"; echo "Step 1/4 : goes back"\nRUN echo ${randomUUID()}`,
+  });
+  const seen: Progress[] = [];
+  const progress = { line: () => undefined, checkedOut, at: (step: Progress) => void seen.push(step) };
+  await runBuild(item(fileUrl), deps, progress, signal());
+  const steps = { step: 'building', total: 4, unit: 'steps' };
+  expect(seen).toEqual([
+    { step: 'cloning' },
+    { step: 'resolving', done: 0, total: 1, unit: 'images' },
+    { step: 'uploading' },
+    { ...steps, done: 0 },
+    { ...steps, done: 1 },
+    { ...steps, done: 2 },
+    { ...steps, done: 3 },
+  ]);
 });
 
 test('a build that is repeated takes everything but its labels from the cache', async () => {
@@ -225,7 +246,7 @@ test('a build that is given up leaves no container', async () => {
   const line = (text: string): void => {
     if (text === `started ${mark}`) started.resolve();
   };
-  const building = runBuild(item(fileUrl), deps, { line, checkedOut }, enough.signal);
+  const building = runBuild(item(fileUrl), deps, { line, checkedOut, at }, enough.signal);
   await started.promise;
   expect(await containers()).toHaveLength(1);
   enough.abort(new Error('Enough'));
@@ -288,7 +309,7 @@ test('the engine never sees what the repository does not hold', async () => {
     },
   };
   const { fileUrl } = await repository({ Dockerfile: 'FROM scratch', '.gitmodules': '', hello: 'hi' });
-  await runBuild(item(fileUrl), { ...deps, runtime }, { line: () => undefined, checkedOut }, signal());
+  await runBuild(item(fileUrl), { ...deps, runtime }, { line: () => undefined, checkedOut, at }, signal());
   const archive = Buffer.concat(seen).toString('latin1');
   expect(archive).toContain('hello');
   expect(archive).not.toMatch(/\.git\/|HEAD|refs/);
@@ -317,6 +338,7 @@ describe('SEC-26 the steps of a build', () => {
           if (text === 'waits') waits.resolve();
         },
         checkedOut,
+        at,
       },
       enough.signal,
     );

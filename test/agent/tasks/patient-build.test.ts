@@ -29,9 +29,11 @@ function rig(
   });
   const lines: string[] = [];
   const commits: (string | undefined)[] = [];
+  const steps: string[] = [];
   const progress: BuildProgress = {
     line: (text) => lines.push(text),
     checkedOut: (source) => commits.push(source?.commit),
+    at: ({ step }) => steps.push(step),
   };
   const stop = new AbortController();
   const left = [...attempts];
@@ -52,11 +54,11 @@ function rig(
       },
     },
   );
-  return { clock, space, engine, lines, commits, stop, left, run: () => build(item, progress, stop.signal) };
+  return { clock, space, engine, lines, commits, steps, stop, left, run: () => build(item, progress, stop.signal) };
 }
 
 test('a build waits for an engine that is away, and begins again when it was lost with it', async () => {
-  const { engine, lines, commits, left, run } = rig([lost, result]);
+  const { engine, lines, commits, steps, left, run } = rig([lost, result]);
   engine.silent(lost);
   const running = run();
   await expect.poll(() => lines.length).toBe(1);
@@ -66,6 +68,7 @@ test('a build waits for an engine that is away, and begins again when it was los
   engine.returned();
   expect(await running).toBe(result);
   expect(commits).toEqual(['c1', undefined, 'c0']);
+  expect(steps).toEqual(['waiting_for_engine', 'waiting_for_engine']);
 });
 
 test('a build that the deadline ends while it waits says that the engine is why', async () => {

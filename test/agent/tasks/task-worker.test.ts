@@ -8,7 +8,7 @@ import { expect, test, vi } from 'vitest';
 import { systemClock } from '../../../agent-protocol/clock.ts';
 import { DesiredSet } from '../../../agent/desired/desired.ts';
 import { LogStore } from '../../../agent/logs/log-store.ts';
-import type { Outcome, Task } from '../../../agent/tasks/task.ts';
+import type { Outcome, Task, TaskProgress } from '../../../agent/tasks/task.ts';
 import { TaskWorker } from '../../../agent/tasks/task-worker.ts';
 import { Turns } from '../../../agent/tasks/turns.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
@@ -17,6 +17,7 @@ import type { WireReport } from '../../../agent-protocol/assignment.ts';
 import type { BuildItem, RunBuild } from '../../../agent/tasks/build-task.ts';
 import { Results } from '../../../agent/tasks/results.ts';
 import { RuntimeFailure } from '../../../agent/runtime/runtime.ts';
+import { buildSpec } from '../../harness/wire-items.ts';
 import { AgentWorld, service } from '../agent-world.ts';
 
 const mostBuilds = 5;
@@ -24,17 +25,7 @@ const mostBuilds = 5;
 function item(): BuildItem {
   return {
     ...service(),
-    spec: {
-      type: 'build',
-      repository_url: 'https://git.example.test/app.git',
-      branch: 'main',
-      dockerfile_path: 'Dockerfile',
-      build_context: '.',
-      build_args: {},
-      image: 'setpoint/web:1',
-      deadline_seconds: 600,
-      attempt: 1,
-    },
+    spec: buildSpec(),
   };
 }
 
@@ -189,6 +180,8 @@ async function restores() {
   });
   const clock = new FakeClock();
   const began: number[] = [];
+  const running: TaskProgress[] = [];
+  const reports: WireReport[] = [];
   const end = Promise.withResolvers<Outcome>();
   const task: Task = {
     name: 'The restore',
@@ -196,8 +189,9 @@ async function restores() {
     ifInterrupted: 'lost',
     output: 'system',
     turns: new Turns(1),
-    run: ({ spec }, _progress, signal) => {
+    run: ({ spec }, progress, signal) => {
       began.push(spec.attempt);
+      running.push(progress);
       return Promise.race([end.promise, aborted(signal)]);
     },
   };
@@ -205,7 +199,7 @@ async function restores() {
   const asProcess = async (wanted: BuildItem, work: (worker: TaskWorker) => Promise<void>): Promise<void> => {
     await using results = await Results.open(join(folder, 'results'), Buffer.alloc(32));
     await using desired = await DesiredSet.open(join(folder, 'desired'), Buffer.alloc(32));
-    const deps = { desired, results, logs, clock, log, reported: () => undefined };
+    const deps = { desired, results, logs, clock, log, reported: (report: WireReport) => void reports.push(report) };
     await using worker = new TaskWorker(wanted.id, task, deps);
     worker.desire(wanted);
     await work(worker);
@@ -214,7 +208,7 @@ async function restores() {
     await logs[Symbol.asyncDispose]();
     await rm(folder, { recursive: true });
   };
-  return { asProcess, began, end, clock, [Symbol.asyncDispose]: remove };
+  return { asProcess, began, running, reports, end, clock, [Symbol.asyncDispose]: remove };
 }
 
 const isIn = async (worker: TaskWorker, phase: WireReport['phase']): Promise<void> => {
@@ -259,4 +253,61 @@ test('a task that must not be repeated does not begin while that cannot be noted
   } finally {
     full.mockRestore();
   }
+});
+
+test('the progress of a task is reported once per second, the last one always, and not with its result', async () => {
+  await using disk = await restores();
+  const wanted = item();
+  await disk.asProcess(wanted, async (worker) => {
+    await until('it runs', () => Promise.resolve(disk.running.length === 1));
+    const [task] = disk.running;
+    for (let done = 1; done <= 10_000; done++) {
+      task?.at({ step: 'copying', done, total: 10_000, unit: 'bytes' });
+      if (done % 1000 === 0) await disk.clock.advance(100);
+    }
+    await disk.clock.advance(1_000);
+    const shown = disk.reports.flatMap(({ progress }) => progress?.done ?? []);
+    expect(shown).toEqual([1, 10_000]);
+    expect(worker.report).toMatchObject({ phase: 'running', progress: { step: 'copying', done: 10_000 } });
+
+    await disk.clock.advance(60_000);
+    expect(disk.reports.at(-1)).toMatchObject({ progress: { done: 10_000 } });
+    const before = disk.reports.length;
+    task?.at({ step: 'copying', done: 10_000, total: 10_000, unit: 'bytes' });
+    await disk.clock.advance(1_000);
+    expect(disk.reports).toHaveLength(before);
+
+    task?.at({ step: 'checking' });
+    task?.at({ step: 'closing' });
+    worker.desire({ ...wanted, generation: 2 });
+    expect(worker.report).toMatchObject({ generation: 2, phase: 'running', progress: { step: 'checking' } });
+    disk.end.resolve({ image_digest: 'sha256:1' });
+    await isIn(worker, 'succeeded');
+    await disk.clock.advance(5_000);
+    task?.at({ step: 'late' });
+    await disk.clock.advance(5_000);
+    expect(worker.report).toMatchObject({ phase: 'succeeded', image_digest: 'sha256:1' });
+    expect(worker.report).not.toHaveProperty('progress');
+    expect(disk.reports.filter(({ progress }) => ['closing', 'late'].includes(progress?.step ?? ''))).toEqual([]);
+  });
+  await disk.asProcess({ ...wanted, generation: 2 }, async (worker) => {
+    expect(worker.report).toMatchObject({ phase: 'succeeded' });
+    expect(worker.report).not.toHaveProperty('progress');
+  });
+});
+
+test('a task that is stopped reports no progress any more', async () => {
+  await using disk = await restores();
+  await disk.asProcess(item(), async (worker) => {
+    await until('it runs', () => Promise.resolve(disk.running.length === 1));
+    disk.running[0]?.at({ step: 'copying' });
+    await disk.clock.advance(1_000);
+    worker.desire({ ...item(), id: worker.id, generation: 2, run: 'stopped' });
+    expect(worker.report).toMatchObject({ phase: 'stopping' });
+    disk.running[0]?.at({ step: 'closing' });
+    await disk.clock.advance(5_000);
+    await isIn(worker, 'stopped');
+    expect(disk.reports.flatMap(({ progress }) => progress?.step ?? [])).toEqual(['copying']);
+    expect(worker.report).not.toHaveProperty('progress');
+  });
 });

@@ -40,6 +40,29 @@ describe('an agent that joins', () => {
     );
   });
 
+  it('has the progress of a running task stored once per change, and none with its result', async () => {
+    const server = await world.server();
+    const item = await world.assignment(server.id);
+    const backend = new FakeBackend();
+    const report = { ...running({ id: item.meta.id, generation: 1 }), ready: false, stable: false };
+    backend.onPut = () => ({ ...report, phase: 'pending' });
+    await world.agent(replica, server, backend);
+    const view = replica.mirror.tenant(tenant);
+    const observed = () => view.get('assignment', item.meta.id)?.observed;
+    const progress = { step: 'building', done: 2, total: 7, unit: 'steps' };
+    await eventually(replica.mirror, () => observed()?.phase === 'pending');
+    backend.tell({ ...report, progress });
+    await eventually(replica.mirror, () => observed()?.progress !== undefined);
+    expect(observed()?.progress).toEqual(progress);
+
+    const before = await world.store.revision();
+    backend.tell({ ...report, progress: { ...progress } });
+    backend.tell({ ...report, phase: 'succeeded', progress });
+    await eventually(replica.mirror, () => observed()?.phase === 'succeeded');
+    expect(observed()).not.toHaveProperty('progress');
+    expect((await world.store.revision()) - before).toBe(1);
+  });
+
   it('is told each change and confirms what is gone, whether it had it or not', async () => {
     const server = await world.server();
     const backend = new FakeBackend();

@@ -1,0 +1,21 @@
+import { assignmentId } from './kinds/assignment-id.ts';
+import type { TenantView } from './mirror.ts';
+import type { ReadonlyResource } from './resource.ts';
+
+type Task = ReadonlyResource<'assignment'>;
+type Progress = NonNullable<Task['observed']>['progress'];
+
+/**
+ * How far the task is that an object has in this role; `undefined` unless it runs and its agent reports it.
+ *
+ * @param role of the task among those of its owner, such as `build`
+ */
+export function taskProgress(view: Pick<TenantView, 'get'>, owner: string, role: string): Progress {
+  return progressOf(view.get('assignment', assignmentId.task(owner, role)));
+}
+
+/** The same of a task that was found. An earlier generation can be an earlier attempt, which says nothing of this one. */
+export function progressOf(task: Task | undefined): Progress {
+  const isPresent = task?.observed !== undefined && task.observed.observedGeneration >= task.meta.generation;
+  return isPresent && task.observed.phase === 'running' ? task.observed.progress : undefined;
+}
