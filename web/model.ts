@@ -14,30 +14,29 @@ export type Condition = Application['conditions'][number];
 export type Invite = Schemas['Invite'];
 export type ObjectEvent = Schemas['Events'][number];
 
-/** Everything that the user may see, by kind and id. */
-export interface Model {
-  project: ReadonlyMap<string, Project>;
-  environment: ReadonlyMap<string, Environment>;
-  server: ReadonlyMap<string, Server>;
-  application: ReadonlyMap<string, Application>;
-  deployment: ReadonlyMap<string, Deployment>;
-  volume: ReadonlyMap<string, Volume>;
+/** A model without objects. A kind that `/ws/watch` sends has a row here: all that is typed by kind follows from it. */
+function emptyMaps() {
+  return {
+    project: new Map<string, Project>(),
+    environment: new Map<string, Environment>(),
+    server: new Map<string, Server>(),
+    application: new Map<string, Application>(),
+    deployment: new Map<string, Deployment>(),
+    volume: new Map<string, Volume>(),
+  };
 }
 
-export type Kind = keyof Model;
-export type ObjectOf<K extends Kind> = Model[K] extends ReadonlyMap<string, infer T> ? T : never;
+type Maps = ReturnType<typeof emptyMaps>;
+export type Kind = keyof Maps;
+export type ObjectOf<K extends Kind> = Maps[K] extends Map<string, infer T> ? T : never;
 
-export const kinds: readonly Kind[] = ['project', 'environment', 'server', 'application', 'deployment', 'volume'];
+/** Everything that the user may see, by kind and id. */
+export type Model = { readonly [K in Kind]: ReadonlyMap<string, ObjectOf<K>> };
+
+export const kinds = Object.keys(emptyMaps()) as readonly Kind[]; // the keys of the object
 
 export function emptyModel(): Model {
-  return {
-    project: new Map(),
-    environment: new Map(),
-    server: new Map(),
-    application: new Map(),
-    deployment: new Map(),
-    volume: new Map(),
-  };
+  return emptyMaps();
 }
 
 /** The model after one object was changed, or deleted (`undefined`). */
