@@ -1,7 +1,8 @@
 import { pino } from 'pino';
 import { labels } from '../../agent/runtime/runtime.ts';
+import { definitionOf } from '../../store/definition.ts';
 import { kinds } from '../../store/kinds/kinds.ts';
-import type { KindName } from '../../store/kinds/kinds.ts';
+import type { DesiredOf, KindName } from '../../store/kinds/kinds.ts';
 import { startMirror } from '../../store/store-mirror.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -104,29 +105,30 @@ function plainer(names: ReadonlyMap<string, string>, view: TenantView): (value: 
   };
 }
 
+/** A name by what the object belongs to: of its first owner, and of its own. */
 function nameOf(it: ReadonlyResource, view: TenantView): string {
-  const desired = it.desired as Record<string, unknown>; // of any kind: looked at by kind
-  const of = (kind: KindName, field: string): string => {
-    const owner = view.get(kind, String(desired[field])) as ReadonlyResource | undefined; // of any kind
-    return owner === undefined ? `${kind} that is gone` : nameOf(owner, view);
-  };
-  switch (it.meta.kind) {
-    case 'environment':
-      return `${of('project', 'project_id')} environment ${String(desired['name'])}`;
-    case 'application':
-      return `${of('environment', 'environment_id')} application ${String(desired['name'])}`;
-    case 'volume':
-      return `${of('environment', 'environment_id')} volume ${String(desired['name'])}`;
-    case 'deployment':
-      return `${of('application', 'application_id')} deployment ${String(desired['number'])}`;
-    case 'assignment': {
-      const spec = desired['spec'] as { type: string; slot?: number }; // of both types of assignments
-      const owner = spec.type === 'volume' ? of('volume', 'workload_id') : of('deployment', 'version');
-      return `${owner} ${spec.type}${spec.slot === undefined ? '' : ` ${spec.slot}`}`;
-    }
-    default:
-      return `${it.meta.kind} ${typeof desired['name'] === 'string' ? desired['name'] : it.meta.id}`;
-  }
+  const { name, number = it.meta.id } = it.desired as { name?: string; number?: number }; // where its kind has them
+  if (isAssignment(it)) return `${ofWorkload(it, view)} ${partOf(it)}`;
+  const [owner] = definitionOf(it.meta.kind).owners?.(it.desired as DesiredOf<KindName>) ?? []; // of its own kind
+  const own = `${it.meta.kind} ${name ?? number}`;
+  if (owner === undefined) return own;
+  const found = view.get(owner.kind as KindName, owner.id); // an owner is of some kind
+  return `${found === undefined ? `${owner.kind} that is gone` : nameOf(found, view)} ${own}`;
+}
+
+function isAssignment(it: ReadonlyResource): it is ReadonlyResource<'assignment'> {
+  return it.meta.kind === 'assignment';
+}
+
+/** What an assignment is a part of: a deployment, or else the workload itself. */
+function ofWorkload({ desired }: ReadonlyResource<'assignment'>, view: TenantView): string {
+  const { version, workload_kind: kind, workload_id: id } = desired;
+  const holder = view.get('deployment', version) ?? view.get(kind, id);
+  return holder === undefined ? `${kind} that is gone` : nameOf(holder, view);
+}
+
+function partOf({ desired: { spec } }: ReadonlyResource<'assignment'>): string {
+  return 'slot' in spec ? `${spec.type} ${spec.slot}` : spec.type;
 }
 
 function isBehind({ meta, observed }: ReadonlyResource): boolean {

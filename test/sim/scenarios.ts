@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import type { ImageScript } from '../../agent/runtime/mock/script.ts';
 import { keys } from '../../store/keys.ts';
 import type { DeploymentPhase } from '../../store/kinds/application.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
 import { createTenant, requestTenantDeletion } from '../../store/tenants.ts';
 import { tenant } from '../harness/world.ts';
 import type { Machine, World } from '../harness/world.ts';
@@ -85,11 +86,7 @@ async function ready(world: World, app: string, replicas: number): Promise<void>
   });
 }
 
-async function gone(
-  world: World,
-  kind: 'application' | 'environment' | 'project' | 'volume',
-  id: string,
-): Promise<void> {
+async function gone(world: World, kind: KindName, id: string): Promise<void> {
   await world.until(`${kind} is gone`, async () => (await world.repo.get(kind, id)) === undefined);
 }
 
