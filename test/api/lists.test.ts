@@ -79,7 +79,9 @@ describe.each(ofObjects.map((list) => [routeName(list), list] as const))(
   (name, list) => {
     it(byProject.includes(name) ? 'finds what is in it' : 'is refused, as there is none', async () => {
       const nowhere = await read(`${pathOf(list)}?projectId=${randomUUID()}`);
-      expect(nowhere.status).toBe(byProject.includes(name) ? 200 : 400);
+      expect(nowhere.status, `Is ${name} to be in \`byProject\` of this file?`).toBe(
+        byProject.includes(name) ? 200 : 400,
+      );
       expect(nowhere.body.meta?.total ?? 0).toBe(0);
       const wrong = await read(`${pathOf(list)}?projectId=abc`);
       expect(wrong.status).toBe(400);

@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../store/keys.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
+import { kindsIn } from '../../store/objects-in.ts';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
 import { InterruptibleStore } from '../harness/interruptible-store.ts';
@@ -30,12 +32,22 @@ interface Place {
   server: string;
 }
 
-/** What may be deleted without force only while no application is in it. */
+/** What may be deleted without force only while nothing is in it. */
 const parents = {
   environment: ({ project, environment }: Place) => `/projects/${project}/environments/${environment}`,
   server: ({ server }: Place) => `/servers/${server}`,
 } as const;
-const kinds = ['environment', 'server'] as const;
+const places = ['environment', 'server'] as const;
+
+/** How a user makes an object of each kind that environments and servers hold. */
+const creations = {
+  application: { path: '/applications', fields: { source_type: 'image', image_url: 'ghcr.io/example/web:1' } },
+  volume: { path: '/volumes', fields: {} },
+} as const satisfies Partial<Record<KindName, { path: string; fields: object }>>;
+type Created = keyof typeof creations;
+const cases = places.flatMap((kind) =>
+  (Object.keys(creations) as Created[]).map((created) => [kind, created] as const),
+);
 
 let count = 0;
 
@@ -46,18 +58,13 @@ async function place(): Promise<Place> {
   return { project, environment: made.data.id, server };
 }
 
-function createIn({ project, environment, server }: Place): Promise<Answer> {
-  return owner.post('/applications', {
-    project_id: project,
-    environment_id: environment,
-    server_id: server,
-    name: `app-${(count += 1)}`,
-    source_type: 'image',
-    image_url: 'ghcr.io/example/web:1',
-  });
+function createIn(kind: Created, { project, environment, server }: Place): Promise<Answer> {
+  const { path, fields } = creations[kind];
+  const place = { project_id: project, environment_id: environment, server_id: server };
+  return owner.post(path, { ...place, ...fields, name: `${kind}-${(count += 1)}` });
 }
 
-async function isDeleting(kind: (typeof kinds)[number], at: Place): Promise<boolean> {
+async function isDeleting(kind: (typeof places)[number], at: Place): Promise<boolean> {
   const it = await world.repo.get(kind, at[kind]);
   return it?.meta.deletionRequestedAt !== undefined;
 }
@@ -71,66 +78,75 @@ function beforeWriteOf(key: string, run: () => Promise<void>): void {
   };
 }
 
-describe.each(kinds)('a deletion without force, of the kind %s', (kind) => {
-  it('is refused when an application comes into it between the look and the commit', async () => {
-    const at = await place();
-    let created: Answer | undefined;
-    beforeWriteOf(keys.desired('default', kind, at[kind]), async () => {
-      created = await createIn(at);
-    });
-    const deleted = await owner.delete(parents[kind](at));
-    expect(created?.status).toBe(201);
-    expect(deleted.status).toBe(409);
-    expect(deleted.body.error?.message).toMatch(/resources|workloads/);
-    expect(await isDeleting(kind, at)).toBe(false);
-  });
-
-  it('lets no application in that had looked before', async () => {
-    const at = await place();
-    let deleted: Answer | undefined;
-    beforeWriteOf(keys.population('default', kind, at[kind]), async () => {
-      deleted = await owner.delete(parents[kind](at));
-    });
-    const created = await createIn(at);
-    expect(deleted?.status).toBe(200);
-    expect(created.status).toBe(409);
-    expect(await isDeleting(kind, at)).toBe(true);
-  });
-
-  it('takes no application along that was answered with 201, however they race', async () => {
-    const { uniform } = seeded(7);
-    // each transaction is held for some turns, so that either may be decided long before it is sent
-    store.beforeTxn = async () => {
-      for (let turns = Math.floor(uniform() * 12); turns > 0; turns -= 1) await nextTurn();
-    };
-    for (let round = 0; round < 200; round += 1) {
-      const at = await place();
-      const both: [() => Promise<Answer>, () => Promise<Answer>] = [
-        () => createIn(at),
-        () => owner.delete(parents[kind](at)),
-      ];
-      // whichever is sent first
-      const [first, second] = round % 2 === 0 ? both : both.toReversed();
-      const answers = await Promise.all([first?.(), second?.()]);
-      const [created, deleted] = round % 2 === 0 ? answers : answers.toReversed();
-      expect([
-        [201, 409],
-        [409, 200],
-      ]).toContainEqual([created?.status, deleted?.status]);
-      expect(await isDeleting(kind, at)).toBe(deleted?.status === 200);
-    }
-    store.beforeTxn = undefined;
-  });
-
-  it('succeeds once the applications are gone', async () => {
-    const at = await place();
-    const { data } = await createIn(at);
-    expect((await owner.delete(parents[kind](at))).status).toBe(409);
-    const application = await world.repo.get('application', data.id);
-    const unit = world.repo.begin();
-    unit.requestDelete(application!);
-    unit.release(application!, 'application');
-    expect(await unit.commit()).toMatchObject({ committed: true });
-    expect((await owner.delete(parents[kind](at))).status).toBe(200);
-  });
+it('every kind that environments hold is made here', () => {
+  expect(Object.keys(creations), 'Say in `creations` of this file how each kind is made').toEqual(
+    kindsIn('environment'),
+  );
 });
+
+describe.each(cases)(
+  'a deletion of a place without force, of the kind %s, from which an object of the kind %s is kept',
+  (kind, held) => {
+    it('is refused when an object comes into it between the look and the commit', async () => {
+      const at = await place();
+      let created: Answer | undefined;
+      beforeWriteOf(keys.desired('default', kind, at[kind]), async () => {
+        created = await createIn(held, at);
+      });
+      const deleted = await owner.delete(parents[kind](at));
+      expect(created?.status).toBe(201);
+      expect(deleted.status).toBe(409);
+      expect(deleted.body.error?.message).toMatch(/resources|workloads/);
+      expect(await isDeleting(kind, at)).toBe(false);
+    });
+
+    it('lets no object in that had looked before', async () => {
+      const at = await place();
+      let deleted: Answer | undefined;
+      beforeWriteOf(keys.population('default', kind, at[kind]), async () => {
+        deleted = await owner.delete(parents[kind](at));
+      });
+      const created = await createIn(held, at);
+      expect(deleted?.status).toBe(200);
+      expect(created.status).toBe(409);
+      expect(await isDeleting(kind, at)).toBe(true);
+    });
+
+    it('takes no object along that was answered with 201, however they race', async () => {
+      const { uniform } = seeded(7);
+      // each transaction is held for some turns, so that either may be decided long before it is sent
+      store.beforeTxn = async () => {
+        for (let turns = Math.floor(uniform() * 12); turns > 0; turns -= 1) await nextTurn();
+      };
+      for (let round = 0; round < 100; round += 1) {
+        const at = await place();
+        const both: [() => Promise<Answer>, () => Promise<Answer>] = [
+          () => createIn(held, at),
+          () => owner.delete(parents[kind](at)),
+        ];
+        // whichever is sent first
+        const [first, second] = round % 2 === 0 ? both : both.toReversed();
+        const answers = await Promise.all([first?.(), second?.()]);
+        const [created, deleted] = round % 2 === 0 ? answers : answers.toReversed();
+        expect([
+          [201, 409],
+          [409, 200],
+        ]).toContainEqual([created?.status, deleted?.status]);
+        expect(await isDeleting(kind, at)).toBe(deleted?.status === 200);
+      }
+      store.beforeTxn = undefined;
+    });
+
+    it('succeeds once the objects are gone', async () => {
+      const at = await place();
+      const { data } = await createIn(held, at);
+      expect((await owner.delete(parents[kind](at))).status).toBe(409);
+      const it = await world.repo.get(held, data.id);
+      const unit = world.repo.begin();
+      unit.requestDelete(it!);
+      for (const finalizer of it!.meta.finalizers) unit.release(it!, finalizer);
+      expect(await unit.commit()).toMatchObject({ committed: true });
+      expect((await owner.delete(parents[kind](at))).status).toBe(200);
+    });
+  },
+);
