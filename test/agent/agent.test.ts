@@ -706,7 +706,7 @@ describe('what an agent does not know', () => {
     const [same, other] = [unknown(item.id, 2), unknown('22222222-0000-4000-8000-000000000000', 1)];
     await world.delta([same, other]);
     await world.pass(15_000, 500);
-    const message = 'The agent of the server is too old for what is asked of it (machine): upgrade the agent';
+    const message = 'The agent of the server is too old for this kind of workload (machine): upgrade the agent';
     const outdated = { phase: 'failed', ready: false, error: { code: 'agent_outdated', message } };
     expect([world.report(same), world.report(other)]).toMatchObject([
       { ...outdated, generation: 2 },
