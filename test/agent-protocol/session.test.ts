@@ -249,15 +249,15 @@ describe('reports', () => {
     control.snapshot(snapshotOf({ incarnation: 'i', revision: 10 }, [], []));
     control.delta(deltaOf(10, 11, [], ['never']));
     await clock.advance(1500);
-    const told = (): number =>
+    const sentReports = (): number =>
       host.reports.filter((it) => it.items.some(({ id, gone }) => id === 'never' && gone)).length;
-    const before = told();
+    const before = sentReports();
     expect(before).toBeGreaterThan(1);
     host.onReport = () => Promise.resolve([]);
     await clock.advance(1500);
-    expect(told()).toBe(before + 1);
+    expect(sentReports()).toBe(before + 1);
     await clock.advance(10_000);
-    expect(told()).toBe(before + 1);
+    expect(sentReports()).toBe(before + 1);
   });
 
   it('begin with the complete one, which is empty if there is nothing', async () => {
@@ -267,7 +267,7 @@ describe('reports', () => {
 
   it('that are complete may take several frames, and the last one says so', async () => {
     const backend = new FakeBackend();
-    for (let n = 0; n < 1200; n++) backend.tell(running({ id: `a${n}`, generation: 1 }));
+    for (let n = 0; n < 1200; n++) backend.setReport(running({ id: `a${n}`, generation: 1 }));
     const { host, clock } = await up({ backend });
     await clock.advance(2000);
     expect(host.reports.map((it) => [it.full, it.more ?? false, it.items.length])).toEqual([
@@ -283,13 +283,13 @@ describe('reports', () => {
     host.reports.length = 0;
     const restarts = (n: number) => ({ ...running({ id: 'a', generation: 1 }), restarts: n });
     for (let n = 1; n <= 4; n++) {
-      backend.tell(restarts(n));
+      backend.setReport(restarts(n));
       await settle();
     }
     expect(host.reports.map((it) => it.items[0]?.restarts)).toEqual([1, 2, 3, 4]);
-    backend.tell(restarts(5));
+    backend.setReport(restarts(5));
     await settle();
-    backend.tell(restarts(6));
+    backend.setReport(restarts(6));
     await settle();
     expect(host.reports).toHaveLength(4);
     await clock.advance(250);
@@ -303,9 +303,9 @@ describe('reports', () => {
     await clock.advance(1000);
     host.reports.length = 0;
     host.onReport = () => first.promise;
-    backend.tell(running({ id: 'a', generation: 1 }));
+    backend.setReport(running({ id: 'a', generation: 1 }));
     await settle();
-    backend.tell(running({ id: 'b', generation: 1 }));
+    backend.setReport(running({ id: 'b', generation: 1 }));
     await clock.advance(3000);
     expect(host.reports.map((it) => it.items.map((item) => item.id))).toEqual([['a']]);
     const sent = (): number => pair.agent.messages.filter((it) => it.type === 'report').length;
@@ -328,7 +328,7 @@ describe('reports', () => {
         { id: 'b', why: 'not_assigned' },
         { id: 'c', why: 'stale_generation' },
       ]);
-    for (const id of ['a', 'b', 'c']) backend.tell(running({ id, generation: 1 }));
+    for (const id of ['a', 'b', 'c']) backend.setReport(running({ id, generation: 1 }));
     await clock.advance(300);
     host.onReport = () => Promise.resolve([]);
     await clock.advance(2000);
@@ -341,7 +341,7 @@ describe('reports', () => {
   it('that are never acknowledged end the connection', async () => {
     const { host, backend, clock, agentEnds } = await up();
     host.onReport = () => new Promise(() => undefined);
-    backend.tell(running({ id: 'a', generation: 1 }));
+    backend.setReport(running({ id: 'a', generation: 1 }));
     await clock.advance(61_000);
     expect(agentEnds).toEqual([{ kind: 'lost', why: 'Report was not acknowledged in time' }]);
   });
@@ -356,7 +356,7 @@ describe('reports', () => {
   it('whose storing fails end the session, and the error is not told to the agent', async () => {
     const { host, backend, agentEnds } = await up();
     host.onReport = () => Promise.reject(new Error('secret detail'));
-    backend.tell(running({ id: 'a', generation: 1 }));
+    backend.setReport(running({ id: 'a', generation: 1 }));
     await settle(30);
     expect(host.ends).toEqual(['Failed: secret detail']);
     expect(JSON.stringify(agentEnds)).not.toContain('secret detail');

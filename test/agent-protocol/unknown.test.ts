@@ -89,7 +89,7 @@ test('a report of an unknown phase says that the agent has the item, and no more
 
 test('an unknown reason to reject a report has it sent again, and an unknown refusal has the agent come again', async () => {
   const { toAgent, backend, agentEnds } = await session();
-  backend.tell(running({ id: 'a', generation: 1 }));
+  backend.setReport(running({ id: 'a', generation: 1 }));
   await settle(30);
   await toAgent({ type: 'report_ack', seq: 1, rejected: [{ id: 'a', why: 'quarantined' }] });
   expect(agentEnds).toEqual([]);

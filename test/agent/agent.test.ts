@@ -352,9 +352,9 @@ describe('what is done to a container from outside', () => {
     world.engine.changeByHand(measured.id, { writtenBytes: limit + 1 });
     await world.until('replaced', () => world.container(other)?.id !== measured.id, 66_000);
     await world.until('ready', () => world.report(other)?.ready === true, 5_000);
-    const told = world.report(other)?.events?.items ?? [];
-    expect(told.filter(({ reason }) => reason === 'StorageExceeded')).toHaveLength(1);
-    expect(told.at(-1)?.message).toContain('wrote 5120 MiB into its container, more than its limit of 5120 MiB');
+    const events = world.report(other)?.events?.items ?? [];
+    expect(events.filter(({ reason }) => reason === 'StorageExceeded')).toHaveLength(1);
+    expect(events.at(-1)?.message).toContain('wrote 5120 MiB into its container, more than its limit of 5120 MiB');
     expect(world.container(item)?.id).toBe(id);
   });
 
@@ -676,8 +676,8 @@ describe('a change of what is desired', () => {
     await world.snapshot(item);
     await world.until('ready', () => world.report(item)?.ready === true, 5_000);
     await world.pass(60_000, 500);
-    const told = world.report(item)?.events?.items.filter(({ reason }) => reason === 'PortPartlyOpen');
-    expect(told).toMatchObject([{ type: 'warning', message: notice, drift: false }]);
+    const events = world.report(item)?.events?.items.filter(({ reason }) => reason === 'PortPartlyOpen');
+    expect(events).toMatchObject([{ type: 'warning', message: notice, drift: false }]);
   });
 
   test('a port that the control plane keeps from applications is refused', async () => {

@@ -63,7 +63,7 @@ const member = (user: Person): string => `/projects/${project}/members/${user.id
 const isOpen = (frames: Frames): boolean => frames.socket.readyState === frames.socket.OPEN;
 
 /** Everything that happened before was told when this answers. */
-async function told(frames: Frames, by: Client): Promise<void> {
+async function expectNotified(frames: Frames, by: Client): Promise<void> {
   const { id } = (await by.post('/projects', { name: `mark ${crypto.randomUUID()}` })).data;
   for (;;) if ((await frames.next('change'))['id'] === id) return;
 }
@@ -126,14 +126,14 @@ describe('SEC-48: watch', () => {
     const user = await world.user();
     const frames = await open('/watch', user);
     await anApplication('before');
-    await told(frames, user);
+    await expectNotified(frames, user);
     expect(frames.all.filter(({ kind }) => kind === 'application')).toEqual([]);
 
     await owner.post(`/projects/${project}/members`, { user_id: user.id, role: 'viewer' });
     expect(await frames.next('gap')).toMatchObject({ dropped: 1 });
     const during = await anApplication('during');
     await owner.put(member(user), { role: 'member' });
-    await told(frames, user);
+    await expectNotified(frames, user);
     expect(frames.all.filter(({ kind }) => kind === 'application').map(({ id }) => id)).toEqual([during]);
     expect(frames.all.filter(({ type }) => type === 'gap')).toHaveLength(1);
 
@@ -143,7 +143,7 @@ describe('SEC-48: watch', () => {
     await owner.put(`/projects/${project}`, { description: 'secret' });
     await anApplication('after');
     await owner.delete(`/applications/${during}`);
-    await told(frames, user);
+    await expectNotified(frames, user);
     expect(JSON.stringify(frames.all.slice(seen))).not.toMatch(new RegExp(`secret|after|${during}|${project}`));
     expect(isOpen(frames)).toBe(true);
   });
@@ -155,16 +155,16 @@ describe('SEC-48: watch', () => {
     await owner.delete(member(user));
     await owner.delete(`/applications/${app}`);
     const again = await open('/watch', user, `&cursor=${String(cursor)}`);
-    await told(again, user);
+    await expectNotified(again, user);
     expect(JSON.stringify(again.all)).not.toMatch(new RegExp(`${project}|${app}|unseen`));
 
     await owner.post(`/projects/${project}/members`, { user_id: user.id, role: 'viewer' });
     const third = await open('/watch', user, `&cursor=${String(cursor)}`);
     await third.next('gap');
-    await told(third, user);
+    await expectNotified(third, user);
     expect(third.all.filter(({ kind }) => kind === 'application')).toHaveLength(2);
     const late = await open('/watch', user, `&cursor=${String(third.all[0]!['cursor'])}`);
-    await told(late, user);
+    await expectNotified(late, user);
     expect(late.all.filter(({ type }) => type === 'gap')).toEqual([]);
   });
 

@@ -18,7 +18,7 @@ afterEach(async () => {
   expect(world.faults).toEqual([]);
 });
 
-async function tell(
+async function notify(
   userId: string,
   about: { kind: 'project' | 'server'; project_id?: string } | undefined,
   title = 't',
@@ -46,8 +46,8 @@ test('are listed newest first, by pages, read and unread, with the number of unr
   const user = await world.user();
   const stranger = await world.user();
   const made: string[] = [];
-  for (let n = 0; n < 5; n++) made.unshift(await tell(user.id, undefined, `number ${n}`));
-  await tell(stranger.id, undefined);
+  for (let n = 0; n < 5; n++) made.unshift(await notify(user.id, undefined, `number ${n}`));
+  await notify(stranger.id, undefined);
   const first = await user.get('/notifications?limit=2');
   expect(ids(first)).toEqual(made.slice(0, 2));
   expect(first.body.meta).toMatchObject({ total: 5, unread: 5, limit: 2 });
@@ -73,8 +73,8 @@ test('of one millisecond are listed newest first, too', async () => {
   const made: string[] = [];
   for (let n = 0; n < 10; n++) {
     const id = crypto.randomUUID();
-    const told = { user_id: user.id, type: 'x', severity: 'info', title: 't', message: 'm', read: false } as const;
-    await world.create('notification', id, told);
+    const fields = { user_id: user.id, type: 'x', severity: 'info', title: 't', message: 'm', read: false } as const;
+    await world.create('notification', id, fields);
     made.unshift(id);
   }
   const first = await user.get('/notifications?limit=4');
@@ -87,8 +87,8 @@ test('of one millisecond are listed newest first, too', async () => {
 test('are marked by ids or all together, never those of somebody else', async () => {
   const user = await world.user();
   const stranger = await world.user();
-  const mine = await tell(user.id, undefined);
-  const theirs = await tell(stranger.id, undefined);
+  const mine = await notify(user.id, undefined);
+  const theirs = await notify(stranger.id, undefined);
   for (const body of [{ ids: [mine], all: true }, { all: false }, { ids: ['x'] }, { every: true }])
     expect((await user.post('/notifications/read', body)).status, JSON.stringify(body)).toBe(400);
   expect((await user.post('/notifications/read', { ids: [theirs] })).data).toEqual({ marked: 0 });
@@ -103,7 +103,7 @@ test('come by the stream also when they are read elsewhere', async () => {
   await using others = await listen(stranger);
   await frames.next('ready');
   await others.next('ready');
-  const id = await tell(user.id, undefined);
+  const id = await notify(user.id, undefined);
   expect(await frames.next('notification')).toMatchObject({ id, read: false });
   const elsewhere = world.client(
     (await world.client().post('/auth/login', { email: 'user-1@example.test', password: 'correct horse battery' })).data
@@ -111,7 +111,7 @@ test('come by the stream also when they are read elsewhere', async () => {
   );
   await elsewhere.post('/notifications/read', { all: true });
   expect(await frames.next('notification')).toMatchObject({ id, read: true });
-  const last = await tell(stranger.id, undefined);
+  const last = await notify(stranger.id, undefined);
   expect(await others.next('notification')).toMatchObject({ id: last });
   expect(others.all.filter(({ type }) => type === 'notification')).toHaveLength(1);
 });
@@ -126,9 +126,9 @@ test('tell nothing of what one may no longer see', async () => {
     role: 'viewer',
   });
   const about = { kind: 'project' as const, project_id: project };
-  const ofProject = await tell(member.id, about);
-  const plain = await tell(member.id, undefined);
-  const ofServer = await tell(admin.id, { kind: 'server' });
+  const ofProject = await notify(member.id, about);
+  const plain = await notify(member.id, undefined);
+  const ofServer = await notify(admin.id, { kind: 'server' });
   expect(ids(await member.get('/notifications'))).toEqual([plain, ofProject]);
   expect(ids(await admin.get('/notifications'))).toEqual([ofServer]);
   await using frames = await listen(member);
@@ -144,8 +144,8 @@ test('tell nothing of what one may no longer see', async () => {
     .client()
     .post('/auth/login', { email: 'user-2@example.test', password: 'correct horse battery' });
   expect(ids(await world.client(again.data.token).get('/notifications'))).toEqual([]);
-  await tell(member.id, about);
-  const seen = await tell(member.id, undefined);
+  await notify(member.id, about);
+  const seen = await notify(member.id, undefined);
   expect(await frames.next('notification')).toMatchObject({ id: seen });
 });
 
@@ -153,11 +153,11 @@ test('of other projects are not told to a key that is narrowed to one', async ()
   const one = await world.place(owner);
   const two = await world.place(owner);
   const { id } = (await owner.get('/auth/me')).data;
-  const mine = await tell(id, { kind: 'project', project_id: one.project });
-  await tell(id, { kind: 'project', project_id: two.project });
-  await tell(id, { kind: 'server' });
-  await tell(id, { kind: 'project' });
-  await tell(id, undefined);
+  const mine = await notify(id, { kind: 'project', project_id: one.project });
+  await notify(id, { kind: 'project', project_id: two.project });
+  await notify(id, { kind: 'server' });
+  await notify(id, { kind: 'project' });
+  await notify(id, undefined);
   const { key } = (await owner.post('/settings/service-keys', { name: 'ci', project_id: one.project })).data;
   const narrowed = await world.client().get('/notifications', { 'x-service-key': key });
   expect(ids(narrowed)).toEqual([mine]);

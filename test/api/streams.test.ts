@@ -413,9 +413,9 @@ describe('watch', () => {
       await again.next('change'),
       await again.next('change'),
     ];
-    const told = missed.map((it) => `${it['kind'] as string} ${it['op'] as string}`);
-    expect(told.toSorted()).toEqual(['application put', 'environment put', 'project put', 'server delete']);
-    expect(told.slice(2)).toEqual(['application put', 'server delete']);
+    const changes = missed.map((it) => `${it['kind'] as string} ${it['op'] as string}`);
+    expect(changes.toSorted()).toEqual(['application put', 'environment put', 'project put', 'server delete']);
+    expect(changes.slice(2)).toEqual(['application put', 'server delete']);
     expect(missed[2]).toMatchObject({ object: { replicas: 5 } });
     expect(missed.map((it) => it['id'])).toContain(id);
     expect(again.all.some(({ type }) => type === 'gap')).toBe(false);

@@ -90,9 +90,9 @@ const sync = async () => (await owner.post(`/applications/${app}/deployments/syn
 const deployments = async () => (await owner.get(`/applications/${app}/deployments`)).data.length;
 
 it('a push is deployed where it changes a watched file, and told in any case', async () => {
-  const told = { current_commit: serves, branch: 'main', changed_files_known: true };
+  const known = { current_commit: serves, branch: 'main', changed_files_known: true };
   expect(await sync()).toEqual({
-    ...told,
+    ...known,
     up_to_date: true,
     latest_commit: serves,
     changed_files: [],
@@ -102,7 +102,7 @@ it('a push is deployed where it changes a watched file, and told in any case', a
 
   const documented = await shop.commit({ 'src/main.ts': '1', 'src/README.md': '1', 'docs/a.md': '2' });
   expect(await sync()).toEqual({
-    ...told,
+    ...known,
     up_to_date: false,
     latest_commit: documented,
     changed_files: ['docs/a.md', 'src/README.md'],
@@ -114,7 +114,7 @@ it('a push is deployed where it changes a watched file, and told in any case', a
   const changed = await shop.commit({ 'src/main.ts': '2', 'docs/a.md': '1' });
   const answer = await sync();
   expect(answer).toEqual({
-    ...told,
+    ...known,
     up_to_date: false,
     latest_commit: changed,
     changed_files: ['src/main.ts'],

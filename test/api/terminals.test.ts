@@ -116,7 +116,7 @@ async function open(by: Client = owner, body: object = {}): Promise<Frames> {
   return frames;
 }
 
-const say = (frames: Frames, message: object): void => frames.socket.send(JSON.stringify(message));
+const send = (frames: Frames, message: object): void => frames.socket.send(JSON.stringify(message));
 const stored = async () => (await world.store.list({ prefix: keys.terminal('default', '') })).entries;
 
 describe('a terminal', () => {
@@ -128,12 +128,12 @@ describe('a terminal', () => {
     });
     const frames = await attach(answer.data.sessionId);
     expect(await frames.next('ready')).toEqual({ type: 'ready', instance_id: instance });
-    say(frames, { type: 'input', data: 'grüße' });
+    send(frames, { type: 'input', data: 'grüße' });
     expect(await frames.next('output')).toEqual({ type: 'output', data: 'grüße' });
-    say(frames, { type: 'resize', cols: 100, rows: 30 });
+    send(frames, { type: 'resize', cols: 100, rows: 30 });
     expect(await frames.next('output')).toEqual({ type: 'output', data: '30 100' });
-    say(frames, { type: 'of a later release', data: 1 });
-    say(frames, { type: 'input', data: 'exit 3' });
+    send(frames, { type: 'of a later release', data: 1 });
+    send(frames, { type: 'input', data: 'exit 3' });
     expect(await frames.next('exit')).toEqual({ type: 'exit', code: 3 });
     expect(await frames.closed).toEqual({ code: 1000, reason: 'exit' });
     expect(asked).toEqual([{ kind: 'exec', assignment: instance, cols: 132, rows: 43 }]);
@@ -384,16 +384,16 @@ describe('SEC-32: an open terminal ends at once', () => {
     const idle = await open();
     const busy = await open();
     for (let minutes = 0; minutes < 14; minutes += 7) {
-      say(busy, { type: 'input', data: 'x' });
+      send(busy, { type: 'input', data: 'x' });
       await busy.next('output');
       await clock.advance(7 * 60_000);
     }
-    say(busy, { type: 'input', data: 'x' });
+    send(busy, { type: 'input', data: 'x' });
     await busy.next('output');
     await clock.advance(60_001);
     expect(await idle.closed).toEqual({ code: 1000, reason: 'idle for 15 minutes' });
     for (let minutes = 15; minutes < 240; minutes += 10) {
-      say(busy, { type: 'input', data: 'x' });
+      send(busy, { type: 'input', data: 'x' });
       await busy.next('output');
       await clock.advance(10 * 60_000);
     }
@@ -436,10 +436,10 @@ describe('terminals', () => {
 
   it('are in the audit log with who, where and how long, and nothing of what was typed or shown', async () => {
     const frames = await open();
-    say(frames, { type: 'input', data: 'my secret' });
+    send(frames, { type: 'input', data: 'my secret' });
     await frames.next('output');
     await clock.advance(90_000);
-    say(frames, { type: 'input', data: 'exit 0' });
+    send(frames, { type: 'input', data: 'exit 0' });
     await frames.closed;
     const records = async () =>
       (await root.get('/audit?limit=100')).data.filter((it: { terminal: unknown }) => it.terminal !== null);

@@ -28,7 +28,7 @@ const from =
   (at: number): TxnFault | undefined =>
     at >= n ? fault : undefined;
 
-function expectSaid(answer: Answer, outcome: string): void {
+function expectOutcome(answer: Answer, outcome: string): void {
   expect(answer.status).toBe(503);
   expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
   expect(answer.body.error?.code).toBe('SERVICE_UNAVAILABLE');
@@ -46,20 +46,20 @@ describe('a 503 says whether something was written', () => {
 
   it('not, where the store does not answer to the first look', async () => {
     store.reads = down;
-    expectSaid(await create(), 'not_written');
+    expectOutcome(await create(), 'not_written');
     expect(await isStored()).toBe(false);
   });
 
   it('not, where the transaction was not sent', async () => {
     store.setFault(from(0, { before: down }));
-    expectSaid(await create(), 'not_written');
+    expectOutcome(await create(), 'not_written');
     expect(await isStored()).toBe(false);
   });
 
   it('is not known, where a full store may have taken the write', async () => {
     store.setFault(from(0, { after: fullUnknown('database space exceeded') }));
     const answer = await create();
-    expectSaid(answer, 'outcome_unknown');
+    expectOutcome(answer, 'outcome_unknown');
     expect(answer.body.error?.details).toMatchObject([{ reason: 'outcome_unknown' }, { reason: 'store_full' }]);
     expect(await isStored()).toBe(true);
   });
@@ -67,7 +67,7 @@ describe('a 503 says whether something was written', () => {
   it('not, where the store is full, and what helps', async () => {
     store.setFault(from(0, { before: full('database space exceeded') }));
     const answer = await create();
-    expectSaid(answer, 'not_written');
+    expectOutcome(answer, 'not_written');
     expect(answer.body.error?.details).toEqual([
       expect.objectContaining({ reason: 'not_written' }),
       expect.objectContaining({ reason: 'store_full' }),
@@ -78,7 +78,7 @@ describe('a 503 says whether something was written', () => {
 
   it('is not known, where the answer of the store is lost, and the same key then finds out', async () => {
     store.setFault(from(0, { after: outcomeUnknown('cut') }));
-    expectSaid(await create('k'), 'outcome_unknown');
+    expectOutcome(await create('k'), 'outcome_unknown');
     expect(await isStored()).toBe(true);
     expect((await create('k')).status).toBe(201);
     expect((await owner.get('/projects')).data).toHaveLength(1);
@@ -86,7 +86,7 @@ describe('a 503 says whether something was written', () => {
 
   it('is not known, where the transaction may be lost', async () => {
     store.setFault(from(0, { before: outcomeUnknown('cut') }));
-    expectSaid(await create(), 'outcome_unknown');
+    expectOutcome(await create(), 'outcome_unknown');
     expect(await isStored()).toBe(false);
   });
 
@@ -97,7 +97,7 @@ describe('a 503 says whether something was written', () => {
       current_password: password,
       new_password: 'another horse battery',
     });
-    expectSaid(answer, 'partly_written');
+    expectOutcome(answer, 'partly_written');
     store.heal();
     const body = { email: 'owner@example.test', password: 'another horse battery' };
     expect((await world.client().post('/auth/login', body)).status).toBe(200);
@@ -115,7 +115,7 @@ describe('an agent that is away', () => {
       throw new CallError(code, 'no');
     };
     const answer = await owner.post(`/servers/${server}/ping`);
-    expectSaid(answer, 'not_written');
+    expectOutcome(answer, 'not_written');
     expect(answer.body.error?.message).toBe(`${message}; nothing was written`);
   });
 });

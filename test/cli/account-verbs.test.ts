@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { printed } from '../../cli/printed.ts';
 import { Town } from '../harness/command-line.ts';
-import type { Said } from '../harness/command-line.ts';
+import type { Printed } from '../harness/command-line.ts';
 
 let town: Town;
-const run = (...argv: string[]): Promise<Said> => town.cli.run(argv);
+const run = (...argv: string[]): Promise<Printed> => town.cli.run(argv);
 
 beforeAll(async () => {
   town = await Town.start();

@@ -62,7 +62,7 @@ it('the first user presents the token that the server wrote to its log', async (
 
 it('a code to log in arrives by mail, and the credentials of the mail server are in no log', async () => {
   const login = cli.atTerminal(['login', '--code', '--server', url, '--email', email]);
-  await login.says(`Code from the mail to ${email}`);
+  await login.prints(`Code from the mail to ${email}`);
   const mail = await smtp.received(email);
   expect([mail.from, mail.subject]).toEqual(['setpoint@example.test', 'Your code to log in']);
   login.type(`${/^(\d{6}) is your code/.exec(mail.text)?.[1]}\r`);

@@ -34,13 +34,13 @@ it('a command has its arguments as they are, and they are no options of this one
 
 it('at a terminal, Ctrl-C goes to the program there', async () => {
   const running = town.cli.atTerminal(['exec', 'web']);
-  await running.says('$ ');
+  await running.prints('$ ');
   running.type('sleep 1000\r');
-  await running.says('sleep 1000');
+  await running.prints('sleep 1000');
   running.type('\u0003');
-  await running.says('^C');
+  await running.prints('^C');
   running.type('echo back\r');
-  await running.says('\nback');
+  await running.prints('\nback');
   running.type('exit 4\r');
   expect(await running.ended()).toMatchObject({ code: 4 });
 });

@@ -25,18 +25,18 @@ const programs = [
 
 it.each(programs)('%s says which data directory does not serve, and why', async (...program) => {
   const file = await cli.file(`file-${program[0]}`, '');
-  const say = async (data: string) => {
+  const failureOf = async (data: string) => {
     const { code, out, err } = await cli.run([...program, '--data', data]);
     expect({ code, out }).toEqual({ code: 1, out: '' });
     return err;
   };
-  expect(await say('/proc/nope')).toBe(
+  expect(await failureOf('/proc/nope')).toBe(
     'Cannot use /proc/nope as the data directory: its file system makes no directory there. Choose another with --data\n',
   );
-  expect(await say(file)).toBe(
+  expect(await failureOf(file)).toBe(
     `Cannot use ${file} as the data directory: ${file} is a file. Choose another with --data\n`,
   );
-  expect(await say(join(file, 'below'))).toContain('a part of its path is a file');
+  expect(await failureOf(join(file, 'below'))).toContain('a part of its path is a file');
 });
 
 it('a server says that its port is taken, and that its data directory is held', async () => {

@@ -15,8 +15,8 @@ it('what follows output or changes goes on where it was cut when the control pla
   expect((await town.cli.run(['apply', '-f', '-', '--no-wait'], manifest)).code).toBe(0);
   const logs = town.cli.start(['logs', 'web', '--follow']);
   const watch = town.cli.start(['get', 'applications', '--watch']);
-  await logs.says('Listening');
-  await watch.says(/web +shop /);
+  await logs.prints('Listening');
+  await watch.prints(/web +shop /);
 
   await town.server.restart();
   await town.server.ready(town.url);
@@ -25,14 +25,14 @@ it('what follows output or changes goes on where it was cut when the control pla
     return server?.['agent_status'] === 'connected';
   });
   expect((await town.cli.run(['stop', 'web'])).code).toBe(0);
-  await watch.says(/web +shop +production +stopped +0\/1 /); // it is back, however late
+  await watch.prints(/web +shop +production +stopped +0\/1 /); // it is back, however late
   expect((await town.cli.run(['start', 'web', '--no-wait'])).code).toBe(0);
 
-  await logs.says(/Listening\n[^]*Listening\n/);
-  await watch.says(/web +shop +production +stopped +0\/1 [^]*web +shop +production +deploying /);
-  const said = await logs.interrupt();
-  expect(said.code).toBe(0);
-  expect(said.err).toMatch(/^… .*: connecting again\n/);
-  expect(said.out.match(/Listening/g)).toHaveLength(2);
+  await logs.prints(/Listening\n[^]*Listening\n/);
+  await watch.prints(/web +shop +production +stopped +0\/1 [^]*web +shop +production +deploying /);
+  const end = await logs.interrupt();
+  expect(end.code).toBe(0);
+  expect(end.err).toMatch(/^… .*: connecting again\n/);
+  expect(end.out.match(/Listening/g)).toHaveLength(2);
   expect(await watch.interrupt()).toMatchObject({ code: 0, err: expect.stringContaining('connecting again') });
 }, 180_000);

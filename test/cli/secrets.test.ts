@@ -22,7 +22,7 @@ import { joinToken } from '../harness/join-token.ts';
 /** A secret as it was planted, under a name that tells where. */
 type Secrets = Map<string, string>;
 
-interface Said {
+interface Output {
   where: string;
   text: string;
   /** Secrets that belong there: whoever asks made them, or they are shown once. */
@@ -47,8 +47,8 @@ function isIn(text: string, form: string): boolean {
   return form.length < 10 ? new RegExp(`(?<![0-9A-Za-z])${form}(?![0-9A-Za-z])`).test(text) : text.includes(form);
 }
 
-function leaks(secrets: Secrets, said: readonly Said[]): string[] {
-  return said.flatMap(({ where, text, may = [] }) =>
+function leaks(secrets: Secrets, outputs: readonly Output[]): string[] {
+  return outputs.flatMap(({ where, text, may = [] }) =>
     [...secrets]
       .filter(([name, secret]) => !may.includes(name) && formsOf(secret).some((form) => isIn(text, form)))
       .map(([name]) => `${name} is in ${where}`),
@@ -57,7 +57,7 @@ function leaks(secrets: Secrets, said: readonly Said[]): string[] {
 
 describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an installation on %s', (kind) => {
   const secrets: Secrets = new Map();
-  const said: Said[] = [];
+  const outputs: Output[] = [];
   const lines: string[] = [];
   const cleanup = new AsyncDisposableStack();
   let dump: { key: string; value: string }[] = [];
@@ -110,7 +110,7 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
       const text = await response.text();
       countAnswers++;
       const answered = [...response.headers].map(([name, value]) => `${name}: ${value}`).join('\n');
-      said.push({ where: `the answer to ${method} ${path}`, text: `${answered}\n${text}`, may });
+      outputs.push({ where: `the answer to ${method} ${path}`, text: `${answered}\n${text}`, may });
       let data;
       try {
         data = JSON.parse(text)?.data;
@@ -136,7 +136,7 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
     expect(login.status).toBe(200);
     const token: string = plant('session token', login.data.token);
     // it is in its own answer, which was asked for before it was known
-    said.at(-1)!.may = ['session token'];
+    outputs.at(-1)!.may = ['session token'];
     const by = { authorization: `Bearer ${token}` };
     const mine = { headers: by };
     await ask('GET', '/projects', undefined, { headers: { authorization: `Basic ${plant('basic credential')}` } });
@@ -330,7 +330,7 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
     });
     const socket = `${plane.url.replace('http', 'ws')}/default/ws/watch`;
     await openFrames(`${socket}?token=${plant('forged token', `${token.slice(0, -8)}AAAAAAAA`)}`).catch(
-      (error: unknown) => said.push({ where: 'a refused stream', text: String(error) }),
+      (error: unknown) => outputs.push({ where: 'a refused stream', text: String(error) }),
     );
     // a service key and a join token of the right form, in places where nobody expects them
     await ask('GET', `/projects?q=${plant('key in a query', createServiceKey(systemRandom))}`, undefined, mine);
@@ -349,10 +349,10 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
     await ask('DELETE', `/applications/${broken.id}`, undefined, mine);
     const frames = await openFrames(`${socket}?token=${token}&cursor=1`).catch(() => undefined);
     await frames?.next('ready').catch(() => undefined);
-    said.push({ where: 'the stream of changes', text: JSON.stringify(frames?.all ?? []) });
+    outputs.push({ where: 'the stream of changes', text: JSON.stringify(frames?.all ?? []) });
     await frames?.[Symbol.asyncDispose]();
     for (const page of ['/metrics', '/openapi.json', '/healthz', '/readyz'])
-      said.push({ where: page, text: await (await fetch(`${plane.url}${page}`)).text() });
+      outputs.push({ where: page, text: await (await fetch(`${plane.url}${page}`)).text() });
     dump = (await entriesOf(plane.store)).map(({ key, value }) => ({ key, value }));
     cleanup.use(stack.move());
   }, 120_000);
@@ -360,7 +360,7 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
 
   test('are in no answer but their own', () => {
     expect(countAnswers).toBeGreaterThan(60);
-    expect(leaks(secrets, said)).toEqual([]);
+    expect(leaks(secrets, outputs)).toEqual([]);
   });
 
   test('are in no line of the logs of the control plane and the agent', async () => {

@@ -30,7 +30,7 @@ let town: Town;
 const run = (...argv: string[]) => town.cli.run(argv);
 const applied = (name: string, changes?: Record<string, unknown>, ...flags: string[]) =>
   town.cli.run(['apply', '-f', '-', ...flags], manifest(name, changes));
-const said = (out: string, err = '', code = 0) => ({ code, out: expect.stringMatching(out), err });
+const output = (out: string, err = '', code = 0) => ({ code, out: expect.stringMatching(out), err });
 
 beforeAll(async () => {
   town = await Town.start();
@@ -71,7 +71,7 @@ it('the first user of a tenant registers, and logs in with a second factor', asy
   const who = ['--server', town.url, '--tenant', 'careful', '--email', 'first@example.test'];
   expect((await cli.run(['tenant', 'create', 'careful', '--data', town.data])).code).toBe(0);
   expect(await cli.run(['register', ...who], `${password}\n`)).toEqual(
-    said('^Logged in to \\S+ \\(careful\\) as first@example.test, superadmin; kept as context \\S+/careful\n$'),
+    output('^Logged in to \\S+ \\(careful\\) as first@example.test, superadmin; kept as context \\S+/careful\n$'),
   );
   expect((await cli.run(['get', 'projects'])).out).toMatch(/^NAME/);
 
@@ -95,7 +95,7 @@ it('the first user of a tenant registers, and logs in with a second factor', asy
 describe('after a login', () => {
   beforeAll(async () => {
     expect(await town.login()).toEqual(
-      said(
+      output(
         `^Logged in to ${town.url} \\(default\\) as owner@example.test, superadmin; kept as context \\S+/default\n$`,
       ),
     );
@@ -103,7 +103,7 @@ describe('after a login', () => {
 
   it.concurrent('what is typed at a terminal as a password is not shown', async () => {
     const login = town.cli.atTerminal(['login', '--server', town.url, '--email', account.email]);
-    await login.says('Password: ');
+    await login.prints('Password: ');
     login.type(`wrong\u007f\u007f\u007f\u007f\u007f${account.password}\r`);
     const { code, out } = await login.ended();
     expect(out).toContain('Logged in to');
@@ -115,7 +115,7 @@ describe('after a login', () => {
     expect((await run('create', 'project', 'harbour')).code).toBe(0);
     expect((await run('create', 'server', 'quay')).code).toBe(0);
     expect(await run('ports', 'quay')).toEqual(
-      said('^Ports of applications are closed on the server\nPORT +USE\n1024-65535 +for any application\n$'),
+      output('^Ports of applications are closed on the server\nPORT +USE\n1024-65535 +for any application\n$'),
     );
     const flags = ['--open', '--range', '8000-8999', '--reserve', '8500,8501', '--bind', '80=harbour'];
     const rows = '8000-8999 +for any application\n8500 +reserved\n8501 +reserved\n80 +for project harbour\n$';
@@ -129,14 +129,14 @@ describe('after a login', () => {
   });
 
   it.concurrent('what is needed for a start is created: project, environment, server, user', async () => {
-    expect(await run('create', 'project', 'garden')).toEqual(said('^project garden is created\n$'));
+    expect(await run('create', 'project', 'garden')).toEqual(output('^project garden is created\n$'));
     expect(await run('create', 'environment', 'staging', '--project', 'garden')).toEqual(
-      said('^environment staging is created\n$'),
+      output('^environment staging is created\n$'),
     );
     expect((await run('create', 'environment', 'staging')).err).toContain('name it by --project');
     const created = await run('create', 'server', 'two');
     expect(created).toEqual(
-      said('^server two is created\nRun this on that machine as root, once, before \\S+:\n  setpoint agent '),
+      output('^server two is created\nRun this on that machine as root, once, before \\S+:\n  setpoint agent '),
     );
     const again = await run('join', 'two');
     const token = / --token (\S+)/;
@@ -145,15 +145,15 @@ describe('after a login', () => {
     expect((await run('create', 'server', 'two')).code).toBe(1);
 
     const question = town.cli.atTerminal(['delete', 'server', 'two']);
-    await question.says('Delete server two; the containers there stay as they are? [y/N] ');
+    await question.prints('Delete server two; the containers there stay as they are? [y/N] ');
     question.type('n\r');
     expect(await question.ended()).toMatchObject({ code: 1, out: expect.stringContaining('Nothing was changed') });
     const left = town.cli.atTerminal(['delete', 'server', 'two']);
-    await left.says('[y/N] ');
+    await left.prints('[y/N] ');
     left.type('\u0003');
     expect(await left.ended()).toMatchObject({ code: 1, out: expect.stringContaining('Nothing was changed') });
     const answered = town.cli.atTerminal(['delete', 'server', 'two']);
-    await answered.says('[y/N] ');
+    await answered.prints('[y/N] ');
     answered.type('y\r');
     expect(await answered.ended()).toMatchObject({ code: 0, out: expect.stringContaining('server two is deleted') });
 
@@ -200,8 +200,8 @@ describe('after a login', () => {
   it.concurrent('a file is applied once, shows what changes, and changes nothing when it is applied again', async () => {
     const env = { GREETING: 'a secret greeting' };
     const first = await applied('web', { env });
-    expect(first).toEqual(said('^application web created\nDeployment 1 of web: queued\n(deploying\n)?succeeded\n$'));
-    expect(await applied('web', { env })).toEqual(said('^application web unchanged\n$'));
+    expect(first).toEqual(output('^application web created\nDeployment 1 of web: queued\n(deploying\n)?succeeded\n$'));
+    expect(await applied('web', { env })).toEqual(output('^application web unchanged\n$'));
 
     const other = {
       env: { GREETING: 'another secret', MORE: 'x' },
@@ -219,10 +219,10 @@ describe('after a login', () => {
       out: `application web would be changed\n${lines}\n`,
       err: '',
     });
-    expect(await applied('web', { env }, '--dry-run')).toEqual(said('^application web unchanged\n$'));
+    expect(await applied('web', { env }, '--dry-run')).toEqual(output('^application web unchanged\n$'));
     const changed = await applied('web', other);
     expect(changed).toEqual(
-      said(`^application web changed\n${lines}\nDeployment \\d of web: queued\n(deploying\n)?succeeded\n$`),
+      output(`^application web changed\n${lines}\nDeployment \\d of web: queued\n(deploying\n)?succeeded\n$`),
     );
     expect(changed.out).not.toContain('secret');
 
@@ -259,7 +259,7 @@ describe('after a login', () => {
     expect(refused).toMatchObject({ code: 1, out: '' });
     expect(refused.err).toMatch(/^application refused is not created: memory_limit must be /);
     const many = await applied('refused', { replicas: 1000 }, '--dry-run');
-    expect(many).toEqual(said('^application refused would be created\n$'));
+    expect(many).toEqual(output('^application refused would be created\n$'));
   });
 
   it.concurrent('what a file changes is said once it is so, and of what is refused that nothing is', async () => {
@@ -271,7 +271,7 @@ describe('after a login', () => {
         /^application shop-door is not changed: Images of registry other\.test are not allowed/,
       ),
     });
-    expect(await applied('shop-door', {}, '--dry-run')).toEqual(said('^application shop-door unchanged\n$'));
+    expect(await applied('shop-door', {}, '--dry-run')).toEqual(output('^application shop-door unchanged\n$'));
   });
 
   it.concurrent('of several that bear a name each is told with its place', async () => {
@@ -293,38 +293,38 @@ describe('after a login', () => {
     expect((await applied('shop-bell')).code).toBe(0);
     const rolledOut = (number: number) => `Deployment ${number} of shop-bell: (queued\n)?(deploying\n)?succeeded\n$`;
     const sets = ['env', 'set', 'shop-bell', 'TONE=high'];
-    expect(await run(...sets)).toEqual(said(`^1 variable\\(s\\) of shop-bell set\n${rolledOut(2)}`));
-    expect(await run(...sets)).toEqual(said('^1 variable\\(s\\) of shop-bell set\n$'));
+    expect(await run(...sets)).toEqual(output(`^1 variable\\(s\\) of shop-bell set\n${rolledOut(2)}`));
+    expect(await run(...sets)).toEqual(output('^1 variable\\(s\\) of shop-bell set\n$'));
     expect(await run('env', 'unset', 'shop-bell', 'TONE')).toEqual(
-      said(`^1 variable\\(s\\) of shop-bell removed\n${rolledOut(3)}`),
+      output(`^1 variable\\(s\\) of shop-bell removed\n${rolledOut(3)}`),
     );
     expect(await run('env', 'set', 'shop-bell', 'TONE=low', '--no-wait')).toEqual(
-      said('^1 variable\\(s\\) of shop-bell set\nDeployment 4 of shop-bell: \\w+\n$'),
+      output('^1 variable\\(s\\) of shop-bell set\nDeployment 4 of shop-bell: \\w+\n$'),
     );
   });
 
   it.concurrent('an application is stopped, scaled and restarted', async () => {
     expect((await applied('shop-sign')).code).toBe(0);
-    expect(await run('stop', 'shop-sign')).toEqual(said('^shop-sign is stopped\n$'));
+    expect(await run('stop', 'shop-sign')).toEqual(output('^shop-sign is stopped\n$'));
     expect(await run('restart', 'shop-sign')).toMatchObject({
       code: 1,
       err: 'Cannot restart as the application is stopped\n',
     });
-    expect(await run('start', 'shop-sign')).toEqual(said('^shop-sign is running, 1 of 1 ready\n$'));
-    expect(await run('scale', 'shop-sign', '2')).toEqual(said('^shop-sign is running, 2 of 2 ready\n$'));
+    expect(await run('start', 'shop-sign')).toEqual(output('^shop-sign is running, 1 of 1 ready\n$'));
+    expect(await run('scale', 'shop-sign', '2')).toEqual(output('^shop-sign is running, 2 of 2 ready\n$'));
     for (const wrong of ['two', '101', '-1'])
       expect((await run('scale', 'shop-sign', '--', wrong)).err).toContain(`must be 0 to 100: got ${wrong}`);
-    expect(await run('restart', 'shop-sign')).toEqual(said('^shop-sign is running, 2 of 2 ready\n$'));
+    expect(await run('restart', 'shop-sign')).toEqual(output('^shop-sign is running, 2 of 2 ready\n$'));
   });
 
   it.concurrent('a volume is created, bound, shown, unbound and deleted', async () => {
     expect((await applied('shop-safe')).code).toBe(0);
     expect(await run('create', 'volume', 'coins', '--project', 'shop', '--on', 'one')).toEqual(
-      said('^volume coins is created\n$'),
+      output('^volume coins is created\n$'),
     );
     expect(await run('bind', 'coins', 'shop-safe', 'data')).toMatchObject({ code: 1 });
     expect(await run('bind', 'coins', 'shop-safe', '/data')).toEqual(
-      said('^shop-safe mounts volume coins at /data\n$'),
+      output('^shop-safe mounts volume coins at /data\n$'),
     );
     await until('it is bound', async () =>
       /coins +shop +production +bound +\/data/.test((await run('get', 'volumes')).out),
@@ -332,8 +332,8 @@ describe('after a login', () => {
     expect((await run('describe', 'volume', 'coins')).out).toMatch(/Bound +[^]*Events, newest first/);
     expect((await run('events', 'volume', 'coins')).out).toContain('Bound');
     expect((await run('delete', 'volume', 'coins', '--yes')).err).toContain('The volume is mounted (1 application)');
-    expect(await run('unbind', 'coins')).toEqual(said('^volume coins is mounted by nothing; its data stays\n$'));
-    expect(await run('delete', 'volume', 'coins', '--yes')).toEqual(said('^volume coins is deleted\n$'));
+    expect(await run('unbind', 'coins')).toEqual(output('^volume coins is mounted by nothing; its data stays\n$'));
+    expect(await run('delete', 'volume', 'coins', '--yes')).toEqual(output('^volume coins is deleted\n$'));
   });
 
   it.concurrent('an application is rolled back and deleted', async () => {
@@ -341,7 +341,7 @@ describe('after a login', () => {
     expect((await run('rollback', 'shop-window')).err).toBe('There is no earlier successful deployment to return to\n');
     expect((await run('deploy', 'shop-window')).code).toBe(0);
     const back = await run('rollback', 'shop-window');
-    expect(back).toEqual(said('^Deployment 3 of shop-window: queued\n(deploying\n)?succeeded\n$'));
+    expect(back).toEqual(output('^Deployment 3 of shop-window: queued\n(deploying\n)?succeeded\n$'));
 
     const listed = await run('get', 'deployments');
     expect(listed.out).toMatch(/^APPLICATION +NUMBER +STATUS +TRIGGER +CURRENT +COMMIT +AGE +ID\n/);
@@ -366,7 +366,7 @@ describe('after a login', () => {
     expect(asked.err).toContain('Delete application shop-window');
     expect(asked.err).toContain('--yes');
     expect(await run('delete', 'application', 'shop-window', '--yes')).toEqual(
-      said('^application shop-window is deleted\n$'),
+      output('^application shop-window is deleted\n$'),
     );
     expect((await run('describe', 'application', 'shop-window')).code).toBe(1);
   });
@@ -389,23 +389,23 @@ describe('after a login', () => {
   it.concurrent('the output of an application is printed, and followed until it is interrupted', async () => {
     expect((await applied('talking')).code).toBe(0);
     const printed = await run('logs', 'talking');
-    expect(printed).toEqual(said('^\\d{4}-\\S+Z Listening\n$'));
+    expect(printed).toEqual(output('^\\d{4}-\\S+Z Listening\n$'));
     const following = town.cli.start(['logs', 'talking', '--follow']);
-    await following.says('Listening');
+    await following.prints('Listening');
     expect((await run('restart', 'talking')).code).toBe(0);
-    await following.says(/Listening\n[^]*Listening\n/);
+    await following.prints(/Listening\n[^]*Listening\n/);
     expect(await following.interrupt()).toMatchObject({ code: 0, err: '' });
     expect((await run('logs', 'talking', '--tail', 'few')).err).toContain('It must be a number of lines');
   });
 
   it.concurrent('a watch prints every change in the columns of its list, until it is interrupted', async () => {
     const watching = town.cli.start(['get', 'applications', '--watch']);
-    await watching.says('INSTANCES');
+    await watching.prints('INSTANCES');
     expect((await applied('watched')).code).toBe(0);
     expect((await run('stop', 'watched')).code).toBe(0);
-    await watching.says(/watched +shop +production +stopped +0\/1 +Stopped /);
+    await watching.prints(/watched +shop +production +stopped +0\/1 +Stopped /);
     expect((await run('delete', 'application', 'watched', '--yes')).code).toBe(0);
-    await watching.says(/watched +shop +production +deleted /);
+    await watching.prints(/watched +shop +production +deleted /);
     const { code, out, err } = await watching.interrupt();
     expect({ code, err }).toEqual({ code: 0, err: '' });
     const [head = '', ...rows] = out.trimEnd().split('\n');
@@ -423,7 +423,7 @@ describe('after a login', () => {
     const old = (await command('create', 'server', 'three')).split(' ');
     await command('join', 'three');
     const agent = town.cli.start([...old, '--data', join(town.cli.home, 'three'), '--runtime', 'mock']);
-    await agent.says('setpoint join');
+    await agent.prints('setpoint join');
     expect(agent.out()).toContain('The join token is used, expired or replaced');
     expect(agent.out()).not.toContain(old.at(-1));
     expect(await agent.interrupt()).toMatchObject({ code: 0 });
@@ -431,7 +431,7 @@ describe('after a login', () => {
 
   it.concurrent('what waits is ended by an interrupt, and what it asked for goes on', async () => {
     const deploying = town.cli.start(['apply', '-f', await town.cli.file('going-on.json', manifest('going-on'))]);
-    await deploying.says('deploying');
+    await deploying.prints('deploying');
     expect(await deploying.interrupt()).toMatchObject({
       code: 1,
       err: expect.stringContaining('Deployment 1 goes on'),
@@ -467,7 +467,7 @@ describe('after a login', () => {
       'budgets.project.objects=9000',
       'registries=ghcr.io,b.test',
     );
-    expect(set).toEqual(said('^SETTING +VALUE\nproject_creation +users\nnew_addresses +users\n'));
+    expect(set).toEqual(printed('^SETTING +VALUE\nproject_creation +users\nnew_addresses +users\n'));
     expect(set.out).toMatch(/^registries +ghcr\.io, b\.test$/m);
     expect(set.out).toMatch(/^budgets\.project\.objects +9000$/m);
     const back = await run('settings', 'set', 'new_addresses=', 'budgets.project.objects=', 'registries=');
@@ -481,7 +481,7 @@ describe('after a login', () => {
 
   it.concurrent('tenants are made and listed beside the server, and nowhere else', async () => {
     expect(await run('tenant', 'create', 'acme', '--data', town.data)).toEqual(
-      said(`^Tenant acme is there: its address is ${town.url}/acme\n$`),
+      printed(`^Tenant acme is there: its address is ${town.url}/acme\n$`),
     );
     const listed = await run('tenant', 'list', '--data', town.data);
     expect(listed.out).toMatch(/^NAME +STATE +CREATED +WAITS FOR\nacme +active /);

@@ -46,7 +46,7 @@ describe('setpoint dev', () => {
 
   it('makes a user, a server and an example that answers, and is found as it was left by a second run', async () => {
     running = cli.start(argv);
-    await running.says('Stop with Ctrl-C');
+    await running.prints('Stop with Ctrl-C');
     serverId = (await list('servers'))[0]?.id;
     const out = running.out();
     expect(out).toContain(`Control plane: ${url}/default`);
@@ -89,7 +89,7 @@ describe('setpoint dev', () => {
     await writeFile(account, kept);
 
     running = cli.start(argv);
-    await running.says('Stop with Ctrl-C');
+    await running.prints('Stop with Ctrl-C');
     expect(running.out()).toContain('application hello unchanged\n');
     expect(running.out()).not.toContain('First user');
     const after = await Promise.all(['projects', 'servers', 'applications', 'deployments'].map(list));

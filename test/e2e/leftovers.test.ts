@@ -28,7 +28,7 @@ describe('what an agent left whose data is gone', () => {
   async function dev(data: string, ...flags: string[]): Promise<{ server: string; out: string }> {
     const where = ['--listen', listen, '--data', join(cli.home, data), '--example-port', String(examplePort)];
     running = cli.start(['dev', ...where, ...flags]);
-    await running.says('Stop with Ctrl-C');
+    await running.prints('Stop with Ctrl-C');
     const out = running.out();
     const server = /Agent: server "local" \(([0-9a-f-]+)\)/.exec(out)?.[1] ?? '';
     servers.push(server);

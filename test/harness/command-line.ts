@@ -14,7 +14,7 @@ const command = new URL('../../cli/setpoint', import.meta.url).pathname;
 export const account = { email: 'owner@example.test', password: 'correct horse battery' };
 
 /** What a command said, and how it ended. */
-export interface Said {
+export interface Printed {
   code: number | null;
   out: string;
   err: string;
@@ -25,13 +25,13 @@ export interface Running {
   /** Everything that it has written to standard output so far. */
   out(): string;
   /** Resolves when its output has that; a string or a pattern. */
-  says(what: string | RegExp): Promise<void>;
+  prints(what: string | RegExp): Promise<void>;
   /** As from a keyboard. */
   type(text: string): void;
   /** What it said, once it has ended. */
-  ended(): Promise<Said>;
+  ended(): Promise<Printed>;
   /** Interrupts it, as Ctrl-C does, and answers with what it said. */
-  interrupt(): Promise<Said>;
+  interrupt(): Promise<Printed>;
 }
 
 /** The `setpoint` command as a user has it: in a home of its own, with nothing of this process's environment. */
@@ -48,7 +48,7 @@ export class CommandLine implements AsyncDisposable {
   }
 
   /** Runs a command to its end; `stdin` is all that it can read. */
-  async run(argv: readonly string[], stdin = '', env: Readonly<Record<string, string>> = {}): Promise<Said> {
+  async run(argv: readonly string[], stdin = '', env: Readonly<Record<string, string>> = {}): Promise<Printed> {
     const child = this.#launch(command, argv, env);
     child.stdin.on('error', () => undefined); // it may end before it has read
     child.stdin.end(stdin);
@@ -58,7 +58,7 @@ export class CommandLine implements AsyncDisposable {
   }
 
   /** Runs another program of the machine in this home, to its end. */
-  runProgram(program: string, argv: readonly string[]): Promise<Said> {
+  runProgram(program: string, argv: readonly string[]): Promise<Printed> {
     const running = this.#follow(this.#launch(program, argv));
     return running.ended();
   }
@@ -84,9 +84,12 @@ export class CommandLine implements AsyncDisposable {
     void ended.then(() => (isOver = true));
     return {
       out: () => out,
-      says: async (what) => {
-        const isSaid = async () => (typeof what === 'string' ? out.includes(what) : what.test(out)) || isOver;
-        await until(`it says ${String(what)}`, isSaid, { timeoutMs: 90_000, explain: async () => `${out}\n${err}` });
+      prints: async (what) => {
+        const isPrinted = async () => (typeof what === 'string' ? out.includes(what) : what.test(out)) || isOver;
+        await until(`it prints ${String(what)}`, isPrinted, {
+          timeoutMs: 90_000,
+          explain: async () => `${out}\n${err}`,
+        });
         if (isOver && !(typeof what === 'string' ? out.includes(what) : what.test(out)))
           throw new Error(`It ended without saying ${String(what)}:\n${out}\n${err}`);
       },
@@ -195,7 +198,7 @@ export class Town implements AsyncDisposable {
   }
 
   /** Logs the command line in. */
-  login(password = account.password): Promise<Said> {
+  login(password = account.password): Promise<Printed> {
     return this.cli.run(['login', '--server', this.url, '--email', account.email], `${password}\n`);
   }
 

@@ -46,16 +46,16 @@ export class FakeBackend implements AgentHost {
 
   async snapshot(
     position: Position,
-    told: readonly WireItem[],
+    sent: readonly WireItem[],
     keep: readonly string[] = [],
     configurations: readonly WireConfiguration[] = [],
   ): Promise<void> {
     if (this.failStoring !== undefined) throw this.failStoring;
-    this.#configure(told, configurations);
+    this.#configure(sent, configurations);
     this.at = position;
     const before = this.items;
     const kept = keep.flatMap((id) => before.get(id) ?? []);
-    const items = [...kept, ...told];
+    const items = [...kept, ...sent];
     this.items = new Map(items.map((item) => [item.id, item]));
     this.stored.push({ snapshot: position, ids: items.map((item) => item.id).sort() });
     for (const item of items) this.#put(item);
@@ -91,7 +91,7 @@ export class FakeBackend implements AgentHost {
   }
 
   /** The state of an assignment changed. */
-  tell(report: WireReport): void {
+  setReport(report: WireReport): void {
     this.#reports.set(report.id, report);
     for (const listener of this.#listeners) listener(report.id);
   }
@@ -171,13 +171,13 @@ export class FakeBackend implements AgentHost {
   }
 
   #put(item: WireItem): void {
-    if (this.onPut !== undefined) this.tell(this.onPut(item));
+    if (this.onPut !== undefined) this.setReport(this.onPut(item));
   }
 
   #drop(id: string): void {
     this.items.delete(id);
     const known = this.#reports.get(id);
-    if (known !== undefined) this.tell({ ...known, phase: 'stopped', ready: false, stable: false, gone: true });
+    if (known !== undefined) this.setReport({ ...known, phase: 'stopped', ready: false, stable: false, gone: true });
   }
 }
 

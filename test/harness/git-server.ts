@@ -153,7 +153,7 @@ export interface GitServer extends TestGitServer {
     files: GitFiles,
     options?: { symlinks?: Readonly<Record<string, string>> },
   ): Promise<{ url: string; head: string; commit: TestRepository['commit'] }>;
-  /** A server that accepts connections and never says anything; it ends with this one. */
+  /** A server that accepts connections and never sends anything; it ends with this one. */
   hanging(): Promise<{ url: string }>;
 }
 
@@ -176,7 +176,7 @@ export async function startGitServer(): Promise<GitServer> {
   };
 }
 
-/** Accepts connections and never says anything. */
+/** Accepts connections and never sends anything. */
 export async function hangingServer(): Promise<TestGitServer & { connected: Promise<void> }> {
   const sockets = new Set<Socket>();
   const connected = Promise.withResolvers<void>();
@@ -257,8 +257,8 @@ async function freePort(): Promise<number> {
 }
 
 async function listening(port: number, log: NodeJS.ReadableStream): Promise<void> {
-  let said = '';
-  log.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  let output = '';
+  log.on('data', (chunk: Buffer) => (output += chunk.toString()));
   await until(
     `sshd listens on ${port}`,
     async () => {
@@ -270,6 +270,6 @@ async function listening(port: number, log: NodeJS.ReadableStream): Promise<void
         socket.destroy();
       }
     },
-    { explain: async () => said },
+    { explain: async () => output },
   );
 }

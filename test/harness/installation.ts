@@ -17,7 +17,7 @@ export interface InstallationOptions {
   /** Further flags of the control plane. */
   serverFlags?: readonly string[];
   agentFlags?: readonly string[];
-  /** Where the agent keeps its data; in the installation's own folder unless told. */
+  /** Where the agent keeps its data; in the installation's own folder by default. */
   agentData?: string;
 }
 

@@ -12,7 +12,7 @@ import { startCandidate } from './candidate.ts';
 export type LeaderMessage = { leading: number } | { committed: boolean } | { failed: string };
 
 const [host = '', name = ''] = process.argv.slice(2);
-const tell = (message: LeaderMessage): void => void process.send?.(message);
+const send = (message: LeaderMessage): void => void process.send?.(message);
 
 const clock = systemClock;
 const store = await openEtcd({ hosts: [host] });
@@ -20,9 +20,9 @@ const mirror = startMirror({ store, clock, log: pino({ level: 'silent' }) });
 const term = await startCandidate({ store, mirror, clock }, { name, replica: 'process' }).term(0);
 process.on('message', (key: string) => {
   store.txn({ if: [term.fence], then: [{ put: key, value: 'late' }] }).then(
-    ({ committed }) => tell({ committed }),
-    (error: unknown) => tell({ failed: String(error) }),
+    ({ committed }) => send({ committed }),
+    (error: unknown) => send({ failed: String(error) }),
   );
 });
 process.once('disconnect', () => process.exit());
-tell({ leading: term.epoch });
+send({ leading: term.epoch });

@@ -50,9 +50,9 @@ export function rawAgent(
     store?: Position;
     /** Of the control plane's key that it knows. */
     controlKeyHash?: string;
-    /** `acme` unless told. */
+    /** `acme` by default. */
     tenant?: string;
-    /** None unless told. */
+    /** None by default. */
     capabilities?: readonly string[];
   },
 ): RawAgent {

@@ -18,7 +18,7 @@ interface Answer {
   body?: object;
 }
 
-/** An engine of API 1.41 that records what it is asked, and answers as the test says. */
+/** An engine of API 1.41 that records what it is asked, and answers as the test defines. */
 export interface RecordingEngine extends AsyncDisposable {
   socketPath: string;
   requests: readonly Recorded[];

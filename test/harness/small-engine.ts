@@ -22,7 +22,7 @@ export async function smallEngine(bytes: number): Promise<{ runtime: ContainerRu
   const disk = started.use(await smallDisk(bytes));
   const socketPath = join(folder, 'docker.sock');
   const exec = join(folder, 'exec');
-  let said = '';
+  let output = '';
   const engine = spawn(
     'unshare',
     [
@@ -37,7 +37,7 @@ export async function smallEngine(bytes: number): Promise<{ runtime: ContainerRu
     ].flat(),
     { stdio: ['ignore', 'ignore', 'pipe'] },
   );
-  engine.stderr.on('data', (data: Buffer) => (said += data.toString()));
+  engine.stderr.on('data', (data: Buffer) => (output += data.toString()));
   const ended = once(engine, 'exit');
   started.defer(async () => {
     engine.kill('SIGTERM');
@@ -54,7 +54,7 @@ export async function smallEngine(bytes: number): Promise<{ runtime: ContainerRu
     }),
   );
   await until('the engine answers', () => runtime.version(AbortSignal.timeout(5_000)), {
-    explain: async () => said,
+    explain: async () => output,
   });
   const all = started.move();
   return { runtime, [Symbol.asyncDispose]: () => all.disposeAsync() };

@@ -290,7 +290,7 @@ export class World implements AsyncDisposable {
     await this.clock.advance(ms);
   }
 
-  /** Lets time pass until the condition holds: at most `mostMs`, ten minutes unless told. */
+  /** Lets time pass until the condition holds: at most `mostMs`, ten minutes by default. */
   async until(what: string, condition: () => boolean | Promise<boolean>, mostMs = 600_000): Promise<void> {
     const end = this.clock.monotonic() + mostMs;
     for (;;) {

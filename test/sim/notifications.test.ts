@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { World } from '../harness/world.ts';
 
 /** Kinds of what the user was told, oldest first. */
-async function told(world: World): Promise<string[]> {
+async function notificationsOf(world: World): Promise<string[]> {
   const { data } = await world.must('GET', '/notifications?sort=created_at');
   return (data as { kind: string }[]).map(({ kind }) => kind);
 }
@@ -28,7 +28,7 @@ test('who may see an application hears when it stops serving, and of a server th
   const hears = (kind: string, times: number): Promise<void> =>
     world.until(
       `${kind} is told`,
-      async () => (await told(world)).filter((it) => it === kind).length === times,
+      async () => (await notificationsOf(world)).filter((it) => it === kind).length === times,
       3_600_000,
     );
   await hears('deployment_succeeded', 1);
@@ -38,12 +38,12 @@ test('who may see an application hears when it stops serving, and of a server th
   await hears('application_error', 1);
   isBroken = false;
   await hears('application_recovered', 1);
-  const before = (await told(world)).length;
+  const before = (await notificationsOf(world)).length;
 
   world.killAgent(machine);
   await hears('server_offline', 1);
   world.startAgent(machine);
   await hears('server_online', 1);
   await world.rest();
-  expect((await told(world)).slice(before)).toEqual(['server_offline', 'server_online']);
+  expect((await notificationsOf(world)).slice(before)).toEqual(['server_offline', 'server_online']);
 });

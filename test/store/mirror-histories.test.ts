@@ -75,13 +75,13 @@ const clock: Clock = {
   timer: (ms, fn) => (ms < 60_000 ? eagerClock : systemClock).timer(ms, fn),
 };
 
-/** One store, the mirror of it, and what its listeners were told. */
+/** One store, the mirror of it, and what its listeners were known. */
 class World implements AsyncDisposable {
   readonly store: InterruptibleStore;
   readonly mirror: Mirror;
   readonly registry = new Registry();
-  readonly told = new Map<string, ReadonlyResource>();
-  readonly toldKeys = new Map<string, string>();
+  readonly known = new Map<string, ReadonlyResource>();
+  readonly knownKeys = new Map<string, string>();
   #backend: Store & AsyncDisposable;
 
   static async open(): Promise<World> {
@@ -95,19 +95,19 @@ class World implements AsyncDisposable {
     this.mirror = startMirror({ store: this.store, clock, log, registry: this.registry, checkEveryMs: 1 });
     this.mirror.subscribe((change) => this.#hear(change));
     this.mirror.subscribeKeys(({ key, before, after }) => {
-      expect(this.toldKeys.get(key)).toBe(before);
-      if (after === undefined) this.toldKeys.delete(key);
-      else this.toldKeys.set(key, after);
+      expect(this.knownKeys.get(key)).toBe(before);
+      if (after === undefined) this.knownKeys.delete(key);
+      else this.knownKeys.set(key, after);
     });
   }
 
   /** What was told first is where the next change begins. */
   #hear({ tenant, kind, id, before, after, part }: ObjectChange): void {
     const key = keys.desired(tenant, kind, id);
-    const known = this.told.get(key);
+    const known = this.known.get(key);
     if (!(part === 'observed' && known === after)) expect(known).toBe(before);
-    if (after) this.told.set(key, after);
-    else this.told.delete(key);
+    if (after) this.known.set(key, after);
+    else this.known.delete(key);
   }
 
   async counted(name: string): Promise<number> {
@@ -231,12 +231,12 @@ async function expectUsage(store: Store, mirror: Mirror): Promise<void> {
   }
 }
 
-async function expectEqual({ store, mirror, told, toldKeys }: World): Promise<void> {
+async function expectEqual({ store, mirror, known, knownKeys }: World): Promise<void> {
   const shown = await expectMirrored(store, mirror);
-  expect(toldKeys).toEqual(new Map(mirror.keysUnder(keys.all.prefix).map(({ key, value }) => [key, value])));
-  expect(told.size).toBe(shown.length);
+  expect(knownKeys).toEqual(new Map(mirror.keysUnder(keys.all.prefix).map(({ key, value }) => [key, value])));
+  expect(known.size).toBe(shown.length);
   await expectUsage(store, mirror);
-  for (const it of told.values()) expect(shown.includes(it)).toBe(true);
+  for (const it of known.values()) expect(shown.includes(it)).toBe(true);
   for (const tenant of tenants) {
     const view = mirror.tenant(tenant);
     const all = view.list('project');

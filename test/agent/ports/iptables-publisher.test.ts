@@ -455,11 +455,11 @@ describe('where /sys may not be written', () => {
   });
 
   test('it is told where the kernel refuses that, too', async () => {
-    const said = await confined(
+    const message = await confined(
       `const { setegid, seteuid } = process; setegid.call(process, 65534); seteuid.call(process, 65534);
        await reflect('${bridge}', AbortSignal.timeout(5000)).catch((error) => console.log(error.message));`,
     );
-    expect(said).toMatch(/^Cannot set hairpin mode of \S+: .*not permitted/i);
+    expect(message).toMatch(/^Cannot set hairpin mode of \S+: .*not permitted/i);
     expect(await modes(bridge)).toEqual(['0']);
   });
 });

@@ -15,7 +15,7 @@ let applied: [number, readonly PortBackend[]][][];
 let problems: Map<number, PortProblem>;
 let broken: boolean;
 /** The assignments of which the publication reported a change, in order. */
-let told: [string, string | undefined][];
+let changes: [string, string | undefined][];
 let publication: Publication;
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'setpoint-ports-'));
@@ -23,7 +23,7 @@ beforeEach(async () => {
   applied = [];
   problems = new Map();
   broken = false;
-  told = [];
+  changes = [];
   publication = await open();
 });
 afterEach(async () => {
@@ -47,7 +47,7 @@ function open(): Promise<Publication> {
     clock,
     log: pino({ level: 'silent' }),
     changed: (ids) => {
-      for (const id of ids) told.push([id, publication.problem(id)?.message]);
+      for (const id of ids) changes.push([id, publication.problem(id)?.message]);
     },
   });
 }
@@ -263,7 +263,7 @@ test('what is published stays published while rules cannot be applied, and only 
     'runtime_unavailable',
     'runtime_unavailable',
   ]);
-  expect(told.filter(([id]) => id === 'a')).toHaveLength(1);
+  expect(changes.filter(([id]) => id === 'a')).toHaveLength(1);
 });
 
 test('while claims cannot be written, what is published stays so, and a new claim is made once they can', async () => {
@@ -320,6 +320,6 @@ test('a port that is asked for while other claims are being written is not told 
     await new Promise((resolve) => setImmediate(resolve));
   }
   await idle();
-  expect(told.filter(([, problem]) => problem !== undefined)).toEqual([]);
+  expect(changes.filter(([, problem]) => problem !== undefined)).toEqual([]);
   expect(publication.isPublished('a20')).toBe(true);
 });

@@ -9,12 +9,12 @@ import { backoffMs, isCrashLoop } from '../../../agent/service/memory.ts';
 test('events stay until a report that had them was acknowledged, the newest at most', () => {
   const log = new EventLog('one');
   for (let n = 0; n < 20; n += 1) log.add({ type: 'warning', reason: `R${n}`, message: '', drift: true });
-  const told = log.pending!;
-  expect(told.items.map(({ seq }) => seq)).toEqual(Array.from({ length: 16 }, (_, index) => index + 5));
+  const pending = log.pending!;
+  expect(pending.items.map(({ seq }) => seq)).toEqual(Array.from({ length: 16 }, (_, index) => index + 5));
   log.add({ type: 'normal', reason: 'Later', message: '', drift: false });
-  log.acknowledge({ ...told, source: 'another' });
+  log.acknowledge({ ...pending, source: 'another' });
   expect(log.pending?.items).toHaveLength(16);
-  log.acknowledge(told);
+  log.acknowledge(pending);
   expect(log.pending?.items.map(({ reason }) => reason)).toEqual(['Later']);
   log.acknowledge(log.pending);
   expect(log.pending).toBeUndefined();

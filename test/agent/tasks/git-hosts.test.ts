@@ -168,23 +168,23 @@ describe('SEC-14 ssh', () => {
   }
 
   test('has no key and no known host of the user without a configuration', async () => {
-    const told = await settings(sshVariables(undefined, undefined), 'git.test');
-    expect(told.filter((line) => line.startsWith('identityfile'))).toEqual(['identityfile none']);
-    expect(told).toContain('identitiesonly yes');
-    expect(told).toContain('identityagent none');
-    expect(told).toContain('userknownhostsfile /dev/null');
-    expect(told.join('\n')).not.toContain(join(homedir(), '.ssh/id'));
+    const settingLines = await settings(sshVariables(undefined, undefined), 'git.test');
+    expect(settingLines.filter((line) => line.startsWith('identityfile'))).toEqual(['identityfile none']);
+    expect(settingLines).toContain('identitiesonly yes');
+    expect(settingLines).toContain('identityagent none');
+    expect(settingLines).toContain('userknownhostsfile /dev/null');
+    expect(settingLines.join('\n')).not.toContain(join(homedir(), '.ssh/id'));
   });
 
   test('has the keys of its configuration alone', async () => {
     const config = join(repositories.folder, 'ssh_config');
     await writeFile(config, 'Host git.test\n  IdentityFile /keys/git\n  UserKnownHostsFile /keys/known\n');
-    const told = await settings(sshVariables(config, undefined), 'git.test');
-    expect(told.filter((line) => line.startsWith('identityfile'))).toEqual([
+    const settingLines = await settings(sshVariables(config, undefined), 'git.test');
+    expect(settingLines.filter((line) => line.startsWith('identityfile'))).toEqual([
       'identityfile none',
       'identityfile /keys/git',
     ]);
-    expect(told).toContain('userknownhostsfile /keys/known');
+    expect(settingLines).toContain('userknownhostsfile /keys/known');
     const other = await settings(sshVariables(config, undefined), 'other.test');
     expect(other.filter((line) => line.startsWith('identityfile'))).toEqual(['identityfile none']);
   });

@@ -270,8 +270,8 @@ describe('the files between two commits', () => {
     const all = Object.fromEntries(Array.from({ length: 1001 }, (_, n) => [`${String(n).padStart(4, '0')}`, 'x']));
     const commit = await many.commit(all);
     await using folder = await work.make();
-    const told = await open().changes({ url: many.fileUrl, commit }, since, folder.path, signal());
-    expect(told).toEqual({ files: Object.keys(all).toSorted().slice(0, 1000), truncated: true });
+    const changes = await open().changes({ url: many.fileUrl, commit }, since, folder.path, signal());
+    expect(changes).toEqual({ files: Object.keys(all).toSorted().slice(0, 1000), truncated: true });
     await using second = await work.make();
     const long = await many.commit(
       Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`${n}${'x'.repeat(200)}`, 'x'])),

@@ -66,8 +66,8 @@ test('a rollout has its whole deadline, however long its build took', async () =
   const report = async (observed: Partial<ObservedOf<'assignment'>>): Promise<void> => {
     const it = await rig.repo.get('assignment', build?.meta.id ?? '');
     if (it === undefined) throw new Error('The deployment has no build');
-    const told = kinds.assignment.observed.parse({ phase: 'pending', ...observed });
-    await rig.repo.observe(it, { ...told, observedGeneration: it.meta.generation, conditions: [] }, []);
+    const report = kinds.assignment.observed.parse({ phase: 'pending', ...observed });
+    await rig.repo.observe(it, { ...report, observedGeneration: it.meta.generation, conditions: [] }, []);
     await rig.rest();
   };
   await report({ phase: 'running' });

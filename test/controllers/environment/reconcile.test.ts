@@ -276,8 +276,8 @@ describe('a clone', () => {
       expect(contentOf(rig, clone)).toEqual([]);
       const events = readEvents(rig.mirror.key(keys.events(tenant, 'project', id('shop')))?.value);
       expect(events).toEqual([expect.objectContaining({ type: 'warning', reason: 'SourceDeleted' })]);
-      const [told] = rig.mirror.tenant(tenant).list('notification');
-      expect(told?.desired.message).toContain('is removed, as its source was deleted');
+      const [notification] = rig.mirror.tenant(tenant).list('notification');
+      expect(notification?.desired.message).toContain('is removed, as its source was deleted');
     }
   });
 

@@ -24,11 +24,11 @@ afterEach(() => world[Symbol.asyncDispose]());
 
 /** A feed for an agent that takes a message whenever the test says so. */
 function feed() {
-  const told: { form: 'snapshot' | 'delta'; messages: Iterator<ControlMessage> }[] = [];
+  const sent: { form: 'snapshot' | 'delta'; messages: Iterator<ControlMessage> }[] = [];
   const heard = { silent: 0, failures: [] as unknown[] };
   const view = replica.mirror.tenant(tenant);
-  const tell = (form: 'snapshot' | 'delta') => (messages: Iterable<ControlMessage>) =>
-    void told.push({ form, messages: messages[Symbol.iterator]() });
+  const record = (form: 'snapshot' | 'delta') => (messages: Iterable<ControlMessage>) =>
+    void sent.push({ form, messages: messages[Symbol.iterator]() });
   const it = new DesiredFeed({
     mirror: replica.mirror,
     view,
@@ -36,12 +36,12 @@ function feed() {
     server,
     incarnation: 'i',
     projection: new Projection({ view, unsealer: world.keyring, capabilities: new Set() }),
-    out: { snapshot: tell('snapshot'), delta: tell('delta') },
+    out: { snapshot: record('snapshot'), delta: record('delta') },
     unsendable: () => undefined,
     failed: (error) => heard.failures.push(error),
     silent: () => void heard.silent++,
   });
-  return { feed: it, told, heard };
+  return { feed: it, sent, heard };
 }
 
 /** Instances with so many variables of 32 KiB in all that each is a message of its own. */
@@ -59,13 +59,13 @@ async function instances(count: number): Promise<string[]> {
 describe('a set that is on its way', () => {
   it('has time as long as the agent takes its messages, and for the answer after the last', async () => {
     await instances(4);
-    const { feed: it, told, heard } = feed();
+    const { feed: it, sent, heard } = feed();
     it.start();
     await settle();
     const types: string[] = [];
     for (;;) {
       await clock.advance(timing.answerMs - 1);
-      const { done, value } = told[0]!.messages.next();
+      const { done, value } = sent[0]!.messages.next();
       if (done === true) break;
       types.push(value.type);
     }
@@ -79,10 +79,10 @@ describe('a set that is on its way', () => {
 
   it('is given up if the agent takes nothing more of it', async () => {
     await instances(2);
-    const { feed: it, told, heard } = feed();
+    const { feed: it, sent, heard } = feed();
     it.start();
     await settle();
-    told[0]!.messages.next();
+    sent[0]!.messages.next();
     await clock.advance(timing.answerMs - 1);
     expect(heard.silent).toBe(0);
     await clock.advance(1);
@@ -91,58 +91,58 @@ describe('a set that is on its way', () => {
   });
 
   it('is given up if the agent does not store what it took', async () => {
-    const { feed: it, told, heard } = feed();
+    const { feed: it, sent, heard } = feed();
     it.start();
     await settle();
-    while (told[0]!.messages.next().done !== true);
+    while (sent[0]!.messages.next().done !== true);
     await clock.advance(timing.answerMs);
     expect(heard.silent).toBe(1);
     it.stop();
   });
 
   it('keeps what changes meanwhile for the next one, until all its parts are stored', async () => {
-    const { feed: it, told } = feed();
+    const { feed: it, sent } = feed();
     it.start();
     await settle();
-    while (told[0]!.messages.next().done !== true);
+    while (sent[0]!.messages.next().done !== true);
     it.applied();
     const ids = await instances(3);
     for (const id of ids) it.changed(id);
     await clock.advance(1000);
     await settle();
-    expect(told.map(({ form }) => form)).toEqual(['snapshot', 'delta']);
+    expect(sent.map(({ form }) => form)).toEqual(['snapshot', 'delta']);
 
     const [late] = await instances(1);
     it.changed(late!);
     for (let part = 0; part < 3; part++) {
-      expect(told[1]!.messages.next().value).toMatchObject({ type: 'delta', put: [{ id: expect.any(String) }] });
+      expect(sent[1]!.messages.next().value).toMatchObject({ type: 'delta', put: [{ id: expect.any(String) }] });
       it.applied();
       await clock.advance(1000);
       await settle();
-      expect(told).toHaveLength(2);
+      expect(sent).toHaveLength(2);
     }
-    expect(told[1]!.messages.next().done).toBe(true);
+    expect(sent[1]!.messages.next().done).toBe(true);
     await clock.advance(1000);
     await settle();
-    expect(told.map(({ form }) => form)).toEqual(['snapshot', 'delta', 'delta']);
-    expect(told[2]!.messages.next().value).toMatchObject({ put: [{ id: late }] });
+    expect(sent.map(({ form }) => form)).toEqual(['snapshot', 'delta', 'delta']);
+    expect(sent[2]!.messages.next().value).toMatchObject({ put: [{ id: late }] });
     it.stop();
   });
 
   it('ends where the agent asks for a snapshot, which begins anew', async () => {
     await instances(3);
-    const { feed: it, told, heard } = feed();
+    const { feed: it, sent, heard } = feed();
     it.start();
     await settle();
-    const first = told[0]!.messages;
+    const first = sent[0]!.messages;
     expect([first.next().value.type, first.next().value.type]).toEqual(['snapshot.begin', 'snapshot.part']);
     it.needSnapshot();
     expect(first.next().done).toBe(true);
     await clock.advance(0);
     await settle();
-    expect(told.map(({ form }) => form)).toEqual(['snapshot', 'snapshot']);
+    expect(sent.map(({ form }) => form)).toEqual(['snapshot', 'snapshot']);
     const types: string[] = [];
-    for (const message of { [Symbol.iterator]: () => told[1]!.messages }) types.push(message.type);
+    for (const message of { [Symbol.iterator]: () => sent[1]!.messages }) types.push(message.type);
     expect(types).toEqual(['snapshot.begin', ...Array(3).fill('snapshot.part'), 'snapshot.end']);
     expect(heard).toEqual({ silent: 0, failures: [] });
     it.stop();

@@ -278,7 +278,7 @@ describe('after the store was rewound', () => {
     for (const id of [...items.map((it) => it.meta.id), ...lost]) {
       const item = wireItem(id);
       backend.items.set(id, item);
-      backend.tell(running(item));
+      backend.setReport(running(item));
     }
     await world.agent(replica, server, backend);
     await until('the snapshot came', async () => backend.stored.length > 0);
@@ -345,7 +345,7 @@ describe('after the store was rewound', () => {
     const backend = new FakeBackend();
     backend.at = { incarnation: await world.history(), revision: 1_000_000 };
     backend.items.set('a', wireItem('a'));
-    backend.tell(running(wireItem('a')));
+    backend.setReport(running(wireItem('a')));
     await world.agent(replica, server, backend);
     await until('the snapshot came', async () => backend.stored.length > 0);
     expect([...backend.items.keys()]).toEqual(['a']);
@@ -364,7 +364,7 @@ describe('after the store was rewound', () => {
     backend.at = { incarnation: await world.history(), revision: 1 };
     for (const id of ['a', 'b']) {
       backend.items.set(id, wireItem(id));
-      backend.tell(running(wireItem(id)));
+      backend.setReport(running(wireItem(id)));
     }
     await world.agent(replica, server, backend);
     await until('the snapshot came', async () => backend.stored.length > 0);
@@ -384,19 +384,19 @@ describe('what an agent tells of its own doings', () => {
     await world.agent(replica, server, backend);
     await until('the item came', async () => backend.items.has(item.meta.id));
     const event = { type: 'warning', reason: 'ContainerRemoved', message: 'Made again', drift: true } as const;
-    const told = (restarts: number, seqs: number[]) => ({
+    const reportOf = (restarts: number, seqs: number[]) => ({
       ...running({ ...item.meta }),
       restarts,
       events: { source: 's1', items: seqs.map((seq) => ({ ...event, seq })) },
     });
     const stored = (restarts: number) =>
       eventually(replica.mirror, () => viewOf(item.meta.id)?.observed?.restarts === restarts);
-    backend.tell(told(1, [1]));
+    backend.setReport(reportOf(1, [1]));
     await stored(1);
-    backend.tell(told(2, [1]));
+    backend.setReport(reportOf(2, [1]));
     await stored(2);
     expect(replica.drift).toEqual(['application']);
-    backend.tell(told(3, [1, 2, 3]));
+    backend.setReport(reportOf(3, [1, 2, 3]));
     await stored(3);
     expect(replica.drift).toHaveLength(3);
     for (const [kind, id] of [
@@ -407,7 +407,7 @@ describe('what an agent tells of its own doings', () => {
       expect(ring.value).toContain('ContainerRemoved');
     }
     // The agent starts anew: its numbers begin again.
-    backend.tell({ ...told(4, [1]), events: { source: 's2', items: [{ ...event, seq: 1 }] } });
+    backend.setReport({ ...reportOf(4, [1]), events: { source: 's2', items: [{ ...event, seq: 1 }] } });
     await stored(4);
     expect(replica.drift).toHaveLength(4);
   });
@@ -422,7 +422,7 @@ describe('what an agent tells of its own doings', () => {
       source: 's1',
       items: [{ seq: 1, type: 'warning', reason: 'ContainerRemoved', message: 'Made again', drift: true } as const],
     };
-    backend.tell({ ...running({ ...item.meta }), events });
+    backend.setReport({ ...running({ ...item.meta }), events });
     await eventually(replica.mirror, () => viewOf(item.meta.id)?.observed?.ready);
     await agent[Symbol.asyncDispose]();
     const other = await world.replica();

@@ -150,22 +150,22 @@ async function impostor(proofFor: (hello: { server_id: string; control: { nonce:
   let attempts = 0;
   server.on('connection', (socket: WebSocket) => {
     attempts++;
-    const say = (message: object): void => socket.send(JSON.stringify(message));
+    const send = (message: object): void => socket.send(JSON.stringify(message));
     let hello: Parameters<typeof proofFor>[0];
     socket.on('message', (data: Buffer) => {
       const message = JSON.parse(data.toString()) as { type: string; items?: { id: string }[] } & typeof hello;
       if (message.type === 'hello') {
         hello = message;
-        say({ type: 'challenge', nonce: 'n' });
+        send({ type: 'challenge', nonce: 'n' });
       } else if (message.type === 'proof') {
         const proof = proofFor(hello);
         const welcome = { protocol: 1, session: 's', epoch: 1, beat_ms: 5000, lease_ms: 30_000, log_retention_days: 1 };
-        say({ type: 'welcome', ...welcome, ...(proof !== undefined && { proof }) });
+        send({ type: 'welcome', ...welcome, ...(proof !== undefined && { proof }) });
         const position = { incarnation: 'mine', revision: 1 };
-        say({ type: 'snapshot.begin', ...position, count: 0, digest: desiredDigest([]), keep: [] });
-        say({ type: 'snapshot.end', revision: 1 });
+        send({ type: 'snapshot.begin', ...position, count: 0, digest: desiredDigest([]), keep: [] });
+        send({ type: 'snapshot.end', revision: 1 });
       } else if (message.type === 'report')
-        say({ type: 'delta', from: 1, to: 2, put: [], drop: (message.items ?? []).map(({ id }) => id) });
+        send({ type: 'delta', from: 1, to: 2, put: [], drop: (message.items ?? []).map(({ id }) => id) });
     });
   });
   const { port } = server.address() as AddressInfo;
@@ -200,7 +200,7 @@ describe('a stranger that poses as the control plane', () => {
     const backend = new FakeBackend();
     for (const id of ['a', 'b', 'c']) {
       backend.items.set(id, wireItem(id));
-      backend.tell(running(wireItem(id)));
+      backend.setReport(running(wireItem(id)));
     }
     await world.agent(false_, server, backend);
     await until('it was tried again', async () => false_.attempts() > 2);

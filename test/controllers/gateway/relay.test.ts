@@ -424,9 +424,9 @@ describe('a replica that stops', () => {
 
 describe('the load of a server', () => {
   it('is told with each beat to its listeners', async () => {
-    const told = Promise.withResolvers<number>();
-    const stop = holder.gateway.onLoad(tenant, server.id, (load) => told.resolve(load.cores));
-    expect(await within('a load is told', told.promise)).toBe(2);
+    const reported = Promise.withResolvers<number>();
+    const stop = holder.gateway.onLoad(tenant, server.id, (load) => reported.resolve(load.cores));
+    expect(await within('a load is reported', reported.promise)).toBe(2);
     expect(holder.gateway.loadOf(tenant, server.id)).toMatchObject({ cores: 2 });
     stop();
   });

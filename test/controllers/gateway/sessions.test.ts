@@ -310,12 +310,12 @@ describe('SEC-55: of two sessions of one server', () => {
     const older = await agentOf(server, { key, at: behind });
     lagging.hold();
     const newer = await agentOf({ id: server.id }, { key });
-    older.backend.tell(running({ ...item.meta }));
+    older.backend.setReport(running({ ...item.meta }));
     expect(await older.ended).toMatchObject({ kind: 'goodbye', reason: 'superseded' });
     expect(await observedOf(item.meta.id)).toBeUndefined();
     expect(replica.mirror.tenant(tenant).agent(server.id)?.epoch).toBe(newer.epoch());
     lagging.release();
-    newer.backend.tell(running({ ...item.meta }));
+    newer.backend.setReport(running({ ...item.meta }));
     await eventually(
       replica.mirror,
       () => replica.mirror.tenant(tenant).get('assignment', item.meta.id)?.observed?.ready,
@@ -383,7 +383,7 @@ describe('the live key', () => {
     await world.store.txn({ if: [], then: [{ delete: keys.agent(tenant, server.id) }] });
     const taken = await eventually(replica.mirror, () => (live()?.epoch ?? 0) > agent.epoch()! && live());
     expect(taken).toEqual({ ...before, epoch: taken.epoch });
-    agent.backend.tell(running({ ...item.meta }));
+    agent.backend.setReport(running({ ...item.meta }));
     const { observed } = await eventually(replica.mirror, () => {
       const it = replica.mirror.tenant(tenant).get('assignment', item.meta.id);
       return it?.observed?.ready === true && it;
@@ -405,7 +405,7 @@ describe('the live key', () => {
     agents.push(agent);
     expect(await agent.outcome).toBe('welcome');
     store.failure = unavailable('test');
-    agent.backend.tell(running({ ...item.meta }));
+    agent.backend.setReport(running({ ...item.meta }));
     await until('the report was refused', async () =>
       agent.backend.acknowledgements.some((it) => it.rejected.length > 0),
     );
@@ -442,16 +442,16 @@ describe('the live key', () => {
 
 describe('the container engine of an agent', () => {
   const trouble = { reason: 'EngineNotRunning', message: 'It does not answer: start it' };
-  const told = (server: string): unknown => replica.mirror.tenant(tenant).agent(server)?.engineTrouble ?? 'answers';
+  const engineOf = (server: string): unknown => replica.mirror.tenant(tenant).agent(server)?.engineTrouble ?? 'answers';
 
   it('is known to be in trouble from the beginning of the session, and to answer again', async () => {
     const server = await world.server();
     const backend = new FakeBackend();
     backend.engineState = { trouble };
     const agent = await agentOf(server, { backend });
-    expect(told(server.id)).toEqual(trouble);
+    expect(engineOf(server.id)).toEqual(trouble);
     agent.socket.send(JSON.stringify({ type: 'beat', n: 77, load: backend.load(), engine: { version: '28' } }));
-    await eventually(replica.mirror, () => told(server.id) === 'answers');
+    await eventually(replica.mirror, () => engineOf(server.id) === 'answers');
     expect(replica.mirror.tenant(tenant).agent(server.id)?.runtimeVersion).toBe('28');
   });
 
@@ -463,9 +463,9 @@ describe('the container engine of an agent', () => {
     for (let n = 0; n < 10; n++) {
       const engine = n % 2 === 0 ? { trouble } : { version: '1' };
       agent.socket.send(JSON.stringify({ type: 'beat', n: 100 + n, load: agent.backend.load(), engine }));
-      agent.backend.tell({ ...running({ ...item.meta }), restarts: n });
+      agent.backend.setReport({ ...running({ ...item.meta }), restarts: n });
     }
-    await eventually(replica.mirror, () => told(server.id) === 'answers');
+    await eventually(replica.mirror, () => engineOf(server.id) === 'answers');
     await until('the last report is stored', async () => (await observedOf(item.meta.id))?.restarts === 9);
     expect(replica.mirror.tenant(tenant).agent(server.id)?.session).toBe(session);
   });

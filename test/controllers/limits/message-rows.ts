@@ -91,10 +91,10 @@ const events: Rows<'events'> = {
 };
 
 function notification(unit: Unit, n: number): void {
-  unit.create('notification', id(`n${n}`), { user_id: id('ann'), ...told, read: false });
+  unit.create('notification', id(`n${n}`), { user_id: id('ann'), ...failed, read: false });
 }
 
-const told = { type: 'deployment.failed', severity: 'error', title: 'It failed', message: 'It did' } as const;
+const failed = { type: 'deployment.failed', severity: 'error', title: 'It failed', message: 'It did' } as const;
 
 const notifications: Rows<'notifications'> = {
   perUser: upTo(200, async (n) => {
@@ -136,9 +136,9 @@ const notifications: Rows<'notifications'> = {
       onWritten: () => undefined,
     });
     const project = view.get('project', of) as ReadonlyResource; // of some kind
-    for (let m = 0; m < n; m++) await notifier.notify(term.fence, project, `key ${m}`, { ...told, log });
+    for (let m = 0; m < n; m++) await notifier.notify(term.fence, project, `key ${m}`, { ...failed, log });
     if (looks !== n) throw new Error(`Of ${n} keys ${looks} were looked up`);
-    await notifier.notify(term.fence, project, 'key 0', { ...told, log });
+    await notifier.notify(term.fence, project, 'key 0', { ...failed, log });
     return looks === n;
   }),
 };

@@ -285,14 +285,14 @@ test('notifications reach owner and members of the project and the administrator
   unit.create('member', id('elsewhere'), { project_id: id('two'), user_id: id('stranger'), role: 'admin' });
   await unit.commit();
   await rig.rest();
-  const tell = (it: Project, ctx: Context) =>
+  const notifyUsers = (it: Project, ctx: Context) =>
     ctx.notify(it, 'deployment-1/failed', {
       type: 'deployment_failed',
       severity: 'error',
       title: 'Deployment failed',
       message: 'Image does not exist',
     });
-  await reconcile(tell);
+  await reconcile(notifyUsers);
   const stored = rig.mirror.tenant(tenant).list('notification');
   expect(stored.map(({ desired }) => desired.user_id).sort()).toEqual(
     [id('owner'), id('viewer'), id('admin'), id('root')].sort(),
@@ -303,7 +303,7 @@ test('notifications reach owner and members of the project and the administrator
     resource: { kind: 'project', id: id('one'), name: 'one', project_id: id('one') },
   });
   rig.store.reset();
-  await reconcile(tell);
+  await reconcile(notifyUsers);
   expect(rig.store.committed).toBe(0);
 });
 

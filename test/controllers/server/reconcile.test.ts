@@ -32,7 +32,7 @@ async function joined(rig: Rig) {
     id: server.meta.id,
     phase: () => observed()?.phase,
     condition: (type: string) => observed()?.conditions.find((it) => it.type === type),
-    told: () => view.list('notification').map(({ desired }) => desired.type),
+    notified: () => view.list('notification').map(({ desired }) => desired.type),
     events: async () => {
       await rig.clock.advance(limits.events.intervalMs);
       return readEvents(rig.mirror.key(keys.events(tenant, 'server', server.meta.id))?.value).map((it) => it.reason);
@@ -74,7 +74,7 @@ describe('a server whose container engine cannot be used', () => {
 
   it('is in error with what to do, and active again by itself', async () => {
     await using rig = await openRig({ controllers });
-    const { connect, phase, condition, events, told } = await joined(rig);
+    const { connect, phase, condition, events, notified } = await joined(rig);
     await connect();
     await connect({ engineTrouble: trouble });
     expect(phase()).toBe('error');
@@ -83,7 +83,7 @@ describe('a server whose container engine cannot be used', () => {
     expect(phase()).toBe('active');
     expect(condition('EngineReady')?.status).toBe('true');
     expect(await events()).toEqual(expect.arrayContaining(['EngineNotRunning', 'EngineAnswers']));
-    expect(told().toSorted()).toEqual(['server_error', 'server_online']);
+    expect(notified().toSorted()).toEqual(['server_error', 'server_online']);
   });
 
   it('is offline once its agent has been away for as long as any other', async () => {

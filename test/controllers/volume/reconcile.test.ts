@@ -69,8 +69,10 @@ test('a volume in error is recorded and its users are notified, once', async () 
   await report(there);
   await report({ phase: 'failed', error: { code: 'data_lost', message: 'It was removed' } });
   await report({ phase: 'failed', error: { code: 'data_lost', message: 'It was removed' }, restarts: 1 });
-  const told = rig.mirror.tenant(tenant).list('notification');
-  expect(told.map(({ desired }) => desired)).toMatchObject([{ type: 'volume_error', message: 'It was removed' }]);
+  const notifications = rig.mirror.tenant(tenant).list('notification');
+  expect(notifications.map(({ desired }) => desired)).toMatchObject([
+    { type: 'volume_error', message: 'It was removed' },
+  ]);
 });
 
 test.each<[FailureCode, string]>([

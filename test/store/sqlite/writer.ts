@@ -6,12 +6,12 @@ import type { Store } from '../../../store/store.ts';
 /** A process that writes a store until it is killed, and tells each acknowledged commit in a line of its output. */
 const [, , path = '', mode = '', run = ''] = process.argv;
 
-function tell(line: string): void {
+function print(line: string): void {
   writeSync(1, `${line}\n`);
 }
 
 const store = await openSqlite({ path });
-tell(`open ${await store.revision()}`);
+print(`open ${await store.revision()}`);
 
 switch (mode) {
   case 'hold':
@@ -41,7 +41,7 @@ async function writeForEver(on: Store, worker: number): Promise<void> {
         { put: '/last', value: name },
       ],
     });
-    tell(`${name} ${revision}`);
+    print(`${name} ${revision}`);
   }
 }
 
@@ -54,7 +54,7 @@ async function holdLease(on: Store): Promise<void> {
       { put: '/leased/b', value: '1', lease: lease.id },
     ],
   });
-  tell(`leased ${revision}`);
+  print(`leased ${revision}`);
   setInterval(() => undefined, 1000);
 }
 
@@ -84,11 +84,13 @@ async function fillUp(on: Store): Promise<void> {
     );
     for (const [k, result] of results.entries()) {
       const isClear = result.status === 'rejected' && isUnavailable(result.reason);
-      tell(`${members[k]} ${result.status === 'fulfilled' ? 'done' : isClear ? 'unavailable' : String(result.reason)}`);
+      print(
+        `${members[k]} ${result.status === 'fulfilled' ? 'done' : isClear ? 'unavailable' : String(result.reason)}`,
+      );
     }
     if (results.some((result) => result.status === 'rejected')) {
       const readable = await on.list({ prefix: '/y/' });
-      tell(`readable ${readable.entries.map((entry) => entry.value).join(',')}`);
+      print(`readable ${readable.entries.map((entry) => entry.value).join(',')}`);
       break;
     }
   }
