@@ -277,7 +277,7 @@ describe('reports', () => {
     ]);
   });
 
-  it('tell the first change at once and later ones a quarter of a second apart, the latest per object', async () => {
+  it('report the first change at once and later ones a quarter of a second apart, the latest per object', async () => {
     const { host, backend, clock } = await up();
     await clock.advance(5000);
     host.reports.length = 0;
@@ -353,7 +353,7 @@ describe('reports', () => {
     expect(host.ends).toEqual(['Reports without waiting for their acknowledgement']);
   });
 
-  it('whose storing fails end the session, and the error is not told to the agent', async () => {
+  it('whose storing fails end the session, and the error is not sent to the agent', async () => {
     const { host, backend, agentEnds } = await up();
     host.onReport = () => Promise.reject(new Error('secret detail'));
     backend.setReport(running({ id: 'a', generation: 1 }));

@@ -48,12 +48,12 @@ describe('a service', () => {
     expect(world.report(item)).toMatchObject({ ready: true, stable: true });
   });
 
-  test('that never answers its health check is told to be unhealthy and is left alone', async () => {
+  test('that never answers its health check is reported as unhealthy and is left alone', async () => {
     world.engine.addImage('sick:1', { local: true, runs: { http: 503 } });
     await world.start();
     const item = service({}, { ...healthy, image: 'sick:1' });
     await world.snapshot(item);
-    await world.until('told', () => world.report(item)?.error?.code === 'unhealthy', 40_000);
+    await world.until('reported', () => world.report(item)?.error?.code === 'unhealthy', 40_000);
     expect(world.report(item)).toMatchObject({
       phase: 'running',
       ready: false,
@@ -124,13 +124,13 @@ describe('a service', () => {
     await world.start();
     const item = service({}, { image: 'remote:1' });
     await world.snapshot(item);
-    await world.until('told', () => world.report(item)?.error?.code === 'no_space', 5_000);
+    await world.until('reported', () => world.report(item)?.error?.code === 'no_space', 5_000);
     expect(done('pull')).toBe(0);
     world.disk = { freeBytes: 50e9, totalBytes: 100e9 };
     await world.until('running', () => world.report(item)?.phase === 'running');
   });
 
-  test('is told with the digest of the image that it runs', async () => {
+  test('is reported with the digest of the image that it runs', async () => {
     const { digest } = world.engine.addImage('pulled:1', { digest: `pulled@sha256:${'a'.repeat(64)}` });
     await world.start();
     const item = service({}, { image: 'pulled:1' });
@@ -146,7 +146,7 @@ describe('a service', () => {
 });
 
 describe('a service that exits', () => {
-  test('at once is started with growing delays and told as a crash loop with its last output', async () => {
+  test('at once is started with growing delays and reported as a crash loop with its last output', async () => {
     world.engine.addImage('broken:1', {
       local: true,
       runs: { runForMs: 100, exitCode: 1, output: [{ afterMs: 10, text: 'cannot open database', stream: 'stderr' }] },
@@ -242,7 +242,7 @@ describe('a service that exits', () => {
     await world.start();
     const item = service({}, { image: 'greedy:1', memory_bytes: 64 * 1024 * 1024 });
     await world.snapshot(item);
-    await world.until('told', () => world.report(item)?.error?.code === 'out_of_memory', 5_000);
+    await world.until('reported', () => world.report(item)?.error?.code === 'out_of_memory', 5_000);
     expect(world.report(item)?.error?.message).toBe(
       'The process was killed as it used more memory than its limit of 64 MiB',
     );
@@ -335,7 +335,7 @@ describe('what is done to a container from outside', () => {
     expect(world.report(item)?.events?.items).toMatchObject([{ reason: 'ContainerChanged', drift: true }]);
   });
 
-  test('one that wrote more than a tenth of the disk is replaced, which is told once', async () => {
+  test('one that wrote more than a tenth of the disk is replaced, which is reported once', async () => {
     const { item, id } = await running();
     const gibibyte = 1024 ** 3;
     world.disk = { freeBytes: 30 * gibibyte, totalBytes: 50 * gibibyte };
@@ -435,7 +435,7 @@ describe('what is done to a container from outside', () => {
     expect(world.engine.containers.some((it) => it.id === forged.id)).toBe(false);
   });
 
-  test('a stranger that took the name without our labels is left alone, and the conflict is told', async () => {
+  test('a stranger that took the name without our labels is left alone, and the conflict is reported', async () => {
     await world.start();
     const item = service();
     const stranger = await world.engine.foreign({
@@ -447,7 +447,7 @@ describe('what is done to a container from outside', () => {
       restart: 'no',
     });
     await world.snapshot(item);
-    await world.until('told', () => world.report(item)?.error?.code === 'name_taken', 5_000);
+    await world.until('reported', () => world.report(item)?.error?.code === 'name_taken', 5_000);
     await world.pass(30_000, 500);
     expect(stranger.state).toBe('running');
     world.engine.removeByHand(stranger.id);
@@ -561,7 +561,7 @@ describe('a change of what is desired', () => {
       spec: { ...item.spec, image: 'web:2' } as typeof item.spec,
     };
     await world.delta([next]);
-    await world.until('told', () => world.report(item)?.error?.code === 'image_not_found', 5_000);
+    await world.until('reported', () => world.report(item)?.error?.code === 'image_not_found', 5_000);
     expect(world.container(item)).toMatchObject({ id, state: 'running' });
     expect(world.report(item)).toMatchObject({ generation: 2, ready: false });
     world.engine.addImage('web:2', { pullTakesMs: 2_000 });
@@ -585,7 +585,7 @@ describe('a change of what is desired', () => {
     ]);
   });
 
-  test('what is dropped goes away, is told to be gone until that is acknowledged, and then forgotten', async () => {
+  test('what is dropped goes away, is reported as gone until that is acknowledged, and then forgotten', async () => {
     await world.start();
     const item = service({}, healthy);
     await world.snapshot(item);
@@ -596,7 +596,7 @@ describe('a change of what is desired', () => {
     expect(world.engine.containers).toEqual([]);
     await world.stop();
     await world.start();
-    await world.until('still told', () => world.report(item)?.gone === true, 5_000);
+    await world.until('still reported', () => world.report(item)?.gone === true, 5_000);
     world.agent.backend.acknowledged([world.report(item)!], new Set([item.id]));
     await world.pass(100);
     expect(world.report(item)?.gone).toBe(true);
@@ -641,12 +641,12 @@ describe('a change of what is desired', () => {
     expect(world.ports.history.filter((it) => it === '[[80,[]]]').length).toBeLessThanOrEqual(1);
   });
 
-  test('a port that another program or workload has is told, not waited for, and had by a new instance', async () => {
+  test('a port that another program or workload has is reported, not waited for, and had by a new instance', async () => {
     world.ports.machine.take(80);
     await world.start();
     const refused = service({}, { ...healthy, publish_port: 80 });
     await world.snapshot(refused);
-    await world.until('told', () => world.report(refused)?.error?.code === 'port_taken', 5_000);
+    await world.until('reported', () => world.report(refused)?.error?.code === 'port_taken', 5_000);
     expect(world.report(refused)).toMatchObject({
       ready: false,
       error: { message: expect.stringContaining('Port 80 of the server is taken by another program') },
@@ -660,7 +660,7 @@ describe('a change of what is desired', () => {
     await world.until('ready', () => world.report(first)?.ready === true, 10_000);
     const second = service({}, { ...healthy, publish_port: 80 });
     await world.delta([second]);
-    await world.until('told', () => world.report(second)?.error?.code === 'port_taken', 5_000);
+    await world.until('reported', () => world.report(second)?.error?.code === 'port_taken', 5_000);
     expect(world.report(first)?.ready).toBe(true);
     await world.delta([], [first.id]);
     await world.until('gone', () => world.report(first)?.gone === true, 5_000);
@@ -668,7 +668,7 @@ describe('a change of what is desired', () => {
     expect(world.ports.machine.backends(80)).toBeUndefined();
   });
 
-  test('a port that does not answer the instance behind it is told once by an event', async () => {
+  test('a port that does not answer the instance behind it is reported once by an event', async () => {
     const notice = 'Port 80 of the server does not answer the instance behind it';
     world.ports.machine.notices.set(80, notice);
     await world.start();
@@ -686,7 +686,7 @@ describe('a change of what is desired', () => {
     world.agent.backend.configure({ logRetentionDays: 7, ports });
     const item = service({}, { ...healthy, publish_port: 7070 });
     await world.snapshot(item);
-    await world.until('told', () => world.report(item)?.error?.code === 'port_taken', 5_000);
+    await world.until('reported', () => world.report(item)?.error?.code === 'port_taken', 5_000);
     expect(world.ports.machine.backends(7070)).toBeUndefined();
   });
 });
@@ -779,7 +779,7 @@ describe('an agent that starts again', () => {
     expect(done('create')).toBe(1);
   });
 
-  test('with a damaged desired set touches nothing until it is told again', async () => {
+  test('with a damaged desired set touches nothing until it is sent again', async () => {
     await world.start();
     const item = service({}, { ...healthy, publish_port: 80 });
     await world.snapshot(item);
@@ -830,7 +830,7 @@ describe('an agent that starts again', () => {
     expect(done('create')).toBe(2);
   });
 
-  test('keeps the port of an instance that the engine takes long to tell of', async () => {
+  test('keeps the port of an instance that the engine takes long to report', async () => {
     await world.start();
     const item = service({}, { ...healthy, publish_port: 80 });
     await world.snapshot(item);
@@ -927,7 +927,7 @@ describe('an engine that does not answer', () => {
     expect(world.report(item)?.error).toBeUndefined();
   });
 
-  test('tells nothing of what it cannot know, and that it knows nothing', async () => {
+  test('reports nothing of what it cannot know, and that it knows nothing', async () => {
     world.engine.down();
     await world.start();
     const item = service({}, healthy);

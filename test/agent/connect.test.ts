@@ -60,7 +60,7 @@ describe('the wait before the next attempt', () => {
 });
 
 describe('a connection', () => {
-  it('is tried again and again, one replica after the other, until it is told to stop, and no attempt is left over', async () => {
+  it('is tried again and again, one replica after the other, until it is asked to stop, and no attempt is left over', async () => {
     const clock = new FakeClock();
     const socket = new WebSocketServer({ port: 0, host: '127.0.0.1' });
     await once(socket, 'listening');
@@ -228,7 +228,7 @@ describe('the identity of an agent', () => {
 });
 
 describe('a join token', () => {
-  it('names its server, and what is kept of it does not tell it', () => {
+  it('names its server, and what is kept of it does not reveal it', () => {
     const server = randomUUID();
     const token = joinToken(server);
     expect(token).toMatch(/^sj_[0-9a-f]{32}_[A-Za-z0-9_-]{43}$/);

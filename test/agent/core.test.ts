@@ -61,7 +61,7 @@ function scripted() {
 }
 
 describe('a build', () => {
-  test('runs once, tells its result with every line, and never runs again', async () => {
+  test('runs once, reports its result with every line, and never runs again', async () => {
     const { begun, run } = scripted();
     await world.start({ build: run });
     const item = build();
@@ -83,7 +83,7 @@ describe('a build', () => {
     ]);
     await world.stop();
     await world.start({ build: run });
-    await world.until('told again', () => world.report(item)?.phase === 'succeeded', 2_000);
+    await world.until('reported again', () => world.report(item)?.phase === 'succeeded', 2_000);
     await world.snapshot({ ...item, generation: 2 });
     await world.until('taken up', () => world.report(item)?.generation === 2, 2_000);
     expect(begun).toHaveLength(1);
@@ -225,7 +225,7 @@ describe('output of services', () => {
 });
 
 describe('calls', () => {
-  test('are answered; failures are told in words for the user', async () => {
+  test('are answered; failures are described in words for the user', async () => {
     const gitHead: ReadHead = ({ url, since }) =>
       url.includes('gone')
         ? Promise.reject(new RuntimeFailure('repository_unreachable', 'No such host', { retryable: true }))

@@ -600,7 +600,7 @@ describe('environment variables', () => {
 });
 
 describe('a deployment', () => {
-  it('tells its course, and is current when it serves', async () => {
+  it('shows its course, and is current when it serves', async () => {
     const id = await anApplication();
     const deployment = await deployed(id);
     const times = { started_at: '2026-01-01T00:00:00.000Z', finished_at: '2026-01-01T00:00:02.500Z' };

@@ -422,7 +422,7 @@ describe('the log', () => {
     expect((await world.client().get('/audit', { 'x-service-key': reader })).status).toBe(403);
   });
 
-  it('is verified, and tells where it was tampered with', async () => {
+  it('is verified, and shows where it was tampered with', async () => {
     for (let n = 0; n < 5; n += 1) await owner.post('/projects', { name: `p-${n}` });
     await chain();
     const good = (await owner.get('/audit/verify')).data;

@@ -94,7 +94,7 @@ describe('a server that names its projects', () => {
     expect(await ids(ann)).toEqual([others.server]);
   });
 
-  it('is told of on streams to the same people', async () => {
+  it('is sent on streams to the same people', async () => {
     const url = `${world.url.replace('http', 'ws')}/default/ws/watch?kinds=server&token=`;
     await using seen = await openFrames(`${url}${ann.token ?? ''}`);
     await using hidden = await openFrames(`${url}${eve.token ?? ''}`);
@@ -104,12 +104,12 @@ describe('a server that names its projects', () => {
     await root.put(`/servers/${others.server}`, { name: 'known to all' });
     const has = (frames: typeof seen, text: string) => JSON.stringify(frames.all).includes(text);
     await until(
-      'both are told of the server of all',
+      'both are sent the server of all',
       async () => has(seen, 'known to all') && has(hidden, 'known to all'),
     );
     expect([has(seen, 'a secret host'), has(hidden, 'a secret host')]).toEqual([true, false]);
     await using resumed = await openFrames(`${url}${eve.token ?? ''}&cursor=${String(cursor)}`);
-    await until('what was missed is told', async () => has(resumed, 'known to all'));
+    await until('what was missed is sent', async () => has(resumed, 'known to all'));
     expect(has(resumed, 'a secret host')).toBe(false);
   });
 
@@ -215,7 +215,7 @@ describe('an address without an account', () => {
 });
 
 describe('what users ask for in vain', () => {
-  it('tells them nothing of what there is: routes of admins answer 403 also for ids of nothing', async () => {
+  it('shows them nothing of what there is: routes of admins answer 403 also for ids of nothing', async () => {
     const user = await world.user();
     await world.place(user);
     const nothing = crypto.randomUUID();

@@ -146,7 +146,7 @@ describe('one tenant and another', () => {
       for (const id of idsOf(elsewhere)) expect(JSON.stringify(frames.all)).not.toContain(id);
   });
 
-  it('are not told apart by metrics', async () => {
+  it('are not distinguished by metrics', async () => {
     const text = await (await fetch(`${world.url}/metrics`)).text();
     expect(text).toContain('setpoint_http_requests_total');
     for (const name of ['elsewhere', ...idsOf(here), ...idsOf(elsewhere)]) expect(text).not.toContain(name);

@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 describe('the rate limit', () => {
-  it('lets a burst through, then as many as come in, and tells what is left', async () => {
+  it('lets a burst through, then as many as come in, and shows what is left', async () => {
     const clock = new FakeClock();
     const take = createRateLimit({ perMinute: 60, burst: 3 }, clock);
     expect([take('a'), take('a'), take('a')].map((it) => it?.remaining)).toEqual([2, 1, 0]);
@@ -70,7 +70,7 @@ describe('the rate limit', () => {
     expect(guesses.at(-1)).toBe(429);
   });
 
-  it('is of each caller, told by headers, and smaller for heavy verbs', async () => {
+  it('is of each caller, shown by headers, and smaller for heavy verbs', async () => {
     world = await startApi({
       config: { rateLimit: { perMinute: 60, burst: 30 }, heavyRateLimit: { perMinute: 60, burst: 5 } },
     });

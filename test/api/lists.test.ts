@@ -106,7 +106,7 @@ describe('a filter of a list', () => {
     expect(await ids(`/applications/${application}/deployments?serverId=${emptyServer}`)).toEqual([]);
   });
 
-  it('does not tell whoever is not in a project where it runs', async () => {
+  it('does not show users outside of a project where it runs', async () => {
     const path = `/servers?projectId=${stage.project}`;
     const seen = async (credential: Record<string, string>) => ask(world, { method: 'GET', path }, credential);
     expect((await seen(stage.guest.by.token)).data).toEqual([]);

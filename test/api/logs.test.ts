@@ -54,7 +54,7 @@ const query = () => {
 };
 
 describe('logs', () => {
-  it('of an application are its output, newest 200 lines unless told otherwise', async () => {
+  it('of an application are its output, newest 200 lines unless asked otherwise', async () => {
     const answer = await owner.get(`/applications/${app}/runtime-logs`);
     expect(answer.data).toEqual({
       lines: [

@@ -213,7 +213,7 @@ describe('SEC-31: a role', () => {
     expect(back.data).toMatchObject({ role: 'member', user_id: member.id, generation: 2, observed_generation: 2 });
   });
 
-  it('is told to whom it concerns', async () => {
+  it('notifies the users whom it concerns', async () => {
     const member = await aMember('viewer');
     await change(owner, member.id, 'member');
     const heard = async () => (await member.get('/notifications?sort=created_at')).data;
@@ -266,7 +266,7 @@ describe('a transfer', () => {
     ]);
   });
 
-  it('by an admin of the tenant is told to both', async () => {
+  it('by an admin of the tenant notifies both', async () => {
     const heir = await aMember('member');
     expect((await transfer(root, heir.id)).status).toBe(200);
     for (const one of [heir, owner])

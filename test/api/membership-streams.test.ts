@@ -62,7 +62,7 @@ async function open(path: string, by: Client, query = '', replica = world.url): 
 const member = (user: Person): string => `/projects/${project}/members/${user.id}`;
 const isOpen = (frames: Frames): boolean => frames.socket.readyState === frames.socket.OPEN;
 
-/** Everything that happened before was told when this answers. */
+/** Everything that happened before was sent when this answers. */
 async function expectNotified(frames: Frames, by: Client): Promise<void> {
   const { id } = (await by.post('/projects', { name: `mark ${crypto.randomUUID()}` })).data;
   for (;;) if ((await frames.next('change'))['id'] === id) return;
@@ -122,7 +122,7 @@ describe('SEC-48: a stream of logs', () => {
 });
 
 describe('SEC-48: watch', () => {
-  it('tells a member of the project from the moment of the membership to its end', async () => {
+  it('sends a member changes of the project from the moment of the membership to its end', async () => {
     const user = await world.user();
     const frames = await open('/watch', user);
     await anApplication('before');
@@ -148,7 +148,7 @@ describe('SEC-48: watch', () => {
     expect(isOpen(frames)).toBe(true);
   });
 
-  it('tells a reader who resumes only what the reader may see now', async () => {
+  it('sends a reader who resumes only what the reader may see now', async () => {
     const user = await aMember('viewer');
     const { cursor } = (await open('/watch', user)).all[0]!;
     await anApplication('unseen');
@@ -168,7 +168,7 @@ describe('SEC-48: watch', () => {
     expect(late.all.filter(({ type }) => type === 'gap')).toEqual([]);
   });
 
-  it('tells members that their project is gone', async () => {
+  it('sends members the end of their project', async () => {
     const user = await aMember('viewer');
     const frames = await open('/watch', user, '&kinds=project');
     await owner.delete(`/projects/${project}`);

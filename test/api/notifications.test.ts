@@ -116,7 +116,7 @@ test('come by the stream also when they are read elsewhere', async () => {
   expect(others.all.filter(({ type }) => type === 'notification')).toHaveLength(1);
 });
 
-test('tell nothing of what one may no longer see', async () => {
+test('show nothing that a user may no longer see', async () => {
   const { project } = await world.place(owner);
   const member = await world.user('user');
   const admin = await world.user('admin');
@@ -149,7 +149,7 @@ test('tell nothing of what one may no longer see', async () => {
   expect(await frames.next('notification')).toMatchObject({ id: seen });
 });
 
-test('of other projects are not told to a key that is narrowed to one', async () => {
+test('of other projects are not sent to a key that is narrowed to one', async () => {
   const one = await world.place(owner);
   const two = await world.place(owner);
   const { id } = (await owner.get('/auth/me')).data;

@@ -253,7 +253,7 @@ describe('a project in single-server mode', () => {
     ]);
   });
 
-  it('begins when nothing runs elsewhere, and tells what does', async () => {
+  it('begins when nothing runs elsewhere, and shows what does', async () => {
     const at = await world.place(owner);
     const { server: other } = await world.place(owner);
     const path = `/projects/${at.project}`;

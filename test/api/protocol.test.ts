@@ -20,7 +20,7 @@ let count = 0;
 const aName = (): string => `project-${(count += 1)}`;
 
 describe('SEC-63: every answer', () => {
-  it('tells version and request, also when it is an error or empty', async () => {
+  it('shows version and request, also when it is an error or empty', async () => {
     const { id } = (await owner.post('/settings/service-keys', { name: 'x' })).data;
     const answers = [
       await owner.get('/projects'),
@@ -64,7 +64,7 @@ describe('SEC-63: every answer', () => {
     expect((await other.get('/projects')).data).toEqual([]);
   });
 
-  it('is 404 for a method that a path does not have, and 401 before anything is told', async () => {
+  it('is 404 for a method that a path does not have, and 401 before anything is shown', async () => {
     expect((await owner.patch('/projects')).status).toBe(404);
     expect((await world.client().get('/projects/not-a-uuid')).status).toBe(401);
     expect((await owner.get('/projects/not-a-uuid')).status).toBe(400);
@@ -146,7 +146,7 @@ describe('SEC-62: a body', () => {
 });
 
 describe('versions', () => {
-  it('are told by ETag and held by If-Match', async () => {
+  it('are shown by ETag and held by If-Match', async () => {
     const made = await owner.post('/projects', { name: aName() });
     const path = `/projects/${made.data.id}`;
     const etag = made.headers.get('etag')!;
@@ -302,7 +302,7 @@ describe('a list', () => {
 });
 
 describe('pages that are of no tenant', () => {
-  it('tell health, readiness and metrics', async () => {
+  it('show health, readiness and metrics', async () => {
     const root = await fetch(`${world.url}/`, { redirect: 'manual' });
     expect([root.status, root.headers.get('location')]).toEqual([302, '/console']);
     for (const path of ['/healthz', '/readyz']) expect((await fetch(`${world.url}${path}`)).status, path).toBe(200);

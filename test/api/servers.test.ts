@@ -199,7 +199,7 @@ describe('a server', () => {
     expect(answer.data).toEqual({ server_id: server, reachable: true, latency_ms: expect.any(Number) });
   });
 
-  it('tells what happened to it, newest first', async () => {
+  it('shows what happened to it, newest first', async () => {
     const { server } = await world.place(owner);
     expect((await owner.get(`/servers/${server}/events`)).data).toEqual([]);
     const event = { type: 'normal', reason: 'Joined', message: 'm', count: 1, first_at: 'a', last_at: 'a' } as const;

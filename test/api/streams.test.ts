@@ -166,7 +166,7 @@ describe('a stream', () => {
     expect(await long.closed).toMatchObject({ code: 4401 });
   });
 
-  it('tells a key nothing of what its user may see no more', async () => {
+  it('sends a key nothing that its user may no longer see', async () => {
     const admin = await world.user('admin');
     const { key } = (await admin.post('/settings/service-keys', { name: 'ci' })).data;
     const frames = await openFrames(`${world.url.replace('http', 'ws')}/default/ws/watch`, { 'x-service-key': key });
@@ -176,7 +176,7 @@ describe('a stream', () => {
     await owner.put(`/projects/${place.project}`, { description: 'unseen' });
     const again = world.client();
     const own = (await again.post('/projects', { name: 'own' }, { 'x-service-key': key })).data.id;
-    await until('the own project is told', async () => frames.all.some(({ id }) => id === own));
+    await until('the own project is sent', async () => frames.all.some(({ id }) => id === own));
     expect(JSON.stringify(frames.all)).not.toContain('unseen');
   });
 
@@ -218,7 +218,7 @@ describe('logs of an application', () => {
     await agentIsThere();
   });
 
-  it('are told line by line, the last ones first and then live', async () => {
+  it('are sent line by line, the last ones first and then live', async () => {
     log.add('one', 'two', 'three');
     const frames = await open(`/applications/${app}/logs`, owner, '&tail=2&level=info');
     expect(await frames.next('ready')).toEqual({ type: 'ready', cursor: '1' });
@@ -338,7 +338,7 @@ describe('logs of an application', () => {
 });
 
 describe('logs of a deployment', () => {
-  it('replay from the first line, tell the status, and end with the last line', async () => {
+  it('replay from the first line, send the status, and end with the last line', async () => {
     const deployment = (await owner.post(`/applications/${app}/deploy`)).data.id;
     const log = agentLog(world.agents, uuidv5(deployment, 'build'));
     await agentIsThere();
@@ -371,7 +371,7 @@ describe('logs of a deployment', () => {
 });
 
 describe('watch', () => {
-  it('tells changes in order, as the interface shows the objects', async () => {
+  it('sends changes in order, as the interface shows the objects', async () => {
     const frames = await open('/watch', owner, '&kinds=application');
     await frames.next('ready');
     await owner.put(`/applications/${app}`, { replicas: 2 });
@@ -427,7 +427,7 @@ describe('watch', () => {
   });
 
   it.each(['watch', 'notifications'])(
-    'tells a reader of another history that it missed something: %s',
+    'notifies a reader of another history that it missed something: %s',
     async (name) => {
       const first = await open(`/${name}`);
       const { cursor } = await first.next('ready');
@@ -444,7 +444,7 @@ describe('watch', () => {
     },
   );
 
-  it('tells each reader what that reader may see, servers masked', async () => {
+  it('sends each reader what that reader may see, servers masked', async () => {
     const user = await world.user();
     const own = (await user.post('/projects', { name: 'of the user' })).data.id;
     const frames = await open('/watch', user);
@@ -462,7 +462,7 @@ describe('watch', () => {
     expect(frames.all).toHaveLength(3);
   });
 
-  it('tells what follows from another object: agents, statuses, what is current', async () => {
+  it('sends what follows from another object: agents, statuses, what is current', async () => {
     const deployment = (await owner.post(`/applications/${app}/deploy`)).data.id;
     const frames = await open('/watch', owner, '&kinds=server,application,deployment');
     await frames.next('ready');

@@ -89,7 +89,7 @@ afterAll(async () => {
 const sync = async () => (await owner.post(`/applications/${app}/deployments/sync`)).data;
 const deployments = async () => (await owner.get(`/applications/${app}/deployments`)).data.length;
 
-it('a push is deployed where it changes a watched file, and told in any case', async () => {
+it('a push is deployed where it changes a watched file, and shown in any case', async () => {
   const known = { current_commit: serves, branch: 'main', changed_files_known: true };
   expect(await sync()).toEqual({
     ...known,

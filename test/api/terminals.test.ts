@@ -336,7 +336,7 @@ describe('SEC-49: the id of a terminal', () => {
 describe('SEC-32: an open terminal ends at once', () => {
   async function ends(frames: Frames, code: number): Promise<void> {
     expect(await frames.closed).toMatchObject({ code });
-    await until('the process is told', async () => running === 0);
+    await until('the process is stopped', async () => running === 0);
     await until('it is forgotten', async () => (await stored()).length === 0);
   }
 
@@ -398,7 +398,7 @@ describe('SEC-32: an open terminal ends at once', () => {
       await clock.advance(10 * 60_000);
     }
     expect(await busy.closed).toEqual({ code: 1000, reason: 'open for 4 hours' });
-    await until('the processes are told', async () => running === 0);
+    await until('the processes are stopped', async () => running === 0);
   });
 });
 

@@ -34,7 +34,7 @@ test('SEC-60 fields that hold secrets are hidden by their names, at any depth an
   });
 });
 
-test('an error tells its kind, text, place and causes, and nothing that somebody attached to it', () => {
+test('an error shows its kind, text, place and causes, and nothing that was attached to it', () => {
   const { log, last, written } = lines();
   const cause = Object.assign(new TypeError('below'), { config: { auth: 'hunter2' }, code: 'EAUTH' });
   const error = Object.assign(new Error('above', { cause }), { request: 'hunter2', status: 503 });

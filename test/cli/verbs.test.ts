@@ -49,7 +49,7 @@ describe('before a login', () => {
     );
   });
 
-  it('a wrong password, a wrong address and a wrong server are told apart', async () => {
+  it('a wrong password, a wrong address and a wrong server are distinguished', async () => {
     const wrong = await town.login('nothing like it');
     expect(wrong).toMatchObject({ code: 1, out: '' });
     expect(wrong.err).not.toContain('nothing like it');
@@ -274,7 +274,7 @@ describe('after a login', () => {
     expect(await applied('shop-door', {}, '--dry-run')).toEqual(output('^application shop-door unchanged\n$'));
   });
 
-  it.concurrent('of several that bear a name each is told with its place', async () => {
+  it.concurrent('of several that bear a name each is shown with its place', async () => {
     expect((await run('create', 'environment', 'twin', '--project', 'shop')).code).toBe(0);
     expect((await applied('shop-twin', {}, '--no-wait')).code).toBe(0);
     expect((await applied('shop-twin', { environment: 'twin' }, '--no-wait')).code).toBe(0);
@@ -371,7 +371,7 @@ describe('after a login', () => {
     expect((await run('describe', 'application', 'shop-window')).code).toBe(1);
   });
 
-  it.concurrent('what fails is told with its reason, what lasts with what it waits for', async () => {
+  it.concurrent('what fails is shown with its reason, what lasts with what it waits for', async () => {
     const failing = await applied('failing', { image_url: 'ghcr.io/web:crashing' });
     expect(failing).toMatchObject({ code: 1, out: expect.stringContaining('application failing created') });
     expect(failing.err).toMatch(/^Deployment 1 failed: .*Cannot start/);
@@ -418,7 +418,7 @@ describe('after a login', () => {
     expect(tellings.every((row, at) => row !== tellings[at - 1])).toBe(true);
   });
 
-  it.concurrent('an agent whose join token was replaced is told what to do', async () => {
+  it.concurrent('an agent whose join token was replaced logs what to do', async () => {
     const command = async (...argv: string[]) => /setpoint (agent .*)$/m.exec((await run(...argv)).out)?.[1] ?? '';
     const old = (await command('create', 'server', 'three')).split(' ');
     await command('join', 'three');
@@ -467,7 +467,7 @@ describe('after a login', () => {
       'budgets.project.objects=9000',
       'registries=ghcr.io,b.test',
     );
-    expect(set).toEqual(printed('^SETTING +VALUE\nproject_creation +users\nnew_addresses +users\n'));
+    expect(set).toEqual(output('^SETTING +VALUE\nproject_creation +users\nnew_addresses +users\n'));
     expect(set.out).toMatch(/^registries +ghcr\.io, b\.test$/m);
     expect(set.out).toMatch(/^budgets\.project\.objects +9000$/m);
     const back = await run('settings', 'set', 'new_addresses=', 'budgets.project.objects=', 'registries=');
@@ -481,7 +481,7 @@ describe('after a login', () => {
 
   it.concurrent('tenants are made and listed beside the server, and nowhere else', async () => {
     expect(await run('tenant', 'create', 'acme', '--data', town.data)).toEqual(
-      printed(`^Tenant acme is there: its address is ${town.url}/acme\n$`),
+      output(`^Tenant acme is there: its address is ${town.url}/acme\n$`),
     );
     const listed = await run('tenant', 'list', '--data', town.data);
     expect(listed.out).toMatch(/^NAME +STATE +CREATED +WAITS FOR\nacme +active /);

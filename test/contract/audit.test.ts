@@ -126,7 +126,7 @@ describe.each(backends.filter(({ name }) => name !== 'SQLite in memory'))(
       expect(await verify(at.store, at.tenant)).toMatchObject({ ok: true, count: 2, anchor: { seq: 203 } });
     });
 
-    describe('tells where it was tampered with', () => {
+    describe('reports where it was tampered with', () => {
       async function tampered(
         tamper: (store: Store, tenant: string, links: ChainedRecord[]) => Promise<unknown>,
         check: (store: Store, tenant: string) => Promise<unknown>,

@@ -198,7 +198,7 @@ describe('what a container on Docker has inside', () => {
     });
   });
 
-  test('is told by probes of all kinds', async () => {
+  test('is reported by probes of all kinds', async () => {
     const asking = prober({ clock: systemClock, runtime: docker.runtime });
     const container = await start({ image: await ensureRichImage(), command: ['/bin/sleep', '600'] });
     const command = (...argv: string[]) => ({ type: 'command', container, command: argv, timeoutMs: 20_000 }) as const;

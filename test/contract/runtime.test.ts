@@ -66,7 +66,7 @@ describe.each([
 
   const exited = (id: string): Promise<ContainerDetail> => reached(id, 'the exit', (it) => it.state === 'exited');
 
-  test('tells the version of its engine', async () => {
+  test('reports the version of its engine', async () => {
     expect(await rig.runtime.version(signal())).toMatch(/^\d+\./);
   });
 
@@ -85,7 +85,7 @@ describe.each([
       expect(await rig.runtime.list('another-server', signal())).toEqual([]);
     });
 
-    test('are told with all that a reconciler compares', async () => {
+    test('are reported with all that a reconciler compares', async () => {
       const changes = {
         env: { GREETING: 'hello world', EMPTY: '' },
         labels: { [labels.specHash]: 'abc' },
@@ -408,7 +408,7 @@ describe.each([
   });
 
   describe('events', () => {
-    test('tell of this server from the moment of the call', async () => {
+    test('report this server from the moment of the call', async () => {
       const enough = new AbortController();
       const events = rig.runtime.events(rig.server, AbortSignal.any([enough.signal, signal()]));
       const id = await start({ exitCode: 0 });
@@ -423,7 +423,7 @@ describe.each([
       expect(seen.map(({ action }) => action)).toEqual(expect.arrayContaining(['create', 'start', 'die', 'destroy']));
     });
 
-    test('tell that a container left its network, which shows in its details only', async () => {
+    test('report that a container left its network, which shows in its details only', async () => {
       const id = await start({});
       const enough = new AbortController();
       const events = rig.runtime.events(rig.server, AbortSignal.any([enough.signal, signal()]));
@@ -693,7 +693,7 @@ describe.each([
   });
 
   describe('builds', () => {
-    test('end with an image that bears their labels, and tell their lines', async () => {
+    test('end with an image that bears their labels, and report their lines', async () => {
       const first = rig.build('first', true);
       const second = rig.build('second', true);
       const lines: string[] = [];

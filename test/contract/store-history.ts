@@ -89,7 +89,7 @@ export function historyCases(it: Case): void {
     expect((await store.list({ prefix: key('y-') })).entries.every((entry) => entry.value === '6')).toBe(true);
   });
 
-  it('a slow reader whose history is compacted is told so, and never shown a gap', async ({ store, range, key }) => {
+  it('a slow reader whose history is compacted gets that error, and never a gap', async ({ store, range, key }) => {
     const from = after(await store.revision());
     await put(store, key('first'), '');
     const watch = store.watch(range, from, new AbortController().signal)[Symbol.asyncIterator]();

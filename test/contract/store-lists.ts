@@ -96,7 +96,7 @@ export function listCases(it: Case): void {
     for (const limit of [0, -1, 1.5]) expect(await failureOf(store.list(range, { limit }))).toBeInstanceOf(RangeError);
   });
 
-  it('a page has a thousand entries unless told otherwise', async ({ store, range, key }) => {
+  it('a page has a thousand entries unless asked otherwise', async ({ store, range, key }) => {
     await fill(store, key(''), 1001);
     const first = await store.list(range);
     expect(first.entries).toHaveLength(1000);

@@ -153,7 +153,7 @@ export function transactionCases(it: Case): void {
     expect((await store.get(key('a')))?.value).toBe('x\ufffdy');
   });
 
-  it('keys of every kind of text are told apart', async ({ store, key }) => {
+  it('keys of every kind of text are distinguished', async ({ store, key }) => {
     const names = ['a', 'A', 'á', 'a\u0301', ' a', 'a ', '%', '_', 'a%2Fb', 'a/b', '\u{1f600}'];
     await write(store, ...names.map((name) => ({ put: key(name), value: name })));
     for (const name of names) expect((await store.get(key(name)))?.value).toBe(name);

@@ -14,7 +14,7 @@ export function watchCases(it: Case): void {
     expect((await first).events).toEqual([{ key: key('a'), revision: at, value: '1' }]);
   });
 
-  it('a watch tells history first and then goes on live, each change once', async ({ store, range, key }) => {
+  it('a watch delivers history first and then goes on live, each change once', async ({ store, range, key }) => {
     const from = after(await store.revision());
     await fill(store, key('past-'), 30);
     const seen: Change[] = [];
@@ -129,7 +129,7 @@ export function watchCases(it: Case): void {
     expect(seen).toEqual(whole);
   });
 
-  it('ten megabytes of history are told', async ({ store, range, key }) => {
+  it('ten megabytes of history are delivered', async ({ store, range, key }) => {
     const from = after(await store.revision());
     const to = await fill(store, key(''), 100, 'x'.repeat(100_000));
     const changes = await changesUpTo(store, range, from, to);
@@ -166,7 +166,7 @@ export function watchCases(it: Case): void {
     expect(await watch.next()).toEqual({ done: true, value: undefined });
   });
 
-  it('a watch whose signal aborted before it began tells nothing', async ({ store, range, key }) => {
+  it('a watch whose signal aborted before it began delivers nothing', async ({ store, range, key }) => {
     const from = await put(store, key('a'), '1');
     for await (const batch of store.watch(range, from, AbortSignal.abort())) expect.unreachable(`${batch.revision}`);
   });

@@ -292,11 +292,11 @@ describe('an agent on a real engine', () => {
     await docker.runtime.remove(stranger, AbortSignal.timeout(10_000));
   });
 
-  test('tells why a process ended, and keeps every line from the first on', async () => {
+  test('reports why a process ended, and keeps every line from the first on', async () => {
     const item = service({ image: images.shell, command: ['/bin/sh', '-c', 'echo one; echo two >&2; exit 7'] });
     delete item.spec.probe;
     await put(item);
-    await until('told', () => Promise.resolve(agent.backend.report(item.id)?.error?.code === 'exited'));
+    await until('reported', () => Promise.resolve(agent.backend.report(item.id)?.error?.code === 'exited'));
     const { message } = agent.backend.report(item.id)!.error!;
     expect(message).toMatch(/^The process exited with code 7: /);
     expect(message).toContain('one');

@@ -68,7 +68,7 @@ async function startPrometheus(folder: string, target: string) {
 /** The names of the metrics in an expression. */
 const metricsIn = (query: string): string[] => query.match(/\bsetpoint_\w+/g) ?? [];
 
-test('the alerts are of metrics that a replica has, and tell of a full store until the manual’s remedy was applied', async () => {
+test('the alerts are of metrics that a replica has, and show a full store until the manual’s remedy was applied', async () => {
   await using cleanup = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-alerts-'));
   cleanup.defer(() => rm(folder, { recursive: true, force: true }));

@@ -44,7 +44,7 @@ describe.each(['sqlite', 'etcd'] as const)('processes that die on %s', (store) =
       const port = await freePort();
       const app = await create(port);
       started.push({ app, port, deployment: await town.deploy(app.id) });
-      await delay(pauseMs); // what is told apart is how far each of them has come
+      await delay(pauseMs); // the difference is how far each of them has come
     }
     return started;
   }

@@ -20,7 +20,7 @@ describe.each(['sqlite', 'etcd'] as const)('an application on %s', (store) => {
     await git[Symbol.asyncDispose]();
   });
 
-  it('goes from git to a container that answers, with its build told line by line while it happens', async () => {
+  it('goes from git to a container that answers, with its build shown line by line while it happens', async () => {
     const port = await freePort();
     const repository = await git.repository({
       Dockerfile: `FROM ${image}\nENV REVISION=one\nRUN echo a line of the build\n`,

@@ -83,7 +83,7 @@ describe('a container engine that does not answer', () => {
     expect(conditionOf(await server(), 'EngineReady')).toMatchObject({ status: 'true' });
   });
 
-  it('for as long as a restart takes: nobody is told, and the agent listens again', async () => {
+  it('for as long as a restart takes: no user is notified, and the agent listens again', async () => {
     const before = await instancesOf(app.id);
     const outages = async () =>
       (await town.agent.log()).split(
@@ -102,7 +102,7 @@ describe('a container engine that does not answer', () => {
     expect(events.match(/"EngineNotRunning"/g)).toHaveLength(1); // of the test before
   });
 
-  it('while instances run: they go on, are told to be unknown, and nothing is touched when it returns', async () => {
+  it('while instances run: they go on, are reported as unknown, and nothing is touched when it returns', async () => {
     const [before] = await instancesOf(app.id);
     await town.until('it is ready', async () => (await instances())[0]?.['ready'] === true);
     await engine.close();

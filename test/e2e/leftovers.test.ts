@@ -42,7 +42,7 @@ describe('what an agent left whose data is gone', () => {
     return ids.length;
   };
 
-  it('is told, is not mistaken for the new application, and goes by one command', async () => {
+  it('is shown, is not mistaken for the new application, and goes by one command', async () => {
     const first = await dev('first');
     expect(first.out).toContain('is running on server "local"');
     expect(await cli.run(['agent', 'clean', '--only', first.server, '--yes'])).toMatchObject({
@@ -77,7 +77,7 @@ describe('what an agent left whose data is gone', () => {
     await running?.interrupt();
   }, 240_000);
 
-  it('gives its ports to an agent that is told to take them', async () => {
+  it('gives its ports to an agent that is asked to take them', async () => {
     const third = await dev('third', '--take-over-ports');
     expect(third.out).toContain('is running on server "local"');
     const former = servers.at(-2) ?? '';

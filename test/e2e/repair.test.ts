@@ -49,7 +49,7 @@ describe.each(['sqlite', 'etcd'] as const)('drift on %s', (store) => {
     await serves();
     await isRunning();
     expect(await instance()).not.toBe(before);
-    await town.until('an event tells of it', async () => {
+    await town.until('an event reports it', async () => {
       const events = await town.client.request('GET', `/api/v1/applications/${app.id}/events`);
       return JSON.stringify(events).includes('removed');
     });

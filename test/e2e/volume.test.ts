@@ -55,7 +55,7 @@ describe('a volume', () => {
     const { conditions } = await isIn('error');
     expect(conditions?.find(({ type }) => type === 'Ready')?.reason).toBe('DataLost');
     await town.client.request('POST', `/api/v1/applications/${app}/start`);
-    await town.until('it is told', async () => {
+    await town.until('users are notified', async () => {
       const it = await town.client.object('GET', `/api/v1/applications/${app}`);
       return it.conditions?.some(({ message }) => message.includes('does not exist')) === true;
     });

@@ -24,7 +24,7 @@ export interface FinalState {
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const time = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
 
-/** People and what they are told are no part of it. */
+/** People and their notifications are no part of it. */
 const leftOut = new Set<KindName>(['user', 'service_key', 'session', 'notification']);
 /** Random by design, or a time, or how often something was done. */
 const volatile = new Set([
@@ -79,7 +79,7 @@ function stateOf(it: ReadonlyResource): object {
   return { desired: it.desired, observed, finalizers, isDeleting: deletionRequestedAt !== undefined };
 }
 
-/** What the image of a failed deployment was is told only by an agent that looked it up itself: a killed one forgets it. */
+/** What the image of a failed deployment was is reported only by an agent that looked it up itself: a killed one forgets it. */
 function withoutForgotten(observed: ReadonlyResource['observed']): object | undefined {
   if (observed === undefined || !('phase' in observed) || observed.phase !== 'failed') return observed;
   return { ...observed, image_digest: undefined };

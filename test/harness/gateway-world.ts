@@ -193,7 +193,7 @@ export class GatewayWorld implements AsyncDisposable {
     return this.create('assignment', randomUUID(), assignmentState(server, overrides, spec));
   }
 
-  /** A deployment with these variables; answers its id. Assignments belong to one without any unless told otherwise. */
+  /** A deployment with these variables; answers its id. Assignments belong to one without any by default. */
   async deployment(
     application: string,
     env: DesiredOf<'deployment'>['config']['env'] = {},
@@ -278,7 +278,7 @@ export class GatewayWorld implements AsyncDisposable {
   }
 }
 
-/** What assignments belong to unless told otherwise. */
+/** What assignments belong to by default. */
 const common = { workload: randomUUID(), deployment: randomUUID() };
 
 /** Desired state of an instance of a deployment, whose configuration it has. */

@@ -8,7 +8,7 @@ import type { EngineState, Load } from '../../agent-protocol/messages.ts';
 import { FakeBackend } from './fake-backend.ts';
 import { SocketPair } from './socket-pair.ts';
 
-/** A control plane of the protocol's level: takes everybody in unless told otherwise and records what it hears. */
+/** A control plane of the protocol's level: takes everybody in by default and records what it hears. */
 export class FakeControl implements ControlHost {
   publicKey = '';
   refuseHello: Refusal | undefined;

@@ -59,7 +59,7 @@ test('a project whose server is away is deleting, says what it waits for, and go
   const waits = 'Waits for 1 environment, 1 application, 1 assignment to go';
   const { data } = await world.must('GET', `/projects/${project}`);
   expect(data.status).toBe('deleting');
-  await world.until('it tells of the server', async () => {
+  await world.until('it shows the server', async () => {
     const { data: now } = await world.must('GET', `/projects/${project}`);
     const ready = now.conditions.find(({ type }: { type: string }) => type === 'Ready');
     return ready?.message === `${waits}; 1 of the assignments are on servers that are away: one`;

@@ -7,7 +7,7 @@ interface Event {
   last_at: string;
 }
 
-test('what happens to a deployment is told once, and the newest first', async () => {
+test('what happens to a deployment is shown once, and the newest first', async () => {
   await using world = await World.create(5);
   world.startPlane();
   const machine = await world.addServer('one');

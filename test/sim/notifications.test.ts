@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { World } from '../harness/world.ts';
 
-/** Kinds of what the user was told, oldest first. */
+/** Kinds of the notifications of the user, oldest first. */
 async function notificationsOf(world: World): Promise<string[]> {
   const { data } = await world.must('GET', '/notifications?sort=created_at');
   return (data as { kind: string }[]).map(({ kind }) => kind);
@@ -27,7 +27,7 @@ test('who may see an application hears when it stops serving, and of a server th
   await world.must('POST', `/applications/${app.id}/deploy`);
   const hears = (kind: string, times: number): Promise<void> =>
     world.until(
-      `${kind} is told`,
+      `${kind} is notified`,
       async () => (await notificationsOf(world)).filter((it) => it === kind).length === times,
       3_600_000,
     );

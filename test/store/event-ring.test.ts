@@ -24,12 +24,12 @@ describe('the events of an object', () => {
     ]);
   });
 
-  it('tell a warning from a normal event of the same reason', () => {
+  it('distinguish a warning from a normal event of the same reason', () => {
     const events = appendEvent(appendEvent([], pulled, at(1)), { ...pulled, type: 'warning' }, at(2));
     expect(events.map((event) => event.count)).toEqual([1, 1]);
   });
 
-  it('tell what happened to one part from what happened to another', () => {
+  it('distinguish what happened to one part from what happened to another', () => {
     const started = { type: 'normal', reason: 'Started', message: 'It started' } as const;
     let events: readonly ObjectEvent[] = [];
     for (const about of ['one', 'two', 'one']) events = appendEvent(events, { ...started, about }, at(events.length));

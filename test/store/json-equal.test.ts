@@ -28,7 +28,7 @@ describe('jsonEqual', () => {
     [null, {}],
     [0, '0'],
     [{ a: null }, {}],
-  ])('tells %j from %j', (a, b) => {
+  ])('distinguishes %j from %j', (a, b) => {
     expect(jsonEqual(a, b)).toBe(false);
     expect(jsonEqual(b, a)).toBe(false);
   });

@@ -140,7 +140,7 @@ function changesOf(mirror: Mirror): { objects: ObjectChange[]; others: KeyChange
 }
 
 describe('a mirror whose watch lost changes', () => {
-  it('has them after five minutes, tells its listeners, logs the keys and counts them', async () => {
+  it('has them after five minutes, notifies its listeners, logs the keys and counts them', async () => {
     const [changed, deleted, seen] = [await create('changed'), await create('deleted'), await create('seen')];
     await put(keys.leader('a'), 'old');
     await put(keys.replica('gone'), 'here');

@@ -85,7 +85,7 @@ describe('a mirror that starts', () => {
     expect(mirror.tenant('acme').get('project', it.meta.id)).toEqual(it);
   });
 
-  it('tells whoever subscribed before of everything as initial, in the order of creation', async () => {
+  it('delivers everything as initial to earlier subscribers, in the order of creation', async () => {
     const clock = new FakeClock();
     repo = openRepository(store, 'acme', clock);
     const ids: string[] = [];
@@ -134,7 +134,7 @@ describe('a mirror that starts', () => {
 });
 
 describe('a change of an object', () => {
-  it('of the desired state is told with the object before and after', async () => {
+  it('of the desired state is delivered with the object before and after', async () => {
     const it = await create('a');
     const mirror = await started();
     const changes = objectChanges(mirror);
@@ -155,7 +155,7 @@ describe('a change of an object', () => {
     expect(mirror.tenant('acme').get('project', it.meta.id)).toBe(changes[0]?.after);
   });
 
-  it('of the observed state is told as such and leaves the desired state untouched', async () => {
+  it('of the observed state is delivered as such and leaves the desired state untouched', async () => {
     const it = await create('a');
     const mirror = await started();
     const before = mirror.tenant('acme').get('project', it.meta.id);
@@ -167,7 +167,7 @@ describe('a change of an object', () => {
     expect(mirror.tenant('acme').get('project', it.meta.id)).toEqual(await repo.get('project', it.meta.id));
   });
 
-  it('is told when all of its revision is visible', async () => {
+  it('is delivered when all of its revision is visible', async () => {
     const mirror = await started();
     const seen: [string, number, boolean][] = [];
     mirror.subscribe(({ id }) => seen.push([id, mirror.tenant('acme').list('project').length, mirror.applied > 0]));
@@ -178,7 +178,7 @@ describe('a change of an object', () => {
     expect(seen.map(([, count]) => count)).toEqual([3, 3, 3]);
   });
 
-  it('of both records in one revision is told once for each', async () => {
+  it('of both records in one revision is delivered once for each', async () => {
     const it = await create('a');
     const mirror = await started();
     const changes = objectChanges(mirror);
@@ -191,7 +191,7 @@ describe('a change of an object', () => {
     expect(changes[0]?.after).toBe(changes[1]?.after);
   });
 
-  it('that deletes it is told once, and the object is gone with both records', async () => {
+  it('that deletes it is delivered once, and the object is gone with both records', async () => {
     const it = await create('a');
     await repo.observe(it, projectObserved('active'), []);
     const mirror = await started();
@@ -218,7 +218,7 @@ describe('a change of an object', () => {
     expect(mirror.tenant('acme').get('project', id)).toBeUndefined();
   });
 
-  it('is told to the other listeners when one of them throws', async () => {
+  it('is delivered to the other listeners when one of them throws', async () => {
     const mirror = await started();
     mirror.subscribe(() => {
       throw new Error('defect of a listener');
@@ -229,7 +229,7 @@ describe('a change of an object', () => {
     expect(changes).toHaveLength(1);
   });
 
-  it('is told no more after the subscription ended', async () => {
+  it('is delivered no more after the subscription ended', async () => {
     const mirror = await started();
     const changes: ObjectChange[] = [];
     const listener = (change: ObjectChange): void => void changes.push(change);
@@ -365,7 +365,7 @@ describe('a view of a tenant', () => {
     expect(view.agent('s1')).toBeUndefined();
   });
 
-  it('gives frozen objects, unless it is told not to', async () => {
+  it('gives frozen objects, unless asked otherwise', async () => {
     const it = await create('a');
     const frozen = (await started()).tenant('acme').get('project', it.meta.id) as Resource<'project'>;
     expect(() => (frozen.desired.name = 'b')).toThrow(TypeError);
@@ -394,7 +394,7 @@ describe('keys that are no objects', () => {
     expect(mirror.key(keys.leader('other'))).toBeUndefined();
   });
 
-  it('are told when they change and when they go', async () => {
+  it('are delivered when they change and when they go', async () => {
     const mirror = await started();
     const changes = keyChanges(mirror);
     const key = keys.leader('controllers');
@@ -467,7 +467,7 @@ describe('an interrupted mirror', () => {
     expect(store.watches).toBeGreaterThan(1);
   });
 
-  it('lists again when history was compacted, tells differences only and keeps what is equal', async () => {
+  it('lists again when history was compacted, delivers differences only and keeps what is equal', async () => {
     const [kept, changed, deleted] = [await create('kept'), await create('changed'), await create('deleted')];
     await put(keys.leader('controllers'), 'a');
     await put(keys.replica('r1'), 'here');
@@ -501,7 +501,7 @@ describe('an interrupted mirror', () => {
     ]);
   });
 
-  it('tells nothing when a compaction took history, but nothing was different', async () => {
+  it('delivers nothing when a compaction took history, but nothing was different', async () => {
     await create('a');
     const mirror = await started();
     const changes = objectChanges(mirror);
@@ -799,7 +799,7 @@ describe('a record that cannot be read', () => {
 });
 
 describe('the metrics of a mirror', () => {
-  it('tell the revision, the lag, the objects and the interruptions', async () => {
+  it('show the revision, the lag, the objects and the interruptions', async () => {
     const registry = new Registry();
     const unit = repo.begin();
     unit.create('user', randomId(), desiredState('user'));

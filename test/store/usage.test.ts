@@ -11,7 +11,7 @@ function put(usage: Usage, key: string, value: string | undefined): void {
 const application = { project_id: 'p', environment_id: 'e' };
 
 describe('what everything takes', () => {
-  it('is told for tenant, project and account, and is nothing once all is gone', () => {
+  it('is shown for tenant, project and account, and is nothing once all is gone', () => {
     const usage = new Usage();
     const [desired, observed] = [keys.desired('t', 'application', 'a'), keys.observed('t', 'application', 'a')];
     put(usage, observed, 'o'.repeat(100));

@@ -159,7 +159,7 @@ describe('the desired set', () => {
     });
   });
 
-  test('keeps what it is told to keep in the same history, at its generation', async () => {
+  test('keeps what it is asked to keep in the same history, at its generation', async () => {
     const [kept, gone] = [service({ generation: 3 }), service()];
     await reopened(async (set) => {
       await set.snapshot(at(1), [kept, gone]);
@@ -279,7 +279,7 @@ describe('the ledger', () => {
   });
   const name = 'sp-web-7c000000';
 
-  test('tells what this agent made from what others did, also after a restart', async () => {
+  test('distinguishes what this agent made from what others did, also after a restart', async () => {
     {
       await using ledger = await Ledger.open(path, key);
       await ledger.complete(new Set());

@@ -26,7 +26,7 @@ test.each(Object.keys(engines))('the engine %s has the runtime of its name', asy
   expect((await engines[name]!()).runtime.name).toBe(name);
 });
 
-test('an engine tells its trouble in the words of its own tools', async () => {
+test('the trouble of an engine is described in the words of its own tools', async () => {
   const docker = await engines['docker']!();
   const failure: unknown = await docker.runtime.version(AbortSignal.timeout(10_000)).catch((error: unknown) => error);
   expect(docker.trouble(failure)).toEqual({

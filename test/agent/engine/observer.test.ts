@@ -13,7 +13,7 @@ import { systemClock } from '../../../store/clock.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 import { testBuilds } from '../../harness/docker.ts';
 
-test('an engine that never answered is told of, once', async () => {
+test('an engine that never answered is reported, once', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-observer-'));
   try {
     const lines: string[] = [];

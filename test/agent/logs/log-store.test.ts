@@ -256,7 +256,7 @@ describe('retention', () => {
     expect((await read({ tail: 1 })).lines[0]?.message).toBe('line 2000');
   });
 
-  test('is told with what the logs take', async () => {
+  test('is sent with what the logs take', async () => {
     await write(1, 100);
     const storage = await store.storage();
     expect(storage).toMatchObject({

@@ -183,7 +183,7 @@ test('a port without an instance is held and refuses', async () => {
   await expect(listen(port)).rejects.toMatchObject({ code: 'EADDRINUSE' });
 });
 
-test('a port that another program has is told by its number, and the others are published', async () => {
+test('a port that another program has is reported by its number, and the others are published', async () => {
   const program = await listen(port);
   const free = await freePort();
   const wanted = new Map([
@@ -213,7 +213,7 @@ test('two agents of one machine do not have the same port', async () => {
   }
 });
 
-test('a port that another agent publishes is told with the server of that agent', async () => {
+test('a port that another agent publishes is reported with the server of that agent', async () => {
   await using held = await holdIdentity(elsewhere.server);
   expect(held).toBeDefined();
   const other = new IptablesPublisher(elsewhere.server, { clock: systemClock, log: silent, takeOver: false });
@@ -243,7 +243,7 @@ describe('a port that the rules of an agent lead away which is gone', () => {
     await other.close({ remove: false }, signal());
   }
 
-  test('is told, and not published', async () => {
+  test('is reported, and not published', async () => {
     expect(await publish(blue)).toEqual(new Map([[port, leftPort(port, shortOwner(elsewhere.server))]]));
     expect(await hostAt('127.0.0.1')).toBe(stranger.host);
     // It is not kept from others either.
@@ -259,7 +259,7 @@ describe('a port that the rules of an agent lead away which is gone', () => {
     expect(await hostAt('127.0.0.1')).toBe(blue.host);
   });
 
-  test('is taken over where the agent was told to, and its other ports stay', async () => {
+  test('is taken over where the agent was asked to, and its other ports stay', async () => {
     publisher = new IptablesPublisher(docker.server, { clock: systemClock, log: silent, takeOver: true });
     expect(await publish(blue)).toEqual(new Map());
     for (const address of ['127.0.0.1', outside]) expect(await hostAt(address)).toBe(blue.host);
@@ -297,19 +297,19 @@ describe('a port that the rules of an agent lead away which is gone', () => {
 });
 
 describe('a port that does not lead to its instance', () => {
-  test('is told where nothing listens on the instance, until something does', async () => {
+  test('is reported where nothing listens on the instance, until something does', async () => {
     expect(await publish({ ...blue, port: 1 })).toEqual(new Map([[port, unansweredPort(port, 'ECONNREFUSED')]]));
     expect(await publish(blue)).toEqual(new Map());
   });
 
-  test('is told where the instance is gone', async () => {
+  test('is reported where the instance is gone', async () => {
     const gone = { ...blue, address: blue.address.replace(/\d+$/, '254') };
     const problems = await publish(gone);
     expect(problems.get(port)?.code).toBe('runtime_unavailable');
     expect(problems.get(port)?.message).toMatch(/a connection to it failed \((EHOSTUNREACH|ETIMEDOUT)\)/);
   });
 
-  test('is told where a rule of somebody else comes first', async () => {
+  test('is reported where a rule of another program comes first', async () => {
     await publish(blue);
     const ahead = ['-t', 'nat', '-I', 'OUTPUT', '1', '-p', 'tcp', '--dport', String(port), '-j', 'ACCEPT'];
     await exec('iptables', ['--wait', '5', ...ahead]);
@@ -454,7 +454,7 @@ describe('where /sys may not be written', () => {
     );
   });
 
-  test('it is told where the kernel refuses that, too', async () => {
+  test('it is reported where the kernel refuses that, too', async () => {
     const message = await confined(
       `const { setegid, seteuid } = process; setegid.call(process, 65534); seteuid.call(process, 65534);
        await reflect('${bridge}', AbortSignal.timeout(5000)).catch((error) => console.log(error.message));`,

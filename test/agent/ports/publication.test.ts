@@ -312,7 +312,7 @@ test('a damaged file of claims is as good as none', async () => {
   expect(publication.isPublished('a')).toBe(true);
 });
 
-test('a port that is asked for while other claims are being written is not told to be taken', async () => {
+test('a port that is asked for while other claims are being written is not reported as taken', async () => {
   await publication.release();
   for (let n = 1; n <= 20; n += 1) {
     publication.offer(`a${n}`, offered(`w${n}`, 80 + n, backend(n)));

@@ -97,7 +97,7 @@ describe('containers on Docker', () => {
     expect(ended.exitCode).toBe(0);
   });
 
-  test('that need more memory than they have are told apart', async () => {
+  test('that need more memory than they have are distinguished', async () => {
     const command = ['/bin/dd', 'if=/dev/zero', 'of=/dev/null', 'bs=512M', 'count=1'];
     const spec = docker.spec({ image: images.shell, command, memoryBytes: 16 * 1024 * 1024 });
     const id = await docker.runtime.create(spec, signal());

@@ -81,7 +81,7 @@ describe('the mock engine', () => {
     expect(await runtime.inspect(left, signal)).toMatchObject({ state: 'exited', exitCode: 137 });
   });
 
-  test('lets hands do what hands do, and tells of it', async () => {
+  test('allows changes by hand, and reports them', async () => {
     const { engine, runtime } = world();
     engine.addImage('web:1', { local: true });
     const events: RuntimeEvent[] = [];
@@ -108,7 +108,7 @@ describe('the mock engine', () => {
     await expect(reading).rejects.toMatchObject({ code: 'runtime_unavailable' });
   });
 
-  test('fails when it is told to', async () => {
+  test('fails when it is asked to', async () => {
     const { engine, runtime } = world();
     engine.addImage('web:1', { local: true, failCreate: { code: 'no_space', message: 'Full' } });
     await expect(runtime.create(spec('web:1'), signal)).rejects.toMatchObject({ code: 'no_space', retryable: true });

@@ -20,7 +20,7 @@ test('events stay until a report that had them was acknowledged, the newest at m
   expect(log.pending).toBeUndefined();
 });
 
-test('a failed step is tried again later and later, and told without details of the machine', () => {
+test('a failed step is tried again later and later, and reported without details of the machine', () => {
   const retryable = new RuntimeFailure('image_pull_failed', 'Registry away', { retryable: true });
   const first = stepFailure('create', retryable, undefined, 1_000);
   expect(first).toEqual({

@@ -150,15 +150,15 @@ test('a repository becomes an image that bears its commit and its owner', async 
   expect(lines.filter((text) => /^Step .*LABEL/.test(text))).toHaveLength(1);
 });
 
-test('a build tells the commit before anything of it can fail', async () => {
+test('a build reports the commit before anything of it can fail', async () => {
   const { fileUrl } = await repository({ hello: 'no Dockerfile' });
-  const told: unknown[] = [];
-  const progress = { at, line: () => undefined, checkedOut: (source: unknown) => void told.push(source) };
+  const sources: unknown[] = [];
+  const progress = { at, line: () => undefined, checkedOut: (source: unknown) => void sources.push(source) };
   await expect(runBuild(item(fileUrl), deps, progress, signal())).rejects.toMatchObject({
     code: 'dockerfile_not_found',
   });
   const commit = await deps.git.head(fileUrl, 'main', signal());
-  expect(told).toEqual([{ commit, commitMessage: 'Say hello' }]);
+  expect(sources).toEqual([{ commit, commitMessage: 'Say hello' }]);
 });
 
 test('a build reports what it does: it clones, looks for images, and carries out one step after the other', async () => {
@@ -222,7 +222,7 @@ test('a Dockerfile may lie beside its context, or be named by its path in it', a
   expect(await outputOf(within.image, ['/bin/echo', 'inner'])).toBe('inner\n');
 });
 
-test('a build that fails tells its last lines', async () => {
+test('a build that fails reports its last lines', async () => {
   const wrong = await failure({ Dockerfile: `FROM ${base}\nRUN echo the reason && false` });
   expect(wrong).toMatchObject({ code: 'build_failed', retryable: false });
   expect((wrong as Error).message).toMatch(/^Build failed: .*non-zero code: 1\n[^]*the reason/);

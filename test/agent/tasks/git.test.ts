@@ -186,7 +186,7 @@ describe('the files between two commits', () => {
   }
   const files = ['a/changed', 'a/moved', 'a/removed', 'b/moved', 'ü/new'];
 
-  test('are told by folder, by HTTP and by ssh', async () => {
+  test('are found by folder, by HTTP and by ssh', async () => {
     await using http = await gitHttpServer(repositories);
     await using ssh = await gitSshServer(repositories);
     const { since, commit, fileUrl } = await moved('moved');
@@ -206,7 +206,7 @@ describe('the files between two commits', () => {
     }
   });
 
-  test('are told by a host that ignores that files are not wanted', async () => {
+  test('are found with a host that ignores that files are not wanted', async () => {
     await using http = await gitHttpServer(repositories);
     const { since, commit } = await moved('unfiltered', { 'uploadpack.allowFilter': 'false' });
     await using folder = await work.make();
@@ -264,7 +264,7 @@ describe('the files between two commits', () => {
     expect((await failing).message).toBe('Enough');
   });
 
-  test('are told as far as their limits go', async () => {
+  test('are listed as far as their limits go', async () => {
     const many = await repositories.create('many');
     const since = await many.commit({});
     const all = Object.fromEntries(Array.from({ length: 1001 }, (_, n) => [`${String(n).padStart(4, '0')}`, 'x']));

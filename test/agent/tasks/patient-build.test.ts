@@ -122,13 +122,13 @@ test.each([
   ['ENOENT', 'EngineNotRunning', /systemctl start docker/],
   ['ECONNREFUSED', 'EngineNotRunning', /systemctl start docker/],
   ['EACCES', 'EngineForbidden', /as root/],
-])('an engine that fails with %s is told with what to do', (code, reason, message) => {
+])('an engine that fails with %s is reported with what to do', (code, reason, message) => {
   const cause = Object.assign(new Error('connect'), { code });
   const error = new RuntimeFailure('runtime_unavailable', 'It does not answer at /x', { retryable: true, cause });
   expect(engineTrouble(dockerWords, error)).toEqual({ reason, message: expect.stringMatching(message) });
 });
 
-test('an engine that takes calls and never answers is told to hang', () => {
+test('an engine that takes calls and never answers is reported as hanging', () => {
   expect(engineTrouble(dockerWords, new Error('Listing containers did not end within 30000 ms'))).toMatchObject({
     reason: 'EngineHangs',
     message: expect.stringContaining('systemctl restart docker'),

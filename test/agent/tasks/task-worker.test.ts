@@ -50,25 +50,25 @@ function builds(): { run: RunBuild; made: string[] } {
   return { run, made };
 }
 
-test('a result that the disk does not take is not told, and is known once it is taken', async () => {
+test('a result that the disk does not take is not reported, and is known once it is taken', async () => {
   await using world = await AgentWorld.create();
   const { run, made } = builds();
   const full = vi.spyOn(Results.prototype, 'put').mockRejectedValue(new Error('No space left on device'));
   try {
     const wanted = item();
-    const told: WireReport[] = [];
+    const reports: WireReport[] = [];
     await world.start({ build: run });
     world.agent.backend.onReport(() => {
       const report = world.report(wanted);
-      if (report !== undefined) told.push(report);
+      if (report !== undefined) reports.push(report);
     });
     await world.snapshot(wanted);
     await world.until('it is tried again', () => full.mock.calls.length === 3);
     await world.delta([{ ...wanted, generation: 2 }]);
     await world.until('it is tried once more', () => full.mock.calls.length === 4);
-    expect(told.filter(({ phase }) => phase === 'succeeded')).toEqual([]);
+    expect(reports.filter(({ phase }) => phase === 'succeeded')).toEqual([]);
     full.mockRestore();
-    await world.until('told', () => world.report(wanted)?.phase === 'succeeded');
+    await world.until('reported', () => world.report(wanted)?.phase === 'succeeded');
     expect(world.report(wanted)).toMatchObject({ generation: 2, image_digest: made[0] });
     expect(made).toHaveLength(1);
   } finally {
@@ -92,13 +92,13 @@ test('a build that fails or takes too long names the commit that it had checked 
     await world.start({ build: known });
     await world.snapshot(wanted);
     await world.until('failed', () => world.report(wanted)?.phase === 'failed');
-    const told = { error: { code }, commit: 'c0ffee', commit_message: 'Break it' };
-    expect(world.report(wanted)).toMatchObject(told);
+    const failure = { error: { code }, commit: 'c0ffee', commit_message: 'Break it' };
+    expect(world.report(wanted)).toMatchObject(failure);
     await world.stop();
     await world.start({ build: known });
     await world.snapshot(wanted);
-    await world.until('told again', () => world.report(wanted)?.phase === 'failed');
-    expect(world.report(wanted)).toMatchObject(told);
+    await world.until('reported again', () => world.report(wanted)?.phase === 'failed');
+    expect(world.report(wanted)).toMatchObject(failure);
   }
 });
 
@@ -138,29 +138,29 @@ test('a result that cannot be written is not known either', async () => {
   }
 });
 
-test('an agent that dies when it tells a result finds that very result, and builds no more', async () => {
+test('an agent that dies when it reports a result finds that very result, and builds no more', async () => {
   await using world = await AgentWorld.create();
   const { run, made } = builds();
   const copy = `${world.dir}-copy`;
   const wanted = item();
   try {
     await world.start({ build: run });
-    let told: string | undefined;
+    let built: string | undefined;
     world.agent.backend.onReport(() => {
       const report = world.report(wanted);
-      if (report?.phase !== 'succeeded' || told !== undefined) return;
-      told = report.image_digest;
+      if (report?.phase !== 'succeeded' || built !== undefined) return;
+      built = report.image_digest;
       // What the disk holds at this very moment is all that the next agent finds.
       cpSync(world.dir, copy, { recursive: true });
     });
     await world.snapshot(wanted);
-    await world.until('told', () => told !== undefined);
+    await world.until('reported', () => built !== undefined);
     await world.stop();
     await world.start({ build: run, dataDir: copy });
     await world.snapshot(wanted);
-    await world.until('told again', () => world.report(wanted)?.phase === 'succeeded');
-    expect(world.report(wanted)?.image_digest).toBe(told);
-    expect(made).toEqual([told]);
+    await world.until('reported again', () => world.report(wanted)?.phase === 'succeeded');
+    expect(world.report(wanted)?.image_digest).toBe(built);
+    expect(made).toEqual([built]);
   } finally {
     await rm(copy, { recursive: true, force: true });
   }

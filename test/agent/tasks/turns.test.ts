@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Turns } from '../../../agent/tasks/turns.ts';
 import { idle } from '../../harness/idle.ts';
 
-/** Builds that begin and end when they are told to. */
+/** Builds that begin and end when the test asks. */
 function builds(most: number) {
   const turns = new Turns(most);
   const begun: string[] = [];

@@ -277,11 +277,11 @@ describe('an instance that cannot be made', () => {
     ],
     ['and as long as it lasts', { before: 'error', slots: [lost] }, 'No instance has become ready'],
     ['while others serve', { replicas: 2, slots: [{ ready: true }, lost] }, '1 of 2 instances are ready'],
-  ] as const)('is told with its cause and the remedy, %s', (_, given, what) => {
+  ] as const)('is shown with its cause and the remedy, %s', (_, given, what) => {
     expect(messageOf({ ...given, slots: [...given.slots] })).toBe(`${what}: ${gone} (deploy the application again)`);
   });
 
-  it('is told with what an administrator can do where its image is not allowed', () => {
+  it('is shown with what an administrator can do where its image is not allowed', () => {
     const message =
       'Images of registry registry.test are not allowed here: an administrator can allow it in the settings';
     const refused: Report = { phase: 'failed', error: { code: 'image_not_allowed', message } };

@@ -152,7 +152,7 @@ describe('a clone', () => {
     expect(await ready(rig, clone)).toMatchObject({ status: 'true', reason: 'Active' });
   });
 
-  it('copies more than one transaction can, a batch each, and tells how far it is', async () => {
+  it('copies more than one transaction can, a batch each, and shows how far it is', async () => {
     await using rig = await shop(150);
     const seen: string[] = [];
     rig.mirror.subscribe(({ id: of, part, after }) => {
@@ -172,7 +172,7 @@ describe('a clone', () => {
     expect(rig.store.committed).toBe(before);
   });
 
-  it('has its copies on the servers that it is told', async () => {
+  it('has its copies on the servers that it is given', async () => {
     await using rig = await shop(2);
     await write(rig, (unit) => startClone(unit, clone, { [id('one')]: id('two') }));
     expect(contentOf(rig, clone).map(({ desired }) => desired.server_id)).toEqual([id('two'), id('two')]);

@@ -373,7 +373,7 @@ describe('after the store was rewound', () => {
   });
 });
 
-describe('what an agent tells of its own doings', () => {
+describe('what an agent reports of its own doings', () => {
   it('becomes events of the assignment and its workload, and counts as drift once', async () => {
     const server = await world.server();
     const workload = randomUUID();
@@ -412,7 +412,7 @@ describe('what an agent tells of its own doings', () => {
     expect(replica.drift).toHaveLength(4);
   });
 
-  it('counts once also when it is told to another replica again', async () => {
+  it('counts once also when it is sent to another replica again', async () => {
     const server = await world.server();
     const item = await world.assignment(server.id);
     const backend = new FakeBackend();
@@ -428,7 +428,7 @@ describe('what an agent tells of its own doings', () => {
     const other = await world.replica();
     backend.acknowledgements.length = 0;
     await world.agent(other, { id: server.id }, backend);
-    await until('it was told again', async () => backend.acknowledgements.length > 0);
+    await until('it was sent again', async () => backend.acknowledgements.length > 0);
     expect([replica.drift, other.drift]).toEqual([['application'], []]);
   });
 });

@@ -51,19 +51,19 @@ describe('an agent that joins', () => {
     const observed = () => view.get('assignment', item.meta.id)?.observed;
     const progress = { step: 'building', done: 2, total: 7, unit: 'steps' };
     await eventually(replica.mirror, () => observed()?.phase === 'pending');
-    backend.tell({ ...report, progress });
+    backend.setReport({ ...report, progress });
     await eventually(replica.mirror, () => observed()?.progress !== undefined);
     expect(observed()?.progress).toEqual(progress);
 
     const before = await world.store.revision();
-    backend.tell({ ...report, progress: { ...progress } });
-    backend.tell({ ...report, phase: 'succeeded', progress });
+    backend.setReport({ ...report, progress: { ...progress } });
+    backend.setReport({ ...report, phase: 'succeeded', progress });
     await eventually(replica.mirror, () => observed()?.phase === 'succeeded');
     expect(observed()).not.toHaveProperty('progress');
     expect((await world.store.revision()) - before).toBe(1);
   });
 
-  it('is told each change and confirms what is gone, whether it had it or not', async () => {
+  it('is sent each change and confirms what is gone, whether it had it or not', async () => {
     const server = await world.server();
     const backend = new FakeBackend();
     backend.onPut = running;

@@ -251,7 +251,7 @@ describe('an agent of one tenant', () => {
     expect(agent.socket.readyState).toBe(WebSocket.OPEN);
   });
 
-  it('is told nothing of another, and cannot report what runs there', async () => {
+  it('is sent nothing of another, and cannot report what runs there', async () => {
     const server = await world.server();
     const assignment = await world.assignment(server.id);
     const theirs = openRepository(world.store, other, systemClock);

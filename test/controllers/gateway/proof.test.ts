@@ -194,7 +194,7 @@ describe('a stranger that poses as the control plane', () => {
         return proveControl(key, key.public, { server: server_id, nonce: control.nonce, session: 's' });
       },
     ],
-  ])('and %s is told nothing and removes nothing', async (_, proofFor) => {
+  ])('and %s is sent nothing and removes nothing', async (_, proofFor) => {
     const false_ = await impostor(proofFor);
     const server = await world.server();
     const backend = new FakeBackend();

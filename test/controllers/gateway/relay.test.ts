@@ -423,10 +423,10 @@ describe('a replica that stops', () => {
 });
 
 describe('the load of a server', () => {
-  it('is told with each beat to its listeners', async () => {
+  it('is sent with each beat to its listeners', async () => {
     const reported = Promise.withResolvers<number>();
     const stop = holder.gateway.onLoad(tenant, server.id, (load) => reported.resolve(load.cores));
-    expect(await within('a load is reported', reported.promise)).toBe(2);
+    expect(await within('a load is sent', reported.promise)).toBe(2);
     expect(holder.gateway.loadOf(tenant, server.id)).toMatchObject({ cores: 2 });
     stop();
   });

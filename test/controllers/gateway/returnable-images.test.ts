@@ -92,7 +92,7 @@ it('an agent hears which images each application may return to: of what serves a
   await agent.ended;
 });
 
-it('an agent that does not know of it is not told', async () => {
+it('an agent that does not know of it gets none', async () => {
   const server = await world.server();
   const web = await application(server.id);
   const agent = rawAgent(replica.url, { server: server.id, key: agentKey(), token: server.token });

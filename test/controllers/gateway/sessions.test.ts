@@ -288,7 +288,7 @@ describe('reports', () => {
 });
 
 describe('SEC-55: of two sessions of one server', () => {
-  it('the newer one stays, on the same replica and on another, and the older one is told', async () => {
+  it('the newer one stays, on the same replica and on another, and the older one gets the reason', async () => {
     const other = await world.replica();
     const server = await world.server();
     const key = agentKey();
@@ -322,7 +322,7 @@ describe('SEC-55: of two sessions of one server', () => {
     );
   });
 
-  it('I-11: a replica that is behind tells no set before it has caught up with the sessions before it', async () => {
+  it('I-11: a replica that is behind sends no set before it has caught up with the sessions before it', async () => {
     const lagging = new LaggingStore(world.store);
     const behind = await world.replica({ store: lagging });
     const server = await world.server();
@@ -414,7 +414,7 @@ describe('the live key', () => {
     expect(here.mirror.tenant(tenant).agent(server.id)?.epoch).toBe(agent.epoch());
   });
 
-  it('is not given to an agent that comes while the store is away: it is told to come again', async () => {
+  it('is not given to an agent that comes while the store is away: it is asked to come again', async () => {
     await using outage = await GatewayWorld.start({ wrap: (inner) => new InterruptibleStore(inner) });
     const here = await outage.replica();
     const server = await outage.server();

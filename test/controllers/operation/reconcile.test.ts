@@ -132,7 +132,7 @@ describe('a comparison with the branch', () => {
       { watch_paths: 'lib/**' },
       { files, known: false, matched: true },
     ],
-  ])('tells of %s', async (_name, head, app, { files: changed_files, known, matched, upToDate = false }) => {
+  ])('reports %s', async (_name, head, app, { files: changed_files, known, matched, upToDate = false }) => {
     const { observed, asked, now } = await sync(head, { current_commit: serves, ...app });
     expect(observed).toMatchObject({ phase: 'succeeded', finished_at: now });
     expect(observed?.result).toEqual({

@@ -115,7 +115,7 @@ describe('a project', () => {
     expect(await rig.repo.get('project', project)).toBeUndefined();
   });
 
-  it('that is deleted tells what is left and which servers it waits for, until all is gone', async () => {
+  it('that is deleted shows what is left and which servers it waits for, until all is gone', async () => {
     await using rig = await openRig({ controllers });
     const project = await createProject(rig.repo, 'shop');
     await write(rig, (unit) => {

@@ -59,7 +59,7 @@ async function seen({ store, mirror }: World): Promise<void> {
   await mirror.reached(await store.revision(), AbortSignal.timeout(10_000));
 }
 
-/** A leader that is not told that its term is over: its signal never aborts, the store alone knows. */
+/** A leader that does not notice that its term is over: its signal never aborts, the store alone knows. */
 async function startDeposable(world: World, controller: Controller<'project'>): Promise<AsyncDisposable> {
   const taken = await world.store.txn({ if: [], then: [{ put: key, value: '{}' }] });
   const term: Term = {

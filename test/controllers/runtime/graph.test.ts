@@ -67,7 +67,7 @@ test.for([
   expect(() => checkGraph(given, ['project', 'assignment'])).toThrow(fault);
 });
 
-test('the graph tells kinds, controllers, and what they read, wake on and write', () => {
+test('the graph shows kinds, controllers, and what they read, wake on and write', () => {
   const given = controller({
     name: 'project',
     kind: 'project',

@@ -20,7 +20,7 @@ afterEach(async () => {
   }
 });
 
-/** A queue whose runs are recorded and end when told. */
+/** A queue whose runs are recorded and end when the test asks. */
 function world(options: { concurrency?: number; pool?: PQueue; clock?: FakeClock; random?: () => number } = {}) {
   const { concurrency = 1, pool = new PQueue({ concurrency: 64 }), clock = new FakeClock() } = options;
   const started: { key: string; at: number; signal: AbortSignal; end: (after?: After) => void }[] = [];
@@ -359,7 +359,7 @@ test('closing does not wait forever for a run that ignores its signal', async ()
   expect(queue.running).toBe(1);
 });
 
-test('depth and age tell of the keys that could run, not of those that wait for their time', async () => {
+test('depth and age are of the keys that could run, not of those that wait for their time', async () => {
   const { queue, clock, end } = world();
   queue.add('a');
   queue.add('b');

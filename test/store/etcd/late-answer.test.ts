@@ -38,7 +38,7 @@ test('a holder whose renewal is answered late counts from when it was sent', asy
   expect(lease.lost.aborted).toBe(true);
 });
 
-test('an answer that comes after the deadline renews nothing, though no timer has told the end yet', async () => {
+test('an answer that comes after the deadline renews nothing, though no timer has fired yet', async () => {
   const clock = new StandingClock();
   await using store = await openEtcd({ hosts: [proxy.host], clock });
   const lease = await store.lease(ttlMs);

@@ -82,7 +82,7 @@ test('a file that may not grow is full, and nothing of the group is written', as
   expect(it.engine.head.revision).toBe(1);
 });
 
-test('nothing is told of a group that wrote nothing', async () => {
+test('a group that wrote nothing is announced to no watch', async () => {
   using it = queueInMemory();
   await it.apply({ if: [{ key: 'a', is: 'present' }], then: [{ put: 'a', value: '' }] });
   expect(it.committed).not.toHaveBeenCalled();

@@ -50,7 +50,7 @@ test('a file opened again has the same history', async () => {
   expect((await firstOf(second, { prefix: '' }, at)).events).toEqual([{ key: 'a', revision: at, value: '1' }]);
 });
 
-test('a restored older copy is another incarnation, and who was further is told that history was rewound', async () => {
+test('a restored older copy is another incarnation, and a reader that was further gets the error that history was rewound', async () => {
   await using folder = await temporaryFolder();
   const [path, copy] = [join(folder.path, 'store.db'), join(folder.path, 'copy.db')];
   const first = await openSqlite({ path });
