@@ -118,7 +118,7 @@ describe('a control plane that does not know configurations', () => {
   it('takes the report of a task without its progress', async () => {
     const { pair, backend } = await up();
     const report = { ...running({ id: 'a', generation: 1 }), ready: false };
-    backend.tell({ ...report, progress: { step: 'building', done: 2, total: 7, unit: 'steps' } });
+    backend.setReport({ ...report, progress: { step: 'building', done: 2, total: 7, unit: 'steps' } });
     await settle(30);
     expect(pair.agent.messages.at(-1)).toMatchObject({ type: 'report', items: [{ progress: { step: 'building' } }] });
     expect(EarlierAgentMessage.parse(pair.agent.messages.at(-1))).toMatchObject({ items: [report] });
