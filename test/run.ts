@@ -1,12 +1,13 @@
 /**
- * Runs the checks and the layers of the suite one after the other and ends with the line `N passed, N failed`.
+ * Runs the checks and the layers of the suite and ends with the line `N passed, N failed`.
  * A check counts as one test. What did not run counts as failed: a skipped test, a file that did not load, a layer that
  * crashed or has no tests. So does what is left behind: a process or a container.
  * Usage: node test/run.ts [--only check,unit,…] [--minutes 45]
  */
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { mkdtemp, readFile } from 'node:fs/promises';
+import { mkdtemp, open, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -26,10 +27,24 @@ const checks = {
   'the API in the console': ['node', 'test/clients/console-types.ts'],
   'types of the console': ['tsc', '--noEmit', '--project', 'web'],
 };
-const layers = ['unit', 'programs', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser', 'long', 'fresh'];
+/**
+ * Stages run one after the other, the lanes of a stage side by side: what computes beside what waits for an engine, an
+ * etcd or a disk. What looks at an installation as its users do has the machine for itself.
+ */
+const stages: readonly (readonly (readonly string[])[])[] = [
+  [
+    ['unit', 'api', 'sim'],
+    ['check', 'programs', 'contract', 'api-etcd'],
+  ],
+  [['e2e', 'browser', 'long', 'fresh']],
+];
+const parts = stages.flat(2);
 /** Those that make containers. */
 const onEngine = ['programs', 'contract', 'e2e', 'browser', 'long', 'fresh'];
 const byDefault = ['check', 'unit', 'programs', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser'];
+
+/** When the output of a program is shown. */
+type Output = 'at once' | 'at its end';
 
 interface Tally {
   passed: number;
@@ -47,11 +62,11 @@ const Report = z.object({
 
 const { values } = parseArgs({ options: { only: { type: 'string' }, minutes: { type: 'string', default: '45' } } });
 const wanted = values.only?.split(',') ?? byDefault;
-const unknown = wanted.filter((name) => name !== 'check' && !layers.includes(name));
-if (unknown.length > 0) throw new Error(`Unknown layer: ${unknown.join(', ')}; there are: check, ${layers.join(', ')}`);
+const unknown = wanted.filter((name) => !parts.includes(name));
+if (unknown.length > 0) throw new Error(`Unknown layer: ${unknown.join(', ')}; there are: ${parts.join(', ')}`);
 
-/** Leader of the session that runs now. */
-let running: number | undefined;
+/** Leaders of the sessions that run now. */
+const running = new Set<number>();
 const deadline = AbortSignal.timeout(Number(values.minutes) * 60_000);
 deadline.addEventListener('abort', endRunning);
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -67,8 +82,7 @@ const scratch = await mkdtemp(join(tmpdir(), 'setpoint-test-'));
 process.once('exit', () => rmSync(scratch, { recursive: true }));
 try {
   const before = await containers();
-  if (wanted.includes('check')) for (const [name, argv] of Object.entries(checks)) await runCheck(name, argv);
-  for (const layer of layers) if (wanted.includes(layer)) await runLayer(layer);
+  for (const stage of stages) await runStage(stage.map((lane) => lane.filter((part) => wanted.includes(part))));
   const left = wanted.some((layer) => onEngine.includes(layer)) ? await newContainers(before) : [];
   if (left.length > 0) note(`Containers left behind, ${left.join(', ')}`, { passed: 0, failed: left.length });
 } catch (error) {
@@ -78,16 +92,28 @@ try {
 console.log(`\n${verdicts.join('\n')}\n${total.passed} passed, ${total.failed} failed`);
 process.exit(total.failed === 0 ? 0 : 1);
 
-async function runCheck(name: string, argv: readonly string[]): Promise<void> {
-  console.log(`\n== ${argv.join(' ')}`);
-  const succeeded = await run(argv);
+/** Where several lanes run, the output of each program is shown as a whole when it ends. */
+async function runStage(lanes: readonly (readonly string[])[]): Promise<void> {
+  const output = lanes.filter((lane) => lane.length > 0).length > 1 ? 'at its end' : 'at once';
+  await Promise.all(
+    lanes.map(async (lane) => {
+      for (const part of lane) await (part === 'check' ? runChecks(output) : runLayer(part, output));
+    }),
+  );
+}
+
+async function runChecks(output: Output): Promise<void> {
+  for (const [name, argv] of Object.entries(checks)) await runCheck(name, argv, output);
+}
+
+async function runCheck(name: string, argv: readonly string[], output: Output): Promise<void> {
+  const succeeded = await run(argv.join(' '), argv, output);
   note(name, succeeded ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 });
 }
 
-async function runLayer(layer: string): Promise<void> {
-  console.log(`\n== ${layer}`);
+async function runLayer(layer: string, output: Output): Promise<void> {
   const file = join(scratch, `${layer}.json`);
-  const succeeded = await run([...vitest, '--project', layer, `--outputFile.json=${file}`]);
+  const succeeded = await run(layer, [...vitest, '--project', layer, `--outputFile.json=${file}`], output);
   const { passed, failed } = await read(file);
   const ran = succeeded && passed > 0;
   note(layer, { passed, failed: ran ? failed : Math.max(failed, 1) });
@@ -115,27 +141,34 @@ function note(name: string, { passed, failed }: Tally): void {
  * Runs a program of the project's own as the leader of a session, so that what it leaves behind is found, ended and
  * counted as a failure. Resolves with whether the program succeeded.
  */
-async function run(argv: readonly string[]): Promise<boolean> {
+async function run(title: string, argv: readonly string[], output: Output): Promise<boolean> {
   if (deadline.aborted) {
     console.error(`Not run, as ${values.minutes} minutes are over`);
     return false;
   }
   const [program = '', ...rest] = argv;
   const path = [join(root, 'node_modules', '.bin'), process.env['PATH']].join(delimiter);
+  console.log(`\n== ${title}${output === 'at once' ? '' : ' begins'}`);
+  const file = join(scratch, randomUUID());
+  const log = output === 'at once' ? undefined : await open(file, 'w');
   const child = spawn(program, rest, {
     cwd: root,
-    stdio: 'inherit',
+    stdio: log === undefined ? 'inherit' : ['ignore', log.fd, log.fd],
     detached: true,
     env: { ...process.env, PATH: path },
   });
-  running = child.pid;
+  if (child.pid !== undefined) running.add(child.pid);
   const code = await new Promise<number | null>((resolve) => {
     child.once('exit', resolve).once('error', (error) => {
       console.error(error);
       resolve(null);
     });
   });
-  running = undefined;
+  if (child.pid !== undefined) running.delete(child.pid);
+  if (log !== undefined) {
+    await log.close();
+    process.stdout.write(`\n== ${title}\n${await readFile(file, 'utf8')}`);
+  }
   const left = child.pid === undefined ? [] : await leftBehind(child.pid);
   for (const it of left) process.kill(it.pid, 'SIGKILL');
   if (left.length > 0) {
@@ -146,7 +179,7 @@ async function run(argv: readonly string[]): Promise<boolean> {
 }
 
 function endRunning(): void {
-  if (running !== undefined) process.kill(-running, 'SIGKILL');
+  for (const leader of running) process.kill(-leader, 'SIGKILL');
 }
 
 /** What of a session still lives two seconds after its leader's end. */
