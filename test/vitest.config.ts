@@ -58,6 +58,9 @@ function excludedFrom(layer: string): string[] {
   return layer === apiOnEtcd ? withoutStore : [];
 }
 
+/** Layers whose files share the modules of a process: no file leaves anything behind in them. */
+const shared = ['unit', 'api', apiOnEtcd, 'sim'];
+
 /** What the files of a layer load first. */
 const setup: Readonly<Record<string, string[]>> = {
   unit: ['test/harness/no-programs.ts'],
@@ -79,6 +82,8 @@ export default defineConfig({
           exclude: excludedFrom(name),
           setupFiles: setup[name] ?? [],
           pool: 'forks',
+          // A third of the time of many small files would be the loading of the same modules.
+          isolate: !shared.includes(name),
           maxWorkers: isAlone ? 1 : Math.max(onMachine ? 4 : 2, availableParallelism()),
           fileParallelism: !isAlone,
           // What tests on the machine do is wait: for builds, for ten quiet seconds.
