@@ -4,6 +4,7 @@ import { wait } from '../../store/clock.ts';
 import type { Clock } from '../../store/clock.ts';
 import { isUnavailable } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
+import { kinds } from '../../store/kinds/kinds.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Store } from '../../store/store.ts';
 import { limits } from './limits.ts';
@@ -16,13 +17,38 @@ export interface Replica {
   version: string;
 }
 
-const Stored = z.object({ url: z.string(), version: z.string() });
+const Stored = z.object({
+  url: z.string(),
+  version: z.string(),
+  /** Highest version of the records of each kind that it reads; absent: it is of a release that did not record that. */
+  reads: z.record(z.string(), z.int()).default({}),
+});
+
+/** By kind the version of the records that this release writes. */
+const written = Object.values(kinds).map(({ kind, version }) => ({ kind, version }));
 
 /** The address of another replica; `undefined`: it is not in the directory. */
 export function replicaUrl(mirror: Pick<Mirror, 'key'>, id: string): string | undefined {
   const entry = mirror.key(keys.replica(id));
-  const stored = Stored.safeParse(entry && JSON.parse(entry.value));
-  return stored.success ? stored.data.url : undefined;
+  return entry && parse(entry.value)?.url;
+}
+
+/**
+ * URL of a replica in the directory that cannot read all that this release writes; `undefined`: there is none. One that
+ * announced nothing about its records is of a release before they were announced.
+ */
+export function earlierReplica(mirror: Pick<Mirror, 'keysUnder'>): string | undefined {
+  const found = mirror.keysUnder(keys.replica('')).map(({ value }) => parse(value));
+  return found.find((it) => it && written.some(({ kind, version }) => (it.reads[kind] ?? 0) < version))?.url;
+}
+
+/** `undefined`: it is no announcement that this release understands. */
+function parse(announcement: string): z.infer<typeof Stored> | undefined {
+  try {
+    return Stored.safeParse(JSON.parse(announcement)).data;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Keeps the replica in the directory, under leases that follow each other, until the signal aborts. */
@@ -33,7 +59,9 @@ export async function announceReplica(
   replica: Replica,
   signal: AbortSignal,
 ): Promise<void> {
-  const value = JSON.stringify({ url: replica.url, version: replica.version } satisfies z.infer<typeof Stored>);
+  const { url, version } = replica;
+  const reads = Object.fromEntries(written.map((it) => [it.kind, it.version]));
+  const value = JSON.stringify({ url, version, reads } satisfies z.infer<typeof Stored>);
   while (!signal.aborted) {
     try {
       await announceOnce(store, keys.replica(replica.id), value, signal);

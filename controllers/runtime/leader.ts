@@ -5,6 +5,7 @@ import { keys } from '../../store/keys.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Guard, Store } from '../../store/store.ts';
+import { earlierReplica } from '../gateway/replica.ts';
 import { aborted } from './aborted.ts';
 import { limits } from './limits.ts';
 
@@ -36,6 +37,9 @@ export interface Candidate {
  * The key is written once per term and only its lease is renewed, so its revision is the epoch and the fence. Safety
  * comes from the fence; the signal of a term, which aborts before the lease can expire, only saves useless work.
  *
+ * While a replica of an earlier release runs, which could not read what this one writes, it is left to lead: agents that
+ * are connected to it would not get new instances, and would remove those that they got from this replica.
+ *
  * @param lead must return soon after the signal of its term aborted.
  */
 export async function campaign(
@@ -47,10 +51,14 @@ export async function campaign(
   const key = keys.leader(candidate.name);
   await Promise.race([mirror.ready, aborted(signal)]);
   const isOver = (): boolean => signal.aborted;
+  let heldBackBy: string | undefined;
   while (!isOver()) {
     let pause: number = limits.leader.jitterMs;
+    const earlier = earlierReplica(mirror);
+    if (earlier !== heldBackBy) tell(log, earlier);
+    heldBackBy = earlier;
     try {
-      if (mirror.key(key) === undefined) await serve(candidate, lead, signal);
+      if (mirror.key(key) === undefined && earlier === undefined) await serve(candidate, lead, signal);
     } catch (error) {
       pause = limits.leader.failureMs;
       if (!isUnavailable(error) && !isConflict(error)) log.error({ err: error }, 'Candidacy failed');
@@ -59,6 +67,15 @@ export async function campaign(
     await vacancy(candidate, key, signal);
     await wait(clock, random() * pause, signal).catch(() => undefined);
   }
+}
+
+function tell(log: Logger, earlier: string | undefined): void {
+  if (earlier === undefined) log.info('No replica of an earlier release runs any more: this one may lead');
+  else
+    log.info(
+      { earlier, advice: 'Upgrade that replica, or stop it' },
+      'A replica of an earlier release runs, which could not read what this one writes: it is left to lead',
+    );
 }
 
 /** Tries to take the key; leads while it is ours. */
@@ -109,14 +126,15 @@ async function serve(
   }
 }
 
-/** Resolves when the key seems vacant, or after `limits.leader.retryMs` in case no change was seen. */
+/** Resolves when the key seems to be for this candidate, or after `limits.leader.retryMs` in case no change was seen. */
 async function vacancy({ clock, mirror }: Candidate, key: string, signal: AbortSignal): Promise<void> {
   const vacant = new AbortController();
   const look = (): void => {
-    if (mirror.isReady && mirror.key(key) === undefined) vacant.abort();
+    if (mirror.isReady && mirror.key(key) === undefined && earlierReplica(mirror) === undefined) vacant.abort();
   };
+  // The leader's key, or that of an earlier replica, is gone.
   const unsubscribe = mirror.subscribeKeys((change) => {
-    if (change.key === key && change.after === undefined) vacant.abort();
+    if (change.after === undefined) look();
   });
   const stop = (): void => vacant.abort();
   signal.addEventListener('abort', stop, { once: true });

@@ -8,7 +8,7 @@ import type { ApiObject, Client } from '../../cli/client.ts';
 import { startEtcd } from './etcd.ts';
 import type { EtcdServer } from './etcd.ts';
 import { removeEverythingOf } from './engine.ts';
-import { freePort, Program } from './program.ts';
+import { freePort, present, Program } from './program.ts';
 import { until } from './until.ts';
 
 export interface InstallationOptions {
@@ -19,6 +19,8 @@ export interface InstallationOptions {
   agentFlags?: readonly string[];
   /** Where the agent keeps its data; in the installation's own folder by default. */
   agentData?: string;
+  /** The `setpoint` that all programs run at first; of this checkout unless told. */
+  command?: string;
 }
 
 /** The first user of every installation. */
@@ -38,6 +40,7 @@ export class Installation implements AsyncDisposable {
   server!: ApiObject;
   readonly #agentFlags: readonly string[];
   readonly #agentData: string;
+  readonly #command: string;
 
   private constructor(
     dir: string,
@@ -50,6 +53,7 @@ export class Installation implements AsyncDisposable {
     this.etcd = etcd;
     this.#agentFlags = options.agentFlags ?? [];
     this.#agentData = options.agentData ?? join(dir, 'agent');
+    this.#command = options.command ?? present;
   }
 
   static async start(options: InstallationOptions): Promise<Installation> {
@@ -79,7 +83,10 @@ export class Installation implements AsyncDisposable {
   }
 
   async #bringUp(): Promise<void> {
-    for (const { program } of this.replicas) program.start();
+    for (const { program } of this.replicas) {
+      program.command = this.#command;
+      program.start();
+    }
     await Promise.all(this.replicas.map((_, index) => this.ready(index)));
     const url = this.url();
     const visitor = createClient({ server: url, tenant: 'default' });
@@ -110,12 +117,13 @@ export class Installation implements AsyncDisposable {
         '--git-file-roots',
         tmpdir(),
         '--git-loopback',
-        '--local-images',
-        'setpoint-test/*',
         ...this.#agentFlags,
       ],
       join(this.dir, 'agent.log'),
+      // Earlier releases do not know this setting: they ignore a variable, but not a flag.
+      { SETPOINT_LOCAL_IMAGES: 'setpoint-test/*' },
     );
+    this.agent.command = this.#command;
     this.agent.start();
     await this.until('the server is active', async () => {
       const it = await this.client.object('GET', `/api/v1/servers/${created.id}`);

@@ -9,10 +9,13 @@ import { until } from './until.ts';
 
 /** A start takes seconds; on a machine whose cores other tests take, many more. */
 const readyMs = 60_000;
-const command = new URL('../../cli/setpoint', import.meta.url).pathname;
+/** The `setpoint` of this checkout. */
+export const present = new URL('../../cli/setpoint', import.meta.url).pathname;
 
 /** A `setpoint` process of a test: it can be killed at any instant and started again with the same arguments. */
 export class Program {
+  /** The `setpoint` that the next start runs: of this checkout, or of an earlier release. */
+  command = present;
   readonly #argv: readonly string[];
   readonly #logPath: string;
   readonly #env: Readonly<Record<string, string>>;
@@ -36,7 +39,7 @@ export class Program {
   start(): void {
     if (this.isRunning) throw new Error(`Already running: ${this.#argv.join(' ')}`);
     const log = createWriteStream(this.#logPath, { flags: 'a' });
-    const child = spawn(command, this.#argv, {
+    const child = spawn(this.command, this.#argv, {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { PATH: process.env['PATH'], HOME: '/nonexistent', ...this.#env },
     });

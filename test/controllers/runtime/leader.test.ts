@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { Controller, Verdict } from '../../../controllers/runtime/controller.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
 import { keys } from '../../../store/keys.ts';
+import { kinds } from '../../../store/kinds/kinds.ts';
 import { startCandidate, type TestCandidate } from '../../harness/candidate.ts';
 import { settle } from '../../harness/fake-clock.ts';
 import { createProject, id, openRig, tenant, type Rig } from './rig.ts';
@@ -69,6 +70,47 @@ test('a candidate takes over when the key of a dead leader goes', async () => {
   await rig.clock.advance(limits.leader.jitterMs);
   expect(b.isLeading()).toBe(true);
   await b.stop();
+});
+
+test('a candidate leaves the leadership to a replica that cannot read its records, until that is gone', async () => {
+  await using rig = await openRig();
+  const announce = (reads?: Record<string, number>) =>
+    rig.store.txn({
+      if: [],
+      then: [{ put: keys.replica('other'), value: JSON.stringify({ url: 'http://other.test', version: '1', reads }) }],
+    });
+  const now = Object.fromEntries(Object.values(kinds).map(({ kind, version }) => [kind, version]));
+  const { volume: _, ...withoutVolumes } = now;
+  await announce();
+  const a = candidate(rig, 'a');
+  for (const earlier of [undefined, withoutVolumes, { ...now, assignment: 2 }]) {
+    await announce(earlier);
+    await rig.clock.advance(2 * limits.leader.retryMs);
+    expect(a.isLeading()).toBe(false);
+  }
+  await rig.store.txn({ if: [], then: [{ delete: keys.replica('other') }] });
+  await rig.clock.advance(limits.leader.jitterMs);
+  expect(a.isLeading()).toBe(true);
+  await announce();
+  await rig.clock.advance(2 * limits.leader.ttlMs);
+  expect(a.isLeading()).toBe(true);
+  await a.stop();
+});
+
+test('a candidate leads beside replicas of its own release and of later ones', async () => {
+  await using rig = await openRig();
+  const now = Object.fromEntries(Object.values(kinds).map(({ kind, version }) => [kind, version]));
+  const announcements = [
+    { url: 'http://same.test', version: '1', reads: now },
+    { url: 'http://later.test', version: '1', reads: { ...now, assignment: 99, machine: 1 } },
+    { address: 'of a form that this release does not know' },
+  ];
+  const puts = announcements.map((it, n) => ({ put: keys.replica(`r${n}`), value: JSON.stringify(it) }));
+  await rig.store.txn({ if: [], then: [...puts, { put: keys.replica('torn'), value: '{' }] });
+  const a = candidate(rig, 'a');
+  await rig.clock.advance(limits.leader.jitterMs);
+  expect(a.isLeading()).toBe(true);
+  await a.stop();
 });
 
 test('losing the leadership aborts the runs, and the next term begins with everything', async () => {
