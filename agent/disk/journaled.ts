@@ -12,7 +12,7 @@ export interface Kept<State, Entry> {
    * of one entry: this release does not understand that entry.
    */
   read: (entries: readonly (Entry | undefined)[] | undefined) => State;
-  /** Changes the state as an entry says. */
+  /** Applies an entry to the state. */
   apply: (state: State, entry: Entry) => void;
   /** Returns entries of which `read` makes this state. */
   whole: (state: State) => Entry[];

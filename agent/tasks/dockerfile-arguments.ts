@@ -20,7 +20,7 @@ export function argumentsOf(rest: string, known: Map<string, string>, given: Rea
  */
 export function expanded(text: string, known: ReadonlyMap<string, string>): string {
   const value = tryExpand(text, known);
-  if (value === undefined) throw unreadable(`a base image that cannot be told: ${text.slice(0, 200)}`);
+  if (value === undefined) throw unreadable(`a base image that cannot be determined: ${text.slice(0, 200)}`);
   return value;
 }
 

@@ -37,7 +37,7 @@ export function invalid(message: string): RuntimeFailure {
 /** Returns the first error message of git. */
 export function reason(stderr: string): string {
   const lines = stderr.split('\n').map((line) => line.trim());
-  const said =
+  const line =
     lines.find((line) => /^(fatal|error|ssh):/.test(line)) ?? lines.find((line) => line !== '') ?? 'no reason given';
-  return said.replace(/^(fatal|error): /, '').slice(0, 300);
+  return line.replace(/^(fatal|error): /, '').slice(0, 300);
 }

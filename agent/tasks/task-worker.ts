@@ -34,7 +34,7 @@ const progressEveryMs = 1_000;
 
 /**
  * Runs the attempts of one task, each to one result, which is on disk before it is reported. {@link Task.ifInterrupted}
- * says what becomes of an attempt that the end of the agent interrupted.
+ * decides what becomes of an attempt that the end of the agent interrupted.
  */
 export class TaskWorker implements AsyncDisposable {
   readonly id: string;
@@ -95,32 +95,36 @@ export class TaskWorker implements AsyncDisposable {
     const desired = this.#desired;
     const key = desired === undefined || desired.run === 'stopped' ? undefined : keyOf(desired);
     if (this.#attempt !== undefined && this.#attempt.key !== key)
-      this.#attempt.stop.abort(new Error(`${this.#task.name} is not wanted any more`));
+      this.#attempt.stop.abort(new Error(`${this.#task.name} is not desired any more`));
     if (desired === undefined) {
       if (this.#attempt === undefined) this.#gone();
       return;
     }
     if (desired.run === 'stopped') {
-      this.#tell({ ...blank(desired), phase: this.#attempt === undefined ? 'stopped' : 'stopping' });
+      this.#sendReport({ ...blank(desired), phase: this.#attempt === undefined ? 'stopped' : 'stopping' });
       return;
     }
     const known = this.#deps.results.get(this.id, desired.spec.attempt);
     if (known !== undefined) {
-      this.#tell({ ...known.report, generation: desired.generation });
+      this.#sendReport({ ...known.report, generation: desired.generation });
       return;
     }
     if (this.#attempt === undefined) this.#begin(desired);
-    else if (this.#report !== undefined) this.#tell({ ...this.#report, generation: desired.generation });
+    else if (this.#report !== undefined) this.#sendReport({ ...this.#report, generation: desired.generation });
   }
 
   #begin(desired: TaskItem): void {
     const stop = new AbortController();
     const attempt = { key: keyOf(desired), stop, ended: Promise.resolve() };
     this.#attempt = attempt;
-    this.#tell({ ...blank(desired), phase: 'pending' });
+    this.#sendReport({ ...blank(desired), phase: 'pending' });
     attempt.ended = this.#run(desired, stop.signal)
       .catch((error: unknown) => {
-        if (!stop.signal.aborted) this.#deps.log.error({ err: error, assignment: this.id }, 'Task could not be run');
+        if (!stop.signal.aborted)
+          this.#deps.log.error(
+            { err: error, assignment: this.id },
+            'A task ended by an error of the agent, which is a bug',
+          );
       })
       .finally(() => {
         this.#attempt = undefined;
@@ -150,14 +154,17 @@ export class TaskWorker implements AsyncDisposable {
         await write();
         return;
       } catch (error) {
-        log.error({ err: error, assignment: this.id }, 'The record of a task cannot be stored');
+        log.error(
+          { err: error, assignment: this.id },
+          'Cannot store the record of a task: the agent tries again, and neither begins the task nor reports its result before',
+        );
         await wait(clock, retryStoreMs, signal);
       }
     }
   }
 
   #lost(desired: TaskItem): WireReport {
-    const message = `${this.#task.name} was interrupted as the agent of the server ended: whether it had an effect is not known`;
+    const message = `${this.#task.name} was interrupted as the agent of the server ended: it is not known whether it had an effect. Check that, then begin it again`;
     return { ...blank(desired), phase: 'lost', error: { code: 'interrupted', message } };
   }
 
@@ -166,14 +173,14 @@ export class TaskWorker implements AsyncDisposable {
     const { name, codes, ifInterrupted } = this.#task;
     // An attempt that is not on disk must not begin: after a restart of the agent it would run again.
     if (ifInterrupted === 'lost') await this.#stored(() => results.begin(this.id, desired.spec.attempt), signal);
-    this.#tell({ ...blank(desired), phase: 'running' });
+    this.#sendReport({ ...blank(desired), phase: 'running' });
     const write = (stream: LogLine['stream'], text: string): void => {
       const at = clock.now().getTime();
       const entries = clean(text)
         .split('\n')
         .map((message) => ({ at, stream, level: guessLevel(message), instance: this.id, message }));
       logs.append(desired.workload_id, entries, signal).catch((error: unknown) => {
-        log.warn({ err: error, assignment: this.id }, 'Output of a task cannot be stored');
+        log.warn({ err: error, assignment: this.id }, 'Cannot store the output of a task: lines of it may be missing');
       });
     };
     const seconds = desired.spec.deadline_seconds;
@@ -206,18 +213,18 @@ export class TaskWorker implements AsyncDisposable {
 
   #progressed(progress: Progress, signal: AbortSignal): void {
     if (this.#report === undefined || signal.aborted) return;
-    this.#tell({ ...this.#report, progress });
+    this.#sendReport({ ...this.#report, progress });
   }
 
   #gone(): void {
     this.#deps.results.forget(this.id).catch((error: unknown) => {
-      this.#deps.log.warn({ err: error, assignment: this.id }, 'Result of a task cannot be removed');
+      this.#deps.log.warn({ err: error, assignment: this.id }, 'Cannot remove the result of a task from the disk');
     });
     const generation = this.#deps.desired.tombstone(this.id)?.generation ?? this.#report?.generation ?? 0;
-    this.#tell({ ...blank({ id: this.id, generation }), phase: 'stopped', gone: true });
+    this.#sendReport({ ...blank({ id: this.id, generation }), phase: 'stopped', gone: true });
   }
 
-  #tell(report: WireReport): void {
+  #sendReport(report: WireReport): void {
     if (JSON.stringify(this.#report) === JSON.stringify(report)) return;
     this.#report = report;
     this.#deps.reported(report);
@@ -239,6 +246,9 @@ function blank(item: { id: string; generation: number }): Omit<WireReport, 'phas
 function failureOf(error: unknown, { name, codes }: Task): { code: string; message: string } {
   if (error instanceof RuntimeFailure) return { code: error.code, message: error.message };
   return isDiskFull(error)
-    ? { code: 'no_space', message: `There is no space left on the server's disk for this: ${name}` }
-    : { code: codes.failed, message: `${name} failed: the agent log has the cause` };
+    ? {
+        code: 'no_space',
+        message: `${name} failed, as there is no space left on the disk of the server: free some, then begin it again`,
+      }
+    : { code: codes.failed, message: `${name} failed: the log of the agent has the cause` };
 }

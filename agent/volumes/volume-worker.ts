@@ -112,7 +112,7 @@ export class VolumeWorker implements AsyncDisposable {
     const { runtime, server, made, clock } = this.#deps;
     if (desired === undefined) return { ...this.#blank(), phase: 'stopped', gone: true };
     const { volume } = desired.spec;
-    using limit = deadline(clock, callMs, 'Looking after a volume', this.#closing.signal);
+    using limit = deadline(clock, callMs, 'Checking a volume', this.#closing.signal);
     if (desired.run === 'stopped') {
       await runtime.removeVolume(volume, limit.signal);
       await made.removed(volume);
@@ -131,9 +131,9 @@ export class VolumeWorker implements AsyncDisposable {
 
   #failed(desired: VolumeItem | undefined, error: unknown): void {
     const { log } = this.#deps;
-    log.warn({ err: error, assignment: this.id }, 'A volume cannot be looked after');
+    log.warn({ err: error, assignment: this.id }, 'Cannot create, check or remove a volume: the agent tries again');
     if (desired === undefined || !(error instanceof RuntimeFailure)) return;
-    // It stays as ready as it was: that the engine does not answer says nothing of the data.
+    // It stays as ready as it was: an engine that does not answer shows nothing about the data.
     const { phase = 'pending', ready = false, stable = false } = this.#report ?? {};
     const now = desired.run === 'stopped' ? ('stopping' as const) : phase;
     this.#show({ ...this.#blank(), phase: now, ready, stable, error: { code: error.code, message: error.message } });

@@ -224,7 +224,8 @@ test('a task that must not be repeated is lost when its agent ends, and only ano
       await isIn(worker, 'lost');
       expect(worker.report?.error).toEqual({
         code: 'interrupted',
-        message: 'The restore was interrupted as the agent of the server ended: whether it had an effect is not known',
+        message:
+          'The restore was interrupted as the agent of the server ended: it is not known whether it had an effect. Check that, then begin it again',
       });
     });
   expect(disk.began).toEqual([1]);
