@@ -74,7 +74,7 @@ function keptFor({ keep }: Definition<KindName>): string {
         `${keep.newest.hasEnded === undefined ? '' : ', ended ones alone'}` +
         `${keep.newest.unless === undefined ? '' : ', and those that its rule spares'}`
       : '',
-    'until' in keep ? 'until its rule says that it expires' : '',
+    'until' in keep ? 'until it expires by its rule' : '',
     outlives.length === 0 ? '' : `stays while its owner is being deleted: ${list(outlives.map(code))}`,
   ];
   return rules.filter((text) => text !== '').join('; ');
