@@ -61,7 +61,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[kind: string, name: string], Scope>({
     use: 'events <kind> <name>',
-    text: 'print what happened to a server, an application or a deployment, newest first',
+    text: 'print what happened to an object of a kind, such as an application, newest first',
     run: async (client, [kind, name], options) =>
       (await import('./verbs/events.ts')).events(client, kind, name, options),
   }),

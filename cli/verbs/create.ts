@@ -33,6 +33,8 @@ export async function create(
     case 'volumes': {
       if (options.project === undefined) throw new Error('A volume is created in a project: name it by --project');
       const project = await findObject(client, 'projects', options.project);
+      if (options.on === undefined && project['default_server_id'] === null)
+        throw new Error('A volume is on a server, and the project has no default one: name a server by --on');
       const server =
         options.on === undefined ? {} : { server_id: (await findObject(client, 'servers', options.on)).id };
       await client.request('POST', '/api/v1/volumes', { project_id: project.id, ...server, name });
