@@ -14,6 +14,7 @@ import { kinds as consoleKinds } from '../../web/model.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 import { setStage } from '../harness/stage.ts';
+import { exampleOf } from './examples.ts';
 
 const declared: Declared = { kinds, resources, endpoints };
 const database = { kind: 'database', observed: { shape: { phase: z.string() } } };
@@ -160,7 +161,11 @@ describe('an answer', () => {
   }
 
   it.each(watchedKinds)('of %s changes with what it shows of other objects', async (kind) => {
-    const { tenant } = await setStage(world, 'owner');
+    const stage = await setStage(world, 'owner');
+    const { tenant } = stage;
+    for (const list of endpoints.filter((one) => one.list && one.item === resourceOf(kind).answer))
+      await exampleOf(list).before?.(stage);
+    expect(world.mirror.tenant(tenant).list(kind), `Make one in \`before\` of its list in examples.ts`).not.toEqual([]);
     const { watch } = resourceOf(kind);
     const known = 'shows' in watch ? Object.keys(watch.shows) : [];
     for (const read of readBy(kind, world.mirror.tenant(tenant)))
