@@ -1,5 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
+import { routeName } from '../../api/endpoint/endpoint.ts';
 import { caps } from '../../api/rights/caps.ts';
+import { endpoints } from '../../api/routes/endpoints.ts';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
 import { desiredState } from '../harness/states.ts';
@@ -23,6 +25,8 @@ interface Scene {
 }
 
 interface Row {
+  /** The route that makes them. */
+  route: string;
   cap: number;
   /** Who has so many, as the refusal says it. */
   where: string;
@@ -69,6 +73,7 @@ const inviteTo = ({ owner, place }: Scene, name: string) =>
 
 const rows: Record<string, Row> = {
   'projects of a tenant': {
+    route: 'POST /projects',
     cap: caps.projectsPerTenant,
     where: 'The tenant',
     before: 1,
@@ -76,6 +81,7 @@ const rows: Record<string, Row> = {
     ask: ({ owner }, name) => owner.post('/projects', { name }),
   },
   'projects of a plain user': {
+    route: 'POST /projects',
     cap: caps.projectsPerUser,
     where: 'The user',
     before: 0,
@@ -83,6 +89,7 @@ const rows: Record<string, Row> = {
     ask: ({ user }, name) => user.post('/projects', { name }),
   },
   'servers of a tenant': {
+    route: 'POST /servers',
     cap: caps.serversPerTenant,
     where: 'The tenant',
     before: 1,
@@ -97,6 +104,7 @@ const rows: Record<string, Row> = {
     ask: ({ owner }, name) => owner.post('/servers', { name }),
   },
   'environments of a project': {
+    route: 'POST /projects/:projectId/environments',
     cap: caps.environmentsPerProject,
     where: 'The project',
     before: 1,
@@ -105,6 +113,7 @@ const rows: Record<string, Row> = {
     ask: ({ owner, place }, name) => owner.post(`/projects/${place.project}/environments`, { name }),
   },
   'members of a project': {
+    route: 'POST /projects/:id/members',
     cap: caps.membersPerProject,
     where: 'The project',
     before: 0,
@@ -120,6 +129,7 @@ const rows: Record<string, Row> = {
     },
   },
   'applications of an environment': {
+    route: 'POST /applications',
     cap: caps.applicationsPerEnvironment,
     where: 'The environment',
     before: 0,
@@ -147,7 +157,27 @@ const rows: Record<string, Row> = {
         image_url: 'example/web:1',
       }),
   },
+  'volumes of a project': {
+    route: 'POST /volumes',
+    cap: caps.volumesPerProject,
+    where: 'The project',
+    before: 0,
+    make: (unit, { place }, n) =>
+      unit.create(
+        'volume',
+        crypto.randomUUID(),
+        desiredState('volume', {
+          project_id: place.project,
+          environment_id: place.environment,
+          server_id: place.server,
+          name: `v${n}`,
+        }),
+      ),
+    ask: ({ owner, place: { project, environment, server } }, name) =>
+      owner.post('/volumes', { project_id: project, environment_id: environment, server_id: server, name }),
+  },
   'invites of a project, whatever became of them': {
+    route: 'POST /projects/:id/invites',
     cap: caps.invitesPerProject,
     where: 'The project',
     before: 0,
@@ -155,6 +185,7 @@ const rows: Record<string, Row> = {
     ask: inviteTo,
   },
   'invites to a tenant': {
+    route: 'POST /users/invites',
     cap: caps.invitesPerTenant,
     where: 'The tenant',
     before: 0,
@@ -162,6 +193,24 @@ const rows: Record<string, Row> = {
     ask: ({ owner }, name) => owner.post('/users/invites', { email: `${name}@example.test` }),
   },
 };
+
+/** Routes that make something and are no rows of this table, and what bounds them. */
+const elsewhere: Record<string, string> = {
+  'POST /auth/register': 'An account is made by an invite, or is the first one',
+  'POST /auth/stream-tickets': 'A ticket is used once and ends after seconds; requests have a rate',
+  'POST /settings/service-keys': 'caps.serviceKeysPerUser',
+  'POST /projects/:projectId/environments/:envId/clone': 'caps.environmentsPerProject',
+  'POST /applications/:id/terminal': 'caps.terminalsPerUser',
+};
+
+it('every route that makes an object is bounded', () => {
+  const makes = endpoints.filter((one) => one.method === 'POST' && !one.list && one.status === 201).map(routeName);
+  const known = [...Object.values(rows).map(({ route }) => route), ...Object.keys(elsewhere)];
+  expect(
+    makes.filter((route) => !known.includes(route)),
+    'Bound how many there are by `requireRoom`, and add a row to this table',
+  ).toEqual([]);
+});
 
 /** Puts so many objects into the store, several in a transaction. */
 async function fill(scene: Scene, count: number, row: Row, from: number): Promise<void> {
