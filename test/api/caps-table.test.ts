@@ -196,7 +196,7 @@ const rows: Record<string, Row> = {
 
 /** Routes that make something and are no rows of this table, and what bounds them. */
 const elsewhere: Record<string, string> = {
-  'POST /auth/register': 'An account is made by an invite, or is the first one',
+  'POST /auth/register': 'It makes the first account alone',
   'POST /auth/stream-tickets': 'A ticket is used once and ends after seconds; requests have a rate',
   'POST /settings/service-keys': 'caps.serviceKeysPerUser',
   'POST /projects/:projectId/environments/:envId/clone': 'caps.environmentsPerProject',
