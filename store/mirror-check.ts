@@ -98,7 +98,8 @@ export class MirrorCheck {
       return await this.#compare(changed, signal);
     } catch (error) {
       if (signal.aborted) return false;
-      if (error instanceof StoreError) log.warn({ err: error }, 'mirror could not be compared with the store');
+      if (error instanceof StoreError)
+        log.warn({ err: error }, 'cannot compare the mirror with the store: the next check tries again');
       else log.error({ err: error }, 'check of the mirror failed');
       return false;
     } finally {

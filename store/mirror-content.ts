@@ -275,7 +275,7 @@ export class MirrorContent {
 
   #reportUnreadable(key: string, revision: Revision, error: unknown): void {
     this.unreadable.set(key, revision);
-    this.#options.log.error({ key, err: error }, 'record cannot be read');
+    this.#options.log.error({ key, err: error }, 'a record cannot be read: a later release wrote it, or it is damaged');
   }
 
   /** Brings the tables up to date, oldest object first, so that a full load appends. */

@@ -69,7 +69,10 @@ export async function openKeyring({
 }: KeyringOptions): Promise<Sealer & Unsealer & Resealer & Transplanter> {
   const canary = await store.get(keys.meta('seal-canary'));
   if (keyFileVersion(path) === undefined) {
-    if (canary) throw new Error(`Key file is missing, but the store's secrets were sealed with its keys: ${path}`);
+    if (canary)
+      throw new Error(
+        `Key file is missing, but the store's secrets were sealed with its keys: ${path}. Restore it from a backup`,
+      );
     const primary = newKeyId();
     await createKeyFile(path, { primary, keys: new Map([[primary, randomBytes(32)]]) });
   }
@@ -105,9 +108,14 @@ function expectOpen(ring: Keyring, path: string, canary: string): void {
     const value: unknown = JSON.parse(canary);
     if (isSealed(value) && ring.unseal(value, canaryPlace) === canaryText) return;
   } catch (cause) {
-    throw new Error(`Key file does not open the secrets of this store: ${path}`, { cause });
+    throw new Error(
+      `Key file does not open the secrets of this store: ${path}. Restore the one that belongs to the store`,
+      { cause },
+    );
   }
-  throw new Error(`Key file does not open the secrets of this store: ${path}`);
+  throw new Error(
+    `Key file does not open the secrets of this store: ${path}. Restore the one that belongs to the store`,
+  );
 }
 
 class Keyring implements Sealer, Unsealer, Resealer, Transplanter {

@@ -204,5 +204,5 @@ function parseCursor(text: string): Cursor {
   } catch {
     // handled below
   }
-  throw badField('cursor', 'invalid', 'Cursor is not one of this list, or expired');
+  throw badField('cursor', 'invalid', 'Cursor is not one of this list, or expired: read the list from its beginning');
 }

@@ -189,7 +189,11 @@ function encodeCursor(cursor: readonly [string, SortValue, string]): string {
 }
 
 function parseCursor(text: string, sort: string): readonly [SortValue, string] {
-  const wrong = badField('cursor', 'invalid', 'Cursor is not one of this list, or expired');
+  const wrong = badField(
+    'cursor',
+    'invalid',
+    'Cursor is not one of this list, or expired: read the list from its beginning',
+  );
   let value: unknown;
   try {
     value = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));

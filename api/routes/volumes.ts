@@ -105,7 +105,7 @@ export const bindVolume = defineEndpoint({
     const { workload_id: id, mount_path: path, read_only: readOnly = false } = body;
     const application = besideVolume(view, it, id);
     if (application.desired.server_id !== it.desired.server_id)
-      throw conflicting('The application runs on another server than the one that has the volume');
+      throw conflicting('The volume is on another server than the application: bind a volume of that server');
     const unit = ctx.repo.begin();
     await holdPopulation(ctx, unit, it);
     const users = view.by('application', 'volume', it.meta.id);
@@ -134,7 +134,10 @@ function requireFreePath({ desired }: ReadonlyResource<'application'>, path: str
   const other = desired.mounts.find(
     (mount) => `${mount.path}/`.startsWith(`${path}/`) || `${path}/`.startsWith(`${mount.path}/`),
   );
-  if (other !== undefined) throw conflicting(`The application mounts another volume at ${other.path}`);
+  if (other !== undefined)
+    throw conflicting(
+      `The application mounts another volume at ${other.path}: unbind that one first, or choose another path`,
+    );
 }
 
 export const unbindVolume = defineEndpoint({

@@ -22,7 +22,7 @@ export function cursorOf(incarnation: string, at: Revision): string {
 export function parseCursor(cursor: string): Position {
   const [text, history, digits] = /^(?:([0-9a-f]{8})-)?(\d{1,15})$/.exec(cursor) ?? [];
   if (text === undefined || digits === undefined)
-    throw badField('cursor', 'invalid', 'Cursor is not one of this stream');
+    throw badField('cursor', 'invalid', 'Cursor is not one of this stream: open it without a cursor');
   return { history, revision: revision(digits) };
 }
 

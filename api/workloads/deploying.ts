@@ -34,7 +34,10 @@ interface NewDeployment {
  */
 export function addDeployment(ctx: Context, unit: Unit, it: Application, what: NewDeployment): Resource<'deployment'> {
   const server = ctx.view.get('server', it.desired.server_id);
-  if (!isStaying(server)) throw conflicting('Cannot deploy as the server of the application was deleted');
+  if (!isStaying(server))
+    throw conflicting(
+      'Cannot deploy as the server of the application was deleted: create the application anew on another server',
+    );
   requireGrant(server, it.desired.project_id, 'server_id');
   unit.require(server);
   const id = ctx.random.id();

@@ -55,13 +55,14 @@ export async function campaign(
   while (!isOver()) {
     let pause: number = limits.leader.jitterMs;
     const earlier = earlierReplica(mirror);
-    if (earlier !== heldBackBy) tell(log, earlier);
+    if (earlier !== heldBackBy) logHeldBack(log, earlier);
     heldBackBy = earlier;
     try {
       if (mirror.key(key) === undefined && earlier === undefined) await serve(candidate, lead, signal);
     } catch (error) {
       pause = limits.leader.failureMs;
-      if (!isUnavailable(error) && !isConflict(error)) log.error({ err: error }, 'Candidacy failed');
+      if (!isUnavailable(error) && !isConflict(error))
+        log.error({ err: error }, 'Cannot stand for leader: this replica tries again');
     }
     if (isOver()) return;
     await vacancy(candidate, key, signal);
@@ -69,12 +70,12 @@ export async function campaign(
   }
 }
 
-function tell(log: Logger, earlier: string | undefined): void {
+function logHeldBack(log: Logger, earlier: string | undefined): void {
   if (earlier === undefined) log.info('No replica of an earlier release runs any more: this one may lead');
   else
     log.info(
       { earlier, advice: 'Upgrade that replica, or stop it' },
-      'A replica of an earlier release runs, which could not read what this one writes: it is left to lead',
+      'A replica of an earlier release runs and could not read what this one writes: this one does not lead',
     );
 }
 

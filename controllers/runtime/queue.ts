@@ -148,7 +148,10 @@ export class KeyedQueue implements AsyncDisposable {
     await Promise.race([Promise.all(runs.map((run) => run.settled)), grace]);
     cancel();
     for (const [{ key }, { id }] of this.#running)
-      this.#options.log.error({ key, reconcile_id: id }, 'Run does not end although its queue closed');
+      this.#options.log.error(
+        { key, reconcile_id: id },
+        'A reconcile does not end although its queue closed, which is a bug',
+      );
   }
 
   #newEntry(key: string): Entry {
@@ -289,7 +292,10 @@ export class KeyedQueue implements AsyncDisposable {
         cancel = clock.timer(limits.reconcile.graceMs, () => {
           isStuck = true;
           this.#stuck++;
-          log.error({ key, reconcile_id: id }, 'Run ignores its deadline; its key stays held');
+          log.error(
+            { key, reconcile_id: id },
+            'A reconcile ignores its deadline and holds its object, which is a bug: restart this control plane',
+          );
           release();
         });
       });
@@ -297,7 +303,7 @@ export class KeyedQueue implements AsyncDisposable {
         cancel();
         if (isStuck) {
           this.#stuck--;
-          log.warn({ key, reconcile_id: id }, 'Stuck run ended');
+          log.warn({ key, reconcile_id: id }, 'A reconcile that ignored its deadline has ended');
         }
         this.#finish(entry, after);
         release();
@@ -311,7 +317,11 @@ export class KeyedQueue implements AsyncDisposable {
     try {
       return await this.#options.run(key, signal, id);
     } catch (error) {
-      if (!this.#closed) this.#options.log.error({ key, reconcile_id: id, err: error }, 'Run failed unexpectedly');
+      if (!this.#closed)
+        this.#options.log.error(
+          { key, reconcile_id: id, err: error },
+          'A reconcile failed, which is a bug: it is tried again',
+        );
       return { after: 'failure' };
     }
   }

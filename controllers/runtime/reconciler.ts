@@ -168,7 +168,7 @@ export class Reconciler<K extends KindName> {
     if (broken.length === 0) return;
     this.#deps.metrics.lawBroken(this.#controller.name);
     if (this.#deps.strict) throw new Error(`Verdict breaks laws of the status: ${broken.join('; ')}`);
-    context.log.error({ broken }, 'Verdict breaks laws of the status');
+    context.log.error({ broken }, 'A verdict breaks laws of the status, which is a bug');
   }
 
   #stamp(it: ReadonlyResource<K>): Stamp {

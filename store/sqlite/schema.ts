@@ -50,7 +50,9 @@ export function prepareSchema(db: DatabaseSync, path: string): Head {
   const read = db.prepare('SELECT v FROM meta WHERE k = ?');
   const found = read.get('schema')?.['v'];
   if (found !== schemaVersion)
-    throw new Error(`Cannot open ${path} as it has schema ${String(found)}: this version knows ${schemaVersion} only`);
+    throw new Error(
+      `Cannot open ${path} as it has schema ${String(found)}, and this release knows ${schemaVersion} only: run the release that wrote it, or restore a backup`,
+    );
   return {
     revision: revision(Number(read.get('revision')?.['v'])),
     compacted: revision(Number(read.get('compacted')?.['v'])),

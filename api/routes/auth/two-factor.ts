@@ -122,7 +122,8 @@ async function proveAgain(
     else await ctx.countFailure(judged);
     return judged.isRight ? true : undefined;
   });
-  if (proven === undefined) throw badField(password === undefined ? 'code' : 'password', 'wrong', 'It is wrong');
+  if (proven === undefined)
+    throw badField(password === undefined ? 'code' : 'password', 'wrong', 'The password or code is wrong');
 }
 
 async function proveEnabled(

@@ -114,7 +114,7 @@ test('a file of another schema, or that is no database, is refused and freed aga
   db.close();
   for (let n = 0; n < 2; n++)
     expect((await failureOf(openSqlite({ path }))) as Error).toMatchObject({
-      message: `Cannot open ${path} as it has schema 99: this version knows 1 only`,
+      message: `Cannot open ${path} as it has schema 99, and this release knows 1 only: run the release that wrote it, or restore a backup`,
     });
   const text = join(folder.path, 'text.db');
   await writeFile(text, 'this is no database, but it is long enough to be looked at as one'.repeat(100));
