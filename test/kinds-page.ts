@@ -54,6 +54,11 @@ function writerText(kind: KindName, hasObserved: boolean): string {
   return writer === 'API' ? 'API' : `controller ${code(writer.name)}`;
 }
 
+function notificationsOf(kind: KindName): string {
+  const { notifies = [] } = allControllers.find((one) => one.kind === kind) ?? {};
+  return 'never' in notifies ? `never: ${notifies.never}` : list(notifies.map(code));
+}
+
 function childrenOf(kind: KindName): string {
   const owned = (Object.keys(kinds) as KindName[]).filter((child) =>
     ownersOf(definitionOf(child)).some((owner) => owner.kind === kind),
@@ -131,6 +136,7 @@ function section(kind: KindName): string {
     ['Desired', fieldsOf(desired.shape)],
     ['Observed', hasObserved ? fieldsOf(observed.shape) : '–'],
     ['Writer of observed', writerText(kind, hasObserved)],
+    ['Notifications', notificationsOf(kind)],
     ['Owners', list(ownersOf(definition).map(({ text }) => text))],
     ['Children', childrenOf(kind)],
     ['Finalizers', list((definition.finalizers ?? []).map(code))],

@@ -22,6 +22,7 @@ export function applicationController(settings: ApplicationSettings): Controller
     kind: 'application',
     reads: ['deployment', 'assignment', 'server'],
     children: ['assignment', 'deployment'],
+    notifies: ['application_error', 'application_recovered'],
     wakes: [
       onChild('deployment', ({ desired }) => [desired.application_id]),
       onChild('assignment', ({ desired }) => [desired.workload_id]),

@@ -32,6 +32,7 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
     kind: 'deployment',
     reads: ['application', 'assignment', 'server'],
     children: ['assignment'],
+    notifies: ['deployment_failed', 'deployment_succeeded'],
     wakes: [
       // A deployment depends on its own assignments, and on the instances of other deployments that it replaces.
       onChild('assignment', ({ desired }, view) => {

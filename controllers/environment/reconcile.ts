@@ -24,6 +24,7 @@ export function environmentController(transplanter: Transplanter): Controller<'e
     kind: 'environment',
     reads: ['project', 'server', ...parts],
     children: ['environment', ...parts],
+    notifies: ['clone_removed'],
     // An object that is gone makes room for its next copy, and for the end of the environment.
     wakes: parts.map((kind) => onGone(kind, (it) => placesOf(it, 'environment'))),
     reconcile: (it, ctx) => (isUnfinishedClone(it) ? advanceClone(it, ctx, transplanter) : Promise.resolve(active())),

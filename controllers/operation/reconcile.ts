@@ -22,6 +22,7 @@ export function operationController(
     kind: 'operation',
     reads: ['application', 'deployment'],
     children: [],
+    notifies: { never: 'The request that began it answers with its failure' },
     wakes: [],
     async reconcile(it, ctx) {
       if (it.observed?.finished_at !== undefined) return ended(it.observed);

@@ -35,6 +35,8 @@ export interface ContextScope {
   wrote(operation: WriteOperation): void;
   event(of: AnyObject, event: EventInput): void;
   notify(of: ReadonlyResource, key: string, notification: NotificationInput & { log: Logger }): Promise<void>;
+  /** Types of the notifications that the controller declares. */
+  readonly notifies: ReadonlySet<string>;
 }
 
 /** The context of one run: it keeps the highest revision that the run wrote, for the next run's read barrier. */
@@ -146,6 +148,9 @@ export class RunContext implements Context {
   }
 
   async notify(of: ReadonlyResource, key: string, notification: NotificationInput): Promise<void> {
+    const { controller, notifies } = this.#scope;
+    if (!notifies.has(notification.type))
+      throw new Error(`Controller ${controller} sends a notification that it does not declare: ${notification.type}`);
     await this.#scope.notify(of, key, { ...notification, log: this.log });
   }
 

@@ -58,6 +58,8 @@ export interface Controller<K extends KindName> {
   /** Kinds whose desired state it may write. */
   readonly children: readonly KindName[];
   readonly wakes: readonly Wake[];
+  /** Types of the notifications that it may send; others throw. A kind that can fail has one, or the reason for none. */
+  readonly notifies?: readonly string[] | { readonly never: string };
   /** Objects of K to reconcile when a key that is no object changes, such as the live session of an agent. */
   keyWakes?(key: KeyMeaning): { tenant: string; id: string } | undefined;
   /** A term begins: memory of an earlier term may be outdated, since another replica may have led meanwhile. */

@@ -1,4 +1,5 @@
 import { definitionOf, isObserved } from '../../store/definition.ts';
+import { kinds as allKinds } from '../../store/kinds/kinds.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { Controller } from './controller.ts';
 
@@ -62,12 +63,22 @@ function declarationFaults(controller: AnyController): string[] {
         ? `Controller ${name} wakes on its own kind, so its own writes would wake it: ${kind}`
         : `Controller ${name} wakes on a kind that it does not read: ${wake.kind}`,
     );
+  if (canFail(kind) && controller.notifies === undefined)
+    faults.push(
+      `Controller ${name} notifies no user although ${kind} can fail: declare \`notifies\`, or why not ({ never })`,
+    );
   const isHolder = definitionOf(kind).finalizers?.includes(name) ?? false;
   if (controller.finalize !== undefined && !isHolder)
     faults.push(
       `Controller ${name} has a \`finalize\` that is never called, as the kind ${kind} does not have its finalizer`,
     );
   return faults;
+}
+
+/** Whether its phases have one in which users have to do something. */
+function canFail(kind: KindName): boolean {
+  const { phase } = { phase: undefined, ...allKinds[kind].observed.shape };
+  return phase !== undefined && ['error', 'failed'].some((failed) => phase.safeParse(failed).success);
 }
 
 function twice<T>(values: readonly T[]): T[] {

@@ -17,7 +17,7 @@ export function createScopes<K extends KindName>(
   return (tenant) => {
     let scope = scopes.get(tenant);
     if (scope !== undefined) return scope;
-    const { name, kind, reads, children } = controller;
+    const { name, kind, reads, children, notifies = [] } = controller;
     const { mirror, clock, metrics, event, notify, repository } = deps;
     const world = mirror.tenant(tenant);
     const readable = new Set<KindName>([kind, ...reads]);
@@ -35,6 +35,7 @@ export function createScopes<K extends KindName>(
       wrote: (operation) => metrics.wrote(name, operation),
       event,
       notify,
+      notifies: new Set('never' in notifies ? [] : notifies),
     };
     scopes.set(tenant, scope);
     return scope;

@@ -21,6 +21,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
     kind: 'server',
     reads: ['assignment'],
     children: ['assignment'],
+    notifies: ['server_offline', 'server_error', 'server_online'],
     wakes: [
       onGone('assignment', ({ desired }) => [desired.server_id]),
       // This controller releases what is deleted of a server that has no agent.

@@ -21,6 +21,7 @@ export const volumeController: Controller<'volume'> = {
   kind: 'volume',
   reads: ['assignment', 'application', 'server'],
   children: ['assignment'],
+  notifies: ['volume_error'],
   wakes: [
     onChild('assignment', ({ desired }) => (desired.workload_kind === 'volume' ? [desired.workload_id] : [])),
     onChange(

@@ -26,6 +26,7 @@ async function withProject() {
     reads: ['environment', 'application'],
     children: ['environment', 'application'],
     wakes: [],
+    notifies: ['deployment_failed'],
     async reconcile(it, ctx) {
       try {
         await steps.shift()?.(it, ctx);
@@ -315,9 +316,19 @@ test('a notification that cannot be stored does not fail the reconcile', async (
   await unit.commit();
   await rig.rest();
   await reconcile((it, ctx) =>
-    ctx.notify(it, 'key', { type: 'x', severity: 'no such severity' as never, title: '', message: '' }),
+    ctx.notify(it, 'key', { type: 'deployment_failed', severity: 'no such severity' as never, title: '', message: '' }),
   );
   expect(errors).toEqual([]);
+  expect(rig.mirror.tenant(tenant).list('notification')).toEqual([]);
+});
+
+test('a notification that the controller does not declare is an error, and is not sent', async () => {
+  const { rig, reconcile, errors } = await withProject();
+  await using _ = rig;
+  await reconcile((it, ctx) => ctx.notify(it, 'key', { type: 'of_another', severity: 'info', title: '', message: '' }));
+  expect(errors.map(String)).toEqual([
+    'Error: Controller project sends a notification that it does not declare: of_another',
+  ]);
   expect(rig.mirror.tenant(tenant).list('notification')).toEqual([]);
 });
 

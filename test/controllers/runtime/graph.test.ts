@@ -44,6 +44,10 @@ test.for([
     given: [controller({ name: 'projects', kind: 'project' })],
   },
   {
+    fault: 'Controller operation notifies no user although operation can fail: declare `notifies`',
+    given: [project, controller({ name: 'operation', kind: 'operation' })],
+  },
+  {
     fault: 'Nothing writes what is observed of project: list its controller in cli/controllers.ts',
     given: [controller({ name: 'operation', kind: 'operation' })],
   },
