@@ -14,7 +14,7 @@ export function taskProgress(view: Pick<TenantView, 'get'>, owner: string, role:
   return progressOf(view.get('assignment', assignmentId.task(owner, role)));
 }
 
-/** The same of a task that was found. An earlier generation can be an earlier attempt, which says nothing of this one. */
+/** The same of a task that was found. An earlier generation can be an earlier attempt, which shows nothing of this one. */
 export function progressOf(task: Task | undefined): Progress {
   const isPresent = task?.observed !== undefined && task.observed.observedGeneration >= task.meta.generation;
   return isPresent && task.observed.phase === 'running' ? task.observed.progress : undefined;

@@ -96,7 +96,7 @@ export function Servers({ model }: { model: Model }): VNode {
         ${
           servers.length === 0 &&
           html`<tr>
-            <td class="quiet" colspan="6">No server has joined: <code>setpoint create server NAME</code> says how</td>
+            <td class="quiet" colspan="6">No server has joined: <code>setpoint create server NAME</code> shows how</td>
           </tr>`
         }
       </tbody>
