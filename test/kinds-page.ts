@@ -12,7 +12,7 @@ import type { Resource } from '../api/resources/resource.ts';
 import { resourceOf, resources } from '../api/resources/resources.ts';
 import type { ResourceKind } from '../api/resources/resources.ts';
 import { streams } from '../api/streams/streams.ts';
-import { kindWords, singular } from '../cli/objects.ts';
+import { kindWords, rowOfKind, singular } from '../cli/objects.ts';
 import { verbs as cliVerbs } from '../cli/verbs.ts';
 import { writerOf } from '../controllers/runtime/graph.ts';
 import type { VerbTable } from '../rules/verb-table.ts';
@@ -119,11 +119,15 @@ function resourceRows(resource: Resource<ResourceKind>): [string, string][] {
 }
 
 function cliVerbsOf(kind: KindName): string[] {
-  const isGeneric = kindWords().some((one) => singular(one) === kind);
+  const plural = kindWords().find((one) => singular(one) === kind);
+  const row = plural === undefined ? undefined : rowOfKind(plural);
+  const refused = row === undefined ? [] : [row.hasEvents ? '' : 'events', row.takes === undefined ? 'delete' : ''];
   const argument = new RegExp(`[<[]${kind}[\\]>]`);
   return cliVerbs
-    .filter(({ use }) => argument.test(use) || (isGeneric && use.includes('<kind>')))
-    .map(({ use }) => code(use.split(' ')[0] ?? ''));
+    .filter(({ use }) => argument.test(use) || (row !== undefined && use.includes('<kind>')))
+    .map(({ use }) => use.split(' ')[0] ?? '')
+    .filter((verb) => !refused.includes(verb))
+    .map(code);
 }
 
 function section(kind: KindName): string {
