@@ -105,11 +105,13 @@ export async function listObjects(client: Client, kind: CliKind, project?: strin
   if (path !== undefined) return client.list(path, query);
   if (kind === 'environments') {
     const projects = projectId === undefined ? await client.list('/api/v1/projects') : [{ id: projectId }];
-    const pages = await Promise.all(projects.map((it) => client.list(`/api/v1/projects/${it.id}/environments`)));
+    const pages = await Promise.all(projects.map((it) => listIn(client, `/api/v1/projects/${it.id}/environments`)));
     return pages.flat();
   }
   const applications = await client.list('/api/v1/applications', query);
-  const pages = await Promise.all(applications.map((it) => client.list(`/api/v1/applications/${it.id}/deployments`)));
+  const pages = await Promise.all(
+    applications.map((it) => listIn(client, `/api/v1/applications/${it.id}/deployments`)),
+  );
   return pages.flat();
 }
 
@@ -130,7 +132,7 @@ export async function placeNames(client: Client, kind: CliKind, found?: readonly
   const parents = await listObjects(client, parent);
   const projects = new Set((found ?? []).map((it) => it['project_id']));
   const read = isInEnvironment ? parents.filter(({ id }) => found === undefined || projects.has(id)) : [];
-  const environments = await Promise.all(read.map((it) => environmentsOf(client, it.id)));
+  const environments = await Promise.all(read.map((it) => listIn(client, `/api/v1/projects/${it.id}/environments`)));
   const names = new Map([...parents, ...environments.flat()].map((it) => [it.id, it.name]));
   const nameOf = (field: string) => (it: ApiObject) => names.get(String(it[field])) ?? String(it[field]);
   return {
@@ -139,10 +141,10 @@ export async function placeNames(client: Client, kind: CliKind, found?: readonly
   };
 }
 
-/** None where the project was deleted meanwhile. */
-async function environmentsOf(client: Client, project: string): Promise<ApiObject[]> {
+/** The objects in one that was listed before; none where that one was deleted meanwhile. */
+async function listIn(client: Client, path: string): Promise<ApiObject[]> {
   try {
-    return await client.list(`/api/v1/projects/${project}/environments`);
+    return await client.list(path);
   } catch (error) {
     if (error instanceof Refused && error.status === 404) return [];
     throw error;
