@@ -123,7 +123,8 @@ export class VolumeWorker implements AsyncDisposable {
       await made.made(volume);
     } else if ((await runtime.volume(volume, limit.signal)) === undefined) {
       const code: FailureCode = 'data_lost';
-      const message = 'The volume was removed from its server, and its data with it: restore it from a backup';
+      const message =
+        'The volume was removed from its server, and its data with it. Put it back from a copy, or delete it and create another one';
       return { ...this.#blank(), phase: 'failed', error: { code, message } };
     }
     return { ...this.#blank(), phase: 'running', ready: true, stable: true };

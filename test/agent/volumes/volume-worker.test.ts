@@ -56,7 +56,8 @@ describe('a volume', () => {
     await world.until('it is found', () => world.report(data)?.phase === 'failed', 120_000, 1000);
     expect(world.report(data)?.error).toEqual({
       code: 'data_lost',
-      message: 'The volume was removed from its server, and its data with it: restore it from a backup',
+      message:
+        'The volume was removed from its server, and its data with it. Put it back from a copy, or delete it and create another one',
     });
     await world.stop();
     await world.start();
