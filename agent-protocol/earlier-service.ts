@@ -21,7 +21,7 @@ const EarlierService = z.object({
   nano_cpus: z.int().optional(),
   restart_policy: RestartPolicy,
   restart_token: z.string().optional(),
-  grace_seconds: z.int(),
+  grace_seconds: z.int().default(10),
   network: z.string(),
   alias: z.string(),
 });

@@ -72,6 +72,11 @@ describe('the settings of a service in the form of earlier releases', () => {
     expect(toEarlier({ ...plain, ...change })).toBeUndefined();
   });
 
+  it('are understood without a time to stop, which has a default there', () => {
+    const { grace_seconds: _, ...earlier } = toEarlier(serviceSpec())!;
+    expect(fromEarlier(earlier)).toMatchObject({ networks: [{ name: earlier.network }], grace_seconds: 10 });
+  });
+
   it('are not understood without variables if the instance is to run, so that it is not started without them', () => {
     const { env: _, ...spec } = earlierItem('a').spec;
     const without = { ...earlierItem('a'), spec };
