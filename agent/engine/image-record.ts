@@ -20,19 +20,22 @@ export interface ImageOwner {
 /**
  * What the agent knows about images, on disk: the registries that the tenant allows, and which digests and ids were
  * confirmed for which project. A confirmed image can run while its registry is away. A file that cannot be read counts
- * as empty.
+ * as empty. Changes are written one after another.
  */
 export class ImageRecord {
   readonly #path: string;
-  /** Keys in the order of their first confirmation. */
-  readonly #confirmed: Set<string>;
+  /** Keys in the order of their first confirmation: those on disk. */
+  #confirmed: ReadonlySet<string>;
   #registries: readonly string[] | undefined;
-  #writing: Promise<void> = Promise.resolve();
+  /** The registries on disk: other ones than `#registries` after a write that failed. */
+  #storedRegistries: readonly string[] | undefined;
+  #last: Promise<void> = Promise.resolve();
 
   private constructor(path: string, known: z.infer<typeof File>) {
     this.#path = path;
     this.#confirmed = new Set(known.confirmed);
     this.#registries = known.registries;
+    this.#storedRegistries = known.registries;
   }
 
   static async open(path: string): Promise<ImageRecord> {
@@ -49,34 +52,39 @@ export class ImageRecord {
     return this.#confirmed.has(keyOf(owner, digest));
   }
 
-  /** Resolves when the confirmation is on disk. @throws Error if it cannot be written */
-  async confirm(owner: ImageOwner, digest: string): Promise<void> {
+  /** Resolves when the confirmation is on disk, and holds from then on. @throws Error if it cannot be written */
+  confirm(owner: ImageOwner, digest: string): Promise<void> {
     const key = keyOf(owner, digest);
-    if (this.#confirmed.has(key)) return;
-    this.#confirmed.add(key);
-    for (const oldest of this.#confirmed) {
-      if (this.#confirmed.size <= mostConfirmed) break;
-      this.#confirmed.delete(oldest);
-    }
-    await this.#write();
+    return this.#inTurn(async () => {
+      if (this.#confirmed.has(key)) return;
+      await this.#write(new Set([...this.#confirmed, key].slice(-mostConfirmed)));
+    });
   }
 
   /**
-   * Sets the registries that the tenant allows. Resolves when they are on disk.
-   * @throws Error if they cannot be written
+   * Sets the registries that the tenant allows. The list holds at once, also if it cannot be written: a registry that is
+   * not allowed any more is not asked. Resolves when it is on disk; the next write or call after a failure stores it.
+   * @throws Error if it cannot be written
    */
-  async allow(registries: readonly string[]): Promise<void> {
-    if (JSON.stringify(registries) === JSON.stringify(this.#registries)) return;
+  allow(registries: readonly string[]): Promise<void> {
     this.#registries = [...registries];
-    await this.#write();
+    return this.#inTurn(async () => {
+      if (JSON.stringify(this.#registries) !== JSON.stringify(this.#storedRegistries))
+        await this.#write(this.#confirmed);
+    });
   }
 
-  #write(): Promise<void> {
-    const written = this.#writing.then(() =>
-      writeAtomically(this.#path, JSON.stringify({ confirmed: [...this.#confirmed], registries: this.#registries })),
-    );
-    this.#writing = written.catch(() => undefined);
-    return written;
+  async #write(confirmed: ReadonlySet<string>): Promise<void> {
+    const registries = this.#registries;
+    await writeAtomically(this.#path, JSON.stringify({ confirmed: [...confirmed], registries }));
+    this.#confirmed = confirmed;
+    this.#storedRegistries = registries;
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => undefined);
+    return done;
   }
 }
 

@@ -9,6 +9,7 @@ import { openRegistries } from '../../../agent/engine/registry-guard.ts';
 import { MockEngine } from '../../../agent/runtime/mock/mock-engine.ts';
 import { mockRuntime } from '../../../agent/runtime/mock/mock-runtime.ts';
 import { labels } from '../../../agent/runtime/runtime.ts';
+import { failNextOf } from '../../harness/failing-files.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 
 const victim: ImageOwner = { tenant: 'default', project: 'victim', workload: 'shop' };
@@ -228,5 +229,50 @@ describe('what is known of images', () => {
     expect(record.registries).toBeUndefined();
     await record.allow(['ghcr.io']);
     expect((await ImageRecord.open(path)).registries).toEqual(['ghcr.io']);
+  });
+});
+
+describe('what does not get to the disk', () => {
+  let path: string;
+  let record: ImageRecord;
+  beforeEach(async () => {
+    path = join(folder, 'images.json');
+    record = await ImageRecord.open(path);
+  });
+  const onDisk = () => ImageRecord.open(path);
+
+  test('confirms nothing until it is repeated', async () => {
+    await failNextOf('sync');
+    await expect(record.confirm(victim, 'web')).rejects.toThrow(`Cannot write file ${path}`);
+    expect(record.has(victim, 'web')).toBe(false);
+    await record.confirm(victim, 'web');
+    expect([record.has(victim, 'web'), (await onDisk()).has(victim, 'web')]).toEqual([true, true]);
+  });
+
+  test('takes no other confirmation with it', async () => {
+    await failNextOf('sync');
+    const [first, second] = await Promise.allSettled([record.confirm(victim, 'web'), record.confirm(eve, 'web')]);
+    expect([first.status, second.status]).toEqual(['rejected', 'fulfilled']);
+    for (const it of [record, await onDisk()])
+      expect([it.has(victim, 'web'), it.has(eve, 'web')]).toEqual([false, true]);
+  });
+
+  test('removes no older confirmation', async () => {
+    const confirmed = Array.from({ length: 5000 }, (_, nth) => `default victim digest-${nth}`);
+    await writeFile(path, JSON.stringify({ confirmed }));
+    record = await onDisk();
+    await failNextOf('sync');
+    await expect(record.confirm(victim, 'newest')).rejects.toThrow();
+    expect(record.has(victim, 'digest-0')).toBe(true);
+  });
+
+  test('holds at once as the list of registries, and is stored when it is repeated', async () => {
+    await record.allow(['ghcr.io', 'quay.io']);
+    await failNextOf('sync');
+    await expect(record.allow(['ghcr.io'])).rejects.toThrow(`Cannot write file ${path}`);
+    expect(record.registries).toEqual(['ghcr.io']);
+    expect((await onDisk()).registries).toEqual(['ghcr.io', 'quay.io']);
+    await record.allow(['ghcr.io']);
+    expect((await onDisk()).registries).toEqual(['ghcr.io']);
   });
 });
