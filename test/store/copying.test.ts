@@ -7,7 +7,7 @@ import { copiedKinds, copyDesired, copyIdOf } from '../../store/copying.ts';
 import type { CopyRule } from '../../store/copying.ts';
 import { definitionOf } from '../../store/definition.ts';
 import { defineKind } from '../../store/kinds/define.ts';
-import { Sealed } from '../../store/kinds/fields.ts';
+import { Id, Sealed } from '../../store/kinds/fields.ts';
 import { kinds } from '../../store/kinds/kinds.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import { openKeyring } from '../../store/seal.ts';
@@ -34,11 +34,34 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Where the schema has fields of that name, as a rule of cloning writes it: an element of a list is `*`. */
-function pathsOf(field: string, { properties = {}, items }: z.core.JSONSchema.BaseSchema): string[] {
-  if (typeof items === 'object' && !Array.isArray(items)) return pathsOf(field, items).map((path) => `*.${path}`);
-  return Object.entries(properties).flatMap(([name, schema]) =>
-    name === field ? [name] : typeof schema === 'object' ? pathsOf(field, schema).map((path) => `${name}.${path}`) : [],
+/** Fields of copied kinds whose ids are the same in a copy, and why. */
+const staying: Readonly<Record<string, string>> = {
+  project_id: 'a clone is in the project of its source',
+  registry_id: 'a registry is of no environment',
+  deployment_id: 'the copy has no deployment: `clone.reset` deletes it',
+};
+
+/** Where the schema has ids, as a rule of cloning writes it: an element of a list or a map is `*`. */
+function idPathsOf(schema: z.core.JSONSchema._JSONSchema | undefined): string[] {
+  if (typeof schema !== 'object') return [];
+  if (schema.format === 'uuid') return [''];
+  const { properties = {}, additionalProperties, items, prefixItems = [], anyOf = [], oneOf = [] } = schema;
+  const parts: (readonly [string, z.core.JSONSchema._JSONSchema])[] = [
+    ...Object.entries(properties),
+    ...[additionalProperties, items].flat().flatMap((it) => (it === undefined ? [] : [['*', it] as const])),
+    ...prefixItems.map((it, nth) => [String(nth), it] as const),
+  ];
+  const inParts = parts.flatMap(([name, part]) =>
+    idPathsOf(part).map((path) => (path === '' ? name : `${name}.${path}`)),
+  );
+  return [...new Set([...inParts, ...[...anyOf, ...oneOf].flatMap(idPathsOf)])];
+}
+
+/** Ids that a copy would have in common with its source, without a reason in `staying`. */
+function forgottenIds({ desired, clone }: { desired: z.ZodType; clone?: unknown }): string[] {
+  const { references } = clone as CopyRule<never>;
+  return idPathsOf(z.toJSONSchema(desired, { unrepresentable: 'any' })).filter(
+    (path) => !references.includes(path) && !Object.hasOwn(staying, path),
   );
 }
 
@@ -165,10 +188,30 @@ describe('the kinds', () => {
     expect(references).toContain('environment_id');
     const fields = Object.keys(kinds[kind].desired.shape);
     for (const path of references) expect(fields).toContain(path.split('.')[0]);
-    for (const copied of ['environment', ...copiedKinds])
-      for (const path of pathsOf(`${copied}_id`, z.toJSONSchema(kinds[kind].desired, { unrepresentable: 'any' })))
-        expect(references, `Add ${path} to \`clone.references\` of ${kind}: a copy leads to copies`).toContain(path);
+    for (const path of forgottenIds(definition))
+      expect.fail(
+        `Add ${path} to \`clone.references\` of ${kind}, so that a copy leads to copies and to servers of the clone, ` +
+          'or say in this file why its id stays',
+      );
   });
+
+  it.each(['server_id', 'spare.*', 'links.*', 'mounts.*.volume_id', 'either.server_id', 'pair.1'])(
+    'are found to lack %s among their references',
+    (path) => {
+      const desired = z.object({
+        project_id: Id,
+        server_id: Id,
+        spare: z.array(Id),
+        links: z.record(z.string(), Id),
+        mounts: z.array(z.object({ volume_id: Id.optional(), path: z.string() })).default([]),
+        either: z.union([z.object({ server_id: Id.nullable() }), z.string()]),
+        pair: z.tuple([z.string(), Id]),
+      });
+      const references = idPathsOf(z.toJSONSchema(desired));
+      expect(forgottenIds({ desired, clone: { references } })).toEqual([]);
+      expect(forgottenIds({ desired, clone: { references: references.filter((it) => it !== path) } })).toEqual([path]);
+    },
+  );
 
   it('leave out of a copied application what its source has lived through', () => {
     const [environment, server, id, copyId] = [randomId(), randomId(), randomId(), randomId()];
