@@ -175,7 +175,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[volume: string], Scope>({
     use: 'unbind <volume>',
-    text: 'take a volume from what mounts it; its data stays',
+    text: 'take a volume from what mounts it; no data is removed',
     options: [],
     run: async (client, [name], options) => (await import('./verbs/volume.ts')).unbind(client, name, options),
   }),

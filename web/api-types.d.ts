@@ -1302,7 +1302,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Take a volume from what mounts it; the data stays */
+        /** Take a volume from what mounts it; no data is removed */
         post: operations["unbindVolume"];
         delete?: never;
         options?: never;

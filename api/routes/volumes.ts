@@ -143,7 +143,7 @@ function requireFreePath({ desired }: ReadonlyResource<'application'>, path: str
 export const unbindVolume = defineEndpoint({
   method: 'POST',
   path: '/volumes/:id/unbind',
-  summary: 'Take a volume from what mounts it; the data stays',
+  summary: 'Take a volume from what mounts it; no data is removed',
   on: ['volume', 'id'],
   body: VolumeUnbind,
   response: Volume,

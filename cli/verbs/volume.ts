@@ -1,4 +1,4 @@
-import type { Client } from '../client.ts';
+import type { ApiObject, Client } from '../client.ts';
 import { findObject } from '../objects.ts';
 
 /** Mounts a volume in an application of the same server. */
@@ -23,6 +23,12 @@ export async function bind(
 /** Takes a volume from what mounts it. */
 export async function unbind(client: Client, name: string, options: { project?: string }): Promise<void> {
   const volume = await findObject(client, 'volumes', name, options.project);
-  await client.request('POST', `/api/v1/volumes/${volume.id}/unbind`, {});
-  console.log(`volume ${name} is mounted by nothing; its data stays`);
+  const unbound = await client.object('POST', `/api/v1/volumes/${volume.id}/unbind`, {});
+  console.log(`volume ${name} is mounted by nothing; ${dataOf(unbound)}`);
+}
+
+/** What is known about the data of a volume: unbinding removes none, but it may be lost already. */
+function dataOf({ status, conditions = [] }: ApiObject): string {
+  const ready = conditions.find(({ type }) => type === 'Ready');
+  return status === 'error' && ready !== undefined ? `it is in error: ${ready.message}` : 'its data stays';
 }

@@ -42,7 +42,8 @@ export function stateOf({ volume, assignment, isBound, server }: World): State {
       phase: 'error',
       ready: 'false',
       reason: 'ServerGone',
-      message: 'Its server was deleted, and its data with it: delete the volume',
+      message:
+        'Its server was deleted. Its data stays on that machine, out of reach of Setpoint: copy what matters from there, and delete the volume',
     };
   if (hasCode(report?.error, 'data_lost') && report?.error !== undefined)
     return { phase: 'error', ready: 'false', reason: 'DataLost', message: report.error.message };

@@ -128,6 +128,9 @@ test('a volume whose server is deleted says so, and can be deleted', async () =>
   await commit(gone);
   await rig.rest();
   expect([phase(), reason()]).toEqual(['error', 'ServerGone']);
+  expect(volume()?.observed?.conditions.map(({ message }) => message)).toEqual([
+    expect.stringContaining('Its data stays on that machine'),
+  ]);
   const deletion = rig.repo.begin();
   deletion.requestDelete((await rig.repo.get('volume', id('data')))!);
   await commit(deletion);
