@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { Town } from '../harness/command-line.ts';
+import { until } from '../harness/until.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 120_000 });
@@ -43,6 +44,20 @@ it('at a terminal, Ctrl-C goes to the program there', async () => {
   await running.prints('\nback');
   running.type('exit 4\r');
   expect(await running.ended()).toMatchObject({ code: 4 });
+});
+
+it('at a terminal, a new size of the window is the size of the terminal there', async () => {
+  const running = town.cli.atTerminal(['exec', 'web']);
+  await running.prints('$ ');
+  running.type('stty size\r');
+  await running.prints('\n24 80\r');
+  await running.resize(133, 44);
+  await until('the terminal there has the new size', async () => {
+    running.type('stty size\r');
+    return running.out().includes('\n44 133\r');
+  });
+  running.type('exit 0\r');
+  expect(await running.ended()).toMatchObject({ code: 0 });
 });
 
 it('what cannot be run is an error that says what to do', async () => {

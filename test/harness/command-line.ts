@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -32,6 +33,11 @@ export interface Running {
   ended(): Promise<Printed>;
   /** Interrupts it, as Ctrl-C does, and answers with what it said. */
   interrupt(): Promise<Printed>;
+}
+
+/** A command at a terminal whose window changes: the kernel sends SIGWINCH to it. */
+export interface Resizable {
+  resize(cols: number, rows: number): Promise<void>;
 }
 
 /** The `setpoint` command as a user has it: in a home of its own, with nothing of this process's environment. */
@@ -70,9 +76,18 @@ export class CommandLine implements AsyncDisposable {
   }
 
   /** Runs it at a terminal of its own, whose screen is its standard output. */
-  atTerminal(argv: readonly string[]): Running {
-    const line = [command, ...argv].map((word) => `'${word}'`).join(' ');
-    return this.#follow(this.#launch('script', ['--quiet', '--return', '--flush', '--command', line, '/dev/null']));
+  atTerminal(argv: readonly string[]): Running & Resizable {
+    const device = join(this.home, `terminal-${randomUUID()}`);
+    const line = `tty > '${device}'; exec ${[command, ...argv].map((word) => `'${word}'`).join(' ')}`;
+    const script = this.#launch('script', ['--quiet', '--return', '--flush', '--command', line, '/dev/null']);
+    return {
+      ...this.#follow(script),
+      resize: async (cols, rows) => {
+        const path = (await readFile(device, 'utf8')).trim();
+        const { code, err } = await this.runProgram('stty', ['-F', path, 'cols', `${cols}`, 'rows', `${rows}`]);
+        if (code !== 0) throw new Error(`Cannot resize terminal ${path}: ${err}`);
+      },
+    };
   }
 
   #follow(child: ChildProcessWithoutNullStreams): Running {
