@@ -12,6 +12,8 @@ import { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
  *     A → B  bytes            input of a duplex stream under the credit of B, ended by flag or `reset`
  *     B → A  credit, end      room for more input; both directions of a duplex stream are over
  *     B → A  moved            the agent is not held by B (any more): look again
+ *
+ * B answers a request of a later release, which it cannot pass on, with the error `unsupported`.
  */
 export const relaySubprotocol = 'setpoint-relay.v1';
 
@@ -24,6 +26,17 @@ export const RelayRequest = z.object({
   ]),
 });
 export type RelayRequest = z.infer<typeof RelayRequest>;
+
+/** A request of a later release: what it asks of the agent is not known here, or its parameters are not. */
+export const LaterRequest = z.object({
+  tenant: z.string(),
+  server: z.string(),
+  what: z.discriminatedUnion('kind', [
+    z.object({ kind: z.literal('call'), params: z.object({ method: z.string() }) }),
+    z.object({ kind: z.literal('stream'), params: z.object({ kind: z.string() }) }),
+  ]),
+});
+export type LaterRequest = z.infer<typeof LaterRequest>;
 
 export const ToHolder = z.discriminatedUnion('type', [
   /** `request` is a RelayRequest as JSON: the proof is over these very bytes. */

@@ -16,7 +16,7 @@ import { closeCodes } from '../../agent-protocol/wire.ts';
 import type { Frame, Wire } from '../../agent-protocol/wire.ts';
 import type { Clock } from '../../store/clock.ts';
 import { limits } from './limits.ts';
-import { isRelayProof, RelayRequest, relaySubprotocol, ToHolder } from './relay-messages.ts';
+import { isRelayProof, LaterRequest, RelayRequest, relaySubprotocol, ToHolder } from './relay-messages.ts';
 import type { FromHolder } from './relay-messages.ts';
 import { refuseUpgrade } from './upgrade.ts';
 
@@ -157,19 +157,33 @@ class RelayConnection {
       return;
     }
     this.#isServing = true;
-    const request = parse(RelayRequest, text);
+    const known = parse(RelayRequest, text);
+    const request = known ?? parse(LaterRequest, text);
     if (request === undefined) {
       this.close('Request of another version', closeCodes.protocol);
       return;
     }
-    const { tenant, server, what } = request;
-    const session = this.#o.local.sessionOf(tenant, server);
+    const session = this.#o.local.sessionOf(request.tenant, request.server);
     if (session?.isUp !== true) this.#send({ type: 'moved' });
-    else if (what.kind === 'stream')
+    else if (known === undefined) this.#refuse(request.what);
+    else this.#serve(session, known.what);
+  }
+
+  #serve(session: ControlSession, what: RelayRequest['what']): void {
+    if (what.kind === 'stream')
       this.#streams.open(1, { credit: what.credit, duplex: what.duplex === true }, (incoming, signal) =>
         what.duplex === true ? session.duplex(what.params, incoming, signal) : session.stream(what.params, signal),
       );
     else void this.#call(session, what);
+  }
+
+  #refuse(what: LaterRequest['what']): void {
+    const name = what.kind === 'stream' ? `kind ${what.params.kind}` : `method ${what.params.method}`;
+    const error = {
+      code: 'unsupported',
+      message: `The replica that holds the agent is of an earlier release and cannot pass on ${name.slice(0, 64)}: upgrade all replicas`,
+    };
+    this.#send(what.kind === 'stream' ? { type: 'reset', ...error } : { type: 'result', error });
   }
 
   async #call(session: ControlSession, what: Extract<RelayRequest['what'], { kind: 'call' }>): Promise<void> {

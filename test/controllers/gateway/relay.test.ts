@@ -2,14 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { z } from 'zod';
 import { CallError } from '../../../agent-protocol/call-error.ts';
 import { systemClock } from '../../../agent-protocol/clock.ts';
 import { encodeLogChunk } from '../../../agent-protocol/log-stream.ts';
 import type { LogChunk } from '../../../agent-protocol/logs.ts';
 import type { LogStreamParams } from '../../../agent-protocol/messages.ts';
 import { AgentAway, CallFailed } from '../../../controllers/gateway/agent-errors.ts';
+import { clusterKey } from '../../../controllers/gateway/cluster-key.ts';
 import { limits } from '../../../controllers/gateway/limits.ts';
 import { relayCall } from '../../../controllers/gateway/relay-client.ts';
+import { relayProof } from '../../../controllers/gateway/relay-messages.ts';
 import { keys } from '../../../store/keys.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { FakeBackend } from '../../harness/fake-backend.ts';
@@ -395,6 +398,22 @@ describe('the relay', () => {
     two.socket.terminate();
   });
 
+  it.each([
+    [{ kind: 'stream', params: { kind: 'tunnel', port: 5432 }, credit: 1024 }, 'reset', 'kind tunnel'],
+    [{ kind: 'stream', params: { kind: 'exec' }, credit: 1024, duplex: true }, 'reset', 'kind exec'],
+    [{ kind: 'call', params: { method: 'volumes.list' }, timeout_ms: 1000 }, 'result', 'method volumes.list'],
+    [{ kind: 'call', params: { method: 'git.head', ref: 'main' }, timeout_ms: 1000 }, 'result', 'method git.head'],
+  ])('answers a replica of a later release that asks for %j with what to do', async (what, type, name) => {
+    const answer = await within('it answers', askedByAnother({ tenant, server: server.id, what }));
+    const code = 'unsupported';
+    const message = `The replica that holds the agent is of an earlier release and cannot pass on ${name}: upgrade all replicas`;
+    expect(answer).toEqual(type === 'reset' ? { type, code, message } : { type, error: { code, message } });
+  });
+
+  it('closes a connection whose request is of no form that it knows', async () => {
+    expect(await askedByAnother({ tenant, server: server.id, what: { kind: 'levitate' } })).toBe(1002);
+  });
+
   it('closes a connection that says something else', async () => {
     const socket = new WebSocket(`${holder.url.replace('http', 'ws')}/internal/v1/relay`, 'setpoint-relay.v1');
     const closed = new Promise<number>((resolve) => socket.on('close', resolve));
@@ -402,6 +421,26 @@ describe('the relay', () => {
     expect(await within('the connection is closed', closed)).toBe(1002);
   });
 });
+
+/** Sends a request as a replica of another release may. Resolves with the answer, or the code of a close without one. */
+async function askedByAnother(what: object): Promise<unknown> {
+  const key = await clusterKey(world.store, world.keyring, world.keyring);
+  const socket = new WebSocket(`${holder.url.replace('http', 'ws')}/internal/v1/relay`, 'setpoint-relay.v1');
+  try {
+    return await new Promise((resolve) => {
+      socket.on('close', resolve);
+      socket.on('message', (data: Buffer) => {
+        const message = z.looseObject({ type: z.string() }).parse(JSON.parse(data.toString()));
+        if (message.type !== 'challenge') return resolve(message);
+        const request = JSON.stringify(what);
+        const proof = relayProof(key, String(message['nonce']), request);
+        socket.send(JSON.stringify({ type: 'open', request, proof }));
+      });
+    });
+  } finally {
+    socket.terminate();
+  }
+}
 
 describe('a replica that stops', () => {
   it('sends its agents away in order, to come back spread, and frees their servers', async () => {
