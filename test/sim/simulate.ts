@@ -42,7 +42,7 @@ export interface Outcome {
 const restMs = 60_000;
 const frozenMs = 15_000;
 /** After a frost, a timer comes before the answers that it waits for: the time of a drain is over at once. */
-const tolerated = /Run does not end although its queue closed/;
+const tolerated = /A reconcile does not end although its queue closed/;
 
 /** Runs a scenario to the world's rest, disturbed as the test asks. */
 export async function simulate(
