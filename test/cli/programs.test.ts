@@ -68,5 +68,5 @@ it('an agent without an identity says that it needs a join token', async () => {
   const data = join(cli.home, 'agent');
   const { code, err } = await cli.run(['agent', '--server', 'http://127.0.0.1:1/default', '--data', data]);
   expect(code).toBe(1);
-  expect(err).toContain('The agent has no identity yet');
+  expect(err).toMatch(/^The agent has no identity yet \(.*\): make a join token by `setpoint join SERVER`/m);
 });
