@@ -1,16 +1,20 @@
 import { assignmentId } from './kinds/assignment-id.ts';
-import type { TenantView } from './mirror.ts';
 import type { ReadonlyResource } from './resource.ts';
 
 type Task = ReadonlyResource<'assignment'>;
 type Progress = NonNullable<Task['observed']>['progress'];
+
+/** The part of a tenant's view that shows assignments. */
+interface Assignments {
+  get(kind: 'assignment', id: string): Task | undefined;
+}
 
 /**
  * How far the task is that an object has in this role; `undefined` unless it runs and its agent reports it.
  *
  * @param role of the task among those of its owner, such as `build`
  */
-export function taskProgress(view: Pick<TenantView, 'get'>, owner: string, role: string): Progress {
+export function taskProgress(view: Assignments, owner: string, role: string): Progress {
   return progressOf(view.get('assignment', assignmentId.task(owner, role)));
 }
 

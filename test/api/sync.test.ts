@@ -7,7 +7,6 @@ import { git } from '../../agent/tasks/git.ts';
 import { headReader } from '../../agent/tasks/read-head.ts';
 import { openWorkFolder } from '../../agent/tasks/work-folder.ts';
 import { operationController } from '../../controllers/operation/reconcile.ts';
-import type { AnyController } from '../../controllers/runtime/graph.ts';
 import { startControllers } from '../../controllers/runtime/manager.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
@@ -49,7 +48,7 @@ beforeAll(async () => {
       registry: new Registry(),
       replica: 'one',
       random: () => 0,
-      controllers: [controller] as unknown as AnyController[],
+      controllers: [controller],
       background: [],
       strict: true,
       kinds: [],

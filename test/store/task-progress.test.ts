@@ -33,7 +33,7 @@ describe('the progress of a task', () => {
   it('is that of the task in the role', () => {
     const running = task({ progress });
     const id = assignmentId.task(owner, 'dump');
-    const view = { get: ((_: string, wanted: string) => (wanted === id ? running : undefined)) as never };
+    const view = { get: (_: 'assignment', wanted: string) => (wanted === id ? running : undefined) };
     expect(taskProgress(view, owner, 'dump')).toEqual(progress);
     expect(taskProgress(view, owner, 'build')).toBeUndefined();
   });

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { applicationController } from '../../../controllers/application/reconcile.ts';
 import { deploymentController } from '../../../controllers/deployment/reconcile.ts';
-import type { AnyController } from '../../../controllers/runtime/graph.ts';
 import { kinds, type ObservedOf } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
 import { aDeployment, anApplication, aServer } from '../../harness/objects.ts';
@@ -14,7 +13,7 @@ const startDeadlineMs = 600_000;
 const controllers = [
   applicationController({ unreadyGraceMs, startDeadlineMs }),
   deploymentController({ queueDeadlineMs: 600_000, buildDeadlineMs: 600_000, rolloutDeadlineMs: 600_000 }),
-] as unknown as AnyController[];
+];
 
 /** An application of one instance, and what its agent reports of that. */
 async function deployed(rig: Rig) {

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { deploymentController } from '../../../controllers/deployment/reconcile.ts';
-import type { AnyController } from '../../../controllers/runtime/graph.ts';
 import { serverController } from '../../../controllers/server/reconcile.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { keys } from '../../../store/keys.ts';
@@ -13,7 +12,7 @@ import { desiredState } from '../../harness/states.ts';
 const controllers = [
   deploymentController({ queueDeadlineMs: 600_000, buildDeadlineMs: 600_000, rolloutDeadlineMs: 600_000 }),
   serverController({ offlineAfterMs: 45_000 }),
-] as unknown as AnyController[];
+];
 
 const git = {
   type: 'git' as const,
@@ -60,7 +59,7 @@ test('a deployment that waits for a server fails when the server is deleted, and
 
 test('a rollout has its whole deadline, however long its build took', async () => {
   const deadlines = { queueDeadlineMs: 600_000, buildDeadlineMs: 1_800_000, rolloutDeadlineMs: 600_000 };
-  await using rig = await openRig({ controllers: [deploymentController(deadlines)] as unknown as AnyController[] });
+  await using rig = await openRig({ controllers: [deploymentController(deadlines)] });
   const { id, phase } = await deploy(rig, git);
   const [build] = rig.mirror.tenant(tenant).by('assignment', 'version', id);
   const report = async (observed: Partial<ObservedOf<'assignment'>>): Promise<void> => {

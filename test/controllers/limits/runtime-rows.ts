@@ -2,7 +2,6 @@ import PQueue from 'p-queue';
 import { pino } from 'pino';
 import { backoff } from '../../../controllers/runtime/backoff.ts';
 import type { Context, Verdict } from '../../../controllers/runtime/controller.ts';
-import type { AnyController } from '../../../controllers/runtime/graph.ts';
 import { operationController } from '../../../controllers/operation/reconcile.ts';
 import { KeyedQueue } from '../../../controllers/runtime/queue.ts';
 import { Since } from '../../../controllers/runtime/since.ts';
@@ -250,7 +249,7 @@ const operations: Rows<'operations'> = {
   runMs: from(45 * second, async (n) => {
     const agents = { call: () => Promise.reject(new Error('No agent is called')) };
     const controller = operationController(agents, { sync: (_, { signal }) => hang(signal) });
-    await using rig = await openRig({ controllers: [controller] as unknown as AnyController[] });
+    await using rig = await openRig({ controllers: [controller] });
     const unit = rig.repo.begin();
     unit.create('operation', id('o'), { type: 'sync', requested_at: '', deadline_seconds: 3600 });
     await unit.commit();

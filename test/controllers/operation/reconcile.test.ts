@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { CallError } from '../../../agent-protocol/call-error.ts';
 import type { CallParams, GitHead } from '../../../agent-protocol/messages.ts';
 import { operationController } from '../../../controllers/operation/reconcile.ts';
-import type { AnyController } from '../../../controllers/runtime/graph.ts';
 import type { AgentCalls, Run } from '../../../controllers/operation/run.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
 import { keys } from '../../../store/keys.ts';
@@ -56,7 +55,7 @@ async function sync(
       return answer;
     },
   });
-  await using rig = await openRig({ controllers: [controller] as unknown as AnyController[] });
+  await using rig = await openRig({ controllers: [controller] });
   const made = rig.repo.begin();
   made.create('application', app.meta.id, app.desired);
   await commit(made);
@@ -178,7 +177,7 @@ async function carryOut(rig: Rig, deadline_seconds: number): Promise<() => Reado
 const none: AgentCalls = { call: () => Promise.reject(new Error('No agent is called')) };
 
 function openWith(run: Run): Promise<Rig> {
-  return openRig({ controllers: [operationController(none, { sync: run })] as unknown as AnyController[] });
+  return openRig({ controllers: [operationController(none, { sync: run })] });
 }
 
 describe('an operation of any type', () => {

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Context, Controller, Verdict } from '../../../controllers/runtime/controller.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
+import type { Store } from '../../../store/store.ts';
 import { settle } from '../../harness/fake-clock.ts';
+import { FaultyStore } from '../../harness/faulty-store.ts';
 import { createProject, id, openRig, tenant, type Rig } from './rig.ts';
 import { desiredState } from '../../harness/states.ts';
 
@@ -17,7 +19,7 @@ const environmentOf = (project: string, name = 'production') => ({ project_id: p
 const child = id('env');
 
 /** A rig whose one project is reconciled by `body`, which tests replace as they go. */
-async function withProject() {
+async function withProject(wrap?: (store: Store) => Store) {
   const steps: ((it: Project, ctx: Context) => Promise<unknown>)[] = [];
   const errors: unknown[] = [];
   const controller: Controller<'project'> = {
@@ -37,7 +39,7 @@ async function withProject() {
       return verdict;
     },
   };
-  const rig = await openRig({ controllers: [controller] });
+  const rig = await openRig({ controllers: [controller], ...(wrap !== undefined && { wrap }) });
   const project = await createProject(rig.repo, 'one');
   await rig.rest();
   /** Runs the body as the next reconcile. */
@@ -309,17 +311,21 @@ test('notifications reach owner and members of the project and the administrator
 });
 
 test('a notification that cannot be stored does not fail the reconcile', async () => {
-  const { rig, reconcile, errors } = await withProject();
+  let store: FaultyStore | undefined;
+  const { rig, reconcile, errors } = await withProject((inner) => (store = new FaultyStore(inner)));
   await using _ = rig;
   const unit = rig.repo.begin();
   unit.create('user', id('owner'), desiredState('user', { email: 'o@example.org', role: 'admin' }));
   await unit.commit();
   await rig.rest();
-  await reconcile((it, ctx) =>
-    ctx.notify(it, 'key', { type: 'deployment_failed', severity: 'no such severity' as never, title: '', message: '' }),
-  );
+  const notifyUsers = (it: Project, ctx: Context) =>
+    ctx.notify(it, 'key', { type: 'deployment_failed', severity: 'error', title: '', message: '' });
+  store?.at(store.transactions + 1, 'fail-before-commit');
+  await reconcile(notifyUsers);
   expect(errors).toEqual([]);
   expect(rig.mirror.tenant(tenant).list('notification')).toEqual([]);
+  await reconcile(notifyUsers);
+  expect(rig.mirror.tenant(tenant).list('notification')).toHaveLength(1);
 });
 
 test('a notification that the controller does not declare is an error, and is not sent', async () => {

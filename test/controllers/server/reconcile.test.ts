@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { agentCapabilities } from '../../../agent-protocol/messages.ts';
-import type { AnyController } from '../../../controllers/runtime/graph.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
 import { serverController } from '../../../controllers/server/reconcile.ts';
 import { readEvents } from '../../../store/event-ring.ts';
@@ -12,7 +11,7 @@ import { aServer } from '../../harness/objects.ts';
 import { id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 
 const offlineAfterMs = 45_000;
-const controllers = [serverController({ offlineAfterMs })] as unknown as AnyController[];
+const controllers = [serverController({ offlineAfterMs })];
 
 /** A server whose agent joined, and what is to be seen of it. */
 async function joined(rig: Rig) {

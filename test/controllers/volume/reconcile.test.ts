@@ -1,14 +1,13 @@
 import { expect, test } from 'vitest';
 import type { FailureCode } from '../../../agent-protocol/assignment.ts';
 import { volumeController } from '../../../controllers/volume/reconcile.ts';
-import type { AnyController } from '../../../controllers/runtime/graph.ts';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { kinds, type ObservedOf } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
 import { desiredState } from '../../harness/states.ts';
 import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 
-const controllers = [volumeController] as unknown as AnyController[];
+const controllers = [volumeController];
 
 /** A volume on a server, and what its agent reports of it. */
 async function made(rig: Rig) {
