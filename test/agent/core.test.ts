@@ -9,6 +9,7 @@ import type { RunBuild } from '../../agent/tasks/build-task.ts';
 import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
 import type { ReadHead } from '../../agent/tasks/read-head.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
+import { buildSpec } from '../harness/wire-items.ts';
 import { AgentWorld, network, service } from './agent-world.ts';
 
 let world: AgentWorld;
@@ -18,22 +19,7 @@ beforeEach(async () => {
 afterEach(() => world[Symbol.asyncDispose]());
 
 function build(changes: Partial<WireBuild> = {}): WireAssignment {
-  const item = service();
-  return {
-    ...item,
-    spec: {
-      type: 'build',
-      repository_url: 'https://git.example.test/app.git',
-      branch: 'main',
-      dockerfile_path: 'Dockerfile',
-      build_context: '.',
-      build_args: {},
-      image: 'setpoint/web:1',
-      deadline_seconds: 60,
-      attempt: 1,
-      ...changes,
-    },
-  };
+  return { ...service(), spec: buildSpec({ deadline_seconds: 60, ...changes }) };
 }
 
 const signal = (): AbortSignal => new AbortController().signal;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { condemn, imageKey } from '../../../agent/service/drift.ts';
-import type { Memory } from '../../../agent/service/memory.ts';
+import type { Failure, Memory } from '../../../agent/service/memory.ts';
 import { blankMemory, remember, settingsOf } from '../../../agent/service/memory.ts';
 import type { Actual } from '../../../agent/engine/observer.ts';
 import type { Action, World } from '../../../agent/service/plan.ts';
@@ -56,6 +56,11 @@ function actual(item: ServiceItem, changes: Partial<ContainerDetail> = {}, origi
   return { container: { id, name, labels: ownLabels, state, imageId: image }, detail, origin };
 }
 
+function failed(changes: Partial<Failure> = {}): Failure {
+  const until = now.monotonic + 5;
+  return { step: 'create', code: 'image_not_found', message: '', final: true, tries: 1, until, ...changes };
+}
+
 function world(changes: Partial<World> & { desired: World['desired'] }): World {
   return {
     tombstone: undefined,
@@ -85,14 +90,7 @@ describe('without a container', () => {
   });
 
   test('a failed step waits for its time', () => {
-    const failure = {
-      step: 'create',
-      code: 'image_not_found' as const,
-      message: '',
-      final: true,
-      tries: 1,
-      until: now.monotonic + 5,
-    };
+    const failure = failed();
     expect(plan(world({ desired: item, memory: knowing(item, { failure }) }))).toEqual({
       do: 'wait',
       until: failure.until,
@@ -209,15 +207,7 @@ describe('with a container', () => {
   test('one is not replaced before the image of its successor is here', () => {
     const next = desired({ spec_hash: 'hash-2' });
     expect(plan(world({ desired: next, actual: [actual(item)] }))).toEqual({ do: 'resolveImage' });
-    const failure = {
-      step: 'create',
-      code: 'image_not_found' as const,
-      message: '',
-      final: true,
-      tries: 1,
-      until: now.monotonic + 5,
-    };
-    const memory = { ...blankMemory, failure };
+    const memory = { ...blankMemory, failure: failed() };
     expect(plan(world({ desired: next, actual: [actual(item)], memory }))).toMatchObject({ do: 'wait' });
   });
 
@@ -312,14 +302,7 @@ const worlds = fc
       );
       return one.inspected ? made : { ...made, detail: undefined };
     });
-    const failure = {
-      step: 'create',
-      code: 'create_failed' as const,
-      message: '',
-      final: false,
-      tries: 1,
-      until: now.monotonic + 10,
-    };
+    const failure = failed({ code: 'create_failed', final: false, until: now.monotonic + 10 });
     return world({
       desired: it.run === 'absent' ? undefined : item,
       complete: it.complete,

@@ -23,10 +23,7 @@ import { AgentWorld, service } from '../agent-world.ts';
 const mostBuilds = 5;
 
 function item(): BuildItem {
-  return {
-    ...service(),
-    spec: buildSpec(),
-  };
+  return { ...service(), spec: buildSpec() };
 }
 
 const wrong = new RuntimeFailure('build_failed', 'The build failed', { retryable: false });

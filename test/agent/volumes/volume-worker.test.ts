@@ -2,7 +2,8 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WireAssignment } from '../../../agent-protocol/assignment.ts';
-import { AgentWorld, service } from '../agent-world.ts';
+import { AgentWorld } from '../agent-world.ts';
+import { mounting, name, volume } from './items.ts';
 
 let world: AgentWorld;
 beforeEach(async () => {
@@ -10,16 +11,6 @@ beforeEach(async () => {
   await world.start();
 });
 afterEach(() => world[Symbol.asyncDispose]());
-
-const name = 'sp-vol-0123456789ab';
-
-function volume(changes: Partial<WireAssignment> = {}): WireAssignment {
-  return { ...service(), spec: { type: 'volume', volume: name }, ...changes };
-}
-
-function mounting(path = '/data'): WireAssignment {
-  return service({}, { mounts: [{ type: 'volume', volume: name, path, read_only: false, copy: true }] });
-}
 
 const isReady = (item: WireAssignment) => () => world.report(item)?.ready === true;
 

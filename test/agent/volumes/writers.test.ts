@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { WireAssignment } from '../../../agent-protocol/assignment.ts';
-import { AgentWorld, service } from '../agent-world.ts';
+import { AgentWorld } from '../agent-world.ts';
+import { mounting, volume } from './items.ts';
 
 let world: AgentWorld;
 beforeEach(async () => {
@@ -9,13 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
-const name = 'sp-vol-0123456789ab';
-const volume: WireAssignment = { ...service(), spec: { type: 'volume', volume: name } };
-
-function mounting(alias: string, readOnly = false): WireAssignment {
-  const mounts = [{ type: 'volume' as const, volume: name, path: '/data', read_only: readOnly, copy: true }];
-  return service({}, { alias, mounts });
-}
+const data = volume();
 
 const isReady = (item: WireAssignment) => () => world.report(item)?.ready === true;
 const running = () => world.engine.containers.filter(({ state }) => state === 'running');
@@ -34,8 +29,8 @@ function watchWriters(): string[] {
 
 test('two services never write to one volume at once, whatever is desired', async () => {
   const broken = watchWriters();
-  const [one, two] = [mounting('one'), mounting('two')];
-  await world.snapshot(volume, one, two);
+  const [one, two] = [mounting({ alias: 'one' }), mounting({ alias: 'two' })];
+  await world.snapshot(data, one, two);
   await world.until('one runs', () => running().length === 1);
   await world.pass(60_000, 500);
   const [first, second] = isReady(one)() ? [one, two] : [two, one];
@@ -47,12 +42,12 @@ test('two services never write to one volume at once, whatever is desired', asyn
 
 test('a container from before a restart of the agent keeps the volume that it writes to', async () => {
   const broken = watchWriters();
-  const [one, two] = [mounting('one'), mounting('two')];
-  await world.snapshot(volume, one);
+  const [one, two] = [mounting({ alias: 'one' }), mounting({ alias: 'two' })];
+  await world.snapshot(data, one);
   await world.until('it runs', isReady(one));
   await world.stop();
   await world.start();
-  await world.snapshot(volume, two, one);
+  await world.snapshot(data, two, one);
   await world.pass(60_000, 500);
   expect([isReady(one)(), isReady(two)()]).toEqual([true, false]);
   await world.delta([], [one.id]);
@@ -61,8 +56,8 @@ test('a container from before a restart of the agent keeps the volume that it wr
 });
 
 test('a service that mounts it no more leaves it once its container is replaced', async () => {
-  const [one, two] = [mounting('one'), mounting('two')];
-  await world.snapshot(volume, one);
+  const [one, two] = [mounting({ alias: 'one' }), mounting({ alias: 'two' })];
+  await world.snapshot(data, one);
   await world.until('it runs', isReady(one));
   await world.delta([two]);
   await world.pass(5_000);
@@ -74,7 +69,7 @@ test('a service that mounts it no more leaves it once its container is replaced'
 });
 
 test('services that only read share a volume', async () => {
-  const [one, two] = [mounting('one', true), mounting('two', true)];
-  await world.snapshot(volume, one, two);
+  const [one, two] = [mounting({ alias: 'one', readOnly: true }), mounting({ alias: 'two', readOnly: true })];
+  await world.snapshot(data, one, two);
   await world.until('both run', () => isReady(one)() && isReady(two)());
 });

@@ -333,7 +333,9 @@ describe('the plan of a deployment', () => {
 
   it('tries a lost build again, three times at most', () => {
     const lost = world({ source: git, observed: { phase: 'building' }, build: { phase: 'lost' } });
-    expect(plan(lost, advance(lost), 60)).toMatchObject([{ do: 'ensure', desired: { spec: { attempt: 2 } } }]);
+    expect(plan(lost, advance(lost), 60)).toMatchObject([
+      { do: 'ensure', desired: { spec: { type: 'build', attempt: 2 } } },
+    ]);
   });
 
   it('gives the last attempt its chance when the report on the one before is still there', () => {

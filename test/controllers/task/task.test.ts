@@ -4,33 +4,13 @@ import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import type { ObservedOf } from '../../../store/kinds/kinds.ts';
 import type { Resource } from '../../../store/resource.ts';
 import { aServer, object } from '../../harness/objects.ts';
+import { desiredState } from '../../harness/states.ts';
+import { buildSpec } from '../../harness/wire-items.ts';
 
 type Phase = ObservedOf<'assignment'>['phase'];
 
 const owner = aServer();
-const desired = (attempt = 1) => ({
-  server_id: owner.meta.id,
-  project_id: owner.meta.id,
-  environment_id: owner.meta.id,
-  workload_kind: 'application' as const,
-  workload_id: owner.meta.id,
-  workload_name: 'web',
-  service: 'main',
-  version: owner.meta.id,
-  run: 'running' as const,
-  spec: {
-    type: 'build' as const,
-    repository_url: 'u',
-    branch: 'b',
-    dockerfile_path: 'D',
-    build_context: '.',
-    build_args: {},
-    image: 'i',
-    deadline_seconds: 1,
-    attempt,
-  },
-  spec_hash: 'h',
-});
+const desired = (attempt = 1) => desiredState('assignment', { spec: buildSpec({ attempt }) });
 
 function task(attempt: number, phase?: Phase, more: { deleting?: boolean; observedGeneration?: number } = {}) {
   const observed = phase && { phase, ready: false, stable: false, restarts: 0, crash_loop: false };
