@@ -13,6 +13,7 @@ import { systemClock } from '../store/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
 import { defined } from '../store/defined.ts';
 import { openStore } from '../store/open.ts';
+import { otherLeader } from '../store/replicas.ts';
 import { openKeyring } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
 import { writeAdminFile } from './admin-file.ts';
@@ -47,6 +48,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
   const store = starting.use(await openStore(config.store, { ...access, ...defined({ quotaBytes }) }));
   const token = randomBytes(32).toString('base64url');
   const keyring = await openKeyring({ path: join(config.data, 'keys.json'), store });
+  const id = randomUUID();
   const replica: RunningReplica = starting.use(
     await startReplica({
       store,
@@ -56,7 +58,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
       uniform: Math.random,
       log,
       registry,
-      replica: { id: randomUUID(), url: config.internalUrl, version: packageFile.version },
+      replica: { id, url: config.internalUrl, version: packageFile.version },
       publicUrl: config.publicUrl,
       trustedProxies: config.trustedProxies,
       allowedHosts: config.allowedHosts,
@@ -71,6 +73,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
         createClusterPages({
           store,
           mirror: seen,
+          otherLeader: () => otherLeader(seen, id),
           clock,
           random: systemRandom,
           sealer: keyring,

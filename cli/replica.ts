@@ -15,7 +15,6 @@ import { clusterKey } from '../controllers/gateway/cluster-key.ts';
 import { ensureControlKeys, rotateControlKeys } from '../controllers/gateway/control-keys.ts';
 import { Gateway } from '../controllers/gateway/gateway.ts';
 import { beginEra } from '../controllers/gateway/history.ts';
-import type { Replica } from '../controllers/gateway/replica.ts';
 import { deliverToLog, Mailer } from '../controllers/mail/mailer.ts';
 import { deliverBySmtp } from '../controllers/mail/smtp.ts';
 import type { SmtpServer } from '../controllers/mail/smtp.ts';
@@ -31,6 +30,8 @@ import { openRepository } from '../store/repo.ts';
 import type { Repository } from '../store/repo.ts';
 import type { Resealer, Sealer, Transplanter, Unsealer } from '../store/seal.ts';
 import { storeMetrics } from '../store/store-metrics.ts';
+import { otherLeader } from '../store/replicas.ts';
+import type { Replica } from '../store/replicas.ts';
 import type { Store } from '../store/store.ts';
 import { refoldNames } from '../store/refold-names.ts';
 import { controllersOf } from './controllers.ts';
@@ -140,6 +141,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       store,
       mirror,
       repositoryFor,
+      otherLeader: () => otherLeader(mirror, replica.id),
       sealer: keyring,
       unsealer: keyring,
       agents: gateway,

@@ -91,6 +91,11 @@ function cloneOf({ clone }: Definition<KindName>): string {
   return `copied; ids in ${list(clone.references.map(code))} lead to copies`;
 }
 
+function earlierLeaderOf({ ignorable = [] }: Definition<KindName>): string {
+  if (ignorable === true) return 'may ignore it';
+  return ignorable.length === 0 ? 'must know it' : `must know it, and may ignore ${list(ignorable.map(code))}`;
+}
+
 /** An endpoint is of the kind that it shows, or else of the kind that its path names. */
 function isOf(endpoint: AnyEndpoint, kind: KindName, { answer }: Resource<ResourceKind>): boolean {
   const shown: unknown = endpoint.list ? endpoint.item : 'response' in endpoint ? endpoint.response : undefined;
@@ -148,6 +153,7 @@ function section(kind: KindName): string {
     ['Indexes', list(Object.keys(definition.indexes ?? {}).map(code))],
     ['Clone', cloneOf(definition)],
     ['Kept', keptFor(definition)],
+    ['Leader of an earlier release', earlierLeaderOf(definition)],
     ...('never' in declared
       ? [['API', `never: ${declared.never}`] as [string, string]]
       : resourceRows(resourceOf(declared.kind))),

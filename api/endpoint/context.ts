@@ -46,7 +46,7 @@ export interface Services extends ApiDependencies, Nearness {
  * The services that handlers and streams get. None of them sends a transaction: code that has only these cannot write
  * past the audit log, as that does not compile.
  */
-export interface ReadingServices extends Omit<Services, 'store' | 'repositoryFor'> {
+export interface ReadingServices extends Omit<Services, 'store' | 'repositoryFor' | 'otherLeader'> {
   store: Pick<Store, 'incarnation' | 'get' | 'list'>;
 }
 

@@ -125,6 +125,19 @@ export function storeFull(outcome: Outcome503 = 'not_written', cause?: unknown):
   return new ApiError('SERVICE_UNAVAILABLE', all, { details, cause, retryAfter: 30 });
 }
 
+/** The leader is of an earlier release and does not know what the request needs, which `unknown` names. */
+export function earlierLeader(unknown: string, url: string | undefined): ApiError {
+  const message =
+    `A replica of an earlier release leads and does not know ${unknown}: ` +
+    'the operator must upgrade or stop that replica, then send the request again';
+  const details = [
+    { field: '', reason: 'not_written', message: outcomes.not_written },
+    { field: '', reason: 'earlier_leader', message },
+  ];
+  const cause = new Error(`The leader is ${url ?? 'not in the directory of replicas'}`);
+  return new ApiError('SERVICE_UNAVAILABLE', `${message}; ${outcomes.not_written}`, { details, cause, retryAfter: 30 });
+}
+
 /** Marks a 503 as `partly_written` if the request had committed something before; returns any other error unchanged. */
 export function afterCommit(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.code !== 'SERVICE_UNAVAILABLE') return error;

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Clock } from '../../store/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
+import type { OtherLeader } from '../../store/replicas.ts';
 import type { Repository } from '../../store/repo.ts';
 import type { Sealer, Unsealer } from '../../store/seal.ts';
 import type { Store } from '../../store/store.ts';
@@ -15,6 +16,8 @@ export interface ApiDependencies {
   store: Store;
   mirror: Mirror;
   repositoryFor(tenant: string): Repository;
+  /** The leader, if it does not know all that this release does; from memory. */
+  otherLeader: () => OtherLeader | undefined;
   sealer: Sealer;
   unsealer: Unsealer;
   agents: Agents;

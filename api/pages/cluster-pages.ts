@@ -9,6 +9,8 @@ import type { Clock } from '../../store/clock.ts';
 import { kinds } from '../../store/kinds/kinds.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { Mirror } from '../../store/mirror.ts';
+import { objectsInGap } from '../../store/release.ts';
+import type { OtherLeader } from '../../store/replicas.ts';
 import type { Sealer } from '../../store/seal.ts';
 import type { Store, Write } from '../../store/store.ts';
 import { createTenant, isOpenTenant, listTenants, requestTenantDeletion, TenantName } from '../../store/tenants.ts';
@@ -23,6 +25,7 @@ import { isOfThisMachine } from './operator-access.ts';
 import type { Random } from '../ground/random.ts';
 import { toAuditEntry } from '../resources/audit.ts';
 import { errorBody } from '../http/respond.ts';
+import { requireKnown } from '../request/known-to-leader.ts';
 import { afterWriting, toApiError } from '../http/to-api-error.ts';
 
 export interface ClusterPages {
@@ -31,6 +34,8 @@ export interface ClusterPages {
   clock: Clock;
   random: Random;
   sealer: Sealer;
+  /** As in `ApiDependencies`. */
+  otherLeader: () => OtherLeader | undefined;
   /** What the first user of a tenant must present. */
   setupToken: SetupToken;
   /** The credential of the operator of the machine. */
@@ -107,6 +112,11 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
     const [, search = ''] = request.url.split('?');
     if (new URLSearchParams(search).get('confirm') !== name)
       throw badField('confirm', 'required', 'confirm must be the name of the tenant: everything in it is deleted');
+    const leader = deps.otherLeader();
+    if (leader !== undefined) {
+      await recovery.fresh();
+      requireKnown(leader, objectsInGap(leader.gap, mirror.tenant(name)));
+    }
     const going = { kind: 'tenant', id: name, name, action: 'delete' as const };
     const also = recorded(request, 'DELETE /cluster/v1/tenants/:name', [going]);
     switch (await requestTenantDeletion(store, name, clock, also)) {

@@ -11,6 +11,7 @@ import type { RequestInfo } from '../ground/dependencies.ts';
 import { isDownload, routeName } from '../endpoint/endpoint.ts';
 import type { AnsweredRequest } from './http-metrics.ts';
 import { readJsonBody } from '../http/json-body.ts';
+import { knownToLeader } from './known-to-leader.ts';
 import type { PageCache } from './page-cache.ts';
 import type { Quota } from '../http/rate-limit.ts';
 import { passBy } from '../http/pass-by.ts';
@@ -114,7 +115,7 @@ async function answer(
   if (caller !== undefined) progress.caller = caller;
   takeToken(deps, match, `${tenant} ${payerOf(match.route, caller, info)}`, progress);
   if (caller === undefined && !isPublic(match.route.permission)) throw unauthorized(misplacedKey(request.headers));
-  const repo = guarded(services.repositoryFor(tenant), () => {
+  const repo = guarded(knownToLeader(services.repositoryFor(tenant), view, services.otherLeader), () => {
     const guard = openTenantGuard(services.mirror, tenant);
     if (guard === undefined) throw notFound('Tenant');
     return guard;

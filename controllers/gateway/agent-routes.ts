@@ -5,13 +5,13 @@ import type { CallParams, LogStreamParams, StreamParams } from '../../agent-prot
 import { wait } from '../../store/clock.ts';
 import type { Clock } from '../../store/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
+import { replicaUrl } from '../../store/replicas.ts';
 import { AgentAway, CallFailed } from './agent-errors.ts';
 import { limits } from './limits.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { relayCall, relayStream } from './relay-client.ts';
 import type { RelayTarget } from './relay-client.ts';
 import type { LocalSessions } from './relay-server.ts';
-import { replicaUrl } from './replica.ts';
 
 export interface AgentRoutesOptions {
   mirror: Pick<Mirror, 'key' | 'tenant'>;

@@ -3,9 +3,9 @@ import { wait, type Clock } from '../../store/clock.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
 import type { Mirror } from '../../store/mirror.ts';
+import { earlierReplica } from '../../store/replicas.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Guard, Store } from '../../store/store.ts';
-import { earlierReplica } from '../gateway/replica.ts';
 import { aborted } from './aborted.ts';
 import { limits } from './limits.ts';
 

@@ -4,6 +4,7 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../../store/clock.ts';
 import { kinds, type KindName } from '../../store/kinds/kinds.ts';
 import type { Mirror } from '../../store/mirror.ts';
+import { controllersLead } from '../../store/replicas.ts';
 import { openRepository, type Repository } from '../../store/repo.ts';
 import type { Store } from '../../store/store.ts';
 import { aborted } from './aborted.ts';
@@ -124,7 +125,7 @@ export function startControllers(options: ControllersOptions): Controllers {
     await Promise.all([...background, ...started.map((loop) => loop[Symbol.asyncDispose]())]);
   }
 
-  const candidate = { store, mirror, clock, random, log, name: 'controllers', replica };
+  const candidate = { store, mirror, clock, random, log, name: controllersLead, replica };
   const campaigning = campaign(candidate, lead, stop.signal);
   return {
     metrics,

@@ -44,6 +44,8 @@ export const RunState = z.enum(['running', 'stopped']);
 export const application = defineKind({
   kind: 'application',
   version: 1,
+  /** Only the API acts on it. */
+  ignorable: ['last_replicas'],
   desired: z.object({
     project_id: Id,
     environment_id: Id,

@@ -28,6 +28,8 @@ const State = z.record(z.string(), z.unknown());
 export const assignment = defineKind({
   kind: 'assignment',
   version: 3,
+  /** No request writes one, and a leader writes only what the replicas of earlier releases can read. */
+  ignorable: true,
   desired: z.object({
     server_id: Id,
     project_id: Id,

@@ -113,6 +113,11 @@ export interface KindDefinition<K extends string, D extends z.ZodType, O extends
   configuration?: (desired: z.output<D>) => Configuration;
   /** Objects may have bytes beside their records, which are deleted with them: see `keys.bytes`. */
   bytes?: true;
+  /**
+   * What a leader of an earlier release may ignore: all of the kind, or these fields as paths (`a.b`). Requests that
+   * need anything else of a kind are refused while a leader of an earlier release does not know it: see `gapOf`.
+   */
+  ignorable?: true | readonly string[];
   /** Finalizers that the object carries from its creation: names of registered controllers, or `agent`. */
   finalizers?: readonly string[];
 }

@@ -9,6 +9,8 @@ export type GlobalRole = z.infer<typeof GlobalRole>;
 export const user = defineKind({
   kind: 'user',
   version: 1,
+  /** Only the API acts on it. */
+  ignorable: true,
   desired: z.object({
     /** As given; unique case-folded. */
     email: z.string(),
@@ -43,6 +45,8 @@ export const user = defineKind({
 export const session = defineKind({
   kind: 'session',
   version: 1,
+  /** Only the API acts on it. */
+  ignorable: true,
   desired: z.object({
     user_id: Id,
     expires_at: Timestamp,
@@ -69,6 +73,8 @@ const AtPlace = z.object({ source: z.string(), at: Timestamp });
 export const loginCode = defineKind({
   kind: 'login_code',
   version: 2,
+  /** Only the API acts on it. */
+  ignorable: true,
   desired: z.object({
     email: z.string(),
     /** Codes that are not used up: one for each place that asked. */
@@ -113,6 +119,8 @@ export type KeyScope = z.infer<typeof KeyScope>;
 export const serviceKey = defineKind({
   kind: 'service_key',
   version: 1,
+  /** Only the API acts on it. */
+  ignorable: true,
   desired: z.object({
     user_id: Id,
     name: z.string(),

@@ -12,6 +12,8 @@ export type MemberRole = z.infer<typeof MemberRole>;
 export const member = defineKind({
   kind: 'member',
   version: 1,
+  /** Only the API acts on it. */
+  ignorable: true,
   desired: z.object({ project_id: Id, user_id: Id, role: MemberRole }),
   observed: z.object({}),
   unique: (d) => [{ scope: d.project_id, name: d.user_id }],

@@ -46,6 +46,8 @@ export const Severity = z.enum(['info', 'warning', 'error']);
 export const notification = defineKind({
   kind: 'notification',
   version: 1,
+  /** Only the API acts on it. */
+  ignorable: true,
   desired: z.object({
     user_id: Id,
     type: z.string(),

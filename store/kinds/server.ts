@@ -9,6 +9,8 @@ export type ServerPhase = z.infer<typeof ServerPhase>;
 export const server = defineKind({
   kind: 'server',
   version: 1,
+  /** Only the API acts on it. */
+  ignorable: ['allowed_projects'],
   desired: z.object({
     name: Name,
     ip_address: z.string().optional(),

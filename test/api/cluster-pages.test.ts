@@ -15,6 +15,7 @@ test('a tenant is made once, which the log of the installation says, and refused
     rotateControlKeys: () => Promise.resolve(),
     store,
     mirror,
+    otherLeader: () => undefined,
     clock,
     random: systemRandom,
     sealer,

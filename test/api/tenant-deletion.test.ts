@@ -24,6 +24,7 @@ beforeEach(async () => {
         rotateControlKeys: () => Promise.resolve(),
         store,
         mirror,
+        otherLeader: () => undefined,
         clock,
         random: systemRandom,
         sealer,

@@ -46,6 +46,7 @@ async function secondReplica(): Promise<AsyncDisposable & { meBy(token: string):
       store,
       mirror,
       repositoryFor: (tenant) => openRepository(store, tenant, clock),
+      otherLeader: () => undefined,
       sealer: keyring,
       unsealer: keyring,
       agents,

@@ -19,6 +19,7 @@ import { systemClock } from '../../store/clock.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
 import { startMirror } from '../../store/store-mirror.ts';
 import type { Mirror } from '../../store/mirror.ts';
+import { otherLeader } from '../../store/replicas.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Repository } from '../../store/repo.ts';
 import type { ConditionInput, Resource } from '../../store/resource.ts';
@@ -141,6 +142,7 @@ export async function startApi(
         store,
         mirror,
         repositoryFor: (tenant) => openRepository(store, tenant, clock),
+        otherLeader: () => otherLeader(mirror, 'this'),
         sealer: keyring,
         unsealer: keyring,
         agents,
