@@ -8,6 +8,7 @@ import type { Revision } from '../../store/revision.ts';
 import type { Guard, Store } from '../../store/store.ts';
 import { aborted } from './aborted.ts';
 import { limits } from './limits.ts';
+import { unattendedLog } from './unattended.ts';
 
 /** One uninterrupted leadership. */
 export interface Term {
@@ -52,11 +53,13 @@ export async function campaign(
   await Promise.race([mirror.ready, aborted(signal)]);
   const isOver = (): boolean => signal.aborted;
   let heldBackBy: string | undefined;
+  const logUnattended = unattendedLog(mirror, candidate.replica, log);
   while (!isOver()) {
     let pause: number = limits.leader.jitterMs;
     const earlier = earlierReplica(mirror);
     if (earlier !== heldBackBy) logHeldBack(log, earlier);
     heldBackBy = earlier;
+    logUnattended();
     try {
       if (mirror.key(key) === undefined && earlier === undefined) await serve(candidate, lead, signal);
     } catch (error) {

@@ -16,6 +16,7 @@ import type { LoopDeps } from './loop-deps.ts';
 import { ControllerLoop } from './loop.ts';
 import { controllerMetrics, type ControllerMetrics } from './metrics.ts';
 import { Notifier } from './notify.ts';
+import { unattendedMetric } from './unattended.ts';
 
 /** Work of the leader beside the controllers. */
 export interface Background {
@@ -68,6 +69,7 @@ export function startControllers(options: ControllersOptions): Controllers {
   const { store, mirror, clock, random, log, controllers, replica } = options;
   checkGraph(controllers, options.kinds ?? (Object.keys(kinds) as KindName[])); // the keys of `kinds` are the names
   const metrics = controllerMetrics(options.registry);
+  unattendedMetric(options.registry, mirror, replica);
   const repositories = new Map<string, Repository>();
   const shared: BackgroundDeps = {
     store,
