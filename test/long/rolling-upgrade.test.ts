@@ -13,7 +13,13 @@ import { ensureTestImages } from '../harness/test-image.ts';
 const before = '7fbba61b40a40054db9d9dea7f4b24b6fd487104';
 const replicas = [0, 1] as const;
 type Index = (typeof replicas)[number];
-const Inspected = z.array(z.object({ Id: z.string(), State: z.object({ StartedAt: z.string() }) }));
+const Inspected = z.array(
+  z.object({
+    Id: z.string(),
+    State: z.object({ StartedAt: z.string() }),
+    Mounts: z.array(z.object({ Destination: z.string() })),
+  }),
+);
 
 /** The steps of `docs/operations.md` for two replicas on one etcd and an agent, in the order of the tests. */
 describe('an upgrade of the release before, one program after the other', () => {
@@ -62,13 +68,30 @@ describe('an upgrade of the release before, one program after the other', () => 
     await town.until(`${name} is stopped`, async () => (await running(name)).size === 0);
   }
 
-  /** When each running container of the application was started, by its id. */
-  async function running(name: string): Promise<ReadonlyMap<string, string>> {
+  /** Creates a volume on the server; answers with its id. */
+  async function createVolume(index: Index, name: string): Promise<string> {
+    const place = { project_id: town.project.id, server_id: town.server.id };
+    return (await town.clientAt(index).object('POST', '/api/v1/volumes', { ...place, name })).id;
+  }
+
+  async function volumeStatus(id: string): Promise<string | undefined> {
+    return (await town.clientAt(1).object('GET', `/api/v1/volumes/${id}`)).status;
+  }
+
+  async function containers(name: string): Promise<z.infer<typeof Inspected>> {
     const label = `label=${labels.workload}=${apps.get(name)?.id}`;
     const ids = await docker('ps', '--quiet', '--no-trunc', '--filter', label);
-    if (ids === '') return new Map();
-    const inspected = Inspected.parse(JSON.parse(await docker('inspect', ...ids.split('\n'))));
-    return new Map(inspected.map((it) => [it.Id, it.State.StartedAt]));
+    return ids === '' ? [] : Inspected.parse(JSON.parse(await docker('inspect', ...ids.split('\n'))));
+  }
+
+  /** When each running container of the application was started, by its id. */
+  async function running(name: string): Promise<ReadonlyMap<string, string>> {
+    return new Map((await containers(name)).map((it) => [it.Id, it.State.StartedAt]));
+  }
+
+  /** Where the running containers of the application mount something. */
+  async function mountsOf(name: string): Promise<string[]> {
+    return (await containers(name)).flatMap(({ Mounts }) => Mounts.map(({ Destination }) => Destination));
   }
 
   /** The same for every application. */
@@ -79,7 +102,7 @@ describe('an upgrade of the release before, one program after the other', () => 
 
   async function metric(index: Index, name: string): Promise<number> {
     const text = await (await fetch(`${town.url(index)}/metrics`)).text();
-    return Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (.+)$`, 'm').exec(text)?.[1]);
+    return Number(new RegExp(`^${RegExp.escape(name)}(?:\\{[^}]*\\})? (.+)$`, 'm').exec(text)?.[1]);
   }
 
   /** The replica whose metric is 1, once exactly one has that. */
@@ -175,6 +198,19 @@ describe('an upgrade of the release before, one program after the other', () => 
     expect(await metric(1, 'setpoint_mirror_unreadable_records')).toBe(0);
   });
 
+  it('refuses what the older leader does not know, and writes nothing of it', async () => {
+    expect(await leader()).toBe(1);
+    const refusal = { status: 503, reasons: ['not_written', 'earlier_leader'] };
+    await expect(createVolume(0, 'data')).rejects.toMatchObject(refusal);
+    const newer = town.clientAt(0);
+    expect(await newer.list('/api/v1/volumes')).toEqual([]);
+    const settings = newer.request('PUT', '/api/v1/settings', { project_creation: 'admins' });
+    await expect(settings).rejects.toMatchObject(refusal);
+    const ports = { direct_ports: { from: 2000 } };
+    await expect(newer.request('PUT', `/api/v1/servers/${town.server.id}`, ports)).rejects.toMatchObject(refusal);
+    expect(await metric(0, 'setpoint_unattended_objects')).toBeNaN();
+  });
+
   it('does what is asked of either replica while both releases run', async () => {
     const { pair, web, idle } = await allRunning();
     await deploy(0, 'web', 'asked of the newer');
@@ -227,6 +263,18 @@ describe('an upgrade of the release before, one program after the other', () => 
     expect((await allRunning())['pair']).toEqual(untouched['pair']);
   });
 
+  it('takes what was refused now that no older replica leads', async () => {
+    const volume = await createVolume(0, 'data');
+    await town.until('the volume is available', async () => (await volumeStatus(volume)) === 'available');
+    const { id } = apps.get('web') ?? { id: '' };
+    const binding = { workload_type: 'application', workload_id: id, mount_path: '/data' };
+    await town.clientAt(1).request('POST', `/api/v1/volumes/${volume}/bind`, binding);
+    await town.until('the volume is bound', async () => (await volumeStatus(volume)) === 'bound');
+    await deploy(1, 'web', 'with its volume');
+    expect(await mountsOf('web')).toEqual(['/data']);
+    await expectAllThere();
+  });
+
   it('loses nothing when one replica goes back and forth, as the agent refuses the older one', async () => {
     const untouched = await allRunning();
     await replace(0, release.command);
@@ -242,5 +290,28 @@ describe('an upgrade of the release before, one program after the other', () => 
     await expectAllThere();
     expect((await allRunning())['pair']).toEqual(untouched['pair']);
     expect(await metric(0, 'setpoint_mirror_unreadable_records')).toBe(0);
+  });
+
+  it('loses no volume while a replica of the release before leads again, and shows that it waits', async () => {
+    const untouched = await allRunning();
+    await replace(0, release.command);
+    await dropLeadership();
+    expect(await leader()).toBe(0);
+    const unattended = () => metric(1, 'setpoint_unattended_objects{kind="volume"}');
+    await town.until('the newer replica counts the volume', async () => (await unattended()) === 1);
+    const [volume] = await town.clientAt(1).list('/api/v1/volumes');
+    const refused = { status: 503, reasons: ['not_written', 'earlier_leader'] };
+    await expect(town.clientAt(1).request('POST', `${path('web')}/deploy`, {})).rejects.toMatchObject(refused);
+    await town.until('the newer replica logs that', async () =>
+      (await town.replicas[1]!.program.log()).includes('does not know these objects'),
+    );
+    expect(await allRunning()).toEqual(untouched);
+    await replace(0, present);
+    await leader();
+    expect(await volumeStatus(volume?.id ?? '')).toBe('bound');
+    expect(await unattended()).toBeNaN();
+    await deploy(0, 'web', 'with its volume again');
+    expect(await mountsOf('web')).toEqual(['/data']);
+    await expectAllThere();
   });
 });
