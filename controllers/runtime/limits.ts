@@ -40,6 +40,10 @@ export const limits = {
     sliceMs: 10,
     /** Priority of the first pass and of the resync: a restart with 10 000 objects does not delay a user. */
     backgroundPriority: -100,
+    /** Runs of one object at once, before `everyMs` bounds them. A rollout needs fewer, an endless change needs more. */
+    burst: 20,
+    /** Between two runs of an object that had its burst. */
+    everyMs: 100,
   },
   since: {
     /** Conditions of one object whose duration is kept. */

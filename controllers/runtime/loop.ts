@@ -57,6 +57,7 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
       random: deps.random,
       log: this.#log,
       run: (key, signal, id) => this.#run(key, signal, id),
+      onPaced: () => deps.metrics.paced(controller.name),
     });
   }
 

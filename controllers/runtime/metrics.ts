@@ -30,6 +30,7 @@ export type WriteOperation =
 export interface ControllerMetrics {
   reconciled(controller: string, outcome: Outcome, milliseconds: number): void;
   wrote(controller: string, operation: WriteOperation): void;
+  paced(controller: string): void;
   lawBroken(controller: string): void;
   wakeFailed(controller: string): void;
   leading(isLeader: boolean): void;
@@ -58,6 +59,12 @@ export function controllerMetrics(registry: Registry): ControllerMetrics {
     name: 'setpoint_reconcile_total',
     help: 'Reconciles by outcome',
     labelNames: ['controller', 'outcome'] as const,
+    registers,
+  });
+  const paced = new Counter({
+    name: 'setpoint_reconcile_paced_total',
+    help: 'Reconciles put off because their object changes more often than it is reconciled',
+    labelNames: ['controller'] as const,
     registers,
   });
   const writes = new Counter({
@@ -105,6 +112,7 @@ export function controllerMetrics(registry: Registry): ControllerMetrics {
       duration.observe({ controller, outcome }, milliseconds / 1000);
       total.inc({ controller, outcome });
     },
+    paced: (controller) => paced.inc({ controller }),
     wrote: (controller, operation) => writes.inc({ controller, operation }),
     wakeFailed: (controller) => wakes.inc({ controller }),
     lawBroken: (controller) => laws.inc({ controller }),

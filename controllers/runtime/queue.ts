@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../store/clock.ts';
 import { backoff } from './backoff.ts';
 import { DueHeap } from './due-heap.ts';
+import { KeyPace } from './key-pace.ts';
 import { limits } from './limits.ts';
 
 /** Longest timer that is set: much longer ones overflow in Node and fire at once. */
@@ -40,6 +41,8 @@ export interface QueueOptions {
    * the run in this queue, which every log line of the run holds as `reconcile_id`.
    */
   run: (key: string, signal: AbortSignal, id: number) => Promise<After>;
+  /** Called for each run that is put off because its key ran too often. */
+  onPaced?: () => void;
 }
 
 /** A key that is delayed, ready or running. Other keys have no entry, so that the number of keys bounds the queue. */
@@ -62,12 +65,15 @@ interface Entry {
  * while it runs causes exactly one more run. A failed key waits with backoff. Adding it then cancels the wait; adding
  * it during the failing run does not, unless it is urgent. A run that ignores its deadline keeps its key, so that the
  * key never runs twice, but loses its place in the pool and is reported as stuck.
+ *
+ * A key that is added without end runs as often as `limits.queue` allows. What is added until then is one run.
  */
 export class KeyedQueue implements AsyncDisposable {
   readonly name: string;
   readonly #options: QueueOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #delayed = new DueHeap<Entry>();
+  readonly #pace = new KeyPace(limits.queue);
   /** Ready entries by priority, each in the order of arrival; the highest priority first. */
   readonly #ready: { priority: number; entries: Set<Entry> }[] = [];
   readonly #running = new Map<Entry, { id: number; abort: AbortController; settled: Promise<void> }>();
@@ -175,9 +181,11 @@ export class KeyedQueue implements AsyncDisposable {
       if (priority !== entry.priority) this.#enqueue(entry, priority);
       return;
     }
-    entry.due = due;
+    const earliest = this.#pace.earliest(entry.key);
+    if (earliest > now && earliest > due && entry.state === 'new') this.#options.onPaced?.();
+    entry.due = Math.max(due, earliest);
     entry.priority = priority;
-    if (due > now) {
+    if (entry.due > now) {
       entry.state = 'delayed';
       this.#delayed.place(entry);
       this.#arm();
@@ -284,6 +292,7 @@ export class KeyedQueue implements AsyncDisposable {
     const { key } = entry;
     const id = ++this.#begun;
     entry.state = 'running';
+    this.#pace.count(key, clock.monotonic());
     const abort = new AbortController();
     return new Promise<void>((release) => {
       let isStuck = false;

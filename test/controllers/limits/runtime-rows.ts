@@ -177,7 +177,32 @@ async function runsBeforeAnother(count: number, eachMs: number): Promise<number>
   return order.indexOf('other');
 }
 
+/** How many runs of one key begin within so much time, if each is followed by the next as soon as it may. */
+async function runsOfOne(ms: number): Promise<number> {
+  const clock = new FakeClock();
+  let runs = 0;
+  await using queue = new KeyedQueue({
+    name: 'one',
+    concurrency: 1,
+    pool: new PQueue({ concurrency: 1 }),
+    clock,
+    random: () => 0,
+    log,
+    run() {
+      runs++;
+      return Promise.resolve({ after: 'delay', ms: 0, priority: 0 });
+    },
+  });
+  queue.add('one');
+  await settle(200);
+  await clock.advance(ms);
+  await settle(200);
+  return runs;
+}
+
 const queue: Rows<'queue'> = {
+  burst: upTo(20, async (n) => (await runsOfOne(0)) >= n),
+  everyMs: from(100, async (n) => (await runsOfOne(n)) > 20),
   concurrency: upTo(8, async (n) => {
     let begun = 0;
     const controller = projects((_, { signal }) => {

@@ -26,6 +26,7 @@ function world(options: { concurrency?: number; pool?: PQueue; clock?: FakeClock
   const started: { key: string; at: number; signal: AbortSignal; end: (after?: After) => void }[] = [];
   const open = new Set<string>();
   let twice = 0;
+  let paced = 0;
   const queue = new KeyedQueue({
     name: 'test',
     concurrency,
@@ -33,6 +34,7 @@ function world(options: { concurrency?: number; pool?: PQueue; clock?: FakeClock
     clock,
     random: options.random ?? (() => 0),
     log: pino({ level: 'silent' }),
+    onPaced: () => paced++,
     run(key, signal) {
       if (open.has(key)) twice++;
       open.add(key);
@@ -55,7 +57,16 @@ function world(options: { concurrency?: number; pool?: PQueue; clock?: FakeClock
     started[n]!.end(after);
     await settle();
   };
-  return { queue, clock, pool, started, end, overlaps: () => twice, keys: () => started.map((run) => run.key) };
+  return {
+    queue,
+    clock,
+    pool,
+    started,
+    end,
+    overlaps: () => twice,
+    paced: () => paced,
+    keys: () => started.map((run) => run.key),
+  };
 }
 
 test('a key that is added often before its run runs once', async () => {
@@ -78,6 +89,52 @@ test('a key that is added often during its run runs exactly once more, after it'
   await end(1);
   expect(keys()).toEqual(['a', 'a']);
   expect(overlaps()).toBe(0);
+});
+
+test('a key that is added without end runs at its pace, and what was added last is run', async () => {
+  const { queue, clock, started, keys, paced } = world();
+  const { burst, everyMs } = limits.queue;
+  const turn = async (): Promise<void> => {
+    queue.add('often');
+    await settle();
+    started.at(-1)?.end();
+    await settle();
+  };
+  for (let n = 0; n < 200; n++) await turn();
+  expect(started).toHaveLength(burst);
+  expect(paced()).toBe(1);
+  for (let ms = 0; ms < 1000; ms += 10) {
+    await clock.advance(10);
+    await turn();
+  }
+  expect(started).toHaveLength(burst + 1000 / everyMs);
+  queue.add('often');
+  queue.add('seldom');
+  await settle();
+  expect(keys().at(-1)).toBe('seldom');
+  started.at(-1)?.end();
+  await clock.advance(everyMs);
+  expect(keys().at(-1)).toBe('often');
+  started.at(-1)?.end();
+  await clock.advance(60_000);
+  expect(started).toHaveLength(burst + 1000 / everyMs + 2);
+});
+
+test('a key that its own run adds without end runs at its pace', async () => {
+  const { queue, clock, started } = world();
+  queue.add('a', { urgent: true });
+  await settle();
+  for (let ms = 0; ms < 2000; ms += 10) {
+    for (let n = 0; n < started.length; n++) {
+      queue.add('a', { urgent: true });
+      started[n]?.end();
+      await settle(2);
+    }
+    await clock.advance(10);
+  }
+  const { burst, everyMs } = limits.queue;
+  expect(started.length).toBeGreaterThan(burst);
+  expect(started.length).toBeLessThanOrEqual(burst + 2000 / everyMs);
 });
 
 test('higher priorities run first, equal ones in the order of arrival', async () => {
