@@ -4,6 +4,7 @@ import { kinds } from './kinds/kinds.ts';
 import type { KindName } from './kinds/kinds.ts';
 import type { TenantView } from './mirror.ts';
 import type { DeepReadonly } from './deep-readonly.ts';
+import { plainCopy } from './plain-copy.ts';
 import type { ReadonlyResource } from './resource.ts';
 import { isSealed } from './seal.ts';
 import type { Transplanter } from './seal.ts';
@@ -55,7 +56,7 @@ export interface Copying<D> {
  */
 export function copyDesired<D>(rule: CopyRule<D>, source: Copying<D>, transplanter: Transplanter): D {
   const { idOf, copyId } = source;
-  let state: unknown = structuredClone(source.desired);
+  let state: unknown = plainCopy<D>(source.desired);
   for (const path of rule.references) state = replaceAt(state, path.split('.'), idOf);
   const draft = resealed(state, source, transplanter) as D; // ids were replaced by ids, and secrets by secrets
   rule.reset?.(draft, copyId);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { KindDefinition } from './kinds/define.ts';
+import { plainCopy } from './plain-copy.ts';
 import { Condition, CopyOf, OwnerRef } from './resource.ts';
 import type { Meta, Observed, ReadonlyResource, Resource } from './resource.ts';
 
@@ -68,7 +69,7 @@ export function succeed(from: object | undefined, to: object): void {
 
 /** A copy that may be changed; it keeps the fields of its records that this version does not know. */
 export function cloneResource(it: ReadonlyResource): Resource {
-  const copy = structuredClone(it) as Resource; // a clone is not frozen
+  const copy = plainCopy<Resource>(it);
   succeed(it.desired, copy.desired);
   if (copy.observed) succeed(it.observed, copy.observed);
   return copy;

@@ -8,6 +8,7 @@ import { keys, parseKey } from './keys.ts';
 import type { DesiredOf, KindName } from './kinds/kinds.ts';
 import { expectTenant, observation } from './observation.ts';
 import type { Observation } from './observation.ts';
+import { plainCopy } from './plain-copy.ts';
 import { enteredBy, isPopulated } from './population.ts';
 import { cloneResource, encodeDesired, succeed } from './record.ts';
 import type { CommittableUnit, CreateOptions, ObjectEffect, UnitChange } from './unit-of-work.ts';
@@ -94,7 +95,7 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Committab
   function change<K extends KindName>(it: ReadonlyResource<K>, edit: (draft: DesiredOf<K>) => void): Resource<K> {
     const plan = livePlanOf(it);
     const next = plan.next as Resource<K>; // the plan of an object of kind K
-    const draft = structuredClone(next.desired);
+    const draft = plainCopy<DesiredOf<K>>(next.desired);
     edit(draft);
     const desired = definitionOf(it.meta.kind).desired.parse(draft);
     if (jsonEqual(desired, next.desired)) return next;

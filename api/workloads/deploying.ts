@@ -2,6 +2,7 @@ import { jsonEqual } from '../../store/json-equal.ts';
 import type { BuiltImage, RunConfig, Source } from '../../store/kinds/application.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { plainCopy } from '../../store/plain-copy.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { isStaying } from '../../store/resource.ts';
@@ -51,8 +52,8 @@ export function addDeployment(ctx: Context, unit: Unit, it: Application, what: N
     number,
     trigger: what.trigger,
     triggered_by: ctx.principal.user.meta.id,
-    source: structuredClone(what.source ?? desired.source) as Source, // a clone is mutable
-    config: structuredClone(desired.config),
+    source: plainCopy<Source>(what.source ?? desired.source),
+    config: plainCopy<RunConfig>(desired.config),
     ...(what.reuse !== undefined && { reuse: { ...what.reuse } }),
     ...(what.rollbackOf !== undefined && { rollback_of: what.rollbackOf }),
     queued_at: ctx.clock.now().toISOString(),

@@ -6,6 +6,7 @@ import type { Configuration, SealedValue } from '../../store/kinds/define.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import { plainCopy } from '../../store/plain-copy.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unsealer } from '../../store/seal.ts';
 
@@ -176,7 +177,7 @@ export class Projection {
 /** The settings of a service without the reference to its configuration, which the wire has in another form. */
 function settingsOf(spec: Spec<'service'>): Omit<ServiceSpec, 'config'> {
   const { config: _, ...settings } = spec;
-  return structuredClone(settings) as Omit<ServiceSpec, 'config'>; // a clone may be changed
+  return plainCopy<Omit<ServiceSpec, 'config'>>(settings);
 }
 
 /** @throws TypeError if the kind declares no configuration, which is a bug. */

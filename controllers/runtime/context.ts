@@ -6,6 +6,7 @@ import { conflict } from '../../store/errors.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import type { DesiredOf, KindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { plainCopy } from '../../store/plain-copy.ts';
 import type { Repository } from '../../store/repo.ts';
 import type { CommittableUnit } from '../../store/unit-of-work.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
@@ -242,5 +243,5 @@ function readonly<C extends KindName>(it: Resource<C>): ReadonlyResource<C> {
 /** Makes the draft equal to `value`, in place. */
 function replace<T extends object>(draft: T, value: T): void {
   for (const key of Object.keys(draft)) if (!Object.hasOwn(value, key)) Reflect.deleteProperty(draft, key);
-  Object.assign(draft, structuredClone(value));
+  Object.assign(draft, plainCopy(value));
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { maxReplicas } from '../../../store/kinds/application.ts';
+import { plainCopy } from '../../../store/plain-copy.ts';
 import { successes } from '../../../store/serving.ts';
 import { conflicting } from '../../ground/api-error.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
@@ -121,9 +122,9 @@ export const rollbackApplication = defineEndpoint({
     if (active?.desired.rollback_of === target.meta.id && !ctx.request.isKeyed)
       return ctx.commit(unit, () => deployments.answerOf(active, ctx.view));
     unit.change(it, (draft) => {
-      // a snapshot of a deployment has the same form; the clone makes it mutable
-      draft.source = structuredClone(target.desired.source) as typeof draft.source;
-      draft.config = structuredClone(target.desired.config) as typeof draft.config;
+      // A snapshot of a deployment has the same form.
+      draft.source = plainCopy<typeof draft.source>(target.desired.source);
+      draft.config = plainCopy<typeof draft.config>(target.desired.config);
     });
     const deployment = addDeployment(ctx, unit, it, {
       trigger: 'rollback',
