@@ -173,6 +173,11 @@ export const WireReport = z
   .pipe(ReportFields);
 export type WireReport = z.infer<typeof WireReport>;
 
+/** The part of a report that is the same for every assignment of which nothing runs. */
+export function blankReport({ id, generation }: Pick<WireReport, 'id' | 'generation'>): Omit<WireReport, 'phase'> {
+  return { id, generation, ready: false, stable: false, restarts: 0, crash_loop: false };
+}
+
 /** Why an assignment failed or is not ready. */
 export const failureCodes = [
   'image_not_found',

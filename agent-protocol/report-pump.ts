@@ -1,3 +1,4 @@
+import { blankReport } from './assignment.ts';
 import type { WireReport } from './assignment.ts';
 import type { Clock } from './clock.ts';
 import type { AgentMessage, ControlMessage } from './messages.ts';
@@ -138,16 +139,7 @@ export class ReportPump {
 }
 
 function goneReport(id: string): WireReport {
-  return {
-    id,
-    generation: 0,
-    phase: 'stopped',
-    ready: false,
-    stable: false,
-    restarts: 0,
-    crash_loop: false,
-    gone: true,
-  };
+  return { ...blankReport({ id, generation: 0 }), phase: 'stopped', gone: true };
 }
 
 /** Cuts texts that come from a workload, so that the report is not too large to be accepted. */

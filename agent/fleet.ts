@@ -1,10 +1,12 @@
 import type { Logger } from 'pino';
+import { blankReport } from '../agent-protocol/assignment.ts';
 import type { FailureCode, WireAssignment, WireItem, WireReport } from '../agent-protocol/assignment.ts';
 import type { Clock } from '../agent-protocol/clock.ts';
 import type { Tasks } from './tasks/task.ts';
 import type { TaskDeps } from './tasks/task-worker.ts';
 import { TaskWorker } from './tasks/task-worker.ts';
 import type { DesiredSet } from './desired/desired.ts';
+import type { Worker, WorkerDeps } from './desired/worker.ts';
 import type { Capture } from './logs/capture.ts';
 import type { Observer } from './engine/observer.ts';
 import { labels } from './runtime/runtime.ts';
@@ -13,23 +15,6 @@ import { ServiceWorker } from './service/service-worker.ts';
 import type { Overflow } from './engine/storage-watch.ts';
 import type { VolumeDeps } from './volumes/volume-worker.ts';
 import { VolumeWorker } from './volumes/volume-worker.ts';
-
-/** What brings one assignment to its desired state and reports it. */
-interface Worker extends AsyncDisposable {
-  readonly report: WireReport | undefined;
-  /** The assignment was inspected since the agent started, so that the report describes a known state. */
-  readonly settled: boolean;
-  /** No more lines of its output will follow. */
-  readonly ended: boolean;
-  start(): void;
-  /** Something may have changed. */
-  wake(): void;
-  desire(desired: WireAssignment | undefined): void;
-  /** The control plane stored this report. */
-  acknowledged(report: WireReport): void;
-  /** A container of the assignment wrote more than its limit. */
-  overflowed(overflow: Overflow): void;
-}
 
 /** An instance that does not answer its health check holds up the others for at most this time. */
 const settleMs = 10_000;
@@ -51,26 +36,27 @@ export class Fleet {
   #closed = false;
 
   constructor(deps: {
-    services: Omit<ServiceDeps, 'reported'>;
-    volumes: Omit<VolumeDeps, 'reported'>;
+    services: Omit<ServiceDeps, keyof WorkerDeps>;
+    volumes: Omit<VolumeDeps, keyof WorkerDeps>;
     tasks: Tasks;
-    taskDeps: Omit<TaskDeps, 'reported'>;
+    taskDeps: Omit<TaskDeps, keyof WorkerDeps>;
     desired: DesiredSet;
     observer: Observer;
     capture: Capture;
     clock: Clock;
     log: Logger;
   }) {
-    const reported = (report: WireReport): void => this.#reported(report.id);
-    this.#services = { ...deps.services, reported };
-    this.#volumes = { ...deps.volumes, reported };
+    const { desired, clock, log } = deps;
+    const common: WorkerDeps = { desired, clock, log, reported: (report) => this.#reported(report.id) };
+    this.#services = { ...deps.services, ...common };
+    this.#volumes = { ...deps.volumes, ...common };
     this.#tasks = deps.tasks;
-    this.#taskDeps = { ...deps.taskDeps, reported };
-    this.#desired = deps.desired;
+    this.#taskDeps = { ...deps.taskDeps, ...common };
+    this.#desired = desired;
     this.#observer = deps.observer;
     this.#capture = deps.capture;
-    this.#clock = deps.clock;
-    this.#log = deps.log;
+    this.#clock = clock;
+    this.#log = log;
   }
 
   /** The desired state or the containers of these assignments changed; without ids: of all assignments. */
@@ -241,15 +227,11 @@ export class Fleet {
 function outdated({ id, generation, spec }: WireItem): WireReport {
   const code: FailureCode = 'agent_outdated';
   const message = `The agent of the server is too old for this kind of workload (${spec.type.slice(0, 64)}): upgrade the agent`;
-  return { ...blank(id, generation), phase: 'failed', error: { code, message } };
-}
-
-function blank(id: string, generation: number): Omit<WireReport, 'phase'> {
-  return { id, generation, ready: false, stable: false, restarts: 0, crash_loop: false };
+  return { ...blankReport({ id, generation }), phase: 'failed', error: { code, message } };
 }
 
 /** The report while the engine has not answered since the agent started: it is unknown whether there is a container. */
 function unknownYet(id: string, desired: DesiredSet): WireReport {
   const generation = desired.get(id)?.generation ?? desired.tombstone(id)?.generation ?? 0;
-  return { ...blank(id, generation), phase: 'pending', unknown: true };
+  return { ...blankReport({ id, generation }), phase: 'pending', unknown: true };
 }

@@ -1,3 +1,4 @@
+import { blankReport } from '../../agent-protocol/assignment.ts';
 import type { WirePhase, WireReport } from '../../agent-protocol/assignment.ts';
 import { imageKey } from './drift.ts';
 import { isCrashLoop } from './memory.ts';
@@ -30,7 +31,7 @@ export function serviceReport(id: string, it: Circumstances): WireReport {
   const { world, health } = it;
   const { desired, memory, actual } = world;
   const generation = desired?.generation ?? world.tombstone?.generation ?? 0;
-  const none = { id, generation, ready: false, stable: false, restarts: 0, crash_loop: false };
+  const none = blankReport({ id, generation });
   const exitCode = memory.exit?.code === undefined ? {} : { exit_code: memory.exit.code };
   if (desired === undefined)
     return actual.length === 0 ? { ...none, phase: 'stopped', gone: true } : { ...none, phase: 'stopping' };

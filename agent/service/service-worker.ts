@@ -1,5 +1,5 @@
 import type { WireAssignment, WirePhase, WireReport } from '../../agent-protocol/assignment.ts';
-import type { DesiredSet } from '../desired/desired.ts';
+import type { Worker, WorkerDeps } from '../desired/worker.ts';
 import { condemn, imageKey } from './drift.ts';
 import { EventLog } from './event-log.ts';
 import { LastOutput } from './last-output.ts';
@@ -20,19 +20,17 @@ import type { VolumeWriters } from '../volumes/writers.ts';
 import { writtenVolumes } from './container-spec.ts';
 
 /** What all service workers of an agent share. */
-export interface ServiceDeps extends StepDeps {
-  desired: DesiredSet;
+export interface ServiceDeps extends StepDeps, WorkerDeps {
   prober: Prober;
   writers: VolumeWriters;
   /** Id of this process in events, see `WireEvents.source`. */
   eventSource: string;
-  reported: (report: WireReport) => void;
 }
 
 const faultMs = 5_000;
 
 /** Reconciles one service assignment: one step at a time, the newest desired state wins. */
-export class ServiceWorker {
+export class ServiceWorker implements Worker {
   readonly id: string;
   readonly #deps: ServiceDeps;
   readonly #readiness: Readiness;

@@ -1,11 +1,10 @@
-import type { Logger } from 'pino';
+import { blankReport } from '../../agent-protocol/assignment.ts';
 import type { WireAssignment, WireReport, WireTask } from '../../agent-protocol/assignment.ts';
-import type { Clock } from '../../agent-protocol/clock.ts';
 import { wait } from '../../agent-protocol/clock.ts';
 import type { LogLine } from '../../agent-protocol/logs.ts';
 import type { Progress } from '../../agent-protocol/workload.ts';
 import { deadline } from '../runtime/deadline.ts';
-import type { DesiredSet } from '../desired/desired.ts';
+import type { Worker, WorkerDeps } from '../desired/worker.ts';
 import { clean } from '../logs/clean.ts';
 import { guessLevel } from '../logs/level.ts';
 import type { LogStore } from '../logs/log-store.ts';
@@ -19,13 +18,9 @@ import type { Outcome, Task, TaskProgress } from './task.ts';
 export type TaskItem = WireAssignment & { spec: WireTask };
 
 /** What all task workers of an agent share. */
-export interface TaskDeps {
-  desired: DesiredSet;
+export interface TaskDeps extends WorkerDeps {
   results: Pick<Results, 'get' | 'put' | 'forget' | 'begin' | 'hasBegun'>;
   logs: LogStore;
-  clock: Clock;
-  log: Logger;
-  reported: (report: WireReport) => void;
 }
 
 const retryStoreMs = 5_000;
@@ -36,7 +31,7 @@ const progressEveryMs = 1_000;
  * Runs the attempts of one task, each to one result, which is on disk before it is reported. {@link Task.ifInterrupted}
  * decides what becomes of an attempt that the end of the agent interrupted.
  */
-export class TaskWorker implements AsyncDisposable {
+export class TaskWorker implements Worker {
   readonly id: string;
   readonly #task: Task;
   readonly #deps: TaskDeps;
@@ -101,7 +96,7 @@ export class TaskWorker implements AsyncDisposable {
       return;
     }
     if (desired.run === 'stopped') {
-      this.#sendReport({ ...blank(desired), phase: this.#attempt === undefined ? 'stopped' : 'stopping' });
+      this.#sendReport({ ...blankReport(desired), phase: this.#attempt === undefined ? 'stopped' : 'stopping' });
       return;
     }
     const known = this.#deps.results.get(this.id, desired.spec.attempt);
@@ -117,7 +112,7 @@ export class TaskWorker implements AsyncDisposable {
     const stop = new AbortController();
     const attempt = { key: keyOf(desired), stop, ended: Promise.resolve() };
     this.#attempt = attempt;
-    this.#sendReport({ ...blank(desired), phase: 'pending' });
+    this.#sendReport({ ...blankReport(desired), phase: 'pending' });
     attempt.ended = this.#run(desired, stop.signal)
       .catch((error: unknown) => {
         if (!stop.signal.aborted)
@@ -165,7 +160,7 @@ export class TaskWorker implements AsyncDisposable {
 
   #lost(desired: TaskItem): WireReport {
     const message = `${this.#task.name} was interrupted as the agent of the server ended: it is not known whether it had an effect. Check that, then begin it again`;
-    return { ...blank(desired), phase: 'lost', error: { code: 'interrupted', message } };
+    return { ...blankReport(desired), phase: 'lost', error: { code: 'interrupted', message } };
   }
 
   async #attemptOnce(desired: TaskItem, signal: AbortSignal): Promise<WireReport> {
@@ -173,7 +168,7 @@ export class TaskWorker implements AsyncDisposable {
     const { name, codes, ifInterrupted } = this.#task;
     // An attempt that is not on disk must not begin: after a restart of the agent it would run again.
     if (ifInterrupted === 'lost') await this.#stored(() => results.begin(this.id, desired.spec.attempt), signal);
-    this.#sendReport({ ...blank(desired), phase: 'running' });
+    this.#sendReport({ ...blankReport(desired), phase: 'running' });
     const write = (stream: LogLine['stream'], text: string): void => {
       const at = clock.now().getTime();
       const entries = clean(text)
@@ -195,7 +190,7 @@ export class TaskWorker implements AsyncDisposable {
     try {
       const outcome = await this.#task.run(desired, progress, limit.signal);
       await logs.flushed(desired.workload_id);
-      return { ...blank(desired), ...outcome, phase: 'succeeded' };
+      return { ...blankReport(desired), ...outcome, phase: 'succeeded' };
     } catch (error) {
       signal.throwIfAborted();
       const late = limit.signal.aborted;
@@ -207,7 +202,7 @@ export class TaskWorker implements AsyncDisposable {
           : failureOf(error, this.#task);
       write('system', failure.message);
       await logs.flushed(desired.workload_id);
-      return { ...blank(desired), ...known, phase: 'failed', error: failure };
+      return { ...blankReport(desired), ...known, phase: 'failed', error: failure };
     }
   }
 
@@ -221,7 +216,7 @@ export class TaskWorker implements AsyncDisposable {
       this.#deps.log.warn({ err: error, assignment: this.id }, 'Cannot remove the result of a task from the disk');
     });
     const generation = this.#deps.desired.tombstone(this.id)?.generation ?? this.#report?.generation ?? 0;
-    this.#sendReport({ ...blank({ id: this.id, generation }), phase: 'stopped', gone: true });
+    this.#sendReport({ ...blankReport({ id: this.id, generation }), phase: 'stopped', gone: true });
   }
 
   #sendReport(report: WireReport): void {
@@ -237,10 +232,6 @@ function isTask(item: WireAssignment): item is TaskItem {
 
 function keyOf(desired: TaskItem): string {
   return `${desired.spec_hash} ${desired.spec.attempt}`;
-}
-
-function blank(item: { id: string; generation: number }): Omit<WireReport, 'phase'> {
-  return { id: item.id, generation: item.generation, ready: false, stable: false, restarts: 0, crash_loop: false };
 }
 
 function failureOf(error: unknown, { name, codes }: Task): { code: string; message: string } {

@@ -1,7 +1,6 @@
-import type { Logger } from 'pino';
+import { blankReport } from '../../agent-protocol/assignment.ts';
 import type { FailureCode, WireAssignment, WireReport, WireVolume } from '../../agent-protocol/assignment.ts';
-import type { Clock } from '../../agent-protocol/clock.ts';
-import type { DesiredSet } from '../desired/desired.ts';
+import type { Worker, WorkerDeps } from '../desired/worker.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
 import { labels, RuntimeFailure } from '../runtime/runtime.ts';
@@ -10,14 +9,10 @@ import type { MadeVolumes } from './made-volumes.ts';
 type VolumeItem = WireAssignment & { spec: WireVolume };
 
 /** What all volume workers of an agent share. */
-export interface VolumeDeps {
+export interface VolumeDeps extends WorkerDeps {
   runtime: Pick<ContainerRuntime, 'ensureVolume' | 'volume' | 'removeVolume'>;
   server: string;
   made: MadeVolumes;
-  desired: DesiredSet;
-  clock: Clock;
-  log: Logger;
-  reported: (report: WireReport) => void;
 }
 
 const callMs = 60_000;
@@ -31,7 +26,7 @@ const retryMs = 5_000;
  * volume as it is, so that no loss of records can remove data. A volume that was there and is gone is reported as
  * `data_lost` and never made again: only another volume can take its place.
  */
-export class VolumeWorker implements AsyncDisposable {
+export class VolumeWorker implements Worker {
   readonly id: string;
   /** Always false: a volume writes no lines. */
   readonly ended = false;
@@ -144,7 +139,7 @@ export class VolumeWorker implements AsyncDisposable {
     const { desired } = this.#deps;
     const generation =
       this.#desired?.generation ?? desired.tombstone(this.id)?.generation ?? this.#report?.generation ?? 0;
-    return { id: this.id, generation, ready: false, stable: false, restarts: 0, crash_loop: false };
+    return blankReport({ id: this.id, generation });
   }
 
   #show(report: WireReport): void {
