@@ -36,7 +36,7 @@ export class Fleet {
   #closed = false;
 
   constructor(deps: {
-    services: Omit<ServiceDeps, keyof WorkerDeps>;
+    services: Omit<ServiceDeps, keyof WorkerDeps | 'settled'>;
     volumes: Omit<VolumeDeps, keyof WorkerDeps>;
     tasks: Tasks;
     taskDeps: Omit<TaskDeps, keyof WorkerDeps>;
@@ -48,7 +48,7 @@ export class Fleet {
   }) {
     const { desired, clock, log } = deps;
     const common: WorkerDeps = { desired, clock, log, reported: (report) => this.#reported(report.id) };
-    this.#services = { ...deps.services, ...common };
+    this.#services = { ...deps.services, ...common, settled: () => this.#checkSettled() };
     this.#volumes = { ...deps.volumes, ...common };
     this.#tasks = deps.tasks;
     this.#taskDeps = { ...deps.taskDeps, ...common };

@@ -25,6 +25,8 @@ export interface ServiceDeps extends StepDeps, WorkerDeps {
   writers: VolumeWriters;
   /** Id of this process in events, see `WireEvents.source`. */
   eventSource: string;
+  /** Called when a worker has become settled: that may change no report. */
+  settled: () => void;
 }
 
 const faultMs = 5_000;
@@ -51,6 +53,7 @@ export class ServiceWorker implements Worker {
   #kept: string | undefined;
   #mayWrite = true;
   #looked = false;
+  #wasSettled = false;
   #woken = false;
   #wake: () => void = () => undefined;
   readonly #closing = new AbortController();
@@ -190,7 +193,14 @@ export class ServiceWorker implements Worker {
     // The state of a container shows only in its details: nothing is reported before they are known.
     this.#looked ||= action?.do !== 'inspect';
     if (this.#looked) this.#show({ ...world, memory: this.#memory });
+    this.#settle();
     return action;
+  }
+
+  #settle(): void {
+    const { settled } = this;
+    if (settled && !this.#wasSettled) this.#deps.settled();
+    this.#wasSettled = settled;
   }
 
   /** Takes the volumes that it writes to from the moment it shall run, and leaves them once nothing of it runs. */

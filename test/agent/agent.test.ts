@@ -755,6 +755,25 @@ describe('an agent that starts again', () => {
     expect(new Set(world.ports.history.slice(mapped - 1)).size).toBe(1);
   });
 
+  test('has inspected an instance that does not answer yet, and waits no longer', async () => {
+    world.engine.addImage('slow:1', { local: true, runs: { http: 503 } });
+    await world.start();
+    const item = service({}, { ...healthy, image: 'slow:1' });
+    await world.snapshot(item);
+    await world.until('running', () => world.report(item)?.phase === 'running', 5_000);
+    await world.stop();
+    const runtime = mockRuntime(world.engine);
+    const inspect: typeof runtime.inspect = async (id, signal) => {
+      await wait(world.clock, 300, signal);
+      return runtime.inspect(id, signal);
+    };
+    await world.start({}, { ...runtime, inspect });
+    let isSettled = false;
+    void world.agent.settled().then(() => (isSettled = true));
+    await world.until('settled', () => isSettled, 2_000);
+    expect(world.report(item)).toMatchObject({ phase: 'running', ready: false });
+  });
+
   test('without a control plane it removes nothing, and after a snapshot what is not in it', async () => {
     await world.start();
     const item = service({}, healthy);
