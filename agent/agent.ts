@@ -11,7 +11,7 @@ import { buildTask } from './tasks/build-task.ts';
 import type { RunBuild } from './tasks/build-task.ts';
 import { Turns } from './tasks/turns.ts';
 import { connect } from './connect.ts';
-import { Core } from './core.ts';
+import { SessionHost } from './session-host.ts';
 import { DesiredSet } from './desired/desired.ts';
 import type { DiskSpace } from './disk/disk-guard.ts';
 import { diskGuard } from './disk/disk-guard.ts';
@@ -193,7 +193,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         log,
       }),
     );
-    const backend = new Core({
+    const backend = new SessionHost({
       desired,
       fleet,
       observer,

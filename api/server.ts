@@ -28,7 +28,7 @@ import { isKnownHost } from './http/known-host.ts';
 import { createRequestLog } from './request/http-metrics.ts';
 import { forgetExpiredAnswers, forgetExpiredEveryMs } from './request/idempotency.ts';
 import { createInTurn } from './endpoint/in-turn.ts';
-import { createKeep } from './ground/kept.ts';
+import { createKeep } from './ground/cached-json.ts';
 import { createPageCache } from './request/page-cache.ts';
 import { createReadiness } from './pages/readiness.ts';
 import { createRateLimit } from './http/rate-limit.ts';

@@ -30,7 +30,7 @@ const apiOnEtcd = 'api-etcd';
 const withoutStore = [
   'authorize',
   'bodies',
-  'caps-table',
+  'count-limits-table',
   'content',
   'http-server',
   'icon',

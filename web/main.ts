@@ -13,7 +13,7 @@ import { Board, Servers } from './pages/board.ts';
 import { InvitePage } from './pages/invite.ts';
 import { LoginPage } from './pages/login.ts';
 import { PasswordPage } from './pages/password.ts';
-import { useTitle } from './parts.ts';
+import { useTitle } from './elements.ts';
 
 const words: Readonly<Record<Liveness, string>> = {
   connecting: 'connecting',

@@ -17,7 +17,7 @@ import type { TerminalSessions } from '../rights/terminal-sessions.ts';
 import type { Budgets } from '../budgets/budgets.ts';
 import type { ApiDependencies, RequestInfo } from '../ground/dependencies.ts';
 import type { InTurn } from './in-turn.ts';
-import type { Keep, Reply } from '../ground/kept.ts';
+import type { Keep, Reply } from '../ground/cached-json.ts';
 import type { Quota } from '../http/rate-limit.ts';
 import type { Nearness } from './nearness.ts';
 import type { RequestRepository } from './request-repository.ts';

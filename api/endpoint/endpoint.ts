@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { RequestContext } from './context.ts';
-import type { Kept, ListMeta, Reply } from '../ground/kept.ts';
+import type { Kept, ListMeta, Reply } from '../ground/cached-json.ts';
 import type { RouteName } from '../rights/permissions.ts';
 import type { Settle } from '../resources/resource.ts';
 import type { ResourceKind } from '../resources/resources.ts';

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { ApiError } from '../ground/api-error.ts';
-import type { Kept, ListMeta } from '../ground/kept.ts';
+import type { Kept, ListMeta } from '../ground/cached-json.ts';
 
 export type Headers = Record<string, string | number>;
 

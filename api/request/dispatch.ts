@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { isOpenTenant, openTenantGuard } from '../../store/tenants.ts';
-import { guarded } from './guarded.ts';
+import { guardEveryUnit } from './guard-every-unit.ts';
 import { badRequest, notFound, serviceUnavailable, tooMany, unauthorized, unexpected } from '../ground/api-error.ts';
 import { authenticate } from '../auth/authenticate.ts';
 import { principalId } from '../auth/principal.ts';
@@ -115,7 +115,7 @@ async function answer(
   if (caller !== undefined) progress.caller = caller;
   takeToken(deps, match, `${tenant} ${payerOf(match.route, caller, info)}`, progress);
   if (caller === undefined && !isPublic(match.route.permission)) throw unauthorized(misplacedKey(request.headers));
-  const repo = guarded(knownToLeader(services.repositoryFor(tenant), view, services.otherLeader), () => {
+  const repo = guardEveryUnit(knownToLeader(services.repositoryFor(tenant), view, services.otherLeader), () => {
     const guard = openTenantGuard(services.mirror, tenant);
     if (guard === undefined) throw notFound('Tenant');
     return guard;

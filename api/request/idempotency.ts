@@ -7,7 +7,7 @@ import type { SealPlace } from '../../store/seal.ts';
 import type { Entry, Guard } from '../../store/store.ts';
 import { badRequest, conflicting } from '../ground/api-error.ts';
 import { canonicalJson } from '../../store/canonical-json.ts';
-import { caps, requireRoomFor } from '../rights/caps.ts';
+import { countLimits, requireRoomFor } from '../rights/count-limits.ts';
 import type { ShortSecrets } from '../auth/short-secrets.ts';
 import type { ApiDependencies } from '../ground/dependencies.ts';
 
@@ -78,7 +78,7 @@ export async function recallAnswer(
   const entry = await look(record);
   if (entry === undefined) {
     const kept = deps.mirror.keysUnder(keys.idempotency(tenant, own));
-    requireRoomFor(kept.length, caps.answersPerCaller, {
+    requireRoomFor(kept.length, countLimits.answersPerCaller, {
       what: 'answers kept for repeated requests',
       remedy: 'send the request without Idempotency-Key, or when the oldest of them is forgotten (24 h)',
       now: deps.clock.now().getTime(),

@@ -3,7 +3,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badField } from '../ground/api-error.ts';
-import type { ListMeta } from '../ground/kept.ts';
+import type { ListMeta } from '../ground/cached-json.ts';
 import { Reference } from './object-fields.ts';
 import { matchesLabels, parseLabelSelector } from './label-selector.ts';
 

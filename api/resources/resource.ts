@@ -6,7 +6,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { cellOf } from '../../rules/verb-table.ts';
 import type { Cell, Shown, VerbTable } from '../../rules/verb-table.ts';
-import type { Keep, Kept } from '../ground/kept.ts';
+import type { Keep, Kept } from '../ground/cached-json.ts';
 import { pageQuery } from './paging.ts';
 import type { Listing, Placed } from './paging.ts';
 

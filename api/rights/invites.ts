@@ -6,7 +6,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import { settingsOf } from '../../store/settings.ts';
 import { tooMany } from '../ground/api-error.ts';
 import { roleOfUser } from './authorize.ts';
-import { caps } from './caps.ts';
+import { countLimits } from './count-limits.ts';
 
 export type Invite = ReadonlyResource<'invite'>;
 
@@ -41,7 +41,7 @@ export function mayBringIn({ desired }: ReadonlyResource<'user'>, view: TenantVi
 
 /** Bounds the invites of one sender in a day, over all addresses. @throws ApiError TOO_MANY_REQUESTS */
 export function requireModesty(sender: string, view: TenantView, now: Date): void {
-  const most = caps.invitesPerSenderAndDay;
+  const most = countLimits.invitesPerSenderAndDay;
   const made = view.by('invite', 'sender', sender).map(({ meta }) => Date.parse(meta.createdAt));
   const ends = (made.at(-most) ?? Number.NEGATIVE_INFINITY) + dayMs;
   if (ends > now.getTime())
@@ -70,7 +70,7 @@ export function cancel(unit: Unit, it: Invite, now: Date): void {
 
 /** Bounds the invites to one address in a day. @throws ApiError TOO_MANY_REQUESTS */
 export function requirePatience(email: string, view: TenantView, now: Date): void {
-  const most = caps.invitesPerAddressAndDay;
+  const most = countLimits.invitesPerAddressAndDay;
   const made = view.by('invite', 'email', addressOf(email)).map(({ meta }) => Date.parse(meta.createdAt));
   const ends = (made.at(-most) ?? Number.NEGATIVE_INFINITY) + dayMs;
   if (ends > now.getTime())

@@ -4,7 +4,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { conflicting, forbidden, notFound } from '../ground/api-error.ts';
-import { caps, requireRoom } from './caps.ts';
+import { countLimits, requireRoom } from './count-limits.ts';
 import type { Column } from './permissions.ts';
 
 export type Member = ReadonlyResource<'member'>;
@@ -46,7 +46,7 @@ export function requireAbove(column: Column, role: MemberRole): void {
 
 /** @throws ApiError CONFLICT */
 export function requireSeat(project: Project, view: TenantView): void {
-  requireRoom(view.by('member', 'project', project.meta.id).length, caps.membersPerProject, {
+  requireRoom(view.by('member', 'project', project.meta.id).length, countLimits.membersPerProject, {
     where: 'The project',
     what: 'members',
     remedy: 'remove one who is not needed',

@@ -6,7 +6,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { Write } from '../../store/store.ts';
 import { credentialOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
-import { caps, requireRoom } from './caps.ts';
+import { countLimits, requireRoom } from './count-limits.ts';
 import type { ApiDependencies } from '../ground/dependencies.ts';
 
 /** Time in which the creator of a terminal attaches to it. */
@@ -84,12 +84,16 @@ async function make(
   const known = mirror.keysUnder(keys.terminal(tenant, ''));
   const expired = known.filter((record) => isOver(record, now));
   const live = known.filter((record) => !expired.includes(record));
-  requireRoom(live.filter(({ key }) => key.startsWith(keys.terminal(tenant, owner))).length, caps.terminalsPerUser, {
-    where: 'The user',
-    what: 'terminals',
-    remedy: 'close one of them',
-  });
-  requireRoom(live.filter((it) => serverOf(it) === place.server_id).length, caps.terminalsPerServer, {
+  requireRoom(
+    live.filter(({ key }) => key.startsWith(keys.terminal(tenant, owner))).length,
+    countLimits.terminalsPerUser,
+    {
+      where: 'The user',
+      what: 'terminals',
+      remedy: 'close one of them',
+    },
+  );
+  requireRoom(live.filter((it) => serverOf(it) === place.server_id).length, countLimits.terminalsPerServer, {
     where: 'The server',
     what: 'terminals',
     remedy: 'wait until one of them is closed',

@@ -5,7 +5,7 @@ import { verifyChain } from '../../store/audit/verify.ts';
 import { badRequest, forbidden } from '../ground/api-error.ts';
 import { readLog } from '../audit/read-log.ts';
 import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
-import { serialise } from '../ground/kept.ts';
+import { serialise } from '../ground/cached-json.ts';
 import { pageBounds } from '../resources/paging.ts';
 import { AuditEntry, toAuditEntry } from '../resources/audit.ts';
 import { Reference } from '../resources/object-fields.ts';

@@ -2,7 +2,7 @@ import type { AnyEndpoint } from '../endpoint/endpoint.ts';
 import * as applicationEnv from './applications/env.ts';
 import * as applicationLogs from './applications/logs.ts';
 import * as applications from './applications/object.ts';
-import * as applicationParts from './applications/parts.ts';
+import * as applicationParts from './applications/application-lists.ts';
 import * as applicationSync from './applications/sync.ts';
 import * as applicationTerminal from './applications/terminal.ts';
 import * as applicationVerbs from './applications/verbs.ts';

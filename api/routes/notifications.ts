@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { badField } from '../ground/api-error.ts';
 import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
-import { heardBy } from '../rights/heard.ts';
+import { visibleNotifications } from '../rights/visible-notifications.ts';
 import { pageOfResource } from './resource-endpoints.ts';
 import { Notification, notifications } from '../resources/notification.ts';
 import { Reference } from '../resources/object-fields.ts';
@@ -16,10 +16,10 @@ export const listNotifications = defineList({
   item: Notification,
   ownOnly: true,
   handle: async (ctx, { query }) => {
-    const heard = heardBy(ctx.principal, ctx.view);
-    const unread = heard.filter((it) => !it.desired.read);
+    const visible = visibleNotifications(ctx.principal, ctx.view);
+    const unread = visible.filter((it) => !it.desired.read);
     const wanted =
-      query.unread === undefined ? heard : heard.filter((it) => it.desired.read === (query.unread === 'false'));
+      query.unread === undefined ? visible : visible.filter((it) => it.desired.read === (query.unread === 'false'));
     const { items, meta } = pageOfResource(ctx, notifications, wanted, query);
     return { items, meta: { ...meta, unread: unread.length } };
   },
@@ -39,7 +39,7 @@ export const readNotifications = defineEndpoint({
       throw badField('all', 'conflicting', 'Send ids or all, not both: all covers every notification');
     if (ids === undefined && body.all === false)
       throw badField('ids', 'required', 'Send the ids of the notifications, or all: true');
-    const unread = heardBy(ctx.principal, ctx.view).filter(
+    const unread = visibleNotifications(ctx.principal, ctx.view).filter(
       (it) => !it.desired.read && (ids === undefined || ids.has(it.meta.id)),
     );
     for (let at = 0; at < unread.length; at += markedPerTransaction) {

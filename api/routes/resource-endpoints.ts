@@ -5,7 +5,7 @@ import { visibleProjects } from '../rights/authorize.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
 import type { PageReply, PathOf } from '../endpoint/endpoint.ts';
-import type { Kept } from '../ground/kept.ts';
+import type { Kept } from '../ground/cached-json.ts';
 import { pageOf } from '../resources/paging.ts';
 import type { PageQuery } from '../resources/paging.ts';
 import type { RouteName } from '../rights/permissions.ts';

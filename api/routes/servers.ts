@@ -8,7 +8,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import { objectsIn } from '../../store/objects-in.ts';
 import { conflicting, notFound } from '../ground/api-error.ts';
 import { visibleProjects } from '../rights/authorize.ts';
-import { caps, requireRoom } from '../rights/caps.ts';
+import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { grantsAny } from '../rights/grants.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
@@ -47,7 +47,7 @@ export const createServer = defineEndpoint({
   response: ServerWithJoin,
   status: 201,
   handle: async (ctx, { body }) => {
-    requireRoom(ctx.view.list('server').length, caps.serversPerTenant, {
+    requireRoom(ctx.view.list('server').length, countLimits.serversPerTenant, {
       where: 'The tenant',
       what: 'servers',
       remedy: 'delete one that is not needed',

@@ -2,7 +2,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { objectsIn } from '../../store/objects-in.ts';
 import { conflicting, notFound } from '../ground/api-error.ts';
-import { caps, requireRoom } from '../rights/caps.ts';
+import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { wordOf } from '../endpoint/subject.ts';
 import { readOnlyFields } from '../resources/object-fields.ts';
@@ -39,7 +39,7 @@ export const createVolume = defineEndpoint({
     const environmentId = body.environment_id ?? project.desired.default_environment_id;
     const environment = referredEnvironment(view, environmentId, project);
     const server = serverFor(view, project, body.server_id);
-    requireRoom(view.by('volume', 'project', project.meta.id).length, caps.volumesPerProject, {
+    requireRoom(view.by('volume', 'project', project.meta.id).length, countLimits.volumesPerProject, {
       where: 'The project',
       what: 'volumes',
       remedy: 'delete one that is not needed, or use another project',

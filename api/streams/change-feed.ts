@@ -4,7 +4,7 @@ import type { Mirror, ObjectChange } from '../../store/mirror.ts';
 import { isKind } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
-import type { Keep } from '../ground/kept.ts';
+import type { Keep } from '../ground/cached-json.ts';
 import { resourceOf, shownIn, watchedKinds } from '../resources/resources.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import type { Store } from '../../store/store.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { asOfNow } from '../auth/authenticate.ts';
-import { heardBy, mayHear } from '../rights/heard.ts';
+import { visibleNotifications, isVisibleTo } from '../rights/visible-notifications.ts';
 import { notifications as shape } from '../resources/notification.ts';
 import { defineStream } from './stream.ts';
 import { cursorOf, isOfHistory, parseCursor } from './position.ts';
@@ -29,7 +29,7 @@ export const notifications = defineStream({
       const start = parseCursor(query.cursor);
       const isKnown = isOfHistory(start, store.incarnation);
       if (!isKnown) channel.send({ type: 'gap', dropped: 1 });
-      const missed = heardBy(asOfNow(ctx.principal, view), view).filter(
+      const missed = visibleNotifications(asOfNow(ctx.principal, view), view).filter(
         (it) => isKnown && it.meta.desiredRevision > start.revision,
       );
       for (const it of missed.toSorted((a, b) => a.meta.desiredRevision - b.meta.desiredRevision)) send(it);
@@ -37,7 +37,7 @@ export const notifications = defineStream({
     const unsubscribe = mirror.subscribe((change) => {
       if (change.kind !== 'notification' || change.tenant !== tenant || change.after === undefined) return;
       const it = change.after as It; // a change of a notification contains notifications
-      if (it.desired.user_id === userId && mayHear(asOfNow(ctx.principal, view), view)(it)) send(it);
+      if (it.desired.user_id === userId && isVisibleTo(asOfNow(ctx.principal, view), view)(it)) send(it);
     });
     await untilClosed(channel.signal);
     unsubscribe();

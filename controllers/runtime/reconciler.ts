@@ -15,7 +15,7 @@ import type { LoopDeps } from './loop-deps.ts';
 import type { Outcome } from './metrics.ts';
 import { partsOf } from './object-key.ts';
 import type { After } from './queue.ts';
-import { createScopes } from './scopes.ts';
+import { createScopes } from './tenant-scopes.ts';
 import { Since } from './since.ts';
 import type { Waiters } from './waiters.ts';
 

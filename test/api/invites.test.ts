@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { caps } from '../../api/rights/caps.ts';
+import { countLimits } from '../../api/rights/count-limits.ts';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
 
@@ -220,7 +220,7 @@ describe('an invite', () => {
   });
 
   it('reaches an address at most 20 times a day, cancelled ones included', async () => {
-    for (let n = 0; n < caps.invitesPerAddressAndDay; n += 1) {
+    for (let n = 0; n < countLimits.invitesPerAddressAndDay; n += 1) {
       const { data } = await invite(owner, 'Flooded@example.test');
       expect((await cancel(owner, data.id)).status).toBe(204);
     }
@@ -235,7 +235,7 @@ describe('an invite', () => {
   });
 
   it('is one of at most 200 that wait', async () => {
-    for (let n = 0; n < caps.openInvitesPerProject; n += 10) {
+    for (let n = 0; n < countLimits.openInvitesPerProject; n += 10) {
       const unit = world.repo.begin();
       for (let m = 0; m < 10; m += 1)
         unit.create('invite', crypto.randomUUID(), {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { caps } from '../../api/rights/caps.ts';
+import { countLimits } from '../../api/rights/count-limits.ts';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
 
@@ -101,7 +101,7 @@ describe('the members of a project', () => {
 
   it('are at most 500 beside the owner', async () => {
     const { id, tenant } = { id: project, tenant: world.repo };
-    for (let n = 0; n < caps.membersPerProject; n += 10) {
+    for (let n = 0; n < countLimits.membersPerProject; n += 10) {
       const unit = tenant.begin();
       for (let m = 0; m < 10; m += 1)
         unit.create('member', crypto.randomUUID(), { project_id: id, user_id: crypto.randomUUID(), role: 'viewer' });

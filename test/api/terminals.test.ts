@@ -3,7 +3,7 @@ import { WebSocket } from 'ws';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { ExecParams } from '../../agent-protocol/messages.ts';
 import { decodeTerminalInput, encodeTerminal } from '../../agent-protocol/terminal-stream.ts';
-import { caps } from '../../api/rights/caps.ts';
+import { countLimits } from '../../api/rights/count-limits.ts';
 import { forgetExpiredTerminals } from '../../api/rights/terminal-sessions.ts';
 import { keys } from '../../store/keys.ts';
 import { commit } from '../../store/unit.ts';
@@ -404,18 +404,18 @@ describe('SEC-32: an open terminal ends at once', () => {
 
 describe('terminals', () => {
   it('are at most so many of one user, and so many on one server', async () => {
-    for (let n = 0; n < caps.terminalsPerUser; n++) await idOf();
+    for (let n = 0; n < countLimits.terminalsPerUser; n++) await idOf();
     await world.settled();
     const refused = await create();
     expect(refused.status).toBe(409);
     expect(refused.body.error?.message).toBe(
-      `The user has ${caps.terminalsPerUser} terminals already and at most ${caps.terminalsPerUser} are allowed: close ` +
+      `The user has ${countLimits.terminalsPerUser} terminals already and at most ${countLimits.terminalsPerUser} are allowed: close ` +
         'one of them',
     );
-    for (let users = 1; users * caps.terminalsPerUser < caps.terminalsPerServer; users++) {
+    for (let users = 1; users * countLimits.terminalsPerUser < countLimits.terminalsPerServer; users++) {
       const admin = await world.user('admin');
-      const room = caps.terminalsPerServer - users * caps.terminalsPerUser;
-      for (let n = 0; n < Math.min(room, caps.terminalsPerUser); n++) await idOf(admin);
+      const room = countLimits.terminalsPerServer - users * countLimits.terminalsPerUser;
+      for (let n = 0; n < Math.min(room, countLimits.terminalsPerUser); n++) await idOf(admin);
       await world.settled();
     }
     const crowded = await create(root);
@@ -426,7 +426,7 @@ describe('terminals', () => {
   });
 
   it('that are open count as well, until they are closed', async () => {
-    const [first] = await Promise.all(Array.from({ length: caps.terminalsPerUser }, () => open()));
+    const [first] = await Promise.all(Array.from({ length: countLimits.terminalsPerUser }, () => open()));
     await clock.advance(120_000);
     await world.settled();
     expect((await create()).status).toBe(409);

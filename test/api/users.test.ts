@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { caps } from '../../api/rights/caps.ts';
+import { countLimits } from '../../api/rights/count-limits.ts';
 import { password, startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 
@@ -145,7 +145,7 @@ describe('an invite to the tenant', () => {
 
   it('reaches an address at most 20 times a day, cancelled ones included', async () => {
     const owner = await world.owner();
-    for (let n = 0; n < caps.invitesPerAddressAndDay; n += 1) {
+    for (let n = 0; n < countLimits.invitesPerAddressAndDay; n += 1) {
       const { data } = await owner.post('/users/invites', { email: 'Ada@example.test' });
       expect((await owner.delete(`/users/invites/${data.id}`)).status).toBe(204);
       expect((await owner.delete(`/users/invites/${data.id}`)).status).toBe(404);

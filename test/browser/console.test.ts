@@ -44,7 +44,7 @@ afterAll(async () => {
 
 it('loads again when one of its files did not arrive', async () => {
   const { page, complaints } = browser;
-  await page.route('**/console/parts.ts', (route) => route.abort(), { times: 1 });
+  await page.route('**/console/elements.ts', (route) => route.abort(), { times: 1 });
   await page.goto(`${town.url()}/console`);
   await page.getByLabel('E-mail').waitFor();
   complaints.length = 0;

@@ -5,7 +5,7 @@ import type { Login } from '../api.ts';
 import { html } from '../html.ts';
 import { useLog } from '../log-stream.ts';
 import type { Application, Deployment, Instance, Model, ObjectEvent } from '../model.ts';
-import { Ago, Conditions, Events, Log, Status, useTitle } from '../parts.ts';
+import { Ago, Conditions, Events, Log, Status, useTitle } from '../elements.ts';
 import { buttonsOf } from '../verbs.ts';
 
 export function ApplicationPage({ login, model, id }: { login: Login; model: Model; id: string }): VNode {

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { html } from '../html.ts';
 import { byName } from '../model.ts';
 import type { Application, Model, Project, Server } from '../model.ts';
-import { Ago, Status, useTitle } from '../parts.ts';
+import { Ago, Status, useTitle } from '../elements.ts';
 
 /** The overview: desired state, observed state, and what keeps them apart. */
 export function Board({ model }: { model: Model }): VNode {

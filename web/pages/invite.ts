@@ -4,7 +4,7 @@ import { call } from '../api.ts';
 import type { Login } from '../api.ts';
 import { html } from '../html.ts';
 import type { Invite } from '../model.ts';
-import { useTitle } from '../parts.ts';
+import { useTitle } from '../elements.ts';
 
 /** Shows the invite in the link of a mail, and a button to accept it. */
 export function InvitePage({ login, token }: { login: Login; token: string }): VNode {

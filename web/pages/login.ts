@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { call, Refused } from '../api.ts';
 import type { Login } from '../api.ts';
 import { html } from '../html.ts';
-import { textOf, useTitle } from '../parts.ts';
+import { textOf, useTitle } from '../elements.ts';
 
 /** A password or a mailed code; an invited user without a password logs in by a code. */
 type Way = 'password' | 'code';

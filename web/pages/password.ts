@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { call } from '../api.ts';
 import type { Login } from '../api.ts';
 import { html } from '../html.ts';
-import { textOf, useTitle } from '../parts.ts';
+import { textOf, useTitle } from '../elements.ts';
 
 /** Asks for a password in place of the one from the operator. `done` is called once it is changed. */
 export function PasswordPage({ login, done }: { login: Login; done: () => void }): VNode {

@@ -4,7 +4,7 @@ import { application as kind } from '../../../store/kinds/application.ts';
 import { badField, notFound } from '../../ground/api-error.ts';
 import { sealEnv } from '../../workloads/application-env.ts';
 import { sourceFrom } from '../../workloads/application-source.ts';
-import { caps, requireRoom } from '../../rights/caps.ts';
+import { countLimits, requireRoom } from '../../rights/count-limits.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { addConfigDeployment, scale } from '../../workloads/deploying.ts';
 import type { Coming } from '../../workloads/deploying.ts';
@@ -78,12 +78,16 @@ export const createApplication = defineEndpoint({
     const environmentId = body.environment_id ?? project.desired.default_environment_id;
     const environment = referredEnvironment(view, environmentId, project);
     const server = serverFor(view, project, body.server_id);
-    requireRoom(view.by('application', 'environment', environment.meta.id).length, caps.applicationsPerEnvironment, {
-      where: 'The environment',
-      what: 'applications',
-      remedy: 'delete one that is not needed, or use another environment',
-    });
-    requireRoom(view.by('application', 'project', project.meta.id).length, caps.applicationsPerProject, {
+    requireRoom(
+      view.by('application', 'environment', environment.meta.id).length,
+      countLimits.applicationsPerEnvironment,
+      {
+        where: 'The environment',
+        what: 'applications',
+        remedy: 'delete one that is not needed, or use another environment',
+      },
+    );
+    requireRoom(view.by('application', 'project', project.meta.id).length, countLimits.applicationsPerProject, {
       where: 'The project',
       what: 'applications',
       remedy: 'delete one that is not needed, or use another project',

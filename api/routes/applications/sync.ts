@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { conflicting, serviceUnavailable } from '../../ground/api-error.ts';
-import { caps, requireRoom } from '../../rights/caps.ts';
+import { countLimits, requireRoom } from '../../rights/count-limits.ts';
 import { activeOf, addDeployment } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { untilSettled } from '../../ground/settle.ts';
@@ -44,7 +44,7 @@ export const syncDeployments = defineEndpoint({
     const underWay = view
       .by('operation', 'application', it.meta.id)
       .filter(({ observed }) => observed?.finished_at === undefined);
-    requireRoom(underWay.length, caps.comparisonsPerApplication, {
+    requireRoom(underWay.length, countLimits.comparisonsPerApplication, {
       where: 'The application',
       what: 'comparisons under way',
       remedy: 'wait for one of them to end',

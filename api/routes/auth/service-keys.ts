@@ -4,7 +4,7 @@ import { keyOf } from '../../auth/principal.ts';
 import type { Principal } from '../../auth/principal.ts';
 import { createServiceKey, hashServiceKey } from '../../auth/service-key.ts';
 import { projectRole, scopeCovers } from '../../rights/authorize.ts';
-import { caps, requireRoom } from '../../rights/caps.ts';
+import { countLimits, requireRoom } from '../../rights/count-limits.ts';
 import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import { referred } from '../../workloads/references.ts';
 import { listOfEndpoint, pageOfResource } from '../resource-endpoints.ts';
@@ -48,7 +48,7 @@ export const createKey = defineEndpoint({
     const project = limits.project === undefined ? undefined : referred(view, 'project', limits.project, 'project_id');
     if (project !== undefined && projectRole(principal, project, view) === undefined) throw forbidden();
     requireWithin(principal, limits);
-    requireRoom(view.by('service_key', 'user', principal.user.meta.id).length, caps.serviceKeysPerUser, {
+    requireRoom(view.by('service_key', 'user', principal.user.meta.id).length, countLimits.serviceKeysPerUser, {
       where: 'The user',
       what: 'service keys',
       remedy: 'revoke one that is not used',

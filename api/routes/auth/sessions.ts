@@ -3,7 +3,7 @@ import { notFound } from '../../ground/api-error.ts';
 import { endLateSessions, endOtherSessions } from '../../accounts/sessions.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
-import { serialise } from '../../ground/kept.ts';
+import { serialise } from '../../ground/cached-json.ts';
 import { pageOf } from '../../resources/paging.ts';
 import { Session, sessions } from '../../resources/user.ts';
 

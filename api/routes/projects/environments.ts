@@ -4,7 +4,7 @@ import { objectsIn } from '../../../store/objects-in.ts';
 import { isStaying } from '../../../store/resource.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { badField, conflicting, forbidden } from '../../ground/api-error.ts';
-import { caps, requireRoom } from '../../rights/caps.ts';
+import { countLimits, requireRoom } from '../../rights/count-limits.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { requireGrant } from '../../rights/grants.ts';
@@ -53,7 +53,7 @@ export const createEnvironment = defineEndpoint({
 
 /** @throws ApiError CONFLICT if the project has as many environments as it may have. */
 function requireRoomIn({ meta }: ReadonlyResource<'project'>, view: TenantView): void {
-  requireRoom(view.by('environment', 'project', meta.id).length, caps.environmentsPerProject, {
+  requireRoom(view.by('environment', 'project', meta.id).length, countLimits.environmentsPerProject, {
     where: 'The project',
     what: 'environments',
     remedy: 'delete one that is not needed',

@@ -1,5 +1,5 @@
 import { conflicting, forbidden, notFound } from '../../ground/api-error.ts';
-import { caps, requireRoom } from '../../rights/caps.ts';
+import { countLimits, requireRoom } from '../../rights/count-limits.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import {
@@ -110,12 +110,12 @@ function taken(message: string) {
 /** @throws ApiError CONFLICT */
 function requireRoomForInvite(projectId: string, ctx: RequestContext): void {
   const where = 'The project';
-  requireRoom(openInvitesOf(projectId, ctx).length, caps.openInvitesPerProject, {
+  requireRoom(openInvitesOf(projectId, ctx).length, countLimits.openInvitesPerProject, {
     where,
     what: 'pending invites',
     remedy: 'cancel one that is not needed',
   });
-  requireRoom(ctx.view.by('invite', 'project', projectId).length, caps.invitesPerProject, {
+  requireRoom(ctx.view.by('invite', 'project', projectId).length, countLimits.invitesPerProject, {
     where,
     what: 'recent invites',
     remedy: 'try again when old ones are forgotten, some days after their end',

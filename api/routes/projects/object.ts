@@ -1,7 +1,7 @@
 import { settingsOf } from '../../../store/settings.ts';
 import { forbidden } from '../../ground/api-error.ts';
 import { isTenantAdmin } from '../../rights/authorize.ts';
-import { caps, requireRoom } from '../../rights/caps.ts';
+import { countLimits, requireRoom } from '../../rights/count-limits.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { usableServer } from '../../workloads/references.ts';
@@ -24,7 +24,7 @@ export const createProject = defineEndpoint({
     const { labels, ...fields } = body;
     requireCreator(ctx);
     const id = ctx.random.id();
-    requireRoom(ctx.view.list('project').length, caps.projectsPerTenant, {
+    requireRoom(ctx.view.list('project').length, countLimits.projectsPerTenant, {
       where: 'The tenant',
       what: 'projects',
       remedy: 'delete one that is not needed',
@@ -64,7 +64,7 @@ function requireCreator({ principal, view }: RequestContext): void {
     throw forbidden(
       'The account was made by an invite to one project and is confined to it: ask an admin of the tenant to lift that',
     );
-  requireRoom(view.by('project', 'owner', principal.user.meta.id).length, caps.projectsPerUser, {
+  requireRoom(view.by('project', 'owner', principal.user.meta.id).length, countLimits.projectsPerUser, {
     where: 'The user',
     what: 'projects',
     remedy: 'delete or transfer one that is not needed',

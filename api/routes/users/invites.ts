@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { conflicting, notFound } from '../../ground/api-error.ts';
-import { caps, requireRoom } from '../../rights/caps.ts';
+import { countLimits, requireRoom } from '../../rights/count-limits.ts';
 import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import { cancel, inviteLifeMs, isOpen, pendingInvite, requireModesty, requirePatience } from '../../rights/invites.ts';
-import { requireRank } from '../../rights/ranks.ts';
+import { requireRank } from '../../rights/require-rank.ts';
 import { pageOfResource } from '../resource-endpoints.ts';
 import { Invite, invites } from '../../resources/invite.ts';
 import { Email } from '../../resources/user.ts';
@@ -43,7 +43,7 @@ export const inviteUser = defineEndpoint({
     const former = pendingInvite(undefined, email, view);
     if (former !== undefined && isOpen(former, view, clock.now()))
       throw taken(`An invite to this address is pending: ${email}`);
-    requireRoom(view.by('invite', 'project', toTenant).length, caps.invitesPerTenant, {
+    requireRoom(view.by('invite', 'project', toTenant).length, countLimits.invitesPerTenant, {
       where: 'The tenant',
       what: 'invites',
       remedy: 'cancel what is not needed, or try again later: old ones are forgotten some days after their end',

@@ -5,7 +5,7 @@ import { endLateSessions, endOtherSessions } from '../../accounts/sessions.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { holdPopulation } from '../../workloads/population.ts';
-import { requireRank } from '../../rights/ranks.ts';
+import { requireRank } from '../../rights/require-rank.ts';
 import { getEndpoint, listEndpoint } from '../resource-endpoints.ts';
 import { assign, readOnlyFields } from '../../resources/object-fields.ts';
 import { Account, AccountUpdate, users } from '../../resources/user.ts';

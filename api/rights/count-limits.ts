@@ -4,7 +4,7 @@ import { conflicting, tooMany } from '../ground/api-error.ts';
  * Bounds on the number of objects that users make. A request counts what was committed before it, so that concurrent
  * requests may exceed a bound slightly.
  */
-export const caps = {
+export const countLimits = {
   projectsPerTenant: 1000,
   projectsPerUser: 200,
   applicationsPerProject: 5000,

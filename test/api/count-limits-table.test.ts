@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { routeName } from '../../api/endpoint/endpoint.ts';
-import { caps } from '../../api/rights/caps.ts';
+import { countLimits } from '../../api/rights/count-limits.ts';
 import { endpoints } from '../../api/routes/endpoints.ts';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
@@ -74,7 +74,7 @@ const inviteTo = ({ owner, place }: Scene, name: string) =>
 const rows: Record<string, Row> = {
   'projects of a tenant': {
     route: 'POST /projects',
-    cap: caps.projectsPerTenant,
+    cap: countLimits.projectsPerTenant,
     where: 'The tenant',
     before: 1,
     make: (unit, _, n) => makeProject(unit, someId, n),
@@ -82,7 +82,7 @@ const rows: Record<string, Row> = {
   },
   'projects of a plain user': {
     route: 'POST /projects',
-    cap: caps.projectsPerUser,
+    cap: countLimits.projectsPerUser,
     where: 'The user',
     before: 0,
     make: (unit, { user }, n) => makeProject(unit, user.id, n),
@@ -90,7 +90,7 @@ const rows: Record<string, Row> = {
   },
   'servers of a tenant': {
     route: 'POST /servers',
-    cap: caps.serversPerTenant,
+    cap: countLimits.serversPerTenant,
     where: 'The tenant',
     before: 1,
     make: (unit, _, n) =>
@@ -105,7 +105,7 @@ const rows: Record<string, Row> = {
   },
   'environments of a project': {
     route: 'POST /projects/:projectId/environments',
-    cap: caps.environmentsPerProject,
+    cap: countLimits.environmentsPerProject,
     where: 'The project',
     before: 1,
     make: (unit, { place }, n) =>
@@ -114,7 +114,7 @@ const rows: Record<string, Row> = {
   },
   'members of a project': {
     route: 'POST /projects/:id/members',
-    cap: caps.membersPerProject,
+    cap: countLimits.membersPerProject,
     where: 'The project',
     before: 0,
     make: (unit, { place }) =>
@@ -130,7 +130,7 @@ const rows: Record<string, Row> = {
   },
   'applications of an environment': {
     route: 'POST /applications',
-    cap: caps.applicationsPerEnvironment,
+    cap: countLimits.applicationsPerEnvironment,
     where: 'The environment',
     before: 0,
     make: (unit, { place }, n) =>
@@ -159,7 +159,7 @@ const rows: Record<string, Row> = {
   },
   'volumes of a project': {
     route: 'POST /volumes',
-    cap: caps.volumesPerProject,
+    cap: countLimits.volumesPerProject,
     where: 'The project',
     before: 0,
     make: (unit, { place }, n) =>
@@ -178,7 +178,7 @@ const rows: Record<string, Row> = {
   },
   'invites of a project, whatever became of them': {
     route: 'POST /projects/:id/invites',
-    cap: caps.invitesPerProject,
+    cap: countLimits.invitesPerProject,
     where: 'The project',
     before: 0,
     make: (unit, { place }, n) => makeInvite(unit, n, place.project, 'cancelled', someId),
@@ -186,7 +186,7 @@ const rows: Record<string, Row> = {
   },
   'invites to a tenant': {
     route: 'POST /users/invites',
-    cap: caps.invitesPerTenant,
+    cap: countLimits.invitesPerTenant,
     where: 'The tenant',
     before: 0,
     make: (unit, _, n) => makeInvite(unit, n, undefined, 'cancelled', someId),
@@ -198,9 +198,9 @@ const rows: Record<string, Row> = {
 const elsewhere: Record<string, string> = {
   'POST /auth/register': 'It makes the first account alone',
   'POST /auth/stream-tickets': 'A ticket is used once and ends after seconds; requests have a rate',
-  'POST /settings/service-keys': 'caps.serviceKeysPerUser',
-  'POST /projects/:projectId/environments/:envId/clone': 'caps.environmentsPerProject',
-  'POST /applications/:id/terminal': 'caps.terminalsPerUser',
+  'POST /settings/service-keys': 'countLimits.serviceKeysPerUser',
+  'POST /projects/:projectId/environments/:envId/clone': 'countLimits.environmentsPerProject',
+  'POST /applications/:id/terminal': 'countLimits.terminalsPerUser',
 };
 
 it('every route that makes an object is bounded', () => {

@@ -18,7 +18,7 @@ import type { RemovalGuard } from './desired/removal-guard.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 import type { ReadHead } from './tasks/read-head.ts';
 
-export interface CoreDeps {
+export interface SessionHostDeps {
   desired: DesiredSet;
   fleet: Fleet;
   observer: Observer;
@@ -35,11 +35,11 @@ export interface CoreDeps {
 }
 
 /** The agent as its connection sees it. */
-export class Core implements AgentHost {
-  readonly #deps: CoreDeps;
+export class SessionHost implements AgentHost {
+  readonly #deps: SessionHostDeps;
   #isProven = false;
 
-  constructor(deps: CoreDeps) {
+  constructor(deps: SessionHostDeps) {
     this.#deps = deps;
   }
 

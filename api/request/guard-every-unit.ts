@@ -5,7 +5,7 @@ import type { Guard } from '../../store/store.ts';
  * The repository with a guard in each of its units: no unit commits once the guard fails. `guardOf` is called when a
  * unit begins, so that a new attempt has a new guard.
  */
-export function guarded(repo: Repository, guardOf: () => Guard): Repository {
+export function guardEveryUnit(repo: Repository, guardOf: () => Guard): Repository {
   return {
     ...repo,
     begin() {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { caps } from '../../api/rights/caps.ts';
+import { countLimits } from '../../api/rights/count-limits.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 import { desiredState } from '../harness/states.ts';
@@ -33,7 +33,7 @@ describe('what users make is bounded', () => {
     world = await startApi();
     const owner = await world.owner();
     const { project } = await world.place(owner);
-    await fill(world, caps.environmentsPerProject - 2, (unit, n) =>
+    await fill(world, countLimits.environmentsPerProject - 2, (unit, n) =>
       unit.create('environment', crypto.randomUUID(), { project_id: project, name: `e${n}`, type: 'test' }),
     );
     const make = (name: string) => owner.post(`/projects/${project}/environments`, { name });
@@ -41,7 +41,7 @@ describe('what users make is bounded', () => {
     const refused = await make('too many');
     expect(refused.status).toBe(409);
     expect(refused.body.error).toMatchObject({
-      message: `The project has ${caps.environmentsPerProject} environments already and at most ${caps.environmentsPerProject} are allowed: delete one that is not needed`,
+      message: `The project has ${countLimits.environmentsPerProject} environments already and at most ${countLimits.environmentsPerProject} are allowed: delete one that is not needed`,
       details: [full],
     });
   });
@@ -50,7 +50,7 @@ describe('what users make is bounded', () => {
     world = await startApi();
     const owner = await world.owner();
     const { id: owner_id } = (await owner.get('/auth/me')).data;
-    await fill(world, caps.projectsPerTenant, (unit, n) =>
+    await fill(world, countLimits.projectsPerTenant, (unit, n) =>
       unit.create(
         'project',
         crypto.randomUUID(),
@@ -62,7 +62,7 @@ describe('what users make is bounded', () => {
       ),
     );
     expect((await owner.post('/projects', { name: 'too many' })).status).toBe(409);
-    await fill(world, caps.serversPerTenant, (unit, n) =>
+    await fill(world, countLimits.serversPerTenant, (unit, n) =>
       unit.create(
         'server',
         crypto.randomUUID(),
@@ -77,7 +77,7 @@ describe('what users make is bounded', () => {
   it('for the service keys of a user, whose others still may make some', async () => {
     world = await startApi();
     const owner = await world.owner();
-    for (let n = 0; n < caps.serviceKeysPerUser; n++)
+    for (let n = 0; n < countLimits.serviceKeysPerUser; n++)
       expect((await owner.post('/settings/service-keys', { name: `k${n}` })).status).toBe(201);
     const refused = await owner.post('/settings/service-keys', { name: 'k' });
     expect(refused.status).toBe(409);
@@ -94,8 +94,8 @@ describe('what users make is bounded', () => {
     expect(first.status).toBe(201);
     const prefix = '/setpoint/1/t/default/idem/';
     const [{ key, value } = { key: '', value: '' }] = (await world.store.list({ prefix })).entries;
-    for (let n = 1; n < caps.answersPerCaller; n += 50) {
-      const rest = Math.min(50, caps.answersPerCaller - n);
+    for (let n = 1; n < countLimits.answersPerCaller; n += 50) {
+      const rest = Math.min(50, countLimits.answersPerCaller - n);
       await world.store.txn({
         if: [],
         then: Array.from({ length: rest }, (_, m) => ({ put: `${key.slice(0, -6)}${n + m}x`, value })),
@@ -128,7 +128,7 @@ describe('what users make is bounded', () => {
       dockerfile_path: 'Dockerfile',
     });
     expect(app.status).toBe(201);
-    await fill(world, caps.comparisonsPerApplication, (unit) =>
+    await fill(world, countLimits.comparisonsPerApplication, (unit) =>
       unit.create('operation', crypto.randomUUID(), {
         type: 'sync',
         application_id: app.data.id,

@@ -7,15 +7,15 @@ import { isTenantWide, visibleProjects } from './authorize.ts';
 type Notification = ReadonlyResource<'notification'>;
 
 /** The caller's notifications about objects that the caller may see now, oldest first. */
-export function heardBy(principal: Principal, view: TenantView): Notification[] {
-  return view.by('notification', 'user', principal.user.meta.id).filter(mayHear(principal, view));
+export function visibleNotifications(principal: Principal, view: TenantView): Notification[] {
+  return view.by('notification', 'user', principal.user.meta.id).filter(isVisibleTo(principal, view));
 }
 
 /**
  * Whether a notification of the caller is about an object that the caller may see. A user who has left a project gets
  * no more about it, and a key that is narrowed to a project gets nothing else.
  */
-export function mayHear(principal: Principal, view: TenantView): (it: Notification) => boolean {
+export function isVisibleTo(principal: Principal, view: TenantView): (it: Notification) => boolean {
   const visible = visibleProjects(principal, view);
   const isNarrowed = keyOf(principal)?.desired.project_id !== undefined;
   return ({ desired: { resource } }) => {
