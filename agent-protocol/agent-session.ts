@@ -53,7 +53,7 @@ export interface AgentSessionOptions {
  * loss.
  */
 export class AgentSession {
-  #o: AgentSessionOptions;
+  #options: AgentSessionOptions;
   #state: 'opening' | 'up' | 'ended' = 'opening';
   #outbox: Outbox;
   #streams: ServedStreams;
@@ -67,7 +67,7 @@ export class AgentSession {
 
   constructor(options: AgentSessionOptions) {
     const { wire, clock, host } = options;
-    this.#o = options;
+    this.#options = options;
     this.#asked = {
       nonce: randomBytes(32).toString('base64url'),
       ...(options.controlKeyHash !== undefined && { key_hash: options.controlKeyHash }),
@@ -102,7 +102,7 @@ export class AgentSession {
 
   /** Sends the hello. The socket must be open. */
   start(): void {
-    const { hello, host, clock } = this.#o;
+    const { hello, host, clock } = this.#options;
     this.#cleanup.push(clock.timer(timing.handshakeMs, () => this.#state === 'opening' && this.#lose('No welcome')));
     this.#send({
       type: 'hello',
@@ -115,7 +115,7 @@ export class AgentSession {
 
   receive(frame: Frame): void {
     if (this.#state === 'ended') return;
-    this.#heardAt = this.#o.clock.monotonic();
+    this.#heardAt = this.#options.clock.monotonic();
     this.#guarded(() => this.#take(frame));
   }
 
@@ -134,7 +134,7 @@ export class AgentSession {
     if (this.#state === 'ended') return;
     this.#outbox.last(encodeMessage({ type: 'goodbye', reason }));
     this.#end({ kind: 'lost', why: reason });
-    this.#o.wire.close(closeCodes.goingAway, reason);
+    this.#options.wire.close(closeCodes.goingAway, reason);
   }
 
   #take(frame: Frame): void {
@@ -160,7 +160,7 @@ export class AgentSession {
     try {
       act();
     } catch (error) {
-      this.#o.fault(error);
+      this.#options.fault(error);
       this.#lose('The agent failed', closeCodes.failed);
     }
   }
@@ -175,7 +175,10 @@ export class AgentSession {
   #open(message: ControlMessage): void {
     switch (message.type) {
       case 'challenge':
-        this.#send({ type: 'proof', signature: this.#o.sign(proofBytes(this.#o.hello.server_id, message.nonce)) });
+        this.#send({
+          type: 'proof',
+          signature: this.#options.sign(proofBytes(this.#options.hello.server_id, message.nonce)),
+        });
         return;
       case 'welcome':
         this.#welcome(message);
@@ -186,13 +189,13 @@ export class AgentSession {
   }
 
   #welcome(message: MessageOf<'welcome'>): void {
-    const { host, clock, hello, welcomed } = this.#o;
+    const { host, clock, hello, welcomed } = this.#options;
     const { nonce } = this.#asked;
     const occasion = { server: hello.server_id, nonce, session: message.session };
     const verdict = judgeControl(this.#asked, message.proof, occasion);
     if (verdict.kind === 'impostor') {
       this.#end(verdict);
-      this.#o.wire.close(closeCodes.policy, verdict.why);
+      this.#options.wire.close(closeCodes.policy, verdict.why);
       return;
     }
     this.#state = 'up';
@@ -221,10 +224,10 @@ export class AgentSession {
         this.#reports.acknowledge(message);
         return;
       case 'images.keep':
-        this.#o.host.keepImages(message.images, message.whole);
+        this.#options.host.keepImages(message.images, message.whole);
         return;
       case 'settings':
-        this.#o.host.configure(settingsOf(message));
+        this.#options.host.configure(settingsOf(message));
         return;
       case 'call':
         void this.#call(message);
@@ -260,7 +263,7 @@ export class AgentSession {
     if ('problem' in asked) this.#send({ type: 'stream.reset', stream, ...asked.problem });
     else
       this.#streams.open(stream, { credit, duplex }, (incoming, signal) =>
-        this.#o.host.stream(asked.params, incoming, signal),
+        this.#options.host.stream(asked.params, incoming, signal),
       );
   }
 
@@ -287,9 +290,9 @@ export class AgentSession {
     }
     const abort = new AbortController();
     this.#calls.set(id, abort);
-    const cancel = this.#o.clock.timer(timeoutMs, () => abort.abort(new CallError('timeout', 'Took too long')));
+    const cancel = this.#options.clock.timer(timeoutMs, () => abort.abort(new CallError('timeout', 'Took too long')));
     try {
-      const ok = await this.#o.host.call(asked.params, abort.signal);
+      const ok = await this.#options.host.call(asked.params, abort.signal);
       this.#result(id, ok);
     } catch (error) {
       this.#send({ type: 'result', id, error: sendableError(abort.signal.aborted ? abort.signal.reason : error) });
@@ -306,7 +309,7 @@ export class AgentSession {
   }
 
   #beat(beatMs: number): void {
-    const { clock, host } = this.#o;
+    const { clock, host } = this.#options;
     if (clock.monotonic() - this.#heardAt > timing.missedBeats * beatMs) this.#lose('Control plane is silent');
     else if (this.#state === 'up') {
       const beat: AgentMessage = { type: 'beat', n: ++this.#beats, load: host.load(), engine: host.engine() };
@@ -324,18 +327,18 @@ export class AgentSession {
 
   #refused({ code, message, retry_after_ms: retryAfterMs }: MessageOf<'refuse'>): void {
     this.#end({ kind: 'refused', code, message, retryAfterMs });
-    this.#o.wire.close(closeCodes.normal, '');
+    this.#options.wire.close(closeCodes.normal, '');
   }
 
   #leave({ reason, retry_after_ms: retryAfterMs }: MessageOf<'goodbye'>): void {
     this.#end({ kind: 'goodbye', reason, retryAfterMs });
-    this.#o.wire.close(closeCodes.normal, '');
+    this.#options.wire.close(closeCodes.normal, '');
   }
 
   #lose(why: string, code: number = closeCodes.policy): void {
     if (this.#state === 'ended') return;
     this.#end({ kind: 'lost', why });
-    this.#o.wire.close(code, why.slice(0, 120));
+    this.#options.wire.close(code, why.slice(0, 120));
   }
 
   #end(end: AgentEnd): void {
@@ -347,7 +350,7 @@ export class AgentSession {
     this.#outbox.close();
     this.#streams.close();
     for (const abort of this.#calls.values()) abort.abort(new CallError('away', 'The connection is gone'));
-    this.#o.ended(end);
+    this.#options.ended(end);
   }
 }
 

@@ -27,10 +27,10 @@ export interface AgentRoutesOptions {
 
 /** The way to every agent: its session here, or one hop to the replica that the directory names. */
 export class AgentRoutes {
-  #o: AgentRoutesOptions;
+  #options: AgentRoutesOptions;
 
   constructor(options: AgentRoutesOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** @throws AgentAway, CallFailed, or the signal's reason */
@@ -92,7 +92,7 @@ export class AgentRoutes {
   }
 
   #local(tenant: string, server: string) {
-    const session = this.#o.local.sessionOf(tenant, server);
+    const session = this.#options.local.sessionOf(tenant, server);
     return session?.isUp === true ? session : undefined;
   }
 
@@ -103,7 +103,7 @@ export class AgentRoutes {
     signal: AbortSignal,
     ask: (target: RelayTarget) => Promise<T>,
   ): Promise<T> {
-    const { mirror, clock, random, clusterKey, metrics, replica } = this.#o;
+    const { mirror, clock, random, clusterKey, metrics, replica } = this.#options;
     for (let hop = 1; ; hop++) {
       const holder = mirror.tenant(tenant).agent(server)?.replica;
       const url = holder === undefined || holder === replica ? undefined : replicaUrl(mirror, holder);

@@ -49,7 +49,7 @@ interface Sent {
  * so that the agent confirms that it is gone even if it never had it.
  */
 export class DesiredFeed {
-  #o: FeedOptions;
+  #options: FeedOptions;
   #sent = new Map<string, Sent>();
   /** Number of items that were sent, by the configuration that they refer to. */
   #references = new Map<string, number>();
@@ -72,7 +72,7 @@ export class DesiredFeed {
   #isOpen = false;
 
   constructor(options: FeedOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** Schedules a snapshot. `keep`: ids that the agent is to leave as they are. */
@@ -103,7 +103,7 @@ export class DesiredFeed {
     const wait = this.#asked === 0 ? 0 : Math.min(limits.desired.snapshotMaxWaitMs, 1000 * 2 ** (this.#asked - 1));
     this.#asked++;
     this.#beginRound();
-    this.#flushedAt = this.#o.clock.monotonic();
+    this.#flushedAt = this.#options.clock.monotonic();
     this.#later(wait);
   }
 
@@ -135,7 +135,7 @@ export class DesiredFeed {
 
   #schedule(): void {
     if (this.#isBusy || this.#cancelTimer !== undefined || this.#isScheduled) return;
-    const idle = this.#o.clock.monotonic() - this.#flushedAt;
+    const idle = this.#options.clock.monotonic() - this.#flushedAt;
     if (idle < limits.desired.debounceMs) this.#later(limits.desired.debounceMs - idle);
     else {
       // Not at once: the mirror reports the changes of one transaction one by one.
@@ -149,7 +149,7 @@ export class DesiredFeed {
 
   #later(ms: number): void {
     this.#cancelTimer?.();
-    this.#cancelTimer = this.#o.clock.timer(ms, () => {
+    this.#cancelTimer = this.#options.clock.timer(ms, () => {
       this.#cancelTimer = undefined;
       this.#flush();
     });
@@ -157,7 +157,7 @@ export class DesiredFeed {
 
   #flush(): void {
     if (!this.#isOpen) return;
-    this.#flushedAt = this.#o.clock.monotonic();
+    this.#flushedAt = this.#options.clock.monotonic();
     const changed = [...this.#dirty];
     this.#dirty.clear();
     try {
@@ -165,7 +165,7 @@ export class DesiredFeed {
       else this.#delta(changed);
     } catch (error) {
       this.stop();
-      this.#o.failed(error);
+      this.#options.failed(error);
       return;
     }
   }
@@ -178,21 +178,21 @@ export class DesiredFeed {
     this.#dropped.clear();
     const put: Sendable[] = [];
     // Assignments that only a newer release can read may be of this server.
-    const keep = [...this.#keep, ...this.#o.view.unreadable('assignment')];
+    const keep = [...this.#keep, ...this.#options.view.unreadable('assignment')];
     const drop: string[] = [];
-    for (const it of this.#o.view.by('assignment', 'server', this.#o.server)) {
+    for (const it of this.#options.view.by('assignment', 'server', this.#options.server)) {
       const sendable = isDeleting(it) ? undefined : this.#check(it);
       if (sendable !== undefined) put.push(sendable);
       else (isDeleting(it) ? drop : keep).push(it.meta.id);
     }
-    const revision = this.#o.mirror.applied;
+    const revision = this.#options.mirror.applied;
     const items = put.map(({ it: { meta, desired } }) => ({
       id: meta.id,
       generation: meta.generation,
       spec_hash: desired.spec_hash,
     }));
     const begin = {
-      incarnation: this.#o.incarnation,
+      incarnation: this.#options.incarnation,
       revision,
       count: items.length,
       digest: desiredDigest(items),
@@ -207,9 +207,9 @@ export class DesiredFeed {
     const put: Sendable[] = [];
     const drop: string[] = [];
     for (const id of changed) {
-      const it = this.#o.view.get('assignment', id);
-      if (it === undefined && this.#o.view.unreadable('assignment').includes(id)) continue;
-      const isMine = it?.desired.server_id === this.#o.server;
+      const it = this.#options.view.get('assignment', id);
+      if (it === undefined && this.#options.view.unreadable('assignment').includes(id)) continue;
+      const isMine = it?.desired.server_id === this.#options.server;
       if (it === undefined || !isMine || isDeleting(it)) {
         if (this.#sent.has(id) || (isMine && !this.#dropped.has(id))) drop.push(id);
         if (it === undefined) this.#dropped.delete(id);
@@ -222,7 +222,7 @@ export class DesiredFeed {
   }
 
   #change(put: readonly Sendable[], drop: readonly string[]): void {
-    const to = this.#o.mirror.applied;
+    const to = this.#options.mirror.applied;
     const from = this.#revision;
     this.#revision = to;
     this.#sendSet('delta', deltaMessages(from, to, this.#pieces(put, drop)));
@@ -232,7 +232,7 @@ export class DesiredFeed {
   #sendSet(form: 'snapshot' | 'delta', messages: Iterable<ControlMessage>): void {
     this.#sending++;
     this.#expect();
-    this.#o.out[form](this.#taken(messages, this.#round));
+    this.#options.out[form](this.#taken(messages, this.#round));
   }
 
   *#taken(messages: Iterable<ControlMessage>, round: number): Generator<ControlMessage> {
@@ -244,23 +244,23 @@ export class DesiredFeed {
     }
     if (round !== this.#round) return;
     this.#sending--;
-    this.#o.projection.forget();
+    this.#options.projection.forget();
     this.#settle();
   }
 
   #expect(): void {
     this.#cancelDeadline?.();
-    this.#cancelDeadline = this.#o.clock.timer(timing.answerMs, this.#o.silent);
+    this.#cancelDeadline = this.#options.clock.timer(timing.answerMs, this.#options.silent);
   }
 
   /** The parts of a set. Items of one version follow each other, so that its configuration is opened once. */
   *#pieces(put: readonly Sendable[], drop: readonly string[]): Generator<Piece> {
     for (const id of drop) {
       this.#forget(id);
-      if (this.#o.view.get('assignment', id) !== undefined) this.#dropped.add(id);
+      if (this.#options.view.get('assignment', id) !== undefined) this.#dropped.add(id);
       yield { drop: id };
     }
-    const { projection } = this.#o;
+    const { projection } = this.#options;
     for (const sendable of put.toSorted(byVersion)) {
       const { it, holder } = sendable;
       this.#forget(it.meta.id);
@@ -285,9 +285,9 @@ export class DesiredFeed {
   }
 
   #check(it: Assignment): Sendable | undefined {
-    const checked = this.#o.projection.check(it);
+    const checked = this.#options.projection.check(it);
     if ('it' in checked) return checked;
-    this.#o.unsendable(it, checked);
+    this.#options.unsendable(it, checked);
     return undefined;
   }
 }

@@ -55,7 +55,7 @@ export interface GatewayOptions {
  * agent for calls and streams, through the replica that holds its session. Disposing drains it.
  */
 export class Gateway implements AsyncDisposable, SessionOwner {
-  #o: GatewayOptions;
+  #options: GatewayOptions;
   #deps: SessionDeps;
   #admission: Admission;
   #passes: Passes;
@@ -77,7 +77,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
 
   constructor(options: GatewayOptions) {
     const { store, mirror, clock, random, log, registry, replica, clusterKey } = options;
-    this.#o = options;
+    this.#options = options;
     const metrics = gatewayMetrics(registry, () => this.#sessions.size);
     this.#deps = { ...options, metrics, replica: replica.id, controlKeys: new ControlKeys(mirror, options.unsealer) };
     this.#admission = new Admission(clock);
@@ -216,7 +216,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
   }
 
   #accept(tenant: string, socket: WebSocket, sender: Sender): void {
-    const { clock, repositoryFor } = this.#o;
+    const { clock, repositoryFor } = this.#options;
     const wire = socketWire(socket, clock, () => control);
     const session = new ServerSession(this.#deps, this, { name: tenant, repo: repositoryFor(tenant) }, () => control);
     const control: ControlSession = new ControlSession(wire, clock, session);
@@ -226,7 +226,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
   /** Sets the deadline of a session that has a place: without the awaited message in time it is closed. */
   #await(session: ServerSession, place: Place, what: string, withinMs: number): void {
     this.#pending.get(session)?.relax();
-    const relax = this.#o.clock.timer(withinMs, () => session.control.close(`Sent no ${what} in time`));
+    const relax = this.#options.clock.timer(withinMs, () => session.control.close(`Sent no ${what} in time`));
     this.#pending.set(session, { place, relax });
   }
 

@@ -35,12 +35,12 @@ export interface IntakeOptions {
  * not behind the stored one. Handles one report at a time.
  */
 export class Intake {
-  #o: IntakeOptions;
+  #options: IntakeOptions;
   /** Highest revision that the session wrote: reads must include it. */
   #written = revision(0);
 
   constructor(options: IntakeOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** Stores reports. @returns those that were not stored, and why. */
@@ -49,7 +49,7 @@ export class Intake {
     const rejected: Rejection[] = [];
     const accepted: { it: Assignment; report: WireReport }[] = [];
     for (const report of items) {
-      const it = this.#o.view.get('assignment', report.id);
+      const it = this.#options.view.get('assignment', report.id);
       const why = this.#refusal(it, report);
       if (it === undefined || why !== undefined) rejected.push({ id: report.id, why: why ?? 'not_assigned' });
       else accepted.push({ it, report });
@@ -62,7 +62,7 @@ export class Intake {
   }
 
   #refusal(it: Assignment | undefined, report: WireReport): Why | undefined {
-    if (it === undefined || it.desired.server_id !== this.#o.server) return 'not_assigned';
+    if (it === undefined || it.desired.server_id !== this.#options.server) return 'not_assigned';
     if (isRelease(it, report)) return undefined;
     const known = it.observed?.observedGeneration ?? 0;
     const isStale = report.generation > it.meta.generation || report.generation < known;
@@ -84,7 +84,7 @@ export class Intake {
     for (let attempt = 0; attempt < limits.intake.attempts; attempt++) {
       let it: Assignment | undefined;
       try {
-        it = (await this.#o.repo.get('assignment', report.id)) as Assignment | undefined; // a fresh object is read only here
+        it = (await this.#options.repo.get('assignment', report.id)) as Assignment | undefined; // a fresh object is read only here
       } catch (error) {
         if (isUnavailable(error)) return 'unavailable';
         throw error;
@@ -101,10 +101,10 @@ export class Intake {
   async #store(
     batch: readonly { it: Assignment; report: WireReport }[],
   ): Promise<'stored' | 'conflict' | 'unavailable'> {
-    const fence = this.#o.fence();
+    const fence = this.#options.fence();
     if (fence === undefined) return 'unavailable';
-    const unit = this.#o.repo.begin();
-    const now = this.#o.clock.now();
+    const unit = this.#options.repo.begin();
+    const now = this.#options.clock.now();
     unit.guard(fence);
     for (const { it, report } of batch) {
       const observed = observedOf(it, report, now);
@@ -115,7 +115,7 @@ export class Intake {
       const result = await unit.commit();
       if (!result.committed) {
         if (result.failed.some(({ guard }) => guard.key === fence.key)) {
-          this.#o.fenced();
+          this.#options.fenced();
           return 'unavailable';
         }
         return 'conflict';
@@ -126,14 +126,14 @@ export class Intake {
       if (isUnavailable(error)) return 'unavailable';
       throw error;
     }
-    for (const { it, report } of batch) this.#o.stored(it, report);
+    for (const { it, report } of batch) this.#options.stored(it, report);
     return 'stored';
   }
 
   async #caughtUp(): Promise<boolean> {
-    const deadline = signalAfter(this.#o.clock, limits.session.catchUpMs);
+    const deadline = signalAfter(this.#options.clock, limits.session.catchUpMs);
     try {
-      await this.#o.mirror.reached(this.#written, deadline.signal);
+      await this.#options.mirror.reached(this.#written, deadline.signal);
       return true;
     } catch {
       return false; // the mirror has lost the store: reads would be behind this session's own writes

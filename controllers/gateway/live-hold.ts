@@ -33,7 +33,7 @@ export interface LiveHoldOptions {
  * that has to be taken again more than `limits.session.retakes` times within a minute is given up.
  */
 export class LiveHold {
-  #o: LiveHoldOptions;
+  #options: LiveHoldOptions;
   #live: LiveKey | undefined;
   /** What the key holds, or is about to hold. */
   #about: About;
@@ -43,13 +43,13 @@ export class LiveHold {
   #retakes: number[] = [];
 
   constructor(options: LiveHoldOptions) {
-    this.#o = options;
+    this.#options = options;
     this.#about = options.about;
   }
 
   /** Takes the key, from another session if one has it. `undefined`: the server is gone. @throws Unavailable */
   async take(): Promise<LiveKey | undefined> {
-    const { store, clock, tenant, server } = this.#o;
+    const { store, clock, tenant, server } = this.#options;
     const live = await takeLiveKey(store, clock, { tenant, server }, this.#about);
     if (live === undefined) return undefined;
     if (this.#stop.signal.aborted) {
@@ -81,13 +81,13 @@ export class LiveHold {
   changed({ after, revision }: KeyChange): void {
     if (this.#live === undefined || revision <= this.#live.epoch) return;
     if (after === undefined) void this.#retake();
-    else if (parseLive({ value: after })?.session !== this.#o.about.session) this.#lose();
+    else if (parseLive({ value: after })?.session !== this.#options.about.session) this.#lose();
   }
 
   /** Called once the mirror shows this session's own write, or a later one of another session. */
   verify(agent: LiveAgent | undefined): void {
     if (agent === undefined) void this.#retake();
-    else if (agent.session !== this.#o.about.session) this.#lose();
+    else if (agent.session !== this.#options.about.session) this.#lose();
   }
 
   /** A write failed because the key has another epoch. */
@@ -108,7 +108,7 @@ export class LiveHold {
   }
 
   #hold(live: LiveKey): void {
-    const { clock } = this.#o;
+    const { clock } = this.#options;
     this.#live = live;
     const ended = AbortSignal.any([live.lease.lost, this.#stop.signal]);
     if (live.lease.lost.aborted) void this.#retake();
@@ -125,7 +125,7 @@ export class LiveHold {
     const before = this.#live;
     this.#live = undefined;
     let written = this.#about;
-    const { store, clock, log, tenant, server } = this.#o;
+    const { store, clock, log, tenant, server } = this.#options;
     const isOther = (holder: LiveValue): boolean => holder.session !== this.#about.session;
     try {
       for (;;) {
@@ -156,7 +156,7 @@ export class LiveHold {
 
   /** Counts a retake. @returns whether there were too many, as the key keeps being taken away. */
   #countRetake(): boolean {
-    const now = this.#o.clock.monotonic();
+    const now = this.#options.clock.monotonic();
     this.#retakes = [...this.#retakes.filter((at) => now - at < 60_000), now];
     return this.#retakes.length > limits.session.retakes;
   }
@@ -168,6 +168,6 @@ export class LiveHold {
   #lose(): void {
     if (this.#stop.signal.aborted) return;
     this.#stop.abort();
-    this.#o.lost();
+    this.#options.lost();
   }
 }

@@ -39,22 +39,22 @@ interface Options {
 
 /** The wire form of one agent's desired set, with opened secrets. */
 export class Projection {
-  readonly #o: Options;
+  readonly #options: Options;
   /** Desired records of holders whose configuration was opened before, as one trial per record is enough. */
   readonly #proven = new WeakSet<object>();
   /** The last configuration that was inlined: items of one version come one after another. */
   #last: { holder: Holder; configuration: WireConfiguration } | undefined;
 
   constructor(options: Options) {
-    this.#o = options;
+    this.#options = options;
   }
 
   get #isInline(): boolean {
-    return !this.#o.capabilities.has('configurations');
+    return !this.#options.capabilities.has('configurations');
   }
 
   get #knowsServices(): boolean {
-    return this.#o.capabilities.has('services');
+    return this.#options.capabilities.has('services');
   }
 
   /**
@@ -83,17 +83,17 @@ export class Projection {
       case 'service':
         return this.#knowsServices || toEarlier(settingsOf(spec)) !== undefined ? undefined : cannotRun;
       case 'build':
-        return run === 'stopped' || spec.commit === undefined || this.#o.capabilities.has('build.commit')
+        return run === 'stopped' || spec.commit === undefined || this.#options.capabilities.has('build.commit')
           ? undefined
           : cannotBuildCommit;
       case 'volume':
-        return this.#o.capabilities.has('volumes') ? undefined : cannotKeep;
+        return this.#options.capabilities.has('volumes') ? undefined : cannotKeep;
     }
   }
 
   #configured(it: Assignment, { config }: Spec<'service'>): Sendable | Unsendable {
     if (config === undefined) return { it, holder: undefined };
-    const holder = this.#o.view.get(config.kind, config.id);
+    const holder = this.#options.view.get(config.kind, config.id);
     if (holder === undefined || configurationIn(holder).of.id !== it.desired.workload_id)
       return unsendable(`Its ${config.kind} ${config.id} is not in the store: deploy it again`);
     if (!this.#proven.has(holder.desired)) this.configuration(holder);
@@ -164,7 +164,7 @@ export class Projection {
     for (const [key, value] of Object.entries(values)) {
       const place = { ...of, path: `${of.path}.${key}` };
       try {
-        opened[key] = typeof value === 'string' ? value : this.#o.unsealer.unseal(value, place);
+        opened[key] = typeof value === 'string' ? value : this.#options.unsealer.unseal(value, place);
       } catch (cause) {
         const message = `The ${what} ${key} cannot be decrypted: its key is not on the control plane`;
         throw new Unopened(message, { cause });

@@ -37,7 +37,7 @@ export interface RelayServerOptions {
  * replica has authorised the user. It never passes a request on: it answers `moved` for an agent that it does not hold.
  */
 export class RelayServer implements AsyncDisposable {
-  #o: RelayServerOptions;
+  #options: RelayServerOptions;
   #sockets = new WebSocketServer({
     noServer: true,
     maxPayload: maxFrameBytes,
@@ -47,7 +47,7 @@ export class RelayServer implements AsyncDisposable {
   #connections = new Set<RelayConnection>();
 
   constructor(options: RelayServerOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -60,8 +60,10 @@ export class RelayServer implements AsyncDisposable {
   }
 
   #accept(socket: WebSocket): void {
-    const wire = socketWire(socket, this.#o.clock, () => connection);
-    const connection: RelayConnection = new RelayConnection(wire, this.#o, () => this.#connections.delete(connection));
+    const wire = socketWire(socket, this.#options.clock, () => connection);
+    const connection: RelayConnection = new RelayConnection(wire, this.#options, () =>
+      this.#connections.delete(connection),
+    );
     this.#connections.add(connection);
   }
 }
@@ -69,7 +71,7 @@ export class RelayServer implements AsyncDisposable {
 /** One request of another replica. The stream has the id 1. States: challenged → serving → closed. */
 class RelayConnection {
   #wire: Wire;
-  #o: RelayServerOptions;
+  #options: RelayServerOptions;
   #nonce = randomBytes(32).toString('base64url');
   #isServing = false;
   #stop = new AbortController();
@@ -79,7 +81,7 @@ class RelayConnection {
 
   constructor(wire: Wire, options: RelayServerOptions, ended: () => void) {
     this.#wire = wire;
-    this.#o = options;
+    this.#options = options;
     const deadline = options.clock.timer(
       limits.relay.connectMs,
       () => this.#isServing || this.close('No request came'),
@@ -151,8 +153,8 @@ class RelayConnection {
   }
 
   #open(text: string, proof: string): void {
-    if (this.#isServing || !isRelayProof(this.#o.clusterKey, this.#nonce, text, proof)) {
-      this.#o.log.warn('Refused a relayed request: its sender is no replica of this cluster');
+    if (this.#isServing || !isRelayProof(this.#options.clusterKey, this.#nonce, text, proof)) {
+      this.#options.log.warn('Refused a relayed request: its sender is no replica of this cluster');
       this.close('Not of this cluster');
       return;
     }
@@ -163,7 +165,7 @@ class RelayConnection {
       this.close('Request of another version', closeCodes.protocol);
       return;
     }
-    const session = this.#o.local.sessionOf(request.tenant, request.server);
+    const session = this.#options.local.sessionOf(request.tenant, request.server);
     if (session?.isUp !== true) this.#send({ type: 'moved' });
     else if (known === undefined) this.#refuse(request.what);
     else this.#serve(session, known.what);

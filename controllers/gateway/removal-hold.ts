@@ -28,13 +28,13 @@ export interface Census {
  * removal.
  */
 export class RemovalHold {
-  #o: RemovalHoldOptions;
+  #options: RemovalHoldOptions;
   #reported: string[] = [];
   #isProven = true;
   #isAsking = false;
 
   constructor(options: RemovalHoldOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /**
@@ -58,7 +58,7 @@ export class RemovalHold {
       throw new Error(`A complete report must have at most ${bounds.snapshotItems} items`);
     if (report.more === true) return undefined;
     this.#isAsking = false;
-    const { view, server } = this.#o;
+    const { view, server } = this.#options;
     // An assignment that this release cannot read is in the store, and is kept in any case.
     const unreadable = new Set(view.unreadable('assignment'));
     const unknown = this.#reported.filter(
@@ -89,7 +89,7 @@ export class RemovalHold {
   }
 
   #place(fence: Guard | undefined, held: number): Promise<boolean> {
-    const { tenant, server } = this.#o;
+    const { tenant, server } = this.#options;
     const write = putHeldRemovals(tenant, server, { held, confirmed: false });
     return this.#write(fence, [{ key: this.#key, is: 'absent' }], write);
   }
@@ -97,7 +97,7 @@ export class RemovalHold {
   async #write(fence: Guard | undefined, guards: readonly Guard[], write: Write): Promise<boolean> {
     if (fence === undefined) return false;
     try {
-      const { committed } = await this.#o.store.txn({ if: [fence, ...guards], then: [write] });
+      const { committed } = await this.#options.store.txn({ if: [fence, ...guards], then: [write] });
       return committed;
     } catch (error) {
       if (!isUnavailable(error)) throw error;
@@ -106,10 +106,10 @@ export class RemovalHold {
   }
 
   #hold(): HeldRemovals | undefined {
-    return this.#o.view.heldRemovals(this.#o.server);
+    return this.#options.view.heldRemovals(this.#options.server);
   }
 
   get #key(): string {
-    return keys.removals(this.#o.tenant, this.#o.server);
+    return keys.removals(this.#options.tenant, this.#options.server);
   }
 }

@@ -15,17 +15,17 @@ interface Options {
  * serves and of the one that a rollback returns to. It sends all of them at the beginning, then the changes.
  */
 export class ReturnableImages {
-  readonly #o: Options;
+  readonly #options: Options;
   readonly #sent = new Map<string, string>();
   #hasBegun = false;
 
   constructor(options: Options) {
-    this.#o = options;
+    this.#options = options;
   }
 
   begin(): void {
     this.#hasBegun = true;
-    const all = this.#o.view.by('application', 'server', this.#o.server).map(({ meta }) => meta.id);
+    const all = this.#options.view.by('application', 'server', this.#options.server).map(({ meta }) => meta.id);
     for (let from = 0; from === 0 || from < all.length; from += batch)
       this.#send(all.slice(from, from + batch), from === 0);
   }
@@ -38,14 +38,14 @@ export class ReturnableImages {
   #send(applications: readonly string[], whole: boolean): void {
     const images: Record<string, string[]> = {};
     for (const id of applications) {
-      const digests = returnableImages(this.#o.view, id);
+      const digests = returnableImages(this.#options.view, id);
       const text = digests.join(' ');
       if ((this.#sent.get(id) ?? '') === text) continue;
       images[id] = digests;
       if (text === '') this.#sent.delete(id);
       else this.#sent.set(id, text);
     }
-    if (whole || Object.keys(images).length > 0) this.#o.send(images, whole);
+    if (whole || Object.keys(images).length > 0) this.#options.send(images, whole);
   }
 }
 

@@ -50,7 +50,7 @@ export class ServerSession implements ControlHost {
   readonly tenant: string;
   readonly since: Date;
   load: Load | undefined;
-  #d: SessionDeps;
+  #deps: SessionDeps;
   #owner: SessionOwner;
   #control: () => ControlSession;
   #repo: Repository;
@@ -70,7 +70,7 @@ export class ServerSession implements ControlHost {
     tenant: { name: string; repo: Repository },
     control: () => ControlSession,
   ) {
-    this.#d = deps;
+    this.#deps = deps;
     this.#owner = owner;
     this.tenant = tenant.name;
     this.#repo = tenant.repo;
@@ -99,7 +99,7 @@ export class ServerSession implements ControlHost {
     if (away !== undefined) return this.#crowded(away.retryAfterMs);
     this.#log = this.#log.child({ server: hello.server_id.slice(0, 64) });
     try {
-      const answer = await identify(hello, this.#repo, this.#d.clock);
+      const answer = await identify(hello, this.#repo, this.#deps.clock);
       if ('refuse' in answer) return this.#refused(answer.refuse);
       this.#identified = answer;
       return { publicKey: answer.publicKey };
@@ -118,7 +118,7 @@ export class ServerSession implements ControlHost {
   }
 
   up(): void {
-    this.#d.metrics.handshakes.inc({ result: 'welcomed' });
+    this.#deps.metrics.handshakes.inc({ result: 'welcomed' });
     this.#log.info('Agent connected');
     this.#work?.begin(this.#isProven);
   }
@@ -138,7 +138,7 @@ export class ServerSession implements ControlHost {
 
   loaded(load: Load): void {
     this.load = load;
-    if (this.#d.store.incarnation !== this.#incarnation)
+    if (this.#deps.store.incarnation !== this.#incarnation)
       this.control.goodbye('The store was rewound', limits.drain.minMs);
     this.#owner.loaded(this);
   }
@@ -177,12 +177,12 @@ export class ServerSession implements ControlHost {
     const identified = this.#identified;
     if (identified === undefined) throw new Error('Cannot enter before the hello');
     if (identified.joins) {
-      const refused = await join(hello, this.#repo, this.#d.clock);
+      const refused = await join(hello, this.#repo, this.#deps.clock);
       if (refused !== undefined) return this.#refused(refused.refuse);
       this.#log.info('Agent joined');
     }
     const server = identified.server.meta.id;
-    const history = await presentHistory(this.#d.store);
+    const history = await presentHistory(this.#deps.store);
     const hold = this.#holdFor(server, hello);
     const live = await hold.take();
     if (live === undefined) return this.#refused(gone(server));
@@ -195,9 +195,9 @@ export class ServerSession implements ControlHost {
       return this.#refused(busy());
     }
     this.#owner.entered(this);
-    const deadline = signalAfter(this.#d.clock, limits.session.catchUpMs);
+    const deadline = signalAfter(this.#deps.clock, limits.session.catchUpMs);
     try {
-      await this.#d.mirror.reached(live.epoch, deadline.signal);
+      await this.#deps.mirror.reached(live.epoch, deadline.signal);
     } catch {
       return this.#refused(busy()); // the mirror has lost the store, or is too slow for the agent
     } finally {
@@ -214,7 +214,7 @@ export class ServerSession implements ControlHost {
         epoch: live.epoch,
         lease_ms: limits.session.leaseMs,
         log_retention_days: identified.server.desired.log_retention_days,
-        ports: { ...directPortsOf(identified.server.desired), own: [...this.#d.ownPorts] },
+        ports: { ...directPortsOf(identified.server.desired), own: [...this.#deps.ownPorts] },
         ...(hello.control !== undefined && { proof: this.#prove(server, hello.control) }),
         registries: [...settingsOf(this.#view).registries],
       },
@@ -222,11 +222,11 @@ export class ServerSession implements ControlHost {
   }
 
   #prove(server: string, { nonce, key_hash: keyHash }: NonNullable<Hello['control']>): Welcome['proof'] {
-    return this.#d.controlKeys.prove(keyHash, { server, nonce, session: this.id });
+    return this.#deps.controlKeys.prove(keyHash, { server, nonce, session: this.id });
   }
 
   #holdFor(server: string, hello: Hello): LiveHold {
-    const { store, clock, replica } = this.#d;
+    const { store, clock, replica } = this.#deps;
     const about = {
       replica,
       session: this.id,
@@ -249,7 +249,7 @@ export class ServerSession implements ControlHost {
     agent: Pick<SessionWorkOptions, 'publicKey' | 'capabilities' | 'incarnation'>,
   ): SessionWork {
     return new SessionWork({
-      deps: this.#d,
+      deps: this.#deps,
       tenant: this.tenant,
       repo: this.#repo,
       view: this.#view,
@@ -272,12 +272,12 @@ export class ServerSession implements ControlHost {
 
   /** Refuses without a line in the log, as many agents at once must not fill it. */
   #crowded(retryAfterMs: number): { refuse: Refusal } {
-    this.#d.metrics.handshakes.inc({ result: 'busy' });
+    this.#deps.metrics.handshakes.inc({ result: 'busy' });
     return { refuse: { code: 'busy', message: 'Too many agents connect at once', retry_after_ms: retryAfterMs } };
   }
 
   #refused(refuse: Refusal): { refuse: Refusal } {
-    this.#d.metrics.handshakes.inc({ result: refuse.code });
+    this.#deps.metrics.handshakes.inc({ result: refuse.code });
     this.#log.warn({ code: refuse.code, why: refuse.message }, 'Agent refused');
     return { refuse };
   }

@@ -22,13 +22,13 @@ export interface SessionEventsOptions {
 
 /** Writes the events that an agent reports into the rings of the assignment and of its workload. */
 export class SessionEvents implements AsyncDisposable {
-  #o: SessionEventsOptions;
+  #options: SessionEventsOptions;
   #recorder: EventRecorder | undefined;
   /** The recorder reads them at each write, since the session's epoch may change. */
   #guards: Guard[] = [];
 
   constructor(options: SessionEventsOptions) {
-    this.#o = options;
+    this.#options = options;
   }
 
   /** A report was stored; `it` is the assignment as it was before. */
@@ -38,13 +38,13 @@ export class SessionEvents implements AsyncDisposable {
       const event = { type, reason: isReason(reason) ? reason : 'Unnamed', message };
       this.record('assignment', it.meta.id, event);
       this.record(kind, workload, event);
-      if (drift) this.#o.driftCorrected(kind);
+      if (drift) this.#options.driftCorrected(kind);
     }
   }
 
   record(kind: KindName, id: string, event: EventInput): void {
-    const of = this.#o.view.get(kind, id);
-    const fence = this.#o.fence();
+    const of = this.#options.view.get(kind, id);
+    const fence = this.#options.fence();
     if (of === undefined || fence === undefined) return;
     this.#guards.splice(0, this.#guards.length, fence);
     this.#recorder ??= this.#makeRecorder();
@@ -56,7 +56,7 @@ export class SessionEvents implements AsyncDisposable {
   }
 
   #makeRecorder(): EventRecorder {
-    const { store, mirror, clock, log } = this.#o;
+    const { store, mirror, clock, log } = this.#options;
     const guards = this.#guards;
     return new EventRecorder({ store, mirror, clock, log, guards, onDropped: () => {}, onWritten: () => {} });
   }

@@ -48,7 +48,7 @@ export interface SessionWorkOptions {
  */
 export class SessionWork {
   readonly server: string;
-  readonly #o: SessionWorkOptions;
+  readonly #options: SessionWorkOptions;
   readonly #feed: DesiredFeed;
   readonly #intake: Intake;
   readonly #removals: RemovalHold;
@@ -61,7 +61,7 @@ export class SessionWork {
   constructor(options: SessionWorkOptions) {
     const { deps, tenant, repo, view, log, server, capabilities, incarnation, hold, control } = options;
     const { store, mirror, clock, unsealer, metrics } = deps;
-    this.#o = options;
+    this.#options = options;
     this.server = server;
     this.#feed = new DesiredFeed({
       mirror,
@@ -118,15 +118,15 @@ export class SessionWork {
     this.#images?.begin(); // before the set: the agent cleans up once it has the set
     if (!this.#removals.begin(isProven)) this.#feed.start();
     else
-      this.#cancelCensus = this.#o.deps.clock.timer(limits.hold.reportMs, () =>
-        this.#o.control().close('The complete report did not come in time'),
+      this.#cancelCensus = this.#options.deps.clock.timer(limits.hold.reportMs, () =>
+        this.#options.control().close('The complete report did not come in time'),
       );
   }
 
   async report(report: Report): Promise<Rejection[]> {
     await this.#takeCensus(report);
     const rejected = await this.#intake.take(report.items);
-    const { reports } = this.#o.deps.metrics;
+    const { reports } = this.#options.deps.metrics;
     reports.inc({ result: 'stored' }, report.items.length - rejected.length);
     for (const { why } of rejected) reports.inc({ result: why });
     return rejected;
@@ -141,7 +141,7 @@ export class SessionWork {
   }
 
   engine(state: EngineState): void {
-    this.#o.hold.describe(state);
+    this.#options.hold.describe(state);
   }
 
   /** An object of the tenant changed that may concern this server. */
@@ -153,7 +153,7 @@ export class SessionWork {
   }
 
   keyChanged(change: KeyChange): void {
-    if (change.key === keys.agent(this.#o.tenant, this.server)) this.#o.hold.changed(change);
+    if (change.key === keys.agent(this.#options.tenant, this.server)) this.#options.hold.changed(change);
     else if (this.#removals.isConfirmedBy(change)) void this.#releaseHeld();
   }
 
@@ -166,14 +166,14 @@ export class SessionWork {
   /** Stops the feed and releases the server. */
   async close(): Promise<void> {
     this.#feed.stop();
-    await this.#o.hold.release();
+    await this.#options.hold.release();
     await this.#events[Symbol.asyncDispose]();
   }
 
   /** Runs before the reports are stored, so that the set does not wait for the store. */
   async #takeCensus(report: Report): Promise<void> {
-    const census = await this.#removals.take(report, this.#o.hold.fence());
-    if (census === 'unstored') this.#o.control().close('What the agent is to keep could not be stored');
+    const census = await this.#removals.take(report, this.#options.hold.fence());
+    if (census === 'unstored') this.#options.control().close('What the agent is to keep could not be stored');
     else if (census !== undefined) this.#startHolding(census);
   }
 
@@ -181,7 +181,7 @@ export class SessionWork {
     this.#cancelCensus?.();
     this.#feed.start(keep);
     if (!isNew) return;
-    this.#o.log.error(
+    this.#options.log.error(
       { held: keep.length },
       'Removals are held, as the store does not know what this agent runs: confirm them by `setpoint confirm-removals SERVER`',
     );
@@ -196,8 +196,8 @@ export class SessionWork {
     this.#cancelCensus?.();
     this.#feed.start();
     // If the record stays, the next session finds the confirmation in it.
-    if (!(await this.#removals.release(this.#o.hold.fence())))
-      this.#o.control().close('The confirmed removals could not be recorded');
+    if (!(await this.#removals.release(this.#options.hold.fence())))
+      this.#options.control().close('The confirmed removals could not be recorded');
   }
 
   #deploymentChanged({ before, after }: ObjectChange): void {
@@ -206,15 +206,15 @@ export class SessionWork {
   }
 
   #serverChanged(): void {
-    const server = this.#o.view.get('server', this.server);
-    if (server === undefined) this.#o.control().goodbye('The server was deleted', limits.refusal.unknownMs);
-    else if (server.desired.agent_public_key !== this.#o.publicKey)
-      this.#o.control().goodbye('Another agent has joined as this server', limits.refusal.unauthorizedMs);
+    const server = this.#options.view.get('server', this.server);
+    if (server === undefined) this.#options.control().goodbye('The server was deleted', limits.refusal.unknownMs);
+    else if (server.desired.agent_public_key !== this.#options.publicKey)
+      this.#options.control().goodbye('Another agent has joined as this server', limits.refusal.unauthorizedMs);
     else
-      this.#o.control().settings({
+      this.#options.control().settings({
         logRetentionDays: server.desired.log_retention_days,
-        ports: { ...directPortsOf(server.desired), own: [...this.#o.deps.ownPorts] },
-        registries: settingsOf(this.#o.view).registries,
+        ports: { ...directPortsOf(server.desired), own: [...this.#options.deps.ownPorts] },
+        registries: settingsOf(this.#options.view).registries,
       });
   }
 
@@ -222,7 +222,7 @@ export class SessionWork {
   async #notSent(seen: Assignment, why: Unsendable): Promise<void> {
     const { id, generation } = seen.meta;
     if (seen.observed?.observedGeneration === generation) return;
-    const { deps, repo, hold, log } = this.#o;
+    const { deps, repo, hold, log } = this.#options;
     this.#events.record('application', seen.desired.workload_id, {
       type: 'warning',
       reason: why.code === 'agent_outdated' ? 'AgentOutdated' : 'SecretUnavailable',
