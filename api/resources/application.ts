@@ -21,7 +21,7 @@ import {
   StartCommand,
   WatchPaths,
 } from './fields.ts';
-import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
+import { Labels, objectFields, objectFieldsOf, placeFields, Reference } from './object-fields.ts';
 import { defineResource } from './resource.ts';
 
 const { shape } = application.desired;
@@ -101,9 +101,7 @@ const plainFields = {
 const SourceTypeField = z.enum(['git', 'image', 'compose']);
 
 export const ApplicationCreate = z.strictObject({
-  project_id: Reference,
-  environment_id: Reference.nullish(),
-  server_id: Reference.nullish(),
+  ...placeFields,
   registry_id: Reference.nullish(),
   source_type: SourceTypeField,
   ...plainFields,

@@ -9,6 +9,14 @@ export const Reference = z
   .transform((id) => id.toLowerCase())
   .meta({ override: { type: 'string', format: 'uuid' } });
 
+/** Fields of a body that name the place of a new workload; `placeFrom` finds it. */
+export const placeFields = {
+  project_id: Reference,
+  environment_id: Reference.nullish(),
+  server_id: Reference.nullish(),
+};
+export type PlaceFields = z.infer<z.ZodObject<typeof placeFields>>;
+
 const ConditionFields = z
   .object({
     type: z.string(),
@@ -72,7 +80,7 @@ export const Labels = z
   );
 
 /** The fields of an answer that a PUT may carry without effect: all that are not writable. */
-export function readOnlyFields(answer: z.ZodObject, body: z.ZodObject): string[] {
+export function readOnlyFields(answer: Pick<z.ZodObject, 'shape'>, body: Pick<z.ZodObject, 'shape'>): string[] {
   return Object.keys(answer.shape).filter((name) => !Object.hasOwn(body.shape, name));
 }
 

@@ -4,7 +4,7 @@ import { placesOf } from '../../store/population.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { volumeVerbs } from '../../rules/volume.ts';
-import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
+import { Labels, objectFields, objectFieldsOf, placeFields, Reference } from './object-fields.ts';
 import { defineResource } from './resource.ts';
 import { isReconciled } from './status.ts';
 
@@ -31,9 +31,7 @@ export const Volume = z
 export type Volume = z.infer<typeof Volume>;
 
 export const VolumeCreate = z.strictObject({
-  project_id: Reference,
-  environment_id: Reference.nullish(),
-  server_id: Reference.nullish(),
+  ...placeFields,
   name: volume.desired.shape.name,
   labels: Labels.optional(),
 });

@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import type { Unit } from '../../store/unit-of-work.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import type { ReadonlyResource, Resource as Stored } from '../../store/resource.ts';
 import { visibleProjects } from '../rights/authorize.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
 import type { PageReply, PathOf } from '../endpoint/endpoint.ts';
 import type { Kept } from '../ground/cached-json.ts';
+import { readOnlyFields } from '../resources/object-fields.ts';
 import { pageOf } from '../resources/paging.ts';
 import type { PageQuery } from '../resources/paging.ts';
 import type { RouteName } from '../rights/permissions.ts';
@@ -63,6 +65,56 @@ export function listOfEndpoint<P extends ResourceKind, K extends ResourceKind, A
   });
 }
 
+/** Kinds whose objects have a name. */
+type NamedKind = { [K in ResourceKind]: DesiredOf<K> extends { name: string } ? K : never }[ResourceKind];
+
+/** Fields of each body that changes a named object. */
+interface Renaming {
+  name?: string | undefined;
+  labels?: Record<string, string> | undefined;
+}
+
+/**
+ * Changes an object: only what is sent. Name and labels change by themselves; `change` writes the other fields, and
+ * `check` adds to the unit what follows from the change. Nothing is written if one of them throws.
+ */
+export function updateEndpoint<K extends NamedKind, A, S extends Seen, M, B extends Renaming>(
+  resource: Resource<K, A, S, M>,
+  at: At,
+  options: {
+    body: z.ZodType<B> & Pick<z.ZodObject, 'shape'>;
+    change?: (draft: DesiredOf<K>, body: B, ctx: RequestContext) => void;
+    check?: (
+      ctx: RequestContext,
+      unit: Unit,
+      input: { it: ReadonlyResource<K>; changed: ReadonlyResource<K>; body: B },
+    ) => Promise<void>;
+  },
+) {
+  const { body: schema, change, check } = options;
+  return defineEndpoint({
+    ...at,
+    method: 'PUT',
+    on: [resource.kind, lastParam(at.path)],
+    body: schema,
+    readOnly: readOnlyFields(resource.answer, schema),
+    response: resource.answer,
+    settle: resource.settle,
+    handle: async (ctx, { it, body }) => {
+      const unit = ctx.repo.begin();
+      const changed = readable(
+        unit.change(it, (draft) => {
+          draft.name = body.name ?? draft.name;
+          change?.(draft, body, ctx);
+        }),
+      );
+      if (body.labels !== undefined) unit.label(it, body.labels);
+      await check?.(ctx, unit, { it, changed, body });
+      return ctx.commit(unit, () => resource.answerOf(changed, ctx.view));
+    },
+  });
+}
+
 /** The query of a deletion that takes along what is in the object: `force=true`. */
 export const Force = z.object({ force: z.enum(['true', 'false']).optional() });
 
@@ -86,8 +138,7 @@ export function deleteEndpoint<K extends ResourceKind, A, S extends Seen, M, Q>(
     handle: async (ctx, { it, query: sent }) => {
       const unit = ctx.repo.begin();
       await check?.(ctx, unit, { it, query: sent });
-      // what may be changed may be read, which the type of any kind does not show
-      const deleted = unit.change(it, () => undefined) as unknown as ReadonlyResource<K>;
+      const deleted = readable(unit.change(it, () => undefined));
       unit.requestDelete(it);
       return ctx.commit(unit, () => resource.answerOf(deleted, ctx.view));
     },
@@ -114,6 +165,11 @@ export function pageOfResource<K extends ResourceKind, A, S extends Seen, M>(
 ): PageReply<A | M> {
   const { items, meta } = pageOf(candidates, query, resource.listing, ctx.view);
   return { items: items.map((it) => shownTo(ctx, resource, it)), meta };
+}
+
+/** What may be changed may be read, which the type system does not see for any K. */
+function readable<K extends ResourceKind>(it: Stored<K>): ReadonlyResource<K> {
+  return it as unknown as ReadonlyResource<K>;
 }
 
 /** Objects of the projects that the caller may see; where the query names a project, of this one alone. */

@@ -15,9 +15,16 @@ import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { changedPorts } from '../workloads/ports.ts';
 import { holdPopulation, inWords } from '../workloads/population.ts';
 import { referred } from '../workloads/references.ts';
-import { deleteEndpoint, eventsEndpoint, Force, getEndpoint, listEndpoint } from './resource-endpoints.ts';
-import { assign, given, readOnlyFields } from '../resources/object-fields.ts';
-import { AgentStatusField, Server, ServerCreate, servers, ServerUpdate, ServerWithJoin } from '../resources/server.ts';
+import {
+  deleteEndpoint,
+  eventsEndpoint,
+  Force,
+  getEndpoint,
+  listEndpoint,
+  updateEndpoint,
+} from './resource-endpoints.ts';
+import { assign, given } from '../resources/object-fields.ts';
+import { AgentStatusField, ServerCreate, servers, ServerUpdate, ServerWithJoin } from '../resources/server.ts';
 import type { ServerUpdate as Update } from '../resources/server.ts';
 import { agentStatus } from '../resources/status.ts';
 import { refuseDefaultServer } from '../workloads/single-server.ts';
@@ -70,7 +77,7 @@ export const createServer = defineEndpoint({
         name: body.name,
         ...join.stored,
       },
-      body.labels === undefined ? {} : { labels: body.labels },
+      defined({ labels: body.labels }),
     );
     return ctx.commit(unit, () => ({ ...servers.answerOf(server, ctx.view), ...join.shown }));
   },
@@ -143,36 +150,25 @@ export const getServer = getEndpoint(servers, {
   summary: 'A server; users of projects see id, name and status',
 });
 
-export const updateServer = defineEndpoint({
-  method: 'PUT',
-  path: '/servers/:id',
-  summary: 'Change fields of a server; only what is sent changes',
-  on: ['server', 'id'],
-  body: ServerUpdate,
-  readOnly: readOnlyFields(Server, ServerUpdate),
-  response: Server,
-  settle: servers.settle,
-  handle: async (ctx, { it, body }) => {
-    refuseSshKey(body, it.desired.ssh_key_id);
-    const fields = fieldsOf(body);
-    const ports = changedPorts(it.desired, body.direct_ports, ctx.view);
-    const allowed = allowedFrom(ctx.view, body.allowed_projects, it.desired.allowed_projects);
-    const unit = ctx.repo.begin();
-    const server = unit.change(it, (draft) => {
-      draft.name = body.name ?? draft.name;
+export const updateServer = updateEndpoint(
+  servers,
+  { path: '/servers/:id', summary: 'Change fields of a server; only what is sent changes' },
+  {
+    body: ServerUpdate,
+    change(draft, body, { view }) {
+      refuseSshKey(body, draft.ssh_key_id);
+      const fields = fieldsOf(body);
       draft.port = fields.port ?? draft.port;
       draft.username = fields.username ?? draft.username;
       draft.log_retention_days = fields.log_retention_days ?? draft.log_retention_days;
       draft.direct_ports_enabled = fields.direct_ports_enabled ?? draft.direct_ports_enabled;
-      assign(draft, 'direct_ports', ports);
-      assign(draft, 'allowed_projects', allowed);
+      assign(draft, 'direct_ports', changedPorts(draft, body.direct_ports, view));
+      assign(draft, 'allowed_projects', allowedFrom(view, body.allowed_projects, draft.allowed_projects));
       assign(draft, 'ip_address', fields.ip_address);
       assign(draft, 'ssh_key_id', fields.ssh_key_id);
-    });
-    if (body.labels !== undefined) unit.label(it, body.labels);
-    return ctx.commit(unit, () => servers.answerOf(server, ctx.view));
+    },
   },
-});
+);
 
 export const deleteServer = deleteEndpoint(
   servers,

@@ -1,3 +1,4 @@
+import { defined } from '../../store/defined.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { objectsIn } from '../../store/objects-in.ts';
@@ -5,7 +6,6 @@ import { conflicting, notFound } from '../ground/api-error.ts';
 import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { wordOf } from '../endpoint/subject.ts';
-import { readOnlyFields } from '../resources/object-fields.ts';
 import {
   bindingsIn,
   Volume,
@@ -16,9 +16,9 @@ import {
   VolumeUpdate,
 } from '../resources/volume.ts';
 import { holdPopulation, inWords } from '../workloads/population.ts';
-import { referred, referredEnvironment, serverFor } from '../workloads/references.ts';
-import { settleServer } from '../workloads/single-server.ts';
-import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint } from './resource-endpoints.ts';
+import { enterPlace, placeFrom } from '../workloads/place.ts';
+import { referred } from '../workloads/references.ts';
+import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint, updateEndpoint } from './resource-endpoints.ts';
 
 export const listVolumes = listEndpoint(volumes, { path: '/volumes', summary: 'Volumes that one may see' });
 
@@ -35,50 +35,25 @@ export const createVolume = defineEndpoint({
   settle: volumes.settle,
   handle: async (ctx, { body }) => {
     const { view } = ctx;
-    const project = referred(view, 'project', body.project_id, 'project_id');
-    const environmentId = body.environment_id ?? project.desired.default_environment_id;
-    const environment = referredEnvironment(view, environmentId, project);
-    const server = serverFor(view, project, body.server_id);
-    requireRoom(view.by('volume', 'project', project.meta.id).length, countLimits.volumesPerProject, {
+    const place = placeFrom(view, body);
+    requireRoom(view.by('volume', 'project', place.fields.project_id).length, countLimits.volumesPerProject, {
       where: 'The project',
       what: 'volumes',
       remedy: 'delete one that is not needed, or use another project',
     });
     const unit = ctx.repo.begin();
-    settleServer(unit, project, server.meta.id);
-    unit.require(environment);
-    unit.require(server);
-    const it = unit.create(
-      'volume',
-      ctx.random.id(),
-      {
-        project_id: project.meta.id,
-        environment_id: environment.meta.id,
-        server_id: server.meta.id,
-        name: body.name,
-      },
-      body.labels === undefined ? {} : { labels: body.labels },
-    );
+    enterPlace(unit, place);
+    const desired = { ...place.fields, name: body.name };
+    const it = unit.create('volume', ctx.random.id(), desired, defined({ labels: body.labels }));
     return ctx.commit(unit, () => volumes.answerOf(it, view));
   },
 });
 
-export const updateVolume = defineEndpoint({
-  method: 'PUT',
-  path: '/volumes/:id',
-  summary: 'Change the name or the labels of a volume',
-  on: ['volume', 'id'],
-  body: VolumeUpdate,
-  readOnly: readOnlyFields(Volume, VolumeUpdate),
-  response: Volume,
-  settle: volumes.settle,
-  handle: async (ctx, { it, body }) => {
-    const unit = ctx.repo.begin();
-    const changed = unit.change(it, (draft) => void (draft.name = body.name ?? draft.name));
-    if (body.labels !== undefined) unit.label(it, body.labels);
-    return ctx.commit(unit, () => volumes.answerOf(changed, ctx.view));
-  },
-});
+export const updateVolume = updateEndpoint(
+  volumes,
+  { path: '/volumes/:id', summary: 'Change the name or the labels of a volume' },
+  { body: VolumeUpdate },
+);
 
 export const deleteVolume = deleteEndpoint(
   volumes,

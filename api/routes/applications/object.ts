@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { defined } from '../../../store/defined.ts';
 import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import { application as kind } from '../../../store/kinds/application.ts';
 import { badField, notFound } from '../../ground/api-error.ts';
@@ -11,7 +12,8 @@ import type { Coming } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { newInternalId } from '../../workloads/internal-id.ts';
 import { requirePort, requirePortOf } from '../../workloads/ports.ts';
-import { referred, referredEnvironment, serverFor } from '../../workloads/references.ts';
+import { enterPlace, placeFrom } from '../../workloads/place.ts';
+import { referred } from '../../workloads/references.ts';
 import { deleteEndpoint, getEndpoint, listEndpoint } from '../resource-endpoints.ts';
 import {
   Application,
@@ -23,7 +25,6 @@ import {
 import type { ApplicationUpdate as Update } from '../../resources/application.ts';
 import { assign, readOnlyFields, Reference } from '../../resources/object-fields.ts';
 import { requireEnvRoom, requireServerRoom } from '../../workloads/server-room.ts';
-import { settleServer } from '../../workloads/single-server.ts';
 import { targetOf } from '../../resources/status.ts';
 import { wordOf } from '../../endpoint/subject.ts';
 
@@ -74,29 +75,21 @@ export const createApplication = defineEndpoint({
   handle: async (ctx, { body }) => {
     const { view } = ctx;
     refuseRegistry(body);
-    const project = referred(view, 'project', body.project_id, 'project_id');
-    const environmentId = body.environment_id ?? project.desired.default_environment_id;
-    const environment = referredEnvironment(view, environmentId, project);
-    const server = serverFor(view, project, body.server_id);
-    requireRoom(
-      view.by('application', 'environment', environment.meta.id).length,
-      countLimits.applicationsPerEnvironment,
-      {
-        where: 'The environment',
-        what: 'applications',
-        remedy: 'delete one that is not needed, or use another environment',
-      },
-    );
-    requireRoom(view.by('application', 'project', project.meta.id).length, countLimits.applicationsPerProject, {
+    const place = placeFrom(view, body);
+    const { project_id, environment_id, server_id } = place.fields;
+    requireRoom(view.by('application', 'environment', environment_id).length, countLimits.applicationsPerEnvironment, {
+      where: 'The environment',
+      what: 'applications',
+      remedy: 'delete one that is not needed, or use another environment',
+    });
+    requireRoom(view.by('application', 'project', project_id).length, countLimits.applicationsPerProject, {
       where: 'The project',
       what: 'applications',
       remedy: 'delete one that is not needed, or use another project',
     });
     const id = ctx.random.id();
     const desired: Desired = {
-      project_id: project.meta.id,
-      environment_id: environment.meta.id,
-      server_id: server.meta.id,
+      ...place.fields,
       name: body.name,
       internal_id: newInternalId(body.name, ctx.random),
       app_type: body.app_type ?? 'web',
@@ -109,13 +102,11 @@ export const createApplication = defineEndpoint({
       next_deployment_number: 1,
     };
     applyFields(ctx, desired, body, id);
-    requireServerRoom(view, [{ server: server.meta.id, desired }], 'server_id');
-    requirePort(ctx, { projectId: project.meta.id, serverId: server.meta.id, port: desired.config.exposed_port });
+    requireServerRoom(view, [{ server: server_id, desired }], 'server_id');
+    requirePort(ctx, { projectId: project_id, serverId: server_id, port: desired.config.exposed_port });
     const unit = ctx.repo.begin();
-    settleServer(unit, project, server.meta.id);
-    unit.require(environment);
-    unit.require(server);
-    const it = unit.create('application', id, desired, body.labels === undefined ? {} : { labels: body.labels });
+    enterPlace(unit, place);
+    const it = unit.create('application', id, desired, defined({ labels: body.labels }));
     return ctx.commit(unit, () => applications.answerOf(it, view));
   },
 });

@@ -1,4 +1,5 @@
 import { copiedFrom } from '../../../store/copying.ts';
+import { defined } from '../../../store/defined.ts';
 import type { TenantView } from '../../../store/mirror.ts';
 import { objectsIn } from '../../../store/objects-in.ts';
 import { isStaying } from '../../../store/resource.ts';
@@ -10,7 +11,7 @@ import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { requireGrant } from '../../rights/grants.ts';
 import { holdPopulation, inWords } from '../../workloads/population.ts';
 import { referred, usableServer } from '../../workloads/references.ts';
-import { deleteEndpoint, Force, getEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
+import { deleteEndpoint, Force, getEndpoint, listOfEndpoint, updateEndpoint } from '../resource-endpoints.ts';
 import { requireServerRoom } from '../../workloads/server-room.ts';
 import { requireServerOf } from '../../workloads/single-server.ts';
 import {
@@ -20,7 +21,7 @@ import {
   environments,
   EnvironmentUpdate,
 } from '../../resources/environment.ts';
-import { assign, given, readOnlyFields } from '../../resources/object-fields.ts';
+import { assign, given } from '../../resources/object-fields.ts';
 
 export const listEnvironments = listOfEndpoint('project', environments, {
   path: '/projects/:projectId/environments',
@@ -45,7 +46,7 @@ export const createEnvironment = defineEndpoint({
       'environment',
       ctx.random.id(),
       { type: 'production', ...given(fields), name: body.name, project_id: it.meta.id },
-      labels === undefined ? {} : { labels },
+      defined({ labels }),
     );
     return ctx.commit(unit, () => environments.answerOf(environment, ctx.view));
   },
@@ -65,29 +66,23 @@ export const getEnvironment = getEndpoint(environments, {
   summary: 'An environment',
 });
 
-export const updateEnvironment = defineEndpoint({
-  method: 'PUT',
-  path: '/projects/:projectId/environments/:envId',
-  summary: 'Change fields of an environment; only what is sent changes',
-  on: ['environment', 'envId'],
-  body: EnvironmentUpdate,
-  readOnly: readOnlyFields(Environment, EnvironmentUpdate),
-  response: Environment,
-  settle: environments.settle,
-  handle: async (ctx, { it, body }) => {
-    const unit = ctx.repo.begin();
-    const changed = unit.change(it, (draft) => {
-      draft.name = body.name ?? draft.name;
+export const updateEnvironment = updateEndpoint(
+  environments,
+  {
+    path: '/projects/:projectId/environments/:envId',
+    summary: 'Change fields of an environment; only what is sent changes',
+  },
+  {
+    body: EnvironmentUpdate,
+    change(draft, body) {
       if (body.type !== undefined) draft.type = body.type ?? 'production';
       assign(draft, 'display_name', body.display_name);
       assign(draft, 'description', body.description);
       assign(draft, 'color', body.color);
       assign(draft, 'git_branch', body.git_branch);
-    });
-    if (body.labels !== undefined) unit.label(it, body.labels);
-    return ctx.commit(unit, () => environments.answerOf(changed, ctx.view));
+    },
   },
-});
+);
 
 export const deleteEnvironment = deleteEndpoint(
   environments,

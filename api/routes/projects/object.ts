@@ -1,3 +1,4 @@
+import { defined } from '../../../store/defined.ts';
 import { settingsOf } from '../../../store/settings.ts';
 import { forbidden } from '../../ground/api-error.ts';
 import { isTenantAdmin } from '../../rights/authorize.ts';
@@ -5,8 +6,8 @@ import { countLimits, requireRoom } from '../../rights/count-limits.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { usableServer } from '../../workloads/references.ts';
-import { deleteEndpoint, getEndpoint, listEndpoint } from '../resource-endpoints.ts';
-import { assign, given, readOnlyFields } from '../../resources/object-fields.ts';
+import { deleteEndpoint, getEndpoint, listEndpoint, updateEndpoint } from '../resource-endpoints.ts';
+import { assign, given } from '../../resources/object-fields.ts';
 import { Project, ProjectCreate, projects, ProjectUpdate } from '../../resources/project.ts';
 import { requireSingleServer } from '../../workloads/single-server.ts';
 
@@ -45,7 +46,7 @@ export const createProject = defineEndpoint({
         owner_id: ctx.principal.user.meta.id,
         default_environment_id: environmentId,
       },
-      labels === undefined ? {} : { labels },
+      defined({ labels }),
     );
     unit.create('environment', environmentId, { project_id: id, name: 'production', type: 'production' });
     return ctx.commit(unit, () => projects.answerOf(project, ctx.view));
@@ -73,21 +74,12 @@ function requireCreator({ principal, view }: RequestContext): void {
 
 export const getProject = getEndpoint(projects, { path: '/projects/:id', summary: 'A project' });
 
-export const updateProject = defineEndpoint({
-  method: 'PUT',
-  path: '/projects/:id',
-  summary: 'Change fields of a project; only what is sent changes',
-  on: ['project', 'id'],
-  body: ProjectUpdate,
-  readOnly: readOnlyFields(Project, ProjectUpdate),
-  response: Project,
-  settle: projects.settle,
-  handle: async (ctx, { it, body }) => {
-    const unit = ctx.repo.begin();
-    if (typeof body.default_server_id === 'string')
-      unit.require(usableServer(ctx.view, body.default_server_id, 'default_server_id', it.meta.id));
-    const changed = unit.change(it, (draft) => {
-      draft.name = body.name ?? draft.name;
+export const updateProject = updateEndpoint(
+  projects,
+  { path: '/projects/:id', summary: 'Change fields of a project; only what is sent changes' },
+  {
+    body: ProjectUpdate,
+    change(draft, body) {
       // null resets a field that always has a value to its default
       if (body.single_server_mode !== undefined) draft.single_server_mode = body.single_server_mode ?? false;
       if (body.auto_error_tracking_enabled !== undefined)
@@ -96,12 +88,14 @@ export const updateProject = defineEndpoint({
       assign(draft, 'description', body.description);
       assign(draft, 'color', body.color);
       assign(draft, 'default_server_id', body.default_server_id);
-    });
-    if (body.labels !== undefined) unit.label(it, body.labels);
-    await requireSingleServer(ctx, unit, it, changed);
-    return ctx.commit(unit, () => projects.answerOf(changed, ctx.view));
+    },
+    async check(ctx, unit, { it, changed, body }) {
+      if (typeof body.default_server_id === 'string')
+        unit.require(usableServer(ctx.view, body.default_server_id, 'default_server_id', it.meta.id));
+      await requireSingleServer(ctx, unit, it, changed);
+    },
   },
-});
+);
 
 export const deleteProject = deleteEndpoint(projects, {
   path: '/projects/:id',
