@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import type { AgentHost } from './agent-host.ts';
 import { CallError, sendableError } from './call-error.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../time/clock.ts';
 import { judgeControl } from './control-proof.ts';
 import type { Verdict } from './control-proof.ts';
 import { decodeControlFrame, encodeMessage } from './codec.ts';
 import { CallParams, StreamParams } from './messages.ts';
 import type { AgentMessage, ControlMessage, Hello } from './messages.ts';
 import { DesiredChain } from './desired-chain.ts';
-import { every } from './every.ts';
+import { every } from '../time/every.ts';
 import { Outbox } from './outbox.ts';
 import { proofBytes } from './proof.ts';
 import { ReportPump } from './report-pump.ts';

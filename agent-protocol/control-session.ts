@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { CallError } from './call-error.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../time/clock.ts';
 import { decodeAgentFrame, encodeMessage } from './codec.ts';
 import { protocols } from './messages.ts';
 import type { AgentMessage, CallParams, ControlMessage, EngineState, Load, StreamParams } from './messages.ts';
-import { every } from './every.ts';
+import { every } from '../time/every.ts';
 import { OpenCalls } from './open-calls.ts';
 import { OpenedStreams } from './opened-streams.ts';
 import { Outbox } from './outbox.ts';

@@ -1,5 +1,5 @@
 import { CallError } from './call-error.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { AgentMessage, CallParams } from './messages.ts';
 import { bounds } from './timing.ts';
 

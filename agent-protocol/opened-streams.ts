@@ -1,5 +1,5 @@
 import { CallError, sendableError } from './call-error.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { Data } from './data-frame.ts';
 import { StreamReceivers } from './stream-receivers.ts';
 import type { StreamReader } from './stream-receivers.ts';

@@ -1,6 +1,6 @@
 import { blankReport } from './assignment.ts';
 import type { WireReport } from './assignment.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { AgentMessage, ControlMessage } from './messages.ts';
 import { bounds, timing } from './timing.ts';
 

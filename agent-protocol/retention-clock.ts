@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../time/clock.ts';
 
 /** How many times faster than monotonic time it follows a wall clock that is ahead. */
 const catchUp = 2;

@@ -1,5 +1,5 @@
 import { CallError } from './call-error.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../time/clock.ts';
 
 /** Makes a signal that aborts after `ms` milliseconds, or with `parent`. Call `cancel` when it is no longer needed. */
 export function signalAfter(

@@ -1,6 +1,6 @@
 import { WebSocket } from 'ws';
 import type { RawData } from 'ws';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { Frame, Wire } from './wire.ts';
 
 /** What a session does with its connection. */

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { blankReport } from '../agent-protocol/assignment.ts';
 import type { FailureCode, WireAssignment, WireItem, WireReport } from '../agent-protocol/assignment.ts';
-import type { Clock } from '../agent-protocol/clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { Tasks } from './tasks/task.ts';
 import type { TaskDeps } from './tasks/task-worker.ts';
 import { TaskWorker } from './tasks/task-worker.ts';

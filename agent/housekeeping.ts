@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../agent-protocol/clock.ts';
+import type { Clock } from '../time/clock.ts';
 import { buildNetwork } from './tasks/build-network.ts';
 import { deadline } from './runtime/deadline.ts';
 import type { DesiredSet } from './desired/desired.ts';

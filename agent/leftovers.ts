@@ -1,4 +1,4 @@
-import type { Clock } from '../agent-protocol/clock.ts';
+import type { Clock } from '../time/clock.ts';
 import { identitiesHere } from './machine/machine-identities.ts';
 import { iptables } from './ports/firewall.ts';
 import { foreignPorts, ownersOfRules } from './ports/foreign-rules.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { systemClock } from '../store/clock.ts';
+import { systemClock } from '../time/clock.ts';
 import { openStore } from '../store/open.ts';
 import { openRepository } from '../store/repo.ts';
 import { freePort } from '../test/harness/program.ts';

@@ -7,7 +7,7 @@ import type { Controller } from '../controllers/runtime/controller.ts';
 import { limits } from '../controllers/runtime/limits.ts';
 import { startControllers } from '../controllers/runtime/manager.ts';
 import type { Controllers } from '../controllers/runtime/manager.ts';
-import { systemClock } from '../store/clock.ts';
+import { systemClock } from '../time/clock.ts';
 import { startMirror } from '../store/store-mirror.ts';
 import { openStore } from '../store/open.ts';
 import { openRepository } from '../store/repo.ts';

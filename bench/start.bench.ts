@@ -2,7 +2,7 @@ import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { systemClock } from '../store/clock.ts';
+import { systemClock } from '../time/clock.ts';
 import { openStore } from '../store/open.ts';
 import { openRepository } from '../store/repo.ts';
 import { freePort } from '../test/harness/program.ts';

@@ -1,4 +1,4 @@
-import { systemClock } from '../agent-protocol/clock.ts';
+import { systemClock } from '../time/clock.ts';
 import type { Leftover } from '../agent/leftovers.ts';
 import { findLeftovers, removeLeftover } from '../agent/leftovers.ts';
 import { confirm } from './ask.ts';

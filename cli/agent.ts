@@ -2,7 +2,7 @@ import { flushCompileCache } from 'node:module';
 import { join, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import packageFile from '../package.json' with { type: 'json' };
-import { systemClock } from '../agent-protocol/clock.ts';
+import { systemClock } from '../time/clock.ts';
 import type { Agent } from '../agent/agent.ts';
 import { startAgent } from '../agent/agent.ts';
 import type { DiskSpace } from '../agent/disk/disk-guard.ts';

@@ -1,7 +1,7 @@
 import { json } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
 import { z } from 'zod';
-import { systemClock, wait } from '../store/clock.ts';
+import { systemClock, wait } from '../time/clock.ts';
 
 /** The control plane of a client, and its credential: `token` is a session's token or a service key. */
 export interface Connection {

@@ -9,7 +9,7 @@ import { createClusterPages } from '../api/pages/cluster-pages.ts';
 import { systemRandom } from '../api/ground/random.ts';
 import { rotateControlKeys } from '../controllers/gateway/control-keys.ts';
 import type { Controllers } from '../controllers/runtime/manager.ts';
-import { systemClock } from '../store/clock.ts';
+import { systemClock } from '../time/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
 import { defined } from '../store/defined.ts';
 import { openStore } from '../store/open.ts';

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { pino } from 'pino';
 import { z } from 'zod';
-import { systemClock } from '../agent-protocol/clock.ts';
+import { systemClock } from '../time/clock.ts';
 import { findLeftovers } from '../agent/leftovers.ts';
 import { run } from '../agent/machine/process.ts';
 import { parseApplications } from '../manifests/application.ts';

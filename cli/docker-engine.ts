@@ -1,5 +1,5 @@
 import { availableParallelism, totalmem } from 'node:os';
-import { systemClock } from '../agent-protocol/clock.ts';
+import { systemClock } from '../time/clock.ts';
 import type { BuildLimits } from '../agent/runtime/docker/build.ts';
 import type { ContainerLimits } from '../agent/runtime/docker/creation.ts';
 import { defaultContainerLimits, dockerRuntime } from '../agent/runtime/docker/docker-runtime.ts';

@@ -23,7 +23,7 @@ import type { Controllers } from '../controllers/runtime/manager.ts';
 import { startControllers } from '../controllers/runtime/manager.ts';
 import { tenantDeletion } from '../controllers/tenant/deletion.ts';
 import { signingKeyRotation } from '../controllers/signing-keys/signing-keys.ts';
-import type { Clock } from '../store/clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
 import { startMirror } from '../store/store-mirror.ts';
 import { openRepository } from '../store/repo.ts';

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { wait } from './clock.ts';
-import type { Clock } from './clock.ts';
+import { wait } from '../time/clock.ts';
+import type { Clock } from '../time/clock.ts';
 import { StoreError } from './errors.ts';
 import { afterUncompared, keys } from './keys.ts';
 import type { KeyState, MirrorContent } from './mirror-content.ts';

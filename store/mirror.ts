@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { HeldRemovals } from './held-removals.ts';
 import type { KindName } from './kinds/kinds.ts';
 import type { ReadonlyResource } from './resource.ts';

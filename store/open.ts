@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { EtcdAccess } from './etcd/endpoints.ts';
 import { openSqlite } from './sqlite/open.ts';
 import type { Store } from './store.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../time/clock.ts';
 import { committed, describeFailure, holderOf } from './commit-failure.ts';
 import { definitionOf } from './definition.ts';
 import { conflict, conflictReason } from './errors.ts';

@@ -1,4 +1,4 @@
-import { wait } from './clock.ts';
+import { wait } from '../time/clock.ts';
 import { isCompacted, isRewound, isUnavailable, rewound, unavailable } from './errors.ts';
 import { parseHeldRemovals } from './held-removals.ts';
 import { afterUnmirrored, keys } from './keys.ts';

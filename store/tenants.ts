@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../time/clock.ts';
 import { keys } from './keys.ts';
 import type { Mirror } from './mirror.ts';
 import type { Guard, Store, Write } from './store.ts';

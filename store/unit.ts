@@ -1,7 +1,7 @@
 import { changedFields } from './changed-fields.ts';
 import { committed, holderOf } from './commit-failure.ts';
 import { conflict } from './errors.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../time/clock.ts';
 import { definitionOf } from './definition.ts';
 import { jsonEqual } from './json-equal.ts';
 import { keys, parseKey } from './keys.ts';

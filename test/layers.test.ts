@@ -42,6 +42,7 @@ test.each([
   ['agent-protocol/a.ts', '../store/keys.ts', 'keys'],
   ['rules/a.ts', '../store/keys.ts', 'keys'],
   ['rules/a.ts', 'node:crypto', 'createHash'],
+  ['time/a.ts', '../store/keys.ts', 'keys'],
   ['manifests/a.ts', '../api/api-error.ts', 'ApiError'],
   ['controllers/application/a.ts', '../../store/seal.ts', 'Unsealer'],
   ['api/routes/a.ts', '../../store/seal.ts', 'openKeyring'],

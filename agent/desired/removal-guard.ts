@@ -1,4 +1,4 @@
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 
 const windowMs = 3_600_000;
 /** This number of removals is always permitted. */

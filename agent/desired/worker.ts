@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { WireAssignment, WireReport } from '../../agent-protocol/assignment.ts';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Overflow } from '../engine/storage-watch.ts';
 import type { DesiredSet } from './desired.ts';
 

@@ -1,5 +1,5 @@
 import { statfs } from 'node:fs/promises';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 
 export interface DiskSpace {

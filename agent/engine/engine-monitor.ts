@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { EngineState } from '../../agent-protocol/messages.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { Engine } from './engine.ts';

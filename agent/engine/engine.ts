@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { PortPublisher } from '../ports/publication.ts';
 import type { DockerOptions } from '../runtime/docker/docker-runtime.ts';
 import type { MockEngine } from '../runtime/mock/mock-engine.ts';

@@ -1,7 +1,7 @@
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import type { Clock } from '../../agent-protocol/clock.ts';
-import { wait } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
+import { wait } from '../../time/clock.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { Ledger, Origin } from './ledger.ts';
 import type { Container, ContainerDetail, ContainerRuntime, RuntimeEvent } from '../runtime/runtime.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { MockPorts } from '../ports/mock-ports.ts';
 import { MockEngine } from '../runtime/mock/mock-engine.ts';
 import { stockImages } from '../runtime/mock/mock-images.ts';

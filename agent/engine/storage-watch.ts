@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { DiskSpace } from '../disk/disk-guard.ts';
 import type { Observer } from './observer.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { ContainerRuntime, OutputChunk } from '../runtime/runtime.ts';
 import { LineSplitter } from './clean.ts';
 import { guessLevel } from './level.ts';

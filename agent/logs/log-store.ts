@@ -2,7 +2,7 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { CallError } from '../../agent-protocol/call-error.ts';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { retentionClock } from '../../agent-protocol/retention-clock.ts';
 import type { LogChunk, LogFollow, LogPage, LogQuery } from '../../agent-protocol/logs.ts';
 import { followLines, readPage } from './query.ts';

@@ -1,8 +1,8 @@
 import type { FileHandle } from 'node:fs/promises';
 import { open, rm } from 'node:fs/promises';
 import type { Logger } from 'pino';
-import type { Clock } from '../../agent-protocol/clock.ts';
-import { wait } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
+import { wait } from '../../time/clock.ts';
 import { syncDirectory } from '../disk/atomic-file.ts';
 import type { Entry, StoredLine } from './record.ts';
 import { encodeLine } from './record.ts';

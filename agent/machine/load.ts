@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { availableParallelism, cpus, loadavg } from 'node:os';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Load } from '../../agent-protocol/messages.ts';
 import type { DiskSpace } from '../disk/disk-guard.ts';
 

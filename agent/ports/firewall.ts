@@ -1,4 +1,4 @@
-import { wait, type Clock } from '../../agent-protocol/clock.ts';
+import { wait, type Clock } from '../../time/clock.ts';
 import { run } from '../machine/process.ts';
 import type { ForeignPort } from './foreign-rules.ts';
 import { withoutPort } from './foreign-rules.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { identitiesHere } from '../machine/machine-identities.ts';
 import type { PortBackend, PortProblem, PortPublisher } from './publication.ts';
 import { bridgeOf, reflect, routeLoopback } from './bridges.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { PortPolicy } from '../../agent-protocol/port-policy.ts';
 import { PortClaims } from './port-claims.ts';
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 
 /** Makes a signal that aborts with `signal`, or after `ms` milliseconds with an error that names `what`. */
 export function deadline(

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { request } from '../../agent-protocol/node-http.ts';
 import { deadline } from './deadline.ts';
 import { RuntimeFailure, type ContainerDetail, type ContainerRuntime } from './runtime.ts';

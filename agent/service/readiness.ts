@@ -1,4 +1,4 @@
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Probe } from '../../agent-protocol/workload.ts';
 import { stableMs } from './memory.ts';
 import type { Prober, ProbeResult, ProbeTarget } from '../runtime/probe.ts';

@@ -1,7 +1,7 @@
 import type PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import type { Clock } from '../../agent-protocol/clock.ts';
-import { wait } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
+import { wait } from '../../time/clock.ts';
 import { containerSpec } from './container-spec.ts';
 import { deadline } from '../runtime/deadline.ts';
 import { imageKey } from './drift.ts';

@@ -1,7 +1,7 @@
 import { mkdir, realpath, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { changedFilesLimits } from '../../agent-protocol/messages.ts';
 import { networks } from '../engine/network-address.ts';
 import { ownerVariable } from '../machine/orphans.ts';

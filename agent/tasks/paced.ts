@@ -1,4 +1,4 @@
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 
 /**
  * Passes values on at most once per `everyMs`: the first one at once, of those that follow too soon only the last. A

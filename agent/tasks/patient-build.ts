@@ -1,5 +1,5 @@
 import type { RunBuild } from './build-task.ts';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { DiskGuard } from '../disk/disk-guard.ts';
 import { watchDisk } from '../disk/disk-guard.ts';
 import type { EngineMonitor } from '../engine/engine-monitor.ts';

@@ -1,6 +1,6 @@
 import { blankReport } from '../../agent-protocol/assignment.ts';
 import type { WireAssignment, WireReport, WireTask } from '../../agent-protocol/assignment.ts';
-import { wait } from '../../agent-protocol/clock.ts';
+import { wait } from '../../time/clock.ts';
 import type { LogLine } from '../../agent-protocol/logs.ts';
 import type { Progress } from '../../agent-protocol/workload.ts';
 import { deadline } from '../runtime/deadline.ts';

@@ -1,5 +1,5 @@
 import { auditWrite } from '../../store/audit/record.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { keys } from '../../store/keys.ts';
 import type { Mirror } from '../../store/mirror.ts';

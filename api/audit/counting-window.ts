@@ -1,5 +1,5 @@
 import type { AuditRecord } from '../../store/audit/record.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 
 const windowMs = 15 * 60_000;
 /** Distinct records of one tenant in one window. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import type { Repository } from '../../store/repo.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';

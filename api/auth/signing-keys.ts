@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { committed } from '../../store/commit-failure.ts';
 import { keys } from '../../store/keys.ts';
 import { Sealed } from '../../store/kinds/fields.ts';

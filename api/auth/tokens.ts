@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { jwtVerify, SignJWT } from 'jose';
 import type { JWTPayload } from 'jose';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Sealer, Unsealer } from '../../store/seal.ts';
 import type { Store } from '../../store/store.ts';

@@ -1,5 +1,5 @@
 import { committed } from '../../store/commit-failure.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { isUnavailable } from '../../store/errors.ts';
 import type { Mirror, TenantView } from '../../store/mirror.ts';
 import type { CommittableUnit, UnitEffect } from '../../store/unit-of-work.ts';

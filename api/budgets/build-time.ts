@@ -1,4 +1,4 @@
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Mirror, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Bounds } from '../../store/settings.ts';

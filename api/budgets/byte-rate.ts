@@ -1,4 +1,4 @@
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 
 /** The rate at which a scope writes. It is in memory: each replica counts for itself. */
 export interface ByteRate {

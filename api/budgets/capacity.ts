@@ -1,6 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import type { Logger } from 'pino';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Store, StoreSize } from '../../store/store.ts';
 
 /** What the installation can take: it depends on the memory of this replica and the room of the store. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { Bounds } from '../../store/settings.ts';
 import type { Usage } from '../../store/usage.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Store } from '../../store/store.ts';
 import { serviceUnavailable } from '../ground/api-error.ts';

@@ -2,7 +2,7 @@ import type { RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createServer } from '../../agent-protocol/node-http.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { badRequest, unauthorized } from '../ground/api-error.ts';
 import type { ApiError } from '../ground/api-error.ts';
 import { answerRaw } from './raw-answer.ts';

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 
 const mostBytes = 8 * 1024 * 1024;
 const mostMs = 5000;

@@ -1,4 +1,4 @@
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Limit } from '../ground/config.ts';
 
 /** The state of a client's limit, as in the `RateLimit-*` headers. */

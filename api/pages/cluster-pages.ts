@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { auditWrite, installationLog } from '../../store/audit/record.ts';
 import type { AuditedObject } from '../../store/audit/record.ts';
 import { verifyChain } from '../../store/audit/verify.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { kinds } from '../../store/kinds/kinds.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { Mirror } from '../../store/mirror.ts';

@@ -1,5 +1,5 @@
-import { wait } from '../../store/clock.ts';
-import type { Clock } from '../../store/clock.ts';
+import { wait } from '../../time/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { keys } from '../../store/keys.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import { untilClosed } from './until-closed.ts';

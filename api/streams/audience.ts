@@ -1,4 +1,4 @@
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { parseKey } from '../../store/keys.ts';
 import type { KeyChange, Mirror, ObjectChange, TenantView } from '../../store/mirror.ts';
 import { isKind } from '../../store/resource.ts';

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { RawData, WebSocket } from 'ws';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { closeCode } from './close-code.ts';
 import type { CloseCode } from './close-code.ts';
 import { PreparedFrame, writeFrames } from './prepared-frame.ts';

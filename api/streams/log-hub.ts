@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogFollow } from '../../agent-protocol/logs.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Agents } from '../ground/agents.ts';
 import { agentBack } from './agent-back.ts';

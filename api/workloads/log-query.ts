@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { LogQuery } from '../../agent-protocol/logs.ts';
 import { LogLine } from '../../agent-protocol/logs.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { badField } from '../ground/api-error.ts';
 import { Reference } from '../resources/object-fields.ts';
 

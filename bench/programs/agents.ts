@@ -1,7 +1,7 @@
 /** Agents without containers: they have real sessions over real sockets, and report each desired item as running. */
 import { createPrivateKey, sign } from 'node:crypto';
 import { pino } from 'pino';
-import { systemClock } from '../../agent-protocol/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { connect } from '../../agent/connect.ts';
 import { FakeBackend, running } from '../../test/harness/fake-backend.ts';
 import { argument, serve } from '../parent.ts';

@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { systemRandom } from '../../api/ground/random.ts';
 import { startReplica } from '../../cli/replica.ts';
-import { systemClock } from '../../store/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { openStore } from '../../store/open.ts';
 import { openRepository } from '../../store/repo.ts';
 import { openKeyring } from '../../store/seal.ts';

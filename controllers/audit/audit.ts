@@ -1,7 +1,7 @@
 import { installationLog } from '../../store/audit/record.ts';
 import { newestChained, parseChained, timeOf } from '../../store/audit/chain.ts';
 import { retentionClock } from '../../agent-protocol/retention-clock.ts';
-import { wait } from '../../store/clock.ts';
+import { wait } from '../../time/clock.ts';
 import { parseKey } from '../../store/keys.ts';
 import type { Guard } from '../../store/store.ts';
 import { openTenantGuard } from '../../store/tenants.ts';

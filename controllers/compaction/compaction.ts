@@ -1,4 +1,4 @@
-import { wait } from '../../store/clock.ts';
+import { wait } from '../../time/clock.ts';
 import { revision } from '../../store/revision.ts';
 import type { StoreSize } from '../../store/store.ts';
 import { limits } from '../runtime/limits.ts';

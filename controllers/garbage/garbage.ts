@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { wait } from '../../store/clock.ts';
+import { wait } from '../../time/clock.ts';
 import { committed } from '../../store/commit-failure.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';

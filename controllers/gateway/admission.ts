@@ -1,4 +1,4 @@
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { limits } from './limits.ts';
 import { pace } from './pace.ts';
 import type { Paced } from './pace.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import { wait } from '../../store/clock.ts';
-import type { Clock } from '../../store/clock.ts';
+import { wait } from '../../time/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { isUnavailable } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
 import { announcementOf } from '../../store/replicas.ts';

@@ -1,7 +1,7 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto';
 import { hashJoinToken, parseJoinToken } from '../../agent-protocol/join-token.ts';
 import type { Hello, Refusal } from '../../agent-protocol/control-session.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { Id } from '../../store/kinds/fields.ts';
 import type { Repository } from '../../store/repo.ts';

@@ -3,7 +3,7 @@ import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { hashControlKey, proveControl } from '../../agent-protocol/control-proof.ts';
 import type { Occasion } from '../../agent-protocol/control-proof.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { committed } from '../../store/commit-failure.ts';
 import { keys } from '../../store/keys.ts';
 import { Sealed } from '../../store/kinds/fields.ts';

@@ -3,7 +3,7 @@ import { deltaMessages, snapshotMessages } from '../../agent-protocol/desired-pa
 import type { Piece } from '../../agent-protocol/desired-parts.ts';
 import type { ControlMessage } from '../../agent-protocol/messages.ts';
 import { timing } from '../../agent-protocol/timing.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Mirror, TenantView } from '../../store/mirror.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';

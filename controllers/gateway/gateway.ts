@@ -10,7 +10,7 @@ import type { LogChunk } from '../../agent-protocol/logs.ts';
 import { subprotocol } from '../../agent-protocol/messages.ts';
 import type { CallParams, Load, LogStreamParams, StreamParams } from '../../agent-protocol/messages.ts';
 import { socketWire } from '../../agent-protocol/socket-wire.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { parseKey } from '../../store/keys.ts';
 import type { KeyChange, Mirror, ObjectChange } from '../../store/mirror.ts';
 import type { Replica } from '../../store/replicas.ts';

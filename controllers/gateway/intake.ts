@@ -1,7 +1,7 @@
 import type { WireReport } from '../../agent-protocol/assignment.ts';
 import type { Rejection } from '../../agent-protocol/control-session.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import type { Mirror, TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';

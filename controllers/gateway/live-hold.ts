@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import type { EngineState } from '../../agent-protocol/messages.ts';
-import { wait } from '../../store/clock.ts';
-import type { Clock } from '../../store/clock.ts';
+import { wait } from '../../time/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { isUnavailable } from '../../store/errors.ts';
 import type { KeyChange, LiveAgent } from '../../store/mirror.ts';
 import type { Guard, Store } from '../../store/store.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { keys } from '../../store/keys.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Entry, Guard, Lease, Store } from '../../store/store.ts';

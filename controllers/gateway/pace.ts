@@ -1,4 +1,4 @@
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { limits } from './limits.ts';
 
 export type Paced = { admitted: true } | { admitted: false; retryAfterMs: number };

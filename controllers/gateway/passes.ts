@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isGoodPass, parsePass, passHeader } from '../../agent-protocol/pass.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 
 /** Checks the passes that agents show with their requests. A pass is good once: the server's next one must be newer. */

@@ -9,7 +9,7 @@ import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import { socketWire } from '../../agent-protocol/socket-wire.ts';
 import { closeCodes } from '../../agent-protocol/wire.ts';
 import type { Frame, Wire } from '../../agent-protocol/wire.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { limits } from './limits.ts';
 import { FromHolder, relayProof, relaySubprotocol } from './relay-messages.ts';
 import type { RelayRequest, ToHolder } from './relay-messages.ts';

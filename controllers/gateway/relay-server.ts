@@ -14,7 +14,7 @@ import { ServedStreams } from '../../agent-protocol/served-streams.ts';
 import { socketWire } from '../../agent-protocol/socket-wire.ts';
 import { closeCodes } from '../../agent-protocol/wire.ts';
 import type { Frame, Wire } from '../../agent-protocol/wire.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { limits } from './limits.ts';
 import { isRelayProof, LaterRequest, RelayRequest, relaySubprotocol, ToHolder } from './relay-messages.ts';
 import type { FromHolder } from './relay-messages.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Unsealer } from '../../store/seal.ts';
 import type { Store } from '../../store/store.ts';

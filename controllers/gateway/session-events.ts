@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { WireReport } from '../../agent-protocol/assignment.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { Mirror, TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';

@@ -1,4 +1,4 @@
-import { wait } from '../../store/clock.ts';
+import { wait } from '../../time/clock.ts';
 import { afterUnmirrored, keys, parseKey } from '../../store/keys.ts';
 import type { KeyMeaning } from '../../store/keys.ts';
 import type { Resealer, Sealer } from '../../store/seal.ts';

@@ -2,8 +2,8 @@ import type { Logger } from 'pino';
 import PQueue from 'p-queue';
 import { Counter } from 'prom-client';
 import type { Registry } from 'prom-client';
-import { wait } from '../../store/clock.ts';
-import type { Clock } from '../../store/clock.ts';
+import { wait } from '../../time/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { limits } from '../runtime/limits.ts';
 
 /** A message of plain text to one address. */

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { committed } from '../../store/commit-failure.ts';
 import { definitionOf } from '../../store/definition.ts';
 import { conflict } from '../../store/errors.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { KeyMeaning } from '../../store/keys.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';

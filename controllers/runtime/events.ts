@@ -1,6 +1,6 @@
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { isUnavailable } from '../../store/errors.ts';
 import { appendEvent, readEvents, writeEvents } from '../../store/event-ring.ts';
 import { keys } from '../../store/keys.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { wait, type Clock } from '../../store/clock.ts';
+import { wait, type Clock } from '../../time/clock.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
 import type { Mirror } from '../../store/mirror.ts';

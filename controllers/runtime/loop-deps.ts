@@ -1,6 +1,6 @@
 import type PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
 import type { AnyObject, ReadonlyResource } from '../../store/resource.ts';

@@ -1,7 +1,7 @@
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { kinds, type KindName } from '../../store/kinds/kinds.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import { controllersLead } from '../../store/replicas.ts';

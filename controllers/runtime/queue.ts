@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { backoff } from './backoff.ts';
 import { DueHeap } from './due-heap.ts';
 import { KeyPace } from './key-pace.ts';

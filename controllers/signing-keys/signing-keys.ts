@@ -1,4 +1,4 @@
-import { wait } from '../../store/clock.ts';
+import { wait } from '../../time/clock.ts';
 import type { Guard } from '../../store/store.ts';
 import { limits } from '../runtime/limits.ts';
 import type { Background } from '../runtime/manager.ts';

@@ -1,4 +1,4 @@
-import { wait } from '../../store/clock.ts';
+import { wait } from '../../time/clock.ts';
 import { committed } from '../../store/commit-failure.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import { keys, parseKey } from '../../store/keys.ts';

@@ -1,7 +1,7 @@
 import { checkList } from '../check-list.ts';
 import { checkTtl } from '../check-ttl.ts';
 import { checkTxn } from '../check-txn.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { guardHolds } from '../guard-holds.ts';
 import { keys } from '../keys.ts';
 import { isCompacted, isFull, rewound, unavailable } from '../errors.ts';

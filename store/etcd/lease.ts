@@ -1,5 +1,5 @@
 import type { ILeaseKeepAliveResponse } from 'etcd3';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { unavailable } from '../errors.ts';
 import type { Lease, LeaseId } from '../store.ts';
 import type { Endpoints } from './endpoints.ts';

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
-import { systemClock } from '../clock.ts';
-import type { Clock } from '../clock.ts';
+import { systemClock } from '../../time/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Store } from '../store.ts';
 import { Endpoints } from './endpoints.ts';
 import type { EtcdAccess } from './endpoints.ts';

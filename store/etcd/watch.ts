@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { IDuplexStream, IWatchRequest, IWatchResponse } from 'etcd3';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { compacted, unavailable } from '../errors.ts';
 import { revision } from '../revision.ts';
 import type { Revision } from '../revision.ts';

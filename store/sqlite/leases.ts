@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { unavailable } from '../errors.ts';
 import type { Lease, LeaseId } from '../store.ts';
 

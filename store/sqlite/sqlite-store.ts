@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { checkList } from '../check-list.ts';
 import { checkTtl } from '../check-ttl.ts';
 import { checkTxn } from '../check-txn.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { isFull, StoreError, unavailable } from '../errors.ts';
 import type { Revision } from '../revision.ts';
 import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, StoreSize, Txn, TxnResult } from '../store.ts';

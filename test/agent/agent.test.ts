@@ -1,6 +1,6 @@
 import { readdir, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { wait } from '../../agent-protocol/clock.ts';
+import { wait } from '../../time/clock.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { AgentWorld, nameOf, network, service } from './agent-world.ts';
 import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';

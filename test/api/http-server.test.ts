@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { connect } from 'node:net';
 import { expect, it } from 'vitest';
 import { createHttpServer, drain } from '../../api/http/http-server.ts';
-import { systemClock } from '../../store/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 
 it('closes without waiting for connections that somebody upgraded to another protocol', async () => {
   const server = createHttpServer(

@@ -8,7 +8,7 @@ import { createFreshness } from '../../api/endpoint/freshness.ts';
 import { forgetExpiredAnswers } from '../../api/request/idempotency.ts';
 import { createInTurn } from '../../api/endpoint/in-turn.ts';
 import { createRateLimit } from '../../api/http/rate-limit.ts';
-import { systemClock } from '../../store/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { keys } from '../../store/keys.ts';
 import { revision } from '../../store/revision.ts';
 import { startApi } from '../harness/api.ts';

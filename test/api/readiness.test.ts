@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { pino } from 'pino';
 import { createReadiness } from '../../api/pages/readiness.ts';
 import { createFreshness } from '../../api/endpoint/freshness.ts';
-import { systemClock } from '../../store/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { unavailable } from '../../store/errors.ts';
 import { startMirror } from '../../store/store-mirror.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';

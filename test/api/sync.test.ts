@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemClock } from '../../agent-protocol/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { git } from '../../agent/tasks/git.ts';
 import { headReader } from '../../agent/tasks/read-head.ts';
 import { openWorkFolder } from '../../agent/tasks/work-folder.ts';

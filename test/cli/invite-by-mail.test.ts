@@ -9,7 +9,7 @@ import { expect, it } from 'vitest';
 import { systemRandom } from '../../api/ground/random.ts';
 import { startReplica } from '../../cli/replica.ts';
 import { parseSmtpUrl } from '../../controllers/mail/smtp.ts';
-import { systemClock } from '../../store/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { keys } from '../../store/keys.ts';
 import { openRepository } from '../../store/repo.ts';
 import { openKeyring } from '../../store/seal.ts';

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { applicationController } from '../../controllers/application/reconcile.ts';
 import { environmentController } from '../../controllers/environment/reconcile.ts';
 import { startControllers } from '../../controllers/runtime/manager.ts';
-import { systemClock as clock } from '../../store/clock.ts';
+import { systemClock as clock } from '../../time/clock.ts';
 import { copyIdOf } from '../../store/copying.ts';
 import { startMirror } from '../../store/store-mirror.ts';
 import { openRepository } from '../../store/repo.ts';

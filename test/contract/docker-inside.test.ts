@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../agent-protocol/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { prober } from '../../agent/runtime/probe.ts';
 import { Capability } from '../../agent-protocol/workload.ts';
 import { labels, type ContainerSpec, type NetworkPlace } from '../../agent/runtime/runtime.ts';

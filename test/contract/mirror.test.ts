@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../../store/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { isUnavailable } from '../../store/errors.ts';
 import { openEtcd } from '../../store/etcd/open.ts';
 import { keys } from '../../store/keys.ts';

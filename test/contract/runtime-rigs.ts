@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pack } from 'tar-stream';
-import { systemClock } from '../../agent-protocol/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
 import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import type { ProgramRequest, ProgramScript, RunScript } from '../../agent/runtime/mock/script.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { systemClock, wait } from '../../store/clock.ts';
+import { systemClock, wait } from '../../time/clock.ts';
 import { openEtcd } from '../../store/etcd/open.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { KeyRange, Store } from '../../store/store.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { openEtcd } from '../../store/etcd/open.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';

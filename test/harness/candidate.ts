@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { campaign } from '../../controllers/runtime/leader.ts';
 import type { Term } from '../../controllers/runtime/leader.ts';
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Store } from '../../store/store.ts';
 

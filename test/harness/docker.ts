@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { systemClock } from '../../agent-protocol/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import type { BuildLimits } from '../../agent/runtime/docker/build.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../agent/runtime/docker/docker-runtime.ts';
 import { labels, type ContainerRuntime, type ContainerSpec } from '../../agent/runtime/runtime.ts';

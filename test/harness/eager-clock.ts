@@ -1,4 +1,4 @@
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 
 /** Real time, but no timer lasts longer than a turn of the event loop: for tests in which only the order counts. */
 export const eagerClock: Clock = {

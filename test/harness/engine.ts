@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { pino } from 'pino';
-import { systemClock } from '../../agent-protocol/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { IptablesPublisher } from '../../agent/ports/iptables-publisher.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { until } from './until.ts';

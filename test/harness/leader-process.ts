@@ -3,7 +3,7 @@
  * Usage: fork(file, [host of etcd, name of the leadership])
  */
 import { pino } from 'pino';
-import { systemClock } from '../../store/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { openEtcd } from '../../store/etcd/open.ts';
 import { startMirror } from '../../store/store-mirror.ts';
 import { startCandidate } from './candidate.ts';

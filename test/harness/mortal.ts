@@ -1,4 +1,4 @@
-import type { Clock } from '../../store/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { Store } from '../../store/store.ts';
 
 const learnMs = 2000;

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { AgentSession } from '../../agent-protocol/agent-session.ts';
 import type { AgentEnd } from '../../agent-protocol/agent-session.ts';
-import type { Clock } from '../../agent-protocol/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { ControlSession } from '../../agent-protocol/control-session.ts';
 import type { ControlHost, Hello, Refusal, Rejection, Report } from '../../agent-protocol/control-session.ts';
 import type { EngineState, Load } from '../../agent-protocol/messages.ts';

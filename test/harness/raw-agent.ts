@@ -3,7 +3,7 @@ import type { KeyObject } from 'node:crypto';
 import { WebSocket } from 'ws';
 import { AgentSession } from '../../agent-protocol/agent-session.ts';
 import type { AgentEnd } from '../../agent-protocol/agent-session.ts';
-import { systemClock } from '../../agent-protocol/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import type { Verdict } from '../../agent-protocol/control-proof.ts';
 import { subprotocol } from '../../agent-protocol/messages.ts';
 import type { Position } from '../../agent-protocol/messages.ts';

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../store/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { startMirror } from '../../store/store-mirror.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import { openRepository } from '../../store/repo.ts';

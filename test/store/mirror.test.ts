@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../store/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { compacted, rewound, unavailable } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
 import { startMirror } from '../../store/store-mirror.ts';

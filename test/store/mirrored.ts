@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { systemClock } from '../../store/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { keys, parseKey } from '../../store/keys.ts';
 import type { KeyMeaning } from '../../store/keys.ts';
 import { isKindName } from '../../store/kinds/kinds.ts';

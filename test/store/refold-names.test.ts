@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../store/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { foldName } from '../../store/fold-name.ts';
 import { keys } from '../../store/keys.ts';
 import { refoldNames } from '../../store/refold-names.ts';

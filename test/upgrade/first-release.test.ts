@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
-import { systemClock } from '../../agent-protocol/clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { startAgent } from '../../agent/agent.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { engineOf } from '../../agent/engine/engine.ts';

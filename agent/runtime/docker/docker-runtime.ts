@@ -1,4 +1,4 @@
-import type { Clock } from '../../../agent-protocol/clock.ts';
+import type { Clock } from '../../../time/clock.ts';
 import type { ContainerRuntime } from '../runtime.ts';
 import { belongings, type Belongings } from './belongings.ts';
 import { build, type BuildLimits } from './build.ts';

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { z } from 'zod';
-import type { Clock } from '../../../agent-protocol/clock.ts';
+import type { Clock } from '../../../time/clock.ts';
 import { RuntimeFailure } from '../runtime.ts';
 import { EngineError, Transport, type EngineRequest } from './transport.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Clock } from '../../../agent-protocol/clock.ts';
+import type { Clock } from '../../../time/clock.ts';
 import { labels, type RuntimeEvent } from '../runtime.ts';
 import type { Engine } from './engine.ts';
 import { jsonLines } from './json-lines.ts';

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { z } from 'zod';
-import { wait, type Clock } from '../../../agent-protocol/clock.ts';
+import { wait, type Clock } from '../../../time/clock.ts';
 import { ExecFailure, type ExecOptions, type ExecProcess, type TerminalSize } from '../exec.ts';
 import type { Engine } from './engine.ts';
 import { fail, isStatus } from './failure.ts';

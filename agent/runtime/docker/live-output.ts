@@ -1,4 +1,4 @@
-import { wait, type Clock } from '../../../agent-protocol/clock.ts';
+import { wait, type Clock } from '../../../time/clock.ts';
 import type { OutputChunk } from '../runtime.ts';
 
 /** Reading pauses while more bytes are held: then the engine buffers, and in the end the container waits. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../agent-protocol/clock.ts';
+import type { Clock } from '../../../time/clock.ts';
 import type { OutputChunk, OutputOptions } from '../runtime.ts';
 import type { Engine } from './engine.ts';
 import { fail, isStatus } from './failure.ts';

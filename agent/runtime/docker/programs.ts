@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { wait, type Clock } from '../../../agent-protocol/clock.ts';
+import { wait, type Clock } from '../../../time/clock.ts';
 import { deadline } from '../deadline.ts';
 import { RuntimeFailure, type ContainerRuntime, type RunResult } from '../runtime.ts';
 import type { Engine } from './engine.ts';

@@ -1,7 +1,7 @@
 import type { Agent as HttpAgent, IncomingMessage } from 'node:http';
 import { Readable, type Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Clock } from '../../../agent-protocol/clock.ts';
+import type { Clock } from '../../../time/clock.ts';
 import { Agent, request } from '../../../agent-protocol/node-http.ts';
 import { RuntimeFailure } from '../runtime.ts';
 

@@ -1,4 +1,4 @@
-import { wait, type Clock } from '../../../agent-protocol/clock.ts';
+import { wait, type Clock } from '../../../time/clock.ts';
 import { RuntimeFailure } from '../runtime.ts';
 import type {
   Container,

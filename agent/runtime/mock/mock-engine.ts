@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { wait, type Clock } from '../../../agent-protocol/clock.ts';
+import { wait, type Clock } from '../../../time/clock.ts';
 import {
   labels as ours,
   RuntimeFailure,

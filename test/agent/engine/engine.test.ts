@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../agent-protocol/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { engineOf, type Engine } from '../../../agent/engine/engine.ts';
 import { defaultContainerLimits } from '../../../agent/runtime/docker/docker-runtime.ts';
 import { testBuilds } from '../../harness/docker.ts';

@@ -9,7 +9,7 @@ import { MockEngine } from '../../../agent/runtime/mock/mock-engine.ts';
 import { mockRuntime } from '../../../agent/runtime/mock/mock-runtime.ts';
 import { labels } from '../../../agent/runtime/runtime.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../../agent/runtime/docker/docker-runtime.ts';
-import { systemClock } from '../../../store/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 import { testBuilds } from '../../harness/docker.ts';
 

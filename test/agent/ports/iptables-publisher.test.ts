@@ -9,7 +9,7 @@ import { networkInterfaces } from 'node:os';
 import { promisify } from 'node:util';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { systemClock } from '../../../agent-protocol/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { bridgeOf, reflect } from '../../../agent/ports/bridges.ts';
 import { holdIdentity } from '../../../agent/machine/machine-identities.ts';
 import { IptablesPublisher, removeRules } from '../../../agent/ports/iptables-publisher.ts';

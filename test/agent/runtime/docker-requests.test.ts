@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../agent-protocol/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../../agent/runtime/docker/docker-runtime.ts';
 import { labels, type ContainerRuntime, type ContainerSpec } from '../../../agent/runtime/runtime.ts';
 import { containerSpec } from '../../../agent/service/container-spec.ts';

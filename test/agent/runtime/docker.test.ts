@@ -3,7 +3,7 @@ import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../../agent-protocol/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { prober, type ProbeResult } from '../../../agent/runtime/probe.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../../agent/runtime/docker/docker-runtime.ts';
 import { labels, type ContainerRuntime } from '../../../agent/runtime/runtime.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../agent-protocol/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { prober, type ProbeResult, type ProbeTarget } from '../../../agent/runtime/probe.ts';
 import {
   RuntimeFailure,

@@ -3,7 +3,7 @@ import { readdir, writeFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { WireAssignment, WireBuild } from '../../../agent-protocol/assignment.ts';
-import { systemClock } from '../../../agent-protocol/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import type { Progress } from '../../../agent-protocol/workload.ts';
 import { diskGuard } from '../../../agent/disk/disk-guard.ts';
 import { ImageRecord } from '../../../agent/engine/image-record.ts';

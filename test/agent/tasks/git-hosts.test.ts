@@ -9,7 +9,7 @@ import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../../agent-protocol/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { networks } from '../../../agent/engine/network-address.ts';
 import { git, type Git } from '../../../agent/tasks/git.ts';
 import { gitHostAddresses } from '../../../agent/tasks/git-host.ts';

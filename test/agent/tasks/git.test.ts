@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock, type Clock } from '../../../agent-protocol/clock.ts';
+import { systemClock, type Clock } from '../../../time/clock.ts';
 import { git, type Git, type GitOptions } from '../../../agent/tasks/git.ts';
 import { gitBranch, gitUrl, type GitProtocol } from '../../../agent/tasks/git-source.ts';
 import { headReader } from '../../../agent/tasks/read-head.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, test, vi } from 'vitest';
-import { systemClock } from '../../../agent-protocol/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { DesiredSet } from '../../../agent/desired/desired.ts';
 import { LogStore } from '../../../agent/logs/log-store.ts';
 import type { Outcome, Task, TaskProgress } from '../../../agent/tasks/task.ts';

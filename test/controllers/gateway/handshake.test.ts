@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { hashJoinToken } from '../../../agent-protocol/join-token.ts';
-import { systemClock } from '../../../store/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { keys } from '../../../store/keys.ts';
 import { openRepository } from '../../../store/repo.ts';
 import { eventually } from '../../harness/eventually.ts';

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LiveHold } from '../../../controllers/gateway/live-hold.ts';
 import { limits } from '../../../controllers/gateway/limits.ts';
-import { systemClock } from '../../../store/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { keys } from '../../../store/keys.ts';
 import type { LiveAgent } from '../../../store/mirror.ts';
 import { openSqlite } from '../../../store/sqlite/open.ts';

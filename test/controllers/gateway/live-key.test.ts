@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { takeLiveKey } from '../../../controllers/gateway/live-key.ts';
-import { systemClock } from '../../../store/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { keys } from '../../../store/keys.ts';
 import { openSqlite } from '../../../store/sqlite/open.ts';
 import type { Store } from '../../../store/store.ts';

@@ -8,7 +8,7 @@ import { hashControlKey, proveControl } from '../../../agent-protocol/control-pr
 import { desiredDigest } from '../../../agent-protocol/desired-digest.ts';
 import { subprotocol } from '../../../agent-protocol/messages.ts';
 import { rotateControlKeys } from '../../../controllers/gateway/control-keys.ts';
-import { systemClock } from '../../../store/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { keys } from '../../../store/keys.ts';
 import { FakeBackend, running } from '../../harness/fake-backend.ts';
 import { GatewayWorld } from '../../harness/gateway-world.ts';

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { z } from 'zod';
 import { CallError } from '../../../agent-protocol/call-error.ts';
-import { systemClock } from '../../../agent-protocol/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { encodeLogChunk } from '../../../agent-protocol/log-stream.ts';
 import type { LogChunk } from '../../../agent-protocol/logs.ts';
 import type { LogStreamParams } from '../../../agent-protocol/messages.ts';

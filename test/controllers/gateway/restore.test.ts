@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { systemClock } from '../../../agent-protocol/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { startAgent } from '../../../agent/agent.ts';
 import type { Agent } from '../../../agent/agent.ts';
 import { engineOf } from '../../../agent/engine/engine.ts';

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deliverToLog, Mailer } from '../../../controllers/mail/mailer.ts';
 import type { Delivery, MailerOptions } from '../../../controllers/mail/mailer.ts';
 import { deliverBySmtp, parseSmtpUrl } from '../../../controllers/mail/smtp.ts';
-import { systemClock } from '../../../store/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { startSmtpServer } from '../../harness/smtp-server.ts';
 
 const mail = { to: 'ada@example.test', subject: 'A subject', text: 'Some text\n' };

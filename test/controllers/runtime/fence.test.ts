@@ -6,7 +6,7 @@ import type { Controller, Verdict } from '../../../controllers/runtime/controlle
 import type { Term } from '../../../controllers/runtime/leader.ts';
 import { ControllerLoop } from '../../../controllers/runtime/loop.ts';
 import { controllerMetrics } from '../../../controllers/runtime/metrics.ts';
-import { systemClock } from '../../../store/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { conflictReason } from '../../../store/errors.ts';
 import { keys } from '../../../store/keys.ts';
 import { startMirror } from '../../../store/store-mirror.ts';

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { systemClock } from '../../../store/clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { openEtcd } from '../../../store/etcd/open.ts';
 import { keys } from '../../../store/keys.ts';
 import { startMirror } from '../../../store/store-mirror.ts';

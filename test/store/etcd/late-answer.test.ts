@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Clock } from '../../../store/clock.ts';
+import type { Clock } from '../../../time/clock.ts';
 import { isUnavailable } from '../../../store/errors.ts';
 import { openEtcd } from '../../../store/etcd/open.ts';
 import { startEtcd } from '../../harness/etcd.ts';

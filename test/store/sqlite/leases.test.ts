@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { isConflict } from '../../../store/errors.ts';
-import type { Clock } from '../../../store/clock.ts';
+import type { Clock } from '../../../time/clock.ts';
 import { openSqlite } from '../../../store/sqlite/open.ts';
 import { after, changesUpTo, failureOf, write } from '../../contract/store-steps.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
