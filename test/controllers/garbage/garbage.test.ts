@@ -4,6 +4,7 @@ import { garbage } from '../../../controllers/garbage/garbage.ts';
 import { surplus } from '../../../controllers/garbage/verdict.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
 import { keys } from '../../../store/keys.ts';
+import { unavailable } from '../../../store/errors.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import type { Resource } from '../../../store/resource.ts';
 import { FaultyStore } from '../../harness/faulty-store.ts';
@@ -460,6 +461,26 @@ test('keys without their object are removed after an hour, and counted as bugs',
   expect(await rig.metric('setpoint_orphaned_keys_total')).toBe(5);
   expect(await rig.repo.get('project', project)).toBeDefined();
   expect(await rig.repo.idByName('project', 'all', 'one')).toBe(project);
+});
+
+test('orphans that a sweep could not look for are removed by later ones', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  await create(rig, (unit) => user(unit, 'owner'));
+  const orphan = keys.observed(tenant, 'project', id('gone'));
+  await rig.store.txn({ if: [], then: [{ put: orphan, value: '{}' }] });
+  const list = rig.store.list.bind(rig.store);
+  let failures = 0;
+  rig.store.list = () => {
+    failures += 1;
+    return Promise.reject(unavailable('it is away'));
+  };
+  await rig.clock.advance(3 * limits.garbage.orphanSweepMs);
+  expect(failures).toBeGreaterThan(2);
+  rig.store.list = list;
+  expect(await rig.store.get(orphan)).toBeDefined();
+  await rig.clock.advance(3 * limits.garbage.orphanSweepMs);
+  await rig.rest();
+  expect(await rig.store.get(orphan)).toBeUndefined();
 });
 
 test('a key is not removed as an orphan when its object comes between the look and the removal', async () => {

@@ -232,6 +232,28 @@ test('a value that does not open is reported and left alone, and the others are 
   await remove();
 });
 
+test('what a pass could not seal as it failed is sealed by the next pass', async () => {
+  const { rig, ring, remove } = await withSecret();
+  await using _ = rig;
+  await ring.addKey();
+  const before = await token(rig);
+  const list = rig.store.list.bind(rig.store);
+  rig.replica('second', [], [keyRotation(ring)]);
+  let failures = 0;
+  rig.store.list = (...range) => {
+    if (range[0] !== keys.all || failures > 0) return list(...range);
+    failures++;
+    return Promise.reject(new TypeError('a record that nothing expects'));
+  };
+  await rig.controllers[Symbol.asyncDispose]();
+  await rig.clock.advance(limits.rotation.everyMs / 2);
+  expect([failures, await token(rig)]).toEqual([1, before]);
+  await rig.clock.advance(2 * limits.rotation.everyMs);
+  await rig.rest();
+  expect((await token(rig)).$sealed).not.toBe(before.$sealed);
+  await remove();
+});
+
 test('the leader looks for older keys by itself', async () => {
   let passes = 0;
   const resealer = {

@@ -56,6 +56,24 @@ test('a leader that stops hands over without waiting for its lease', async () =>
   await b.stop();
 });
 
+test('a candidate that cannot stand for a reason that is not expected tries again, and leads', async () => {
+  await using rig = await openRig();
+  await rig.rest(); // its own replica leads the controllers by now
+  const lease = rig.store.lease.bind(rig.store);
+  let failures = 0;
+  rig.store.lease = () => {
+    failures += 1;
+    return Promise.reject(new TypeError('bug'));
+  };
+  await using a = candidate(rig, 'a');
+  await rig.clock.advance(3 * limits.leader.failureMs);
+  expect(failures).toBeGreaterThan(2);
+  expect(a.isLeading()).toBe(false);
+  rig.store.lease = lease;
+  await rig.clock.advance(limits.leader.failureMs);
+  expect(a.isLeading()).toBe(true);
+});
+
 test('a candidate takes over when the key of a dead leader goes', async () => {
   await using rig = await openRig();
   const lease = await rig.store.lease(limits.leader.ttlMs);

@@ -153,6 +153,23 @@ test('an agent that is connected and does not finish is waited for no longer tha
   expect(await left(rig)).toEqual(others);
 });
 
+test('a pass that fails for a reason that is not expected is repeated by the next', async () => {
+  await using rig = await inhabited();
+  await pass(rig, 50_000);
+  const txn = rig.store.txn.bind(rig.store);
+  let failures = 0;
+  rig.store.txn = (it) => {
+    if (failures === 3 || !JSON.stringify(it.then).includes(keys.desired(tenant, 'user', id('ann')))) return txn(it);
+    failures += 1;
+    return Promise.reject(new TypeError('bug'));
+  };
+  await requestTenantDeletion(rig.store, tenant, rig.clock);
+  await rig.rest();
+  await pass(rig, 10_000);
+  expect(failures).toBe(3);
+  expect(await rig.repo.get('user', id('ann'))).toBeUndefined();
+});
+
 test('tenants that nobody deletes cost no write', async () => {
   await using rig = await inhabited();
   await pass(rig, 50_000);
