@@ -16,8 +16,9 @@ export function networkName(environmentId: string): string {
 }
 
 /**
- * The desired state of one service instance: the deployment's snapshot, the application's replicas and restart token,
- * the server's ports. Everything but the last two is immutable with the deployment.
+ * The desired state of one service instance: the deployment's snapshot, the application's mounts and restart token, and
+ * whether the server publishes ports. What is not of the deployment changes while its instances run: other mounts and
+ * another restart token replace their containers.
  */
 export function instanceDesired(input: {
   app: App;

@@ -8,8 +8,9 @@ import type { Because } from '../runtime/controller.ts';
 import { hasCode } from '../rollout/failures.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { hindrance } from './hindrance.ts';
+import { instanceDesired } from './instance.ts';
 import { isAwaitingAgent } from '../server/states.ts';
-import { isCrashLooping, isLive, isReady, restartTokenOf, wantedOf } from '../rollout/slots.ts';
+import { isCrashLooping, isLive, isMadeAs, isReady, restartTokenOf, slotOf, wantedOf } from '../rollout/slots.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import type { Deployment, World } from './world.ts';
 import { isActive } from './world.ts';
@@ -150,15 +151,18 @@ function servingSlots(world: Pick<World, 'slots' | 'app'>, serving: Deployment):
 }
 
 /**
- * Whether instances still change although enough are ready: some are yet to be restarted, or instances that are not
- * desired have not ended.
+ * Whether instances still change although enough are ready: some are yet to be restarted or to get other mounts, or
+ * instances that are not desired have not ended.
  */
 export function isChanging(world: World): boolean {
-  const { app, serving } = world;
+  const { app, serving, server } = world;
   if (app.desired.run === 'stopped' || serving === undefined) return false;
   const wanted = servingSlots(world, serving);
+  const desiredIn = (slot: number) =>
+    instanceDesired({ app, deployment: serving, server, slot, restartToken: app.desired.restart_token });
   return (
     wanted.some((it) => restartTokenOf(it) !== app.desired.restart_token) ||
+    (server !== undefined && wanted.some((it) => !isMadeAs(it, desiredIn(slotOf(it))))) ||
     world.slots.some((it) => isLive(it) && !wanted.includes(it))
   );
 }

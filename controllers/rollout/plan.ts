@@ -3,7 +3,7 @@ import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Action } from './actions.ts';
-import { isLive, isReady, isStable, isWanted, restartTokenOf, slotOf } from './slots.ts';
+import { isLive, isMadeAs, isReady, isStable, isUnready, isWanted, restartTokenOf, slotOf } from './slots.ts';
 import type { Assignment } from './slots.ts';
 
 /** A version of a workload, as its instances are made from it. */
@@ -36,8 +36,8 @@ export interface Rollout {
  * The writes that bring the instances one step nearer to what shall run. Pure.
  *
  * Never starts more than `replicas + surge` live instances. With a surge it stops a ready instance only when ready
- * successors cover it, and the last ready one of the older version only when one of its successors is stable. A stopped
- * service starts nothing.
+ * successors cover it, and the last ready one of the older version only when one of its successors is stable. Within a
+ * version it replaces one ready instance at a time. A stopped service starts nothing.
  *
  * A stopped instance keeps its record while its version may serve again, so that ids and generations are never reused.
  */
@@ -100,20 +100,31 @@ function starts(
   return [...free, ...fresh].map((slot) => ensure(goal, slot, restartToken));
 }
 
-/** Brings the records of running instances up to date; a restart goes from one ready instance to the next. */
+/**
+ * Brings the records of running instances up to date. What a running container follows is written at once. What needs a
+ * new container, which is a restart or other mounts, goes from one ready instance to the next: after a restart the next
+ * one waits until it is ready, and with other mounts until it is stable, as those can make it exit. An instance whose
+ * last report is older than its record may be ready, and waits; one that is known not to be ready does not.
+ */
 function refreshes({ replicas, restartToken }: Rollout, goal: Version, own: readonly Assignment[]): Action[] {
-  const running = own.filter((it) => isWanted(it) && slotOf(it) < replicas);
+  const running = own
+    .filter((it) => isWanted(it) && slotOf(it) < replicas)
+    .map((it) => ({ it, renewal: ensure(goal, slotOf(it), restartToken) }))
+    .map(({ it, renewal }) => ({ it, renewal, isAltered: !isMadeAs(it, renewal.desired) }));
   let mayInterrupt = true;
-  return running.map((it) => {
-    const present = restartTokenOf(it);
-    const othersReady = running.every((other) => other === it || isReady(other));
-    const restart = present !== restartToken && (!isReady(it) || (othersReady && mayInterrupt));
-    if (restart && isReady(it)) mayInterrupt = false;
-    return ensure(goal, slotOf(it), restart ? restartToken : present);
+  return running.flatMap(({ it, renewal, isAltered }) => {
+    if (!isAltered && restartTokenOf(it) === restartToken) return renewal;
+    const doOthersServe = running.every(
+      (other) => other.it === it || (isAltered && !other.isAltered ? isStable(other.it) : isReady(other.it)),
+    );
+    const isNext = isReady(it) && doOthersServe && mayInterrupt;
+    if (isNext) mayInterrupt = false;
+    if (isNext || isUnready(it)) return renewal;
+    return isAltered ? [] : ensure(goal, slotOf(it), restartTokenOf(it));
   });
 }
 
-function ensure(goal: Version, slot: number, restartToken: string | undefined): Action {
+function ensure(goal: Version, slot: number, restartToken: string | undefined): Extract<Action, { do: 'ensure' }> {
   const desired = goal.desired(slot, restartToken);
   return { do: 'ensure', id: assignmentId.slot(goal.id, slot, desired.service), desired, owner: goal.owner };
 }

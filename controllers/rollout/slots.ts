@@ -1,3 +1,4 @@
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
@@ -23,6 +24,16 @@ export function isWanted(it: Assignment): boolean {
 
 export function isReady(it: Assignment): boolean {
   return isWanted(it) && upToDate(it)?.ready === true;
+}
+
+/** Whether it is known not to be ready: a report on an earlier record does not show that. */
+export function isUnready(it: Assignment): boolean {
+  return it.observed === undefined || upToDate(it)?.ready === false;
+}
+
+/** Whether its container is the one of these settings; a restart and what a running container follows do not count. */
+export function isMadeAs(it: Assignment, desired: DesiredOf<'assignment'>): boolean {
+  return it.desired.spec_hash === desired.spec_hash;
 }
 
 /** Whether it has stayed ready: an instance that starts well and then fails does not count as a success. */

@@ -9,11 +9,12 @@ describe('a volume', () => {
   let town: Installation;
   let app: string;
   let volume: string;
+  let port: number;
 
   beforeAll(async () => {
     const { http } = await ensureTestImages();
     town = await Installation.start({ store: 'sqlite' });
-    const port = await freePort();
+    port = await freePort();
     const web = { exposed_port: port, healthcheck_path: '/healthz', env: { PORT: String(port) } };
     app = (await town.createApplication({ source_type: 'image', image_url: http, ...web })).id;
     const place = { project_id: town.project.id, server_id: town.server.id };
@@ -49,6 +50,33 @@ describe('a volume', () => {
     expect(await shell(second, 'cat /data/note')).toContain('kept');
   });
 
+  it('is mounted by several instances one after another, and no request fails meanwhile', async () => {
+    const base = `/api/v1/applications/${app}`;
+    const binding = { workload_type: 'application', workload_id: app, mount_path: '/data', read_only: true };
+    await town.client.request('POST', `/api/v1/volumes/${volume}/unbind`, {});
+    await town.client.request('POST', `${base}/scale?wait=60`, { replicas: 3 });
+    const before = await instancesOf(app);
+    expect(before).toHaveLength(3);
+    const outcomes: boolean[] = [];
+    const isDone = new AbortController();
+    const asking = (async () => {
+      while (!isDone.signal.aborted) outcomes.push(await isAnswered(port));
+    })();
+    try {
+      await town.client.request('POST', `/api/v1/volumes/${volume}/bind`, binding);
+      const settled = await town.client.object('POST', `${base}/scale?wait=120`, { replicas: 3 });
+      expect(settled).toMatchObject({ status: 'running', ready_replicas: 3 });
+    } finally {
+      isDone.abort();
+      await asking;
+    }
+    const after = await instancesOf(app);
+    expect(after.filter((it) => before.includes(it))).toEqual([]);
+    for (const one of after) expect(await shell(one, 'cat /data/note')).toContain('kept');
+    expect(outcomes.length).toBeGreaterThan(100);
+    expect(outcomes.filter((isOk) => !isOk)).toEqual([]);
+  });
+
   it('that was removed from outside is in error, and nothing starts with an empty one in its place', async () => {
     await town.client.request('POST', `/api/v1/applications/${app}/stop?wait=60`);
     await docker('volume', 'rm', `sp-vol-${volume}`);
@@ -73,3 +101,12 @@ describe('a volume', () => {
     for (const one of [id, volume]) expect(left).not.toContain(one);
   });
 });
+
+/** Whether the application answers a request on a connection of its own. */
+async function isAnswered(port: number): Promise<boolean> {
+  const answer = await fetch(`http://127.0.0.1:${port}/healthz`, { headers: { connection: 'close' } }).catch(
+    () => undefined,
+  );
+  await answer?.text();
+  return answer?.ok === true;
+}

@@ -1,10 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { instanceDesired } from '../../../controllers/application/instance.ts';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { plan } from '../../../controllers/application/plan.ts';
-import { stateOf } from '../../../controllers/application/states.ts';
+import { isChanging, stateOf } from '../../../controllers/application/states.ts';
 import type { World } from '../../../controllers/application/world.ts';
 import { isLive, isReady, isStable, isWanted } from '../../../controllers/rollout/slots.ts';
 import type { Assignment } from '../../../controllers/rollout/slots.ts';
@@ -304,6 +305,27 @@ describe('the plan of an application', () => {
     expect(town.step()).toBe(0);
     town.settle();
     expect(renewed()).toHaveLength(3);
+  });
+
+  it('gives other mounts to one ready instance at a time, and is changing until the last one has them', () => {
+    const town = new Town();
+    town.set({ replicas: 3 });
+    town.deploy();
+    town.settle();
+    town.setPhase(1, 'succeeded');
+    expect(isChanging(town.world())).toBe(false);
+    town.set({ mounts: [{ volume_id: randomUUID(), path: '/data', read_only: true }] });
+    const mounting = () =>
+      town.slots.filter(({ desired: { spec } }) => spec.type === 'service' && spec.mounts.length > 0);
+    for (const count of [1, 2, 3]) {
+      expect(isChanging(town.world())).toBe(true);
+      town.step();
+      expect(mounting()).toHaveLength(count);
+      town.agent(town.slots.indexOf(mounting().at(-1)!), 'ready');
+      expect(town.step()).toBe(0);
+      town.agent(town.slots.indexOf(mounting().at(-1)!), 'stable');
+    }
+    expect(isChanging(town.world())).toBe(false);
   });
 
   it('believes no report that is older than what it wants', () => {

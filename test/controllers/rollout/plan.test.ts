@@ -12,7 +12,15 @@ import { serviceSpec } from '../../harness/wire-items.ts';
 
 const owner = aServer();
 
-function version(id: string, service = 'main'): Version {
+interface Settings {
+  service?: string;
+  /** A change replaces the container. */
+  mounts?: string;
+  /** A change is followed by the running container. */
+  digest?: string | undefined;
+}
+
+function version(id: string, { service = 'main', mounts = '', digest }: Settings = {}): Version {
   return {
     id,
     owner,
@@ -26,8 +34,12 @@ function version(id: string, service = 'main'): Version {
       service,
       version: id,
       run: 'running',
-      spec: serviceSpec({ slot, ...(restartToken !== undefined && { restart_token: restartToken }) }),
-      spec_hash: id,
+      spec: serviceSpec({
+        slot,
+        ...(restartToken !== undefined && { restart_token: restartToken }),
+        ...(digest !== undefined && { image_digest: digest }),
+      }),
+      spec_hash: `${id}${mounts}`,
     }),
   };
 }
@@ -162,6 +174,105 @@ describe.each([0, 1] as const)('a rollout with a surge of %d', (surge) => {
   });
 });
 
+describe('a running service whose instances have to be replaced', () => {
+  /** Its containers, which run on while the agent has not yet replaced them. */
+  class Served extends Yard {
+    readonly up = new Set<string>();
+
+    override step(): boolean {
+      const before = new Map(this.slots.map(({ meta, desired }) => [meta.id, desired]));
+      const isChanged = super.step();
+      for (const { meta, desired } of this.slots)
+        if (!isSameContainer(before.get(meta.id), desired)) this.up.delete(meta.id);
+      return isChanged;
+    }
+
+    override report(index: number, isStable: boolean): void {
+      super.report(index, isStable);
+      const it = this.slots[index];
+      if (it !== undefined && isReady(it)) this.up.add(it.meta.id);
+    }
+  }
+
+  const isSameContainer = (a: DesiredOf<'assignment'> | undefined, b: DesiredOf<'assignment'>): boolean =>
+    a?.run === b.run && a.spec_hash === b.spec_hash && isDeepStrictEqual(tokenOf(a), tokenOf(b));
+  const tokenOf = ({ spec }: DesiredOf<'assignment'>) => (spec.type === 'service' ? spec.restart_token : undefined);
+
+  const moves = fc.array(
+    fc.oneof(
+      { weight: 3, arbitrary: fc.constant('step' as const) },
+      { weight: 4, arbitrary: fc.record({ index: fc.nat(2), isStable: fc.boolean() }) },
+      fc.record({ mounts: fc.constantFrom('', ' /data', ' /cache') }),
+      fc.record({ digest: fc.constantFrom(undefined, 'sha256:a') }),
+      fc.record({ restartToken: fc.constantFrom('a', 'b', undefined) }),
+    ),
+    { maxLength: 60 },
+  );
+
+  it('keeps all of them but one up while mounts and settings change and restarts are asked for', () => {
+    fc.assert(
+      fc.property(
+        moves,
+        fc.integer({ min: 1, max: 3 }),
+        fc.constantFrom(0 as const, 1 as const),
+        (given, replicas, surge) => {
+          const yard = new Served(all(surge, replicas));
+          yard.settle();
+          let settings: Settings = {};
+          for (const move of given) {
+            if (move === 'step') yard.step();
+            else if ('index' in move) yard.report(move.index, move.isStable);
+            else if ('restartToken' in move) yard.rollout = { ...yard.rollout, ...move };
+            else {
+              settings = { ...settings, ...move };
+              yard.rollout = { ...yard.rollout, goal: version(first.id, settings) };
+            }
+            expect(yard.up.size).toBeGreaterThanOrEqual(replicas - 1);
+          }
+          yard.settle();
+          expect(yard.most).toBeLessThanOrEqual(replicas + surge);
+          const { goal, restartToken } = yard.rollout;
+          for (const [slot, { desired }] of yard.slots.entries())
+            expect(desired).toMatchObject({ ...goal?.desired(slot, restartToken) });
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it('replaces the next one for other mounts only when the one before has stayed ready', () => {
+    const yard = new Yard(all(1, 3));
+    yard.settle();
+    yard.rollout = { ...yard.rollout, goal: version(first.id, { mounts: ' /data' }) };
+    const replaced = () => yard.slots.filter(({ desired }) => desired.spec_hash !== first.id).length;
+    yard.step();
+    expect(replaced()).toBe(1);
+    yard.report(0, false);
+    expect(yard.step()).toBe(false);
+    yard.report(0, true);
+    yard.step();
+    expect(replaced()).toBe(2);
+  });
+
+  it('gives other mounts at once to those that are known not to be ready', () => {
+    const yard = new Yard(all(1, 3));
+    yard.step();
+    for (const it of yard.slots)
+      it.observed = {
+        phase: 'failed',
+        ready: false,
+        stable: false,
+        restarts: 0,
+        crash_loop: false,
+        observedGeneration: 1,
+        conditions: [],
+      };
+    yard.rollout = { ...yard.rollout, goal: version(first.id, { mounts: ' /data' }) };
+    yard.step();
+    expect(new Set(yard.slots.map(({ desired }) => desired.spec_hash))).toEqual(new Set([`${first.id} /data`]));
+  });
+});
+
 describe('an instance of another version than the goal', () => {
   const doneTo = (yard: Yard) =>
     plan({ ...yard.rollout, slots: yard.slots }).filter(({ id }) => id === yard.slots[0]!.meta.id);
@@ -188,7 +299,7 @@ describe('an instance of another version than the goal', () => {
 
 describe('the instances of a service', () => {
   it('have ids of their own for each service of a version', () => {
-    const rollout = { ...all(1, 1), goal: version(first.id, 'cache') };
+    const rollout = { ...all(1, 1), goal: version(first.id, { service: 'cache' }) };
     expect(plan({ ...rollout, slots: [] })).toMatchObject([
       { do: 'ensure', id: assignmentId.slot(first.id, 0, 'cache') },
     ]);
