@@ -141,7 +141,7 @@ export async function placeNames(client: Client, kind: CliKind, found?: readonly
   };
 }
 
-/** The objects in one that was listed before; none where that one was deleted meanwhile. */
+/** Reads a list below an object that was listed before; an empty one if that object was deleted meanwhile. */
 async function listIn(client: Client, path: string): Promise<ApiObject[]> {
   try {
     return await client.list(path);
@@ -174,7 +174,7 @@ export async function findObject(
   return first;
 }
 
-/** Ids of objects of one kind, each with its project and its environment. */
+/** Ids of objects of one kind, each with its project and, if it is in one, its environment. */
 async function withPlaces(client: Client, kind: CliKind, found: readonly ApiObject[]): Promise<string> {
   const inProject = found.filter((it) => typeof it['project_id'] === 'string');
   const projectIds = [...new Set(inProject.map((it) => String(it['project_id'])))];

@@ -7,7 +7,7 @@ const Progress = z.object({
   unit: z.string().nullable(),
 });
 
-/** Words for how far a task is, such as `building, 2 of 7 steps`; `undefined` for what is no progress. */
+/** Words for the progress of a task, such as `building, 2 of 7 steps`; `undefined` if the value is not of that form. */
 export function progressText(value: unknown): string | undefined {
   const { data } = Progress.safeParse(value);
   if (data === undefined) return undefined;

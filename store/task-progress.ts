@@ -10,7 +10,7 @@ interface Assignments {
 }
 
 /**
- * How far the task is that an object has in this role; `undefined` unless it runs and its agent reports it.
+ * Returns the progress of the task that an object has in this role; `undefined` unless it runs and its agent reports it.
  *
  * @param role of the task among those of its owner, such as `build`
  */
@@ -18,7 +18,10 @@ export function taskProgress(view: Assignments, owner: string, role: string): Pr
   return progressOf(view.get('assignment', assignmentId.task(owner, role)));
 }
 
-/** The same of a task that was found. An earlier generation can be an earlier attempt, which shows nothing of this one. */
+/**
+ * Returns the progress of a task that was found. A report of an earlier generation can be of an earlier attempt, which
+ * shows nothing of the present one.
+ */
 export function progressOf(task: Task | undefined): Progress {
   const isPresent = task?.observed !== undefined && task.observed.observedGeneration >= task.meta.generation;
   return isPresent && task.observed.phase === 'running' ? task.observed.progress : undefined;

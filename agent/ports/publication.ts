@@ -48,8 +48,8 @@ const resyncMs = 30_000;
 
 /**
  * Decides which ready instances each published port leads to; {@link PortClaims} decides which workload has the port.
- * Nothing changes before `release`, nor, if the desired set was lost, before `setKnown`: until every instance was inspected
- * and it is known which assignments ask for a port, the ports lead where the former process led them.
+ * Nothing changes before `release`, nor, if the desired set was lost, before `setKnown`: until every instance was
+ * inspected and it is known which assignments ask for a port, the ports lead where the former process led them.
  * A published instance counts as published until its port is known to lead elsewhere.
  */
 export class Publication {

@@ -203,7 +203,7 @@ export class ServiceWorker implements Worker {
     this.#wasSettled = settled;
   }
 
-  /** Takes the volumes that it writes to from the moment it shall run, and leaves them once nothing of it runs. */
+  /** Claims the volumes that the service writes to while it shall run, and gives them up once no container of it runs. */
   #claimVolumes(): void {
     const desired = this.#desired?.run === 'running' ? this.#desired : undefined;
     this.#mayWrite = this.#deps.writers.claim(this.id, desired === undefined ? [] : writtenVolumes(desired));

@@ -10,9 +10,9 @@ export type Outcome = Pick<WireReport, 'image_digest' | 'commit' | 'commit_messa
 export interface TaskProgress {
   /** A line of its output. */
   line: (text: string) => void;
-  /** What is known so far, and is reported also if the attempt fails; `{}`: the attempt began anew. */
+  /** What is known so far; it is reported also if the attempt fails. `{}`: the attempt began anew. */
   learned: (outcome: Outcome) => void;
-  /** What it does now, and how far that is. It may be called any number of times: it is reported once per second. */
+  /** What it does now, and how far that is. Of frequent calls, one per second is reported. */
   at: (progress: Progress) => void;
 }
 
@@ -20,7 +20,7 @@ export interface TaskProgress {
 export interface Task<S extends WireTask = WireTask> {
   /** For messages, such as `The build`. */
   readonly name: string;
-  /** The code of an attempt that did not end before its deadline, and of one that failed for no reason of the user. */
+  /** Codes of an attempt that did not end before its deadline, and of one that failed by an error without a code. */
   readonly codes: { timeout: FailureCode; failed: FailureCode };
   /**
    * What becomes of an attempt that the end of the agent interrupted. `again`: it runs again, as it changes nothing

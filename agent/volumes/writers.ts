@@ -2,8 +2,8 @@ import type { Observer } from '../engine/observer.ts';
 import { labels } from '../runtime/runtime.ts';
 
 /**
- * Which assignment may write to which volume: one at a time, whatever the control plane asks for. Containers from before
- * a restart of the agent count by their labels, as long as they may run.
+ * Decides which assignment may write to which volume: one at a time, whatever the control plane asks for. Containers
+ * from before a restart of the agent count by their labels, as long as they may run.
  */
 export class VolumeWriters {
   readonly #observer: Pick<Observer, 'assignments' | 'of'>;

@@ -13,8 +13,11 @@ export async function deleteObject(
   options: { project?: string; yes?: boolean; force?: boolean; wait?: boolean },
 ): Promise<void> {
   const kind = kindOf(word);
-  const { takes } = rowOfKind(kind);
-  if (takes === undefined) throw new Error('A deployment is not deleted by itself: it goes with its application');
+  const { takes, parent } = rowOfKind(kind);
+  if (takes === undefined) {
+    const instead = parent === undefined ? '' : `: it goes with its ${singular(parent)}`;
+    throw new Error(`A ${singular(kind)} is not deleted by itself${instead}`);
+  }
   const it = await findObject(client, kind, name, options.project);
   const what = `${singular(kind)} ${it.name ?? it.id}`;
   if (options.yes !== true) await confirm(`Delete ${what}${takes}?`);

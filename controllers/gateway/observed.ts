@@ -42,7 +42,7 @@ function withEvents(state: State, seen: State['events_seen']): State {
 
 function stateOf(report: WireReport): State {
   const {
-    id: _,
+    id: _id,
     generation: _generation,
     gone: _gone,
     unknown: _unknown,

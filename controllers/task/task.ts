@@ -9,8 +9,8 @@ import { upToDate } from '../runtime/up-to-date.ts';
 /** What has become of a task, as its owner sees it. */
 export interface TaskState {
   /**
-   * `absent`: it was not asked for yet. `waiting`: its server has not taken it up. `lost`: its server does not know what
-   * became of the attempt.
+   * `absent`: it was not asked for yet. `waiting`: its server has not reported it yet. `lost`: its server does not know
+   * what became of the attempt.
    */
   outcome: 'absent' | 'waiting' | 'running' | 'succeeded' | 'failed' | 'lost';
   /** The attempt that shall run: after a lost one the next, as long as attempts are left. */
@@ -21,7 +21,11 @@ export interface TaskState {
   report: Assignment['observed'];
 }
 
-/** Pure. `attempts`: the most attempts in all; 1 for a task that must not be repeated. */
+/**
+ * Returns what has become of a task. Pure.
+ *
+ * @param attempts most attempts in all; 1 for a task that must not be repeated
+ */
 export function taskState(task: Assignment | undefined, attempts: number): TaskState {
   if (task === undefined) return { outcome: 'absent', attempt: 1, isExhausted: false, report: undefined };
   const { spec } = task.desired;
@@ -38,8 +42,8 @@ export function taskState(task: Assignment | undefined, attempts: number): TaskS
 }
 
 /**
- * The write that leads to the task that `desired` describes, or away from a task that is not needed any more: its
- * removal cancels it. Pure.
+ * Returns the write that leads to the task that `desired` describes, or that removes a task which is not needed any more:
+ * its removal cancels it. Pure.
  *
  * @param role of the task among those of its owner, such as `build`
  */

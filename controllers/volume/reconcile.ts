@@ -36,11 +36,11 @@ export const volumeController: Controller<'volume'> = {
     ),
   ],
   async reconcile(it, ctx) {
-    const { assignment, ...world } = readWorld(it, ctx);
+    const world = readWorld(it, ctx);
     const desired = world.server === 'gone' ? undefined : onServer(it);
-    await perform(ctx, planTask(it, 'volume', { task: assignment, desired }));
-    await announce({ ...world, assignment }, ctx);
-    return verdict({ ...world, assignment });
+    await perform(ctx, planTask(it, 'volume', { task: world.assignment, desired }));
+    await announce(world, ctx);
+    return verdict(world);
   },
   async finalize(it, ctx) {
     const world = readWorld(it, ctx);

@@ -27,7 +27,7 @@ export interface State {
   because?: Because;
 }
 
-/** The phase table. Pure. A server that is away changes no phase: the data is there, or it is not known. */
+/** The phase table. Pure. A server that is away changes no phase: nothing is known about the data meanwhile. */
 export function stateOf({ volume, assignment, isBound, server }: World): State {
   const report = assignment && upToDate(assignment);
   const isAway = server === 'offline' || server === 'error';

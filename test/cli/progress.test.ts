@@ -10,7 +10,7 @@ test('progress is in words, with the numbers that are known', () => {
   expect(progressText({ ...none, step: 'copying', total: 7 })).toBe('copying');
 });
 
-test('what is no progress has no such words', () => {
+test('a value of another form has no such words', () => {
   for (const other of [undefined, null, 'x', 3, {}, { step: 1 }, { code: 'x', message: 'y' }])
     expect(progressText(other)).toBeUndefined();
 });

@@ -14,7 +14,7 @@ import { until } from './until.ts';
 const command = new URL('../../cli/setpoint', import.meta.url).pathname;
 export const account = { email: 'owner@example.test', password: 'correct horse battery' };
 
-/** What a command said, and how it ended. */
+/** What a command printed, and how it ended. */
 export interface Printed {
   code: number | null;
   out: string;
@@ -29,9 +29,9 @@ export interface Running {
   prints(what: string | RegExp): Promise<void>;
   /** As from a keyboard. */
   type(text: string): void;
-  /** What it said, once it has ended. */
+  /** What it printed, once it has ended. */
   ended(): Promise<Printed>;
-  /** Interrupts it, as Ctrl-C does, and answers with what it said. */
+  /** Interrupts it, as Ctrl-C does, and answers with what it printed. */
   interrupt(): Promise<Printed>;
 }
 

@@ -79,7 +79,7 @@ function stateOf(it: ReadonlyResource): object {
   return { desired: it.desired, observed, finalizers, isDeleting: deletionRequestedAt !== undefined };
 }
 
-/** What the image of a failed deployment was is reported only by an agent that looked it up itself: a killed one forgets it. */
+/** An agent reports the image of a failed deployment only if it looked it up itself: a killed agent forgets it. */
 function withoutForgotten(observed: ReadonlyResource['observed']): object | undefined {
   if (observed === undefined || !('phase' in observed) || observed.phase !== 'failed') return observed;
   return { ...observed, image_digest: undefined };

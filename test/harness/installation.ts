@@ -19,7 +19,7 @@ export interface InstallationOptions {
   agentFlags?: readonly string[];
   /** Where the agent keeps its data; in the installation's own folder by default. */
   agentData?: string;
-  /** The `setpoint` that all programs run at first; of this checkout unless told. */
+  /** The `setpoint` that all programs run at first; by default that of this checkout. */
   command?: string;
 }
 

@@ -8,7 +8,7 @@ import type { EngineState, Load } from '../../agent-protocol/messages.ts';
 import { FakeBackend } from './fake-backend.ts';
 import { SocketPair } from './socket-pair.ts';
 
-/** A control plane of the protocol's level: takes everybody in by default and records what it hears. */
+/** A control plane of the protocol's level: accepts every agent by default and records what it receives. */
 export class FakeControl implements ControlHost {
   publicKey = '';
   refuseHello: Refusal | undefined;

@@ -19,7 +19,7 @@ export class Release implements AsyncDisposable {
     this.#folder = folder;
   }
 
-  /** @throws Error that says how to get the history, where this checkout does not have the commit */
+  /** @throws Error with the way to get the history, where this checkout does not have the commit */
   static async of(commit: string): Promise<Release> {
     await execute('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: root }).catch((cause: unknown) => {
       const advice = 'get the whole history with `git fetch --unshallow`';

@@ -75,7 +75,7 @@ const clock: Clock = {
   timer: (ms, fn) => (ms < 60_000 ? eagerClock : systemClock).timer(ms, fn),
 };
 
-/** One store, the mirror of it, and what its listeners were known. */
+/** One store, the mirror of it, and what its listeners know. */
 class World implements AsyncDisposable {
   readonly store: InterruptibleStore;
   readonly mirror: Mirror;

@@ -3,9 +3,9 @@ import type { Engine } from './engine.ts';
 import { inspectContainer } from './inspection.ts';
 
 /**
- * Sends a signal to a process in a container that runs by the engine's report, by its id on the host. Sends nothing if it is
- * not certain that the process is of this container: another process may have that id where the agent does not share the
- * host's processes, and a container that does share them has no boundary of its own.
+ * Sends a signal to a process in a container; `pid` is the id on the host that the engine reported. Sends nothing if it
+ * is not certain that the process is of this container: another process may have that id where the agent does not share
+ * the host's processes, and a container that does share them has no boundary of its own.
  *
  * The engine has no call for it: it can signal the first process of a container only.
  */

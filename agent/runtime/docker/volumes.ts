@@ -82,8 +82,8 @@ export function volumes(engine: Engine): Verbs {
 
 /**
  * A new volume belongs to root, and most images run as another user, whose id only the engine knows. So an empty folder
- * is open to every user of the container; nobody else reaches it, as the folders above it are root's. An image that has
- * the folder gives its owner and its rights to the volume.
+ * is open to every user of a container that mounts it. Other users of the server do not reach it, as the engine's folder
+ * above it is open to root only. An image that has the folder gives its owner and its rights to the volume.
  */
 async function openToAll(path: string): Promise<void> {
   try {
