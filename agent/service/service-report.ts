@@ -89,7 +89,8 @@ function errorOf(it: Circumstances, ready: boolean): WireReport['error'] {
   return it.health.problem === undefined ? undefined : { code: 'unhealthy', message: it.health.problem };
 }
 
-const othersVolume = 'Another instance writes to a volume that it mounts: it starts once that one has ended';
+const othersVolume =
+  'Another instance writes to a volume that this one mounts: this one starts once the other has ended';
 
 function limitOf({ desired }: World): string {
   const bytes = desired?.spec.limits.memory_bytes;

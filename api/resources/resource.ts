@@ -10,8 +10,11 @@ import type { Keep, Kept } from '../ground/cached-json.ts';
 import { pageQuery } from './paging.ts';
 import type { Listing, Placed } from './paging.ts';
 
-/** What an answer shows of other objects, such as a status that follows from them: plain values. */
-export type Seen = Readonly<Record<string, string | number | boolean | null | object>>;
+/** A value that JSON shows as it is: answers are compared by their JSON. */
+type Plain = string | number | boolean | null | readonly Plain[] | { readonly [field: string]: Plain };
+
+/** What an answer shows of other objects, such as a status that follows from them. */
+export type Seen = Readonly<Record<string, Plain>>;
 
 /** What a user who may see only a part of an object gets. */
 interface Masked<K extends KindName, S extends Seen, M> {

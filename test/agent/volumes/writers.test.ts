@@ -34,7 +34,10 @@ test('two services never write to one volume at once, whatever is desired', asyn
   await world.until('one runs', () => running().length === 1);
   await world.pass(60_000, 500);
   const [first, second] = isReady(one)() ? [one, two] : [two, one];
-  expect(world.report(second)?.error).toMatchObject({ code: 'volume_in_use' });
+  expect(world.report(second)?.error).toEqual({
+    code: 'volume_in_use',
+    message: 'Another instance writes to a volume that this one mounts: this one starts once the other has ended',
+  });
   await world.delta([{ ...first, generation: 2, run: 'stopped' }]);
   await world.until('the other one runs', isReady(second));
   expect(broken).toEqual([]);
