@@ -80,7 +80,7 @@ export const assignment = defineKind({
   finalizers: ['agent'],
   /** A volume has its data removed first: the assignment then has `run: 'stopped'`. */
   keep: {
-    untilDeleted: 'A controller deletes it: of a deployment there are as many as slots, and one build',
+    untilDeleted: 'A controller deletes it: of a deployment there are as many as slots, and one build; of a volume one',
     outlivesDeletionOf: ['volume'],
   },
 });
