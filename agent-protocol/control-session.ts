@@ -426,5 +426,8 @@ export class ControlSession {
 }
 
 function away(): CallError {
-  return new CallError('away', 'The agent of the server is not connected');
+  return new CallError(
+    'away',
+    'The agent of the server is not connected: check that the machine is up and runs its agent',
+  );
 }

@@ -20,7 +20,7 @@ const always: Record<State, Cell> = {
   deleting,
 };
 const noInstance: Cell = { idle: 'No instance runs that could be restarted: deploy the application' };
-const isStopped: Cell = { no: 'Cannot restart as the application is stopped' };
+const isStopped: Cell = { no: 'Cannot restart as the application is stopped: start it' };
 
 export const applicationVerbs = {
   states,
@@ -38,7 +38,7 @@ export const applicationVerbs = {
         running: { idle: 'The application runs already' },
         deploying: { idle: 'The application is being deployed' },
         failed: 'yes',
-        error: { idle: 'The application is to run already: restart or deploy it' },
+        error: { idle: 'The application is to run already: its condition Ready names what is wrong' },
         cancelled: 'yes',
         stopping: 'yes',
         stopped: 'yes',
@@ -68,7 +68,7 @@ export const applicationVerbs = {
     terminal: {
       label: 'Open a terminal',
       route: 'POST /applications/:id/terminal',
-      in: { ...always, stopped: { no: 'Cannot open a terminal as the application is stopped' } },
+      in: { ...always, stopped: { no: 'Cannot open a terminal as the application is stopped: start it first' } },
     },
     delete: {
       label: 'Delete',

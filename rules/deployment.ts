@@ -4,7 +4,7 @@ import type { Cell, VerbTable } from './verb-table.ts';
 const states = ['queued', 'building', 'deploying', 'succeeded', 'failed', 'cancelled', 'superseded'] as const;
 type State = (typeof states)[number];
 
-const ended = (state: State): Cell => ({ no: `Cannot cancel as the deployment is ${state}` });
+const ended = (how: string): Cell => ({ no: `Cannot cancel as the deployment ${how}` });
 
 export const deploymentVerbs = {
   states,
@@ -17,10 +17,10 @@ export const deploymentVerbs = {
         queued: 'yes',
         building: 'yes',
         deploying: 'yes',
-        succeeded: ended('succeeded'),
-        failed: ended('failed'),
+        succeeded: ended('has succeeded: roll back to run an earlier one again'),
+        failed: ended('has failed: it does nothing any more'),
         cancelled: { idle: 'The deployment is cancelled already' },
-        superseded: ended('superseded'),
+        superseded: ended('is superseded: cancel the newer one'),
       },
     },
   },

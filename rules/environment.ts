@@ -40,7 +40,7 @@ export const environmentVerbs = {
       route: 'DELETE /projects/:projectId/environments/:envId',
       in: {
         ...always,
-        default: { no: 'Cannot delete the default environment of a project' },
+        default: { no: 'Cannot delete the default environment of a project: make another one the default first' },
         deleting: { idle: 'The environment is being deleted already' },
       },
     },

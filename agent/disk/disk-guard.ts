@@ -28,7 +28,7 @@ export function diskGuard(measure: () => Promise<DiskSpace>): DiskGuard {
       const { freeBytes, totalBytes } = await measure();
       const floor = floorBytes(totalBytes);
       if (freeBytes >= floor) return;
-      const message = `Cannot ${what} as less than ${Math.round(floor / 1024 / 1024)} MiB of the server's disk are free`;
+      const message = `Cannot ${what} as less than ${Math.round(floor / 1024 / 1024)} MiB of the server's disk are free: free space on it`;
       throw new RuntimeFailure('no_space', message, { retryable: true });
     },
   };

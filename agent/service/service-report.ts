@@ -94,7 +94,11 @@ const othersVolume =
 
 function limitOf({ desired }: World): string {
   const bytes = desired?.spec.limits.memory_bytes;
-  return bytes === undefined ? 'the server has' : `its limit of ${Math.round(bytes / 1024 / 1024)} MiB`;
+  const limit =
+    bytes === undefined
+      ? 'the share that an instance without a limit gets'
+      : `its limit of ${Math.round(bytes / 1024 / 1024)} MiB`;
+  return `${limit}: set a ${bytes === undefined ? '' : 'higher '}memory_limit, or let it use less`;
 }
 
 function quantised(restarts: number): number {

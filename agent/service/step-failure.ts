@@ -29,7 +29,8 @@ function isAway(error: unknown): boolean {
 
 function reportable(error: unknown): Pick<RuntimeFailure, 'code' | 'message' | 'retryable'> {
   if (error instanceof RuntimeFailure) return error;
-  if (isDiskFull(error)) return { code: 'no_space', message: 'The disk of the server is full', retryable: true };
+  if (isDiskFull(error))
+    return { code: 'no_space', message: 'The disk of the server is full: free space on it', retryable: true };
   return {
     code: 'runtime_unavailable',
     message: 'The server could not carry out a step: its agent log has the cause',

@@ -60,7 +60,7 @@ export function instruction(text: string, escape: Escape): Instruction {
   if (text.length > maxChars) throw unreadable(`an instruction above ${maxChars} characters`);
   // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
   if (/[\u0000\n\u000b\u000c\r]/.test(text)) throw unreadable('control characters in an instruction');
-  if (!known.has(name)) throw unreadable(`an instruction that is none: ${JSON.stringify(word.slice(0, 50))}`);
+  if (!known.has(name)) throw unreadable(`an unknown instruction: ${JSON.stringify(word.slice(0, 50))}`);
   const flags: string[] = [];
   let rest = after;
   for (;;) {

@@ -69,7 +69,9 @@ export function refusedLogin(field: string, reason: string, message: string): Ap
   return new ApiError('UNAUTHORIZED', message, { details: [{ field, reason, message }] });
 }
 
-export function forbidden(message = 'Not allowed'): ApiError {
+export function forbidden(
+  message = 'Not allowed: your role does not cover this. Ask an owner of the project or an admin of the tenant',
+): ApiError {
   return new ApiError('FORBIDDEN', message);
 }
 
@@ -93,7 +95,10 @@ export function tooMany(message: string, retryAfter: number): ApiError {
 
 /** A bug: the log has the details, the answer has none. */
 export function unexpected(): ApiError {
-  return new ApiError('INTERNAL_ERROR', 'Unexpected error');
+  return new ApiError(
+    'INTERNAL_ERROR',
+    'Unexpected error: the log of the control plane has its cause under the id of this request',
+  );
 }
 
 /** What became of the writes of a request that got 503: the `reason` of the first detail, for programs. */

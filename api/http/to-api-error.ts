@@ -12,7 +12,7 @@ export function toApiError(error: unknown): ApiError | undefined {
     if (isFull(error)) return storeFull(outcome, error);
     return serviceUnavailable('The store does not answer', { outcome, cause: error });
   }
-  if (isTooLarge(error)) return badRequest('The object would be too large to be stored');
+  if (isTooLarge(error)) return badRequest('The object would be too large to be stored: shorten its texts and lists');
   if (error instanceof CallError) return callError(error);
   return undefined;
 }
@@ -52,7 +52,10 @@ function takenMessage(kind: KindName, name: string): string {
 function callError(error: CallError): ApiError {
   switch (error.code) {
     case 'away':
-      return serviceUnavailable('The agent of the server is not connected', { cause: error });
+      return serviceUnavailable(
+        'The agent of the server is not connected: check that the machine is up and runs its agent',
+        { cause: error },
+      );
     case 'timeout':
       return serviceUnavailable('The agent of the server did not answer in time', { cause: error });
     case 'too_many':

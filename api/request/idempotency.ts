@@ -90,7 +90,7 @@ export async function recallAnswer(
   if (Date.parse(recorded.expires_at) <= deps.clock.now().getTime())
     return { begin: { tenant, user, hash, request, guard: { key: record, is: 'at', revision: entry.modRevision } } };
   if (recorded.request !== request)
-    throw conflicting('Idempotency-Key was used with another body', [
+    throw conflicting('Idempotency-Key was used with another body: use a new key for a new request', [
       { field: 'Idempotency-Key', reason: 'reused', message: 'Use a new key for a new request' },
     ]);
   const answer = deps.unsealer.unseal(recorded.answer, placeOf(tenant, hash));

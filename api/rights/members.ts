@@ -58,7 +58,7 @@ export function activeUser(id: string, field: string, view: TenantView): User {
   const user = view.get('user', id);
   if (user === undefined) throw notFound('User', field);
   if (!user.desired.disabled) return user;
-  const message = `User is disabled: ${id}`;
+  const message = `User is disabled, and an admin must enable the account first: ${id}`;
   throw conflicting(message, [{ field, reason: 'disabled', message }]);
 }
 

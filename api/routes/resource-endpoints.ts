@@ -6,6 +6,8 @@ import { visibleProjects } from '../rights/authorize.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
 import type { PageReply, PathOf } from '../endpoint/endpoint.ts';
+import { conflicting } from '../ground/api-error.ts';
+import type { ApiError } from '../ground/api-error.ts';
 import type { Kept } from '../ground/cached-json.ts';
 import { readOnlyFields } from '../resources/object-fields.ts';
 import { pageOf } from '../resources/paging.ts';
@@ -117,6 +119,12 @@ export function updateEndpoint<K extends NamedKind, A, S extends Seen, M, B exte
 
 /** The query of a deletion that takes along what is in the object: `force=true`. */
 export const Force = z.object({ force: z.enum(['true', 'false']).optional() });
+
+/** Refuses a deletion without `force`, because of what is in the object. */
+export function needsForce(obstacle: string): ApiError {
+  const message = `${obstacle}: delete them or send force=true`;
+  return conflicting(message, [{ field: 'force', reason: 'force_needed', message }]);
+}
 
 /** Deletes an object: with `check`, which adds guards to the unit, only if it does not throw. */
 export function deleteEndpoint<K extends ResourceKind, A, S extends Seen, M, Q>(

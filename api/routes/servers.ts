@@ -19,6 +19,7 @@ import {
   deleteEndpoint,
   eventsEndpoint,
   Force,
+  needsForce,
   getEndpoint,
   listEndpoint,
   updateEndpoint,
@@ -184,8 +185,7 @@ export const deleteServer = deleteEndpoint(
       if (query.force === 'true') return;
       // `refuseDefaultServer` judged the projects whose default server it is; `force` does not change that.
       const workloads = objectsIn(ctx.view, 'server', it.meta.id).filter(({ meta }) => meta.kind !== 'project');
-      if (workloads.length > 0)
-        throw conflicting(`The server has workloads (${inWords(workloads)}): delete them or send force=true`);
+      if (workloads.length > 0) throw needsForce(`The server has workloads (${inWords(workloads)})`);
     },
   },
 );

@@ -22,7 +22,9 @@ export const applicationLogs = defineStream({
   query: FollowQuery,
   check({ view, clock }, { it, query }) {
     if (view.agent(it.desired.server_id) === undefined)
-      throw serviceUnavailable('The agent of the server is not connected');
+      throw serviceUnavailable(
+        'The agent of the server is not connected: check that the machine is up and runs its agent',
+      );
     followOf(query, scopeOf(it.meta.id), clock);
   },
   async run(ctx, { it, query, channel }) {

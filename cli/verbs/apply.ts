@@ -97,7 +97,9 @@ async function planOf(client: Client, manifest: ApplicationManifest): Promise<Pl
   );
   if (existing === undefined) return { places, existing, changes: [] };
   if (existing['server_id'] !== server.id)
-    throw new Error(`${metadata.name} runs on another server than ${spec.server}: it cannot be moved by a file`);
+    throw new Error(
+      `${metadata.name} runs on another server than ${spec.server}: it cannot be moved. Name its present server, or delete the application and apply again`,
+    );
   const variables =
     spec.env === undefined
       ? undefined

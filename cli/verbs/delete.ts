@@ -22,11 +22,18 @@ export async function deleteObject(
   const what = `${singular(kind)} ${it.name ?? it.id}`;
   if (options.yes !== true) await confirm(`Delete ${what}${takes}?`);
   const query = [options.force === true ? 'force=true' : '', options.wait === false ? '' : waiting].filter(Boolean);
-  await client.request('DELETE', `${pathOf(kind, it)}?${query.join('&')}`);
+  await client.request('DELETE', `${pathOf(kind, it)}?${query.join('&')}`).catch(byOption);
   const left = await stillThere(client, kind, it);
   if (left === undefined) console.log(`${what} is deleted`);
   else if (options.wait === false) console.log(`${what} is being deleted`);
   else throw new Error(`${what} is still being deleted: ${openEnd(left) ?? left.conditions?.[0]?.message ?? ''}`);
+}
+
+/** Names the option of this command where a refusal names the parameter of the API. */
+function byOption(error: unknown): never {
+  if (error instanceof Refused && error.reasons.includes('force_needed'))
+    throw new Error(error.message.replace('send force=true', 'repeat the command with --force'), { cause: error });
+  throw error;
 }
 
 async function stillThere(client: Client, kind: CliKind, it: ApiObject): Promise<ApiObject | undefined> {

@@ -48,7 +48,7 @@ export async function env(
 
 function print({ env: all }: z.infer<typeof Variables>, wanted: readonly string[], output?: string): void {
   const missing = wanted.find((name) => !Object.hasOwn(all, name));
-  if (missing !== undefined) throw new Error(`There is no variable ${missing}`);
+  if (missing !== undefined) throw new Error(`There is no variable ${missing}: \`setpoint env get\` lists them`);
   const shown = Object.entries(all).filter(([name]) => wanted.length === 0 || wanted.includes(name));
   if (output === undefined || output === 'text')
     for (const [name, value] of shown) console.log(`${name}=${cell(value)}`);

@@ -15,7 +15,7 @@ export async function members(
     print(await client.list(`${path}/members`), await client.list(`${path}/invites`).catch(() => []));
     return;
   }
-  if (email === undefined) throw new Error(`Whose? members ${action} PROJECT ADDRESS`);
+  if (email === undefined) throw new Error(`The address is missing: members ${action} PROJECT ADDRESS`);
   switch (action) {
     case 'invite':
       await client.request('POST', `${path}/invites`, { email, ...(role !== undefined && { role }) });

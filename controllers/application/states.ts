@@ -261,7 +261,12 @@ function reachability(phase: ServerPhase): ConditionInput {
   const type = 'ServerReachable';
   switch (phase) {
     case 'offline':
-      return { type, status: 'false', reason: 'Offline', message: 'Its server does not answer' };
+      return {
+        type,
+        status: 'false',
+        reason: 'Offline',
+        message: 'Its server does not answer: see the conditions of the server',
+      };
     case 'provisioning':
       return { type, status: 'false', reason: 'AwaitingAgent', message: 'The agent of its server has not joined yet' };
     case 'active':

@@ -29,7 +29,8 @@ export async function readHead(store: Pick<Store, 'get' | 'list'>, tenant: strin
   const top = newest === undefined ? genesis.seq : seqOfKey(newest.key);
   // records that are missing below the head stay missing, for the verifier to find
   if (head !== undefined && !(top > head.seq)) return { head, guard, mended: false };
-  if (Number.isNaN(top)) throw new Error(`Cannot chain audit records after what is none: ${newest?.key ?? ''}`);
+  if (Number.isNaN(top))
+    throw new Error(`Cannot chain audit records as the key of the newest one has no number: ${newest?.key ?? ''}`);
   if (stored === undefined && newest === undefined)
     return { head: { v: 1, ...genesis, anchor: genesis }, guard, mended: false };
   const hash = (newest && parseChained(newest.value)?.hash) ?? genesis.hash;

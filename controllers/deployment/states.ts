@@ -107,7 +107,10 @@ function fromQueued(world: World, before: Observed): Observed {
   return world.expired ? fail(world, before, away[world.serverAway ?? 'offline']) : before;
 }
 
-const gone: OwnFailure = { code: 'server_gone', message: 'Its server was deleted' };
+const gone: OwnFailure = {
+  code: 'server_gone',
+  message: 'Its server was deleted: create the application anew on another server',
+};
 
 const away: Record<NonNullable<World['serverAway']>, OwnFailure> = {
   offline: {

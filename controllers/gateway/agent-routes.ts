@@ -107,7 +107,11 @@ export class AgentRoutes {
     for (let hop = 1; ; hop++) {
       const holder = mirror.tenant(tenant).agent(server)?.replica;
       const url = holder === undefined || holder === replica ? undefined : replicaUrl(mirror, holder);
-      if (url === undefined) throw new CallError('away', 'The agent of the server is not connected');
+      if (url === undefined)
+        throw new CallError(
+          'away',
+          'The agent of the server is not connected: check that the machine is up and runs its agent',
+        );
       try {
         const answer = await ask({ url, clusterKey, clock, tenant, server });
         metrics.relayed.inc({ result: 'ok' });

@@ -237,15 +237,16 @@ describe('a service that exits', () => {
     await world.until('policy', () => world.container(item)?.mutable.restart === 'unless-stopped');
   });
 
-  test('for lack of memory says so', async () => {
+  test.each([
+    [{ memory_bytes: 64 * 1024 * 1024 }, 'its limit of 64 MiB: set a higher memory_limit, or let it use less'],
+    [{}, 'the share that an instance without a limit gets: set a memory_limit, or let it use less'],
+  ])('for lack of memory says so: %o', async (limits, than) => {
     world.engine.addImage('greedy:1', { local: true, runs: { runForMs: 100, exitCode: 137, oom: true } });
     await world.start();
-    const item = service({}, { image: 'greedy:1', memory_bytes: 64 * 1024 * 1024 });
+    const item = service({}, { image: 'greedy:1', ...limits });
     await world.snapshot(item);
     await world.until('reported', () => world.report(item)?.error?.code === 'out_of_memory', 5_000);
-    expect(world.report(item)?.error?.message).toBe(
-      'The process was killed as it used more memory than its limit of 64 MiB',
-    );
+    expect(world.report(item)?.error?.message).toBe(`The process was killed as it used more memory than ${than}`);
   });
 
   test.each([

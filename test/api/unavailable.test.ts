@@ -106,7 +106,7 @@ describe('a 503 says whether something was written', () => {
 
 describe('an agent that is away', () => {
   it.each([
-    ['away', 'The agent of the server is not connected'],
+    ['away', 'The agent of the server is not connected: check that the machine is up and runs its agent'],
     ['timeout', 'The agent of the server did not answer in time'],
     ['too_many', 'The agent of the server is busy'],
   ])('or answers %s makes a 503 that says so, and that nothing was written', async (code, message) => {

@@ -205,7 +205,7 @@ it('the console offers what the API accepts, also while a stop is under way', as
   const seen = shown(stage, 'application', stage.application);
   expect(seen).toMatchObject({ status: 'running', run: 'stopped' });
   const buttons = new Map(buttonsOf(seen as Application).map(({ verb, reason }) => [verb, reason]));
-  expect(buttons.get('restart')).toBe('Cannot restart as the application is stopped');
+  expect(buttons.get('restart')).toBe('Cannot restart as the application is stopped: start it');
   expect(buttons.get('stop')).toBe('The application is being stopped');
   expect(buttons.get('start')).toBeUndefined();
 });

@@ -64,7 +64,7 @@ describe('other verbs', () => {
       'A deployment is not deleted by itself: it goes with its application',
     );
     await run('deploy', 'web');
-    expect((await run('cancel', 'web')).err).toMatch(/^Cannot cancel as the deployment is (failed|superseded)/);
+    expect((await run('cancel', 'web')).err).toMatch(/^Cannot cancel as the deployment (has failed|is superseded): /);
   });
 
   it('list and change who is in a project', async () => {

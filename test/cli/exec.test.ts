@@ -72,6 +72,6 @@ it('what cannot be run is an error that says what to do', async () => {
   expect(await town.cli.run(['stop', 'web'])).toMatchObject({ code: 0 });
   expect(await town.cli.run(['exec', 'web'])).toMatchObject({
     code: 1,
-    err: 'Cannot open a terminal as the application is stopped\n',
+    err: 'Cannot open a terminal as the application is stopped: start it first\n',
   });
 });

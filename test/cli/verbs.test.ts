@@ -308,7 +308,7 @@ describe('after a login', () => {
     expect(await run('stop', 'shop-sign')).toEqual(output('^shop-sign is stopped\n$'));
     expect(await run('restart', 'shop-sign')).toMatchObject({
       code: 1,
-      err: 'Cannot restart as the application is stopped\n',
+      err: 'Cannot restart as the application is stopped: start it\n',
     });
     expect(await run('start', 'shop-sign')).toEqual(output('^shop-sign is running, 1 of 1 ready\n$'));
     expect(await run('scale', 'shop-sign', '2')).toEqual(output('^shop-sign is running, 2 of 2 ready\n$'));

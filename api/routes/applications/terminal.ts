@@ -36,7 +36,10 @@ export const createApplicationTerminal = defineEndpoint({
     if (shell !== undefined && command !== undefined) throw badRequest('Only one of shell and command can be given');
     const { instance_id: id, server_id } = instanceOf(view, it.meta.id, instance_id);
     const agent = view.agent(server_id);
-    if (agent === undefined) throw serviceUnavailable('The agent of the server is not connected');
+    if (agent === undefined)
+      throw serviceUnavailable(
+        'The agent of the server is not connected: check that the machine is up and runs its agent',
+      );
     if (agent.capabilities?.includes('streams.duplex') === false)
       throw conflicting('The agent of the server is of an earlier release, which has no terminals: upgrade the agent');
     const [program, ...args] = command ?? [];

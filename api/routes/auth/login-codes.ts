@@ -45,7 +45,7 @@ export const verifyCode = defineEndpoint({
     inTurn(ctx, email, async () => {
       const who = await whoIs(ctx, email);
       const unit = ctx.repo.begin();
-      let refusal = unauthorized('The code is wrong, used or no longer good');
+      let refusal = unauthorized('The code is wrong, used or expired: ask for a new one');
       // counted apart from passwords and other places, to spare the owner; the store counts all guesses
       const account = `${accountOf(ctx.tenant, email)} code from ${ctx.request.address}`;
       const proven = await ctx.throttle.attempt(account, ctx.request.address, async () => {

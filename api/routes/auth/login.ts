@@ -57,7 +57,7 @@ export const register = defineEndpoint({
   response: Login,
   status: 201,
   handle: async (ctx, { body }) => {
-    const closed = forbidden('Registration is closed as there is a user already');
+    const closed = forbidden('Registration is closed as there is a user already: ask an admin for an invite');
     if (ctx.view.list('user').length > 0) throw closed;
     requireSetupToken(ctx, body.setup_token);
     ctx.passwords.check(body.password, 'password');
@@ -257,7 +257,7 @@ async function requireFreshCode(ctx: RequestContext, unit: Unit, code: string | 
     else await ctx.countFailure(judged);
     return judged.isRight ? true : undefined;
   });
-  if (proven === undefined) throw badField('code', 'wrong', 'The code is wrong, used or no longer good');
+  if (proven === undefined) throw badField('code', 'wrong', 'The code is wrong, used or expired: ask for a new one');
 }
 
 async function setPassword(ctx: RequestContext, unit: Unit, { password, field }: { password: string; field: string }) {

@@ -99,7 +99,7 @@ export const deleteKey = defineEndpoint({
     if (ctx.access.grant === 's' && it.desired.user_id !== ctx.principal.user.meta.id) throw notFound('Service key');
     const by = keyOf(ctx.principal);
     if (by?.desired.project_id !== undefined && by.meta.id !== it.meta.id)
-      throw forbidden('A service key that is narrowed to a project revokes none but itself');
+      throw forbidden('A service key that is narrowed to a project can revoke only itself');
     const unit = ctx.repo.begin();
     unit.requestDelete(it);
     return ctx.commit(unit, () => undefined);

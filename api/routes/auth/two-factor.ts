@@ -64,7 +64,7 @@ export const confirmTwoFactor = defineEndpoint({
     const user = ctx.principal.user;
     if (user.desired.two_factor_enabled) throw conflicting('Two-factor login is enabled already');
     if (!isSettingUp(user, ctx.clock.now().getTime()))
-      throw conflicting('No setup of two-factor login was begun within the last 15 minutes');
+      throw conflicting('No setup of two-factor login was begun within the last 15 minutes: begin it again');
     const unit = ctx.repo.begin();
     const codes = await attemptOfOwner(ctx, async () => confirmSecondFactor(ctx, unit, user, body.totp));
     if (codes === undefined) throw badField('totp', 'wrong', 'The code is wrong: is the clock of the device right?');

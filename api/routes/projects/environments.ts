@@ -11,7 +11,14 @@ import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { requireGrant } from '../../rights/grants.ts';
 import { holdPopulation, inWords } from '../../workloads/population.ts';
 import { referred, usableServer } from '../../workloads/references.ts';
-import { deleteEndpoint, Force, getEndpoint, listOfEndpoint, updateEndpoint } from '../resource-endpoints.ts';
+import {
+  deleteEndpoint,
+  Force,
+  getEndpoint,
+  listOfEndpoint,
+  needsForce,
+  updateEndpoint,
+} from '../resource-endpoints.ts';
 import { requireServerRoom } from '../../workloads/server-room.ts';
 import { requireServerOf } from '../../workloads/single-server.ts';
 import {
@@ -96,15 +103,17 @@ export const deleteEnvironment = deleteEndpoint(
       const { view } = ctx;
       const project = referred(view, 'project', it.desired.project_id, 'projectId');
       if (view.by('environment', 'project', project.meta.id).length === 1)
-        throw conflicting('Cannot delete the last environment of a project');
+        throw conflicting('Cannot delete the last environment of a project: delete the project instead');
       const isForced = query.force === 'true';
       if (!isForced || !['superadmin', 'admin', 'owner'].includes(ctx.access.column)) {
         await holdPopulation(ctx, unit, it);
         const content = objectsIn(view, 'environment', it.meta.id);
         if (content.length > 0)
           throw isForced
-            ? forbidden('Only the owner of the project may delete an environment with resources')
-            : conflicting(`The environment has resources (${inWords(content)}): delete them or send force=true`);
+            ? forbidden(
+                'Only the owner of the project may delete an environment with resources: delete them first, or ask the owner',
+              )
+            : needsForce(`The environment has resources (${inWords(content)})`);
       }
       unit.require(project);
     },

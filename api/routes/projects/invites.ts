@@ -159,7 +159,8 @@ export const acceptInvite = defineEndpoint({
     const { view, principal, clock } = ctx;
     const it = named(ctx);
     const { user } = principal;
-    if (!isFor(it, user)) throw forbidden('The invite is for another address than that of the account');
+    if (!isFor(it, user))
+      throw forbidden('The invite is for another address than that of the account: log in with that address');
     const { project_id, role, state } = it.desired;
     if (state === 'accepted') throw used();
     if (project_id === undefined || role === 'user')

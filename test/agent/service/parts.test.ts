@@ -38,7 +38,7 @@ test('a failed step is tried again later and later, and reported without details
   const full = new Error('Cannot append to /secret/path', { cause: Object.assign(new Error(), { code: 'ENOSPC' }) });
   expect(stepFailure('create', full, undefined, 0)).toMatchObject({
     code: 'no_space',
-    message: 'The disk of the server is full',
+    message: 'The disk of the server is full: free space on it',
   });
   expect(stepFailure('create', new TypeError('x is undefined'), undefined, 0).code).toBe('runtime_unavailable');
   expect([1, 2, 3, 8, 9, 10, 100].map(backoffMs)).toEqual([1_000, 2_000, 4_000, 128_000, 256_000, 300_000, 300_000]);
