@@ -15,7 +15,7 @@ import { Paced } from './paced.ts';
 import type { Outcome, Task, TaskProgress } from './task.ts';
 
 /** A task of the desired set. */
-export type TaskItem = WireAssignment & { spec: WireTask };
+type TaskItem = WireAssignment & { spec: WireTask };
 
 /** What all task workers of an agent share. */
 export interface TaskDeps extends WorkerDeps {

@@ -147,11 +147,11 @@ export function defineResource<const K extends KindName, A, S extends Seen = Rea
   };
 }
 
-const placeFields = { projectId: 'project_id', environmentId: 'environment_id', serverId: 'server_id' } as const;
+const fieldsByFilter = { projectId: 'project_id', environmentId: 'environment_id', serverId: 'server_id' } as const;
 
 /** Filters by the places that the desired state names. */
 function ownFilters<K extends KindName>(kind: K): Listing<K>['filters'] {
-  const named = Object.entries(placeFields).filter(([, field]) => field in kinds[kind].desired.shape);
+  const named = Object.entries(fieldsByFilter).filter(([, field]) => field in kinds[kind].desired.shape);
   const filters: Partial<Record<Placed, (id: string) => (it: ReadonlyResource<K>) => boolean>> = Object.fromEntries(
     named.map(([filter, field]) => [
       filter,

@@ -44,7 +44,7 @@ export const VolumeUpdate = z.strictObject({
 /** Folders that the kernel makes in each container. */
 const ofKernel = /^\/(proc|sys|dev)(\/|$)/;
 
-export const MountPath = z
+const MountPath = z
   .string()
   .max(255)
   .regex(/^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._@+-]+)+$/, 'Must be an absolute path such as /var/lib/data')

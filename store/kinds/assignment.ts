@@ -15,10 +15,6 @@ export type ServiceSpec = z.infer<typeof ServiceSpec>;
 export const BuildSpec = build(z.union([Sealed, z.string()]));
 export type BuildSpec = z.infer<typeof BuildSpec>;
 
-/** A volume on the server. */
-export const VolumeSpec = volume;
-export type VolumeSpec = z.infer<typeof VolumeSpec>;
-
 export const AssignmentPhase = z.enum(phases);
 export type AssignmentPhase = z.infer<typeof AssignmentPhase>;
 
@@ -43,7 +39,7 @@ export const assignment = defineKind({
     /** The version of the workload that it is of, such as the id of a deployment. Instances of one version are alike. */
     version: z.string(),
     run: z.enum(['running', 'stopped']),
-    spec: z.discriminatedUnion('type', [ServiceSpec, BuildSpec, VolumeSpec]),
+    spec: z.discriminatedUnion('type', [ServiceSpec, BuildSpec, volume]),
     /** Covers exactly what requires a new container. Never covers ciphertext: a rotation of keys restarts nothing. */
     spec_hash: z.string(),
   }),

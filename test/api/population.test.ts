@@ -118,7 +118,7 @@ describe.each(cases)(
       store.beforeTxn = async () => {
         for (let turns = Math.floor(uniform() * 12); turns > 0; turns -= 1) await nextTurn();
       };
-      for (let round = 0; round < 100; round += 1) {
+      for (let round = 0; round < 200; round += 1) {
         const at = await place();
         const both: [() => Promise<Answer>, () => Promise<Answer>] = [
           () => createIn(held, at),
