@@ -80,6 +80,8 @@ const segmentBytes = 8 * 1024 * 1024;
 const retentionDays = 7;
 /** The agent connects after this time, also if the engine or an instance does not answer. */
 const settleMs = 10_000;
+/** Until the next attempt to record the containers that were found. */
+const recordAgainMs = 5_000;
 
 /**
  * Starts an agent from its data directory. Neither the control plane nor the engine needs to answer for that.
@@ -212,7 +214,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     const stop = new AbortController();
     await meter.start();
     fleet.sync();
-    const watching = watch({ observer, ledger, fleet, publication, log }, stop.signal);
+    const watching = watch({ observer, ledger, fleet, publication, clock, log }, stop.signal);
     const late = wait(clock, settleMs, stop.signal).catch(() => undefined); // rejects only when the agent stops
     const settled = Promise.race([watching, late]);
     // The agent connects also while its engine does not answer, so that users see why the server does nothing.
@@ -267,24 +269,40 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
  * follow the ready instances.
  */
 async function watch(
-  it: { observer: Observer; ledger: Ledger; fleet: Fleet; publication: Publication; log: Logger },
+  it: { observer: Observer; ledger: Ledger; fleet: Fleet; publication: Publication; clock: Clock; log: Logger },
   signal: AbortSignal,
 ): Promise<void> {
-  const { observer, ledger, fleet, publication, log } = it;
+  const { observer, fleet, publication, log } = it;
   try {
     await observer.start();
-    for (const id of observer.assignments())
-      for (const { container, origin } of observer.of(id))
-        if (origin === 'intended') await ledger.made(container.id, container.name);
-    await ledger.complete(observer.ids());
+    await record(it, signal);
     fleet.sync();
     await fleet.settled(signal);
     if (!signal.aborted) await publication.release();
   } catch (error) {
     if (!signal.aborted)
+      log.error({ err: error }, 'Ports do not follow the instances of this server, which is a bug: restart the agent');
+  }
+}
+
+/** Records the containers that the agent made. Resolves when that is on disk. @throws Error once the signal aborts */
+async function record(
+  { observer, ledger, clock, log }: { observer: Observer; ledger: Ledger; clock: Clock; log: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    try {
+      for (const id of observer.assignments())
+        for (const { container, origin } of observer.of(id))
+          if (origin === 'intended') await ledger.made(container.id, container.name);
+      await ledger.complete(observer.ids());
+      return;
+    } catch (error) {
       log.error(
         { err: error },
-        'Cannot read the state of the container engine at the start: no instance is changed. Restart the agent',
+        'Cannot record the containers of this server: ports do not follow its instances until the agent can, which tries again. Check the disk of the data directory',
       );
+    }
+    await wait(clock, recordAgainMs, signal);
   }
 }

@@ -1,7 +1,9 @@
 import { readdir, writeFile } from 'node:fs/promises';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { wait } from '../../time/clock.ts';
+import { Ledger } from '../../agent/engine/ledger.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
+import { failNextOf } from '../harness/failing-files.ts';
 import { AgentWorld, nameOf, network, service } from './agent-world.ts';
 import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 
@@ -609,6 +611,24 @@ describe('a change of what is desired', () => {
     expect(world.agent.backend.reports()).toEqual([]);
   });
 
+  test('a removal whose acknowledgement does not get to the disk is reported again at the next connection', async () => {
+    await world.start();
+    const item = service({}, healthy);
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    await world.delta([], [item.id]);
+    await world.until('gone', () => world.report(item)?.gone === true, 5_000);
+    await failNextOf('datasync');
+    world.agent.backend.acknowledged([world.report(item)!], new Set());
+    await world.pass(1_000);
+    expect(world.agent.backend.reports()).toMatchObject([{ id: item.id, gone: true }]);
+    await world.stop();
+    await world.start();
+    await world.until('still reported', () => world.report(item)?.gone === true, 5_000);
+    world.agent.backend.acknowledged([world.report(item)!], new Set());
+    await world.until('forgotten', () => world.report(item) === undefined, 1_000);
+  });
+
   test('an outdated copy of an item is refused, and repeated ones change nothing', async () => {
     await world.start();
     const item = service({ generation: 5 }, healthy);
@@ -773,6 +793,22 @@ describe('an agent that starts again', () => {
     void world.agent.settled().then(() => (isSettled = true));
     await world.until('settled', () => isSettled, 2_000);
     expect(world.report(item)).toMatchObject({ phase: 'running', ready: false });
+  });
+
+  test('and cannot record what the engine has tries again, and ports then follow its instances', async () => {
+    await world.start();
+    const [item, other] = [
+      service({}, { ...healthy, publish_port: 80 }),
+      service({}, { ...healthy, publish_port: 81 }),
+    ];
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    await world.stop();
+    using _ = vi.spyOn(Ledger.prototype, 'complete').mockRejectedValueOnce(new Error('No space left on device'));
+    await world.start();
+    await world.snapshot(item, other);
+    await world.until('published', () => world.ports.machine.backends(81)?.length === 1, 20_000);
+    expect(world.ports.machine.backends(80)).toHaveLength(1);
   });
 
   test('without a control plane it removes nothing, and after a snapshot what is not in it', async () => {
