@@ -114,7 +114,10 @@ export class SessionHost implements AgentHost {
     const { fleet, log } = this.#deps;
     fleet.acknowledged(reports.filter(({ id }) => !rejected.has(id))).catch((error: unknown) => {
       // The removals stay unsettled: they are reported again after the next connection.
-      log.error({ err: error }, 'Cannot store which reports were acknowledged: the agent sends them again');
+      log.error(
+        { err: error },
+        'Cannot store which removals were acknowledged: the agent reports them again at its next connection',
+      );
     });
   }
 

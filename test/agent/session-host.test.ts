@@ -8,6 +8,7 @@ import type { LogLine, LogPage } from '../../agent-protocol/logs.ts';
 import type { RunBuild } from '../../agent/tasks/build-task.ts';
 import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
 import type { ReadHead } from '../../agent/tasks/read-head.ts';
+import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { buildSpec } from '../harness/wire-items.ts';
 import { AgentWorld, network, service } from './agent-world.ts';
@@ -269,6 +270,23 @@ describe('housekeeping', () => {
     expect([...world.engine.networks.keys()].toSorted()).toEqual(['sp-foreign', network].toSorted());
     const left = built.filter((id) => world.engine.imageInfo(id) !== undefined);
     expect(left).toEqual([built[0], ...built.slice(3)]);
+  });
+
+  test('that fails is tried again', async () => {
+    const real = mockRuntime(world.engine);
+    let failures = 0;
+    const networks: typeof real.networks = (wanted, within) => {
+      if (failures > 0) return real.networks(wanted, within);
+      failures += 1;
+      return Promise.reject(new TypeError('bug'));
+    };
+    await world.start({}, { ...real, networks });
+    world.engine.ensureNetwork('sp-unused', { [labels.server]: world.server });
+    await world.snapshot();
+    await world.pass(600_000, 30_000);
+    expect([failures, world.engine.networks.has('sp-unused')]).toEqual([1, true]);
+    await world.pass(3_600_000, 30_000);
+    expect(world.engine.networks.has('sp-unused')).toBe(false);
   });
 
   test('keeps images that a workload may return to, as long as the control plane names them', async () => {

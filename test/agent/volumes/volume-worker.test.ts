@@ -2,6 +2,8 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WireAssignment } from '../../../agent-protocol/assignment.ts';
+import { mockRuntime } from '../../../agent/runtime/mock/mock-runtime.ts';
+import { RuntimeFailure } from '../../../agent/runtime/runtime.ts';
 import { AgentWorld } from '../agent-world.ts';
 import { mounting, name, volume } from './items.ts';
 
@@ -84,6 +86,42 @@ describe('a volume', () => {
     await world.until('removed', () => world.report(data)?.phase === 'stopped');
     expect(world.engine.volumes.get(name)).toBeUndefined();
     expect(world.report(data)?.error).toBeUndefined();
+  });
+
+  test('that cannot be made, looked at or removed is tried again', async () => {
+    const real = mockRuntime(world.engine);
+    const refused = new RuntimeFailure('create_failed', 'The engine refuses it', { retryable: true });
+    let refuses = true;
+    const answered = <R>(call: () => Promise<R>): Promise<R> => (refuses ? Promise.reject(refused) : call());
+    await world.stop();
+    await world.start(
+      {},
+      {
+        ...real,
+        ensureVolume: (...call) => answered(() => real.ensureVolume(...call)),
+        volume: (...call) => answered(() => real.volume(...call)),
+        removeVolume: (...call) => answered(() => real.removeVolume(...call)),
+      },
+    );
+    const data = volume();
+    await world.snapshot(data);
+    await world.until('the failure is reported', () => world.report(data)?.error?.message === refused.message);
+    refuses = false;
+    await world.until('it is made', isReady(data), 10_000);
+
+    refuses = true;
+    await world.until('the failure is reported', () => world.report(data)?.error !== undefined, 70_000, 500);
+    expect(world.report(data)).toMatchObject({ phase: 'running', ready: true });
+    refuses = false;
+    await world.until('it was looked at', () => world.report(data)?.error === undefined, 10_000);
+
+    refuses = true;
+    await world.delta([{ ...data, generation: 2, run: 'stopped' }]);
+    await world.until('the failure is reported', () => world.report(data)?.error !== undefined);
+    expect(world.report(data)?.phase).toBe('stopping');
+    refuses = false;
+    await world.until('it is removed', () => world.report(data)?.phase === 'stopped', 10_000);
+    expect(world.engine.volumes.get(name)).toBeUndefined();
   });
 
   test('that was removed as asked may be made anew', async () => {

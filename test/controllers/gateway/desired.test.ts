@@ -253,6 +253,27 @@ describe('the desired set of an agent', () => {
     expect(tries).toBe(3);
   });
 
+  it('that cannot be made ends the session, and comes when the agent connects again', async () => {
+    const { mirror } = replica;
+    const tenantOf = mirror.tenant.bind(mirror);
+    let failures = 0;
+    mirror.tenant = (name) => {
+      const view = tenantOf(name);
+      const unreadable: typeof view.unreadable = (kind) => {
+        if (kind !== 'assignment' || failures > 0) return view.unreadable(kind);
+        failures += 1;
+        throw new TypeError('bug');
+      };
+      return { ...view, unreadable };
+    };
+    const server = await world.server();
+    const backend = new FakeBackend();
+    const item = await world.assignment(server.id);
+    await world.agent(replica, server, backend);
+    await until('it has its set', async () => backend.items.has(item.meta.id));
+    expect(failures).toBe(1);
+  });
+
   it('brings the settings of the server when they change', async () => {
     const server = await world.server();
     const backend = new FakeBackend();
