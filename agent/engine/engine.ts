@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
-import type { PortPublisher } from '../ports/publication.ts';
+import type { PortPublisher } from '../ports/port-publisher.ts';
 import type { DockerOptions } from '../runtime/docker/docker-runtime.ts';
 import type { MockEngine } from '../runtime/mock/mock-engine.ts';
 import type { Prober } from '../runtime/probe.ts';

@@ -2,15 +2,12 @@ import { wait, type Clock } from '../../time/clock.ts';
 import { run } from '../machine/process.ts';
 import type { ForeignPort } from './foreign-rules.ts';
 import { withoutPort } from './foreign-rules.ts';
-import type { Chain, Family, Table } from './rules.ts';
+import type { Chain, Family, Present, Table } from './rules.ts';
 
 const maxOutputBytes = 32 * 1024 * 1024;
 const tables: readonly Table[] = ['raw', 'filter', 'nat'];
 const tries = 5;
 const retryMs = 50;
-
-/** The kernel's rules as `iptables-save` shows them: lines by the name of their table. */
-export type Present = ReadonlyMap<string, readonly string[]>;
 
 /** Access to the kernel's packet filter by its own programs. */
 export interface Firewall {

@@ -1,5 +1,4 @@
-import type { Present } from './firewall.ts';
-import { chainPrefix } from './rules.ts';
+import { chainPrefix, type Present } from './rules.ts';
 
 /** A port that the rules of another agent publish. */
 export interface ForeignPort {

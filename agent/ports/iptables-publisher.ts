@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
 import { identitiesHere } from '../machine/machine-identities.ts';
-import type { PortBackend, PortProblem, PortPublisher } from './publication.ts';
+import type { PortBackend, PortProblem, PortPublisher } from './port-publisher.ts';
 import { bridgeOf, reflect, routeLoopback } from './bridges.ts';
-import { iptables, standOf, type Firewall, type Present } from './firewall.ts';
+import { iptables, standOf, type Firewall } from './firewall.ts';
 import { foreignPorts, type ForeignPort } from './foreign-rules.ts';
 import { refusalAt } from './port-check.ts';
 import { PortHolder } from './port-holder.ts';
@@ -17,6 +17,7 @@ import {
   type Chain,
   type Chains,
   type Family,
+  type Present,
 } from './rules.ts';
 
 /** Chain for the operator's rules on forwarded connections. The engine makes it. */

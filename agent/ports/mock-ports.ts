@@ -1,4 +1,4 @@
-import type { PortBackend, PortPublisher } from './publication.ts';
+import type { PortBackend, PortPublisher } from './port-publisher.ts';
 import { takenPort } from './port-problems.ts';
 
 const journalled = 1000;

@@ -2,7 +2,20 @@ import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { PortPolicy, refusedPort } from '../../agent-protocol/port-policy.ts';
 import { writeAtomically } from '../disk/atomic-file.ts';
-import type { AssignmentOffer, Offer, PortProblem } from './publication.ts';
+import type { PortBackend, PortProblem } from './port-publisher.ts';
+
+/** A port that an assignment asks for, and the backend that it offers. */
+export interface Offer {
+  workload: string;
+  project: string;
+  /** Port of the server. */
+  port: number;
+  /** Where the instance answers; `undefined` while it is not ready. */
+  backend: PortBackend | undefined;
+}
+
+/** An offer and the assignment that makes it. */
+export type AssignmentOffer = Offer & { assignment: string };
 
 /** One port of the server and the workload that has it. Claims are in the order in which they were made. */
 const Claim = z.object({

@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:net';
-import type { PortProblem } from './publication.ts';
+import type { PortProblem } from './port-publisher.ts';
 import { unheldPort } from './port-problems.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { PortProblem } from './publication.ts';
+import type { PortProblem } from './port-publisher.ts';
 
 /** The agent could not listen on the port; `code` is the error code. */
 export function unheldPort(port: number, code: string | undefined): PortProblem {

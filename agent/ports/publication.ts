@@ -1,46 +1,8 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
 import type { PortPolicy } from '../../agent-protocol/port-policy.ts';
-import { PortClaims } from './port-claims.ts';
-
-/** Address and port of a ready instance. */
-export interface PortBackend {
-  address: string;
-  port: number;
-}
-
-/** Why a port does not lead to its instances. */
-export interface PortProblem {
-  /** `port_taken`: the instance may not have the port. `runtime_unavailable`: a later try may succeed. */
-  code: 'port_taken' | 'runtime_unavailable';
-  message: string;
-}
-
-/** Makes ports of the server lead to instances. */
-export interface PortPublisher {
-  /**
-   * Publishes exactly these ports, each with the instances that it leads to. A port without an instance is held and
-   * refuses connections. Atomic per call. Resolves with the ports that do not lead to their instances, each with the
-   * reason.
-   * @throws Error if nothing could be changed
-   */
-  apply(
-    ports: ReadonlyMap<number, readonly PortBackend[]>,
-    signal: AbortSignal,
-  ): Promise<ReadonlyMap<number, PortProblem>>;
-  /** After the last `apply`: ports that lead to their instances, but not for all sources, each with what is missing. */
-  readonly notices: ReadonlyMap<number, string>;
-}
-
-/** A port that an assignment asks for, and the backend that it offers. */
-export interface Offer {
-  workload: string;
-  project: string;
-  /** Port of the server. */
-  port: number;
-  /** Where the instance answers; `undefined` while it is not ready. */
-  backend: PortBackend | undefined;
-}
+import { PortClaims, type AssignmentOffer, type Offer } from './port-claims.ts';
+import type { PortBackend, PortProblem, PortPublisher } from './port-publisher.ts';
 
 const retryMs = 5_000;
 /** Interval of repetition: the rules of the publisher may have been changed from outside. */
@@ -247,9 +209,6 @@ export class Publication {
     ]);
   }
 }
-
-/** An offer and the assignment that makes it. */
-export type AssignmentOffer = Offer & { assignment: string };
 
 function keyOf(assignment: string, port: number): string {
   return `${assignment} ${port}`;

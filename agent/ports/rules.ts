@@ -1,5 +1,8 @@
 import { isIPv4 } from 'node:net';
-import type { PortBackend } from './publication.ts';
+import type { PortBackend } from './port-publisher.ts';
+
+/** The kernel's rules as `iptables-save` shows them: lines by the name of their table. */
+export type Present = ReadonlyMap<string, readonly string[]>;
 
 /** Names of the chains of one agent. Each agent of a machine has its own chains. */
 export interface Chains {

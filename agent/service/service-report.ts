@@ -4,7 +4,7 @@ import { imageKey } from './drift.ts';
 import { isCrashLoop } from './memory.ts';
 import type { World } from './plan.ts';
 import { isFinished, keeper } from './plan.ts';
-import type { PortProblem } from '../ports/publication.ts';
+import type { PortProblem } from '../ports/port-publisher.ts';
 import type { Health } from './readiness.ts';
 
 export interface Circumstances {

@@ -1,12 +1,7 @@
-import { segmentMatcher, type Segment } from './ignore-segment.ts';
+import { segmentMatcher, type Segment, type Work } from './ignore-segment.ts';
 
 /** Positions in a pattern that are reached after some folders; if empty, the pattern matches nothing below them. */
 export type Reached = readonly number[];
-
-/** Amount of work done: a comparison of two characters is one step. */
-export interface Work {
-  steps: number;
-}
 
 /** Steps that one position costs in addition to the comparison of its segment. */
 const positionSteps = 8;

@@ -1,4 +1,7 @@
-import type { Work } from './ignore-pattern.ts';
+/** Amount of work done: a comparison of two characters is one step. */
+export interface Work {
+  steps: number;
+}
 
 /** Tests if a name, given as text and as code points, matches. */
 export type Segment = (name: string, points: readonly number[], work: Work) => boolean;

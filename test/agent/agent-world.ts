@@ -8,7 +8,7 @@ import type { Agent, AgentOptions } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { engineOf } from '../../agent/engine/engine.ts';
 import { containerName } from '../../agent/engine/ledger.ts';
-import type { PortBackend, PortProblem, PortPublisher } from '../../agent/ports/publication.ts';
+import type { PortBackend, PortProblem, PortPublisher } from '../../agent/ports/port-publisher.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import type { MockContainer } from '../../agent/runtime/mock/mock-container.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';

@@ -11,7 +11,7 @@ import type { BuildProgress } from '../../agent/tasks/build-progress.ts';
 import { buildSteps } from '../../agent/tasks/build-steps.ts';
 import type { BuildItem } from '../../agent/tasks/build-task.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
-import type { PortPublisher } from '../../agent/ports/publication.ts';
+import type { PortPublisher } from '../../agent/ports/port-publisher.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
 import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';

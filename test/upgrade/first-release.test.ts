@@ -11,7 +11,7 @@ import { engineOf } from '../../agent/engine/engine.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
 import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
-import type { PortPublisher } from '../../agent/ports/publication.ts';
+import type { PortPublisher } from '../../agent/ports/port-publisher.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import { createClient } from '../../cli/client.ts';
 import { startControlPlane } from '../../cli/control-plane.ts';

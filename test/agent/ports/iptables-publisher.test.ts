@@ -15,7 +15,7 @@ import { holdIdentity } from '../../../agent/machine/machine-identities.ts';
 import { IptablesPublisher, removeRules } from '../../../agent/ports/iptables-publisher.ts';
 import { anothersPort, leftPort, takenPort, unansweredPort } from '../../../agent/ports/port-problems.ts';
 import { chainsOf, shortOwner } from '../../../agent/ports/rules.ts';
-import type { PortBackend, PortProblem } from '../../../agent/ports/publication.ts';
+import type { PortBackend, PortProblem } from '../../../agent/ports/port-publisher.ts';
 import { labels } from '../../../agent/runtime/runtime.ts';
 import { testDocker, type TestDocker } from '../../harness/docker.ts';
 import { ensureTestImages } from '../../harness/test-image.ts';

@@ -1,0 +1,28 @@
+/** Address and port of a ready instance. */
+export interface PortBackend {
+  address: string;
+  port: number;
+}
+
+/** Why a port does not lead to its instances. */
+export interface PortProblem {
+  /** `port_taken`: the instance may not have the port. `runtime_unavailable`: a later try may succeed. */
+  code: 'port_taken' | 'runtime_unavailable';
+  message: string;
+}
+
+/** Makes ports of the server lead to instances. */
+export interface PortPublisher {
+  /**
+   * Publishes exactly these ports, each with the instances that it leads to. A port without an instance is held and
+   * refuses connections. Atomic per call. Resolves with the ports that do not lead to their instances, each with the
+   * reason.
+   * @throws Error if nothing could be changed
+   */
+  apply(
+    ports: ReadonlyMap<number, readonly PortBackend[]>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, PortProblem>>;
+  /** After the last `apply`: ports that lead to their instances, but not for all sources, each with what is missing. */
+  readonly notices: ReadonlyMap<number, string>;
+}
