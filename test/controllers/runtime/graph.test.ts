@@ -1,6 +1,9 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Controller } from '../../../controllers/runtime/controller.ts';
-import { checkGraph, describeGraph, type AnyController } from '../../../controllers/runtime/graph.ts';
+import { checkGraph, describeGraph, writerOf, type AnyController } from '../../../controllers/runtime/graph.ts';
+import { isObserved } from '../../../store/definition.ts';
 import { kinds } from '../../../store/kinds/kinds.ts';
 import type { KindName } from '../../../store/kinds/kinds.ts';
 import { allControllers } from '../../harness/all-controllers.ts';
@@ -19,6 +22,20 @@ const project = controller({ name: 'project', kind: 'project' });
 
 test('the controllers of the program fit together', () => {
   checkGraph(allControllers, Object.keys(kinds) as KindName[]); // the keys are the names
+});
+
+test('the writers of what is observed are those of the architecture', async () => {
+  const page = await readFile(join(import.meta.dirname, '../../../docs/architecture.md'), 'utf8');
+  const table = page.slice(page.indexOf('| Kind | Writes its observed record |')).split('\n\n')[0] ?? '';
+  const listed = [...table.matchAll(/^\| (\w+) \| ([\w ]+)/gm)]
+    .slice(1)
+    .map(([, kind, words = '']) => [kind, words.trim()]);
+  const observed = (Object.keys(kinds) as KindName[]).filter(isObserved); // the keys are the names
+  const declared = observed.map((kind) => {
+    const writer = writerOf(allControllers, kind);
+    return [kind, typeof writer === 'object' ? `${writer.name} controller` : writer];
+  });
+  expect(Object.fromEntries(listed)).toEqual(Object.fromEntries(declared));
 });
 
 test('declarations that fit together are accepted', () => {
