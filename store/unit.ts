@@ -246,15 +246,16 @@ function stateOf({ meta: { labels, finalizers }, desired }: ReadonlyResource): o
 }
 
 function removal({ meta: { tenant, kind, id } }: Resource): Write[] {
+  const { bytes, heldRemovals } = definitionOf(kind);
   const areas = [
     keys.desired,
     keys.observed,
     keys.events,
     ...(isPopulated(kind) ? [keys.population] : []),
-    ...(definitionOf(kind).bytes === true ? [keys.bytes] : []),
+    ...(bytes === true ? [keys.bytes] : []),
   ];
   const all = areas.map((key) => ({ delete: key(tenant, kind, id) }));
-  return kind === 'server' ? [...all, { delete: keys.removals(tenant, id) }] : all;
+  return heldRemovals === true ? [...all, { delete: keys.removals(tenant, id) }] : all;
 }
 
 /**
