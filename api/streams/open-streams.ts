@@ -4,6 +4,7 @@ import { Gauge } from 'prom-client';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
 import { isOpenTenant } from '../../store/tenants.ts';
+import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badRequest, forbidden, notFound, serviceUnavailable, unauthorized, unexpected } from '../ground/api-error.ts';
 import { mention } from '../audit/audit-log.ts';
@@ -238,7 +239,7 @@ export class OpenStreams implements Disposable {
 function livePlaceOf(view: StreamContext['view'], it: ReadonlyResource<ResourceKind>): Place | undefined {
   const place = placeOf(view, it);
   const now = view.get(it.meta.kind, it.meta.id);
-  const isLive = [now, place?.project].every((one) => one?.meta.deletionRequestedAt === undefined);
+  const isLive = [now, place?.project].every((one) => one === undefined || !isDeleting(one));
   return isLive ? place : undefined;
 }
 

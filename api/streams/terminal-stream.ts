@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isStaying } from '../../store/resource.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { decodeTerminalOutput, encodeTerminal } from '../../agent-protocol/terminal-stream.ts';
 import type { TerminalInput } from '../../agent-protocol/terminal-stream.ts';
@@ -40,11 +41,11 @@ export const terminal = defineStream({
     const counted = { in: 0, out: 0 };
     try {
       const application = view.get('application', attached.application_id);
-      if (application === undefined || application.meta.deletionRequestedAt !== undefined) {
+      if (!isStaying(application)) {
         channel.close(closeCode.gone, 'gone');
         return 'gone';
       }
-      // Whoever may no longer make a terminal here may not keep this one.
+      // A caller who may no longer make a terminal here may not keep this one.
       rest({ permission: permissionOf('POST', '/applications/:id/terminal'), it: application });
       if (channel.signal.aborted) return 'not allowed';
       const projectId = projectIdOf(application);

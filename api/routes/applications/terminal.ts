@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { TenantView } from '../../../store/mirror.ts';
+import { isStaying } from '../../../store/resource.ts';
 import { badRequest, conflicting, notFound, serviceUnavailable } from '../../ground/api-error.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { Reference } from '../../resources/object-fields.ts';
@@ -62,15 +63,15 @@ function instanceOf(
   application: string,
   wanted: string | undefined,
 ): { instance_id: string; server_id: string } {
-  const services = view.by('assignment', 'workload', application).flatMap(({ meta, desired, observed }) =>
-    desired.spec.type === 'service'
+  const services = view.by('assignment', 'workload', application).flatMap((it) =>
+    it.desired.spec.type === 'service'
       ? [
           {
-            id: meta.id,
-            server: desired.server_id,
-            slot: desired.spec.slot,
-            isToStay: desired.run === 'running' && meta.deletionRequestedAt === undefined,
-            observed,
+            id: it.meta.id,
+            server: it.desired.server_id,
+            slot: it.desired.spec.slot,
+            isToStay: it.desired.run === 'running' && isStaying(it),
+            observed: it.observed,
           },
         ]
       : [],
