@@ -179,7 +179,7 @@ export function blankReport({ id, generation }: Pick<WireReport, 'id' | 'generat
 }
 
 /** Why an assignment failed or is not ready. */
-export const failureCodes = [
+const failureCodes = [
   'image_not_found',
   'image_not_allowed',
   'image_pull_failed',

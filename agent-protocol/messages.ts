@@ -22,7 +22,6 @@ export const agentCapabilities = [
   /** Items may be volumes. */
   'volumes',
 ] as const;
-export type AgentCapability = (typeof agentCapabilities)[number];
 
 /** A position in the store's history, as the agent keeps it beside its desired set. */
 export const Position = z.object({ incarnation: z.string(), revision: z.int() });
@@ -74,9 +73,9 @@ export const Hello = z.object({
 });
 
 /** Control plane → agent: 32 random bytes, base64url. */
-export const Challenge = z.object({ type: z.literal('challenge'), nonce: z.string() });
+const Challenge = z.object({ type: z.literal('challenge'), nonce: z.string() });
 /** Agent → control plane: Ed25519 over `setpoint-agent.v1\0<server_id>\0<nonce>`, base64url. */
-export const Proof = z.object({ type: z.literal('proof'), signature: z.string().max(128) });
+const Proof = z.object({ type: z.literal('proof'), signature: z.string().max(128) });
 
 /** Registries that images may come from: `HOST`, `HOST:PORT` or `*.HOST`. Absent: every public registry is allowed. */
 const Registries = z.array(z.string().max(300)).max(1000);
@@ -96,9 +95,9 @@ export const Welcome = z.object({
 });
 
 /** A code that this release does not know is read as `busy`: the agent connects again after `retry_after_ms`. */
-export const RefuseCode = z.enum(['unknown', 'retired', 'superseded', 'upgrade', 'busy', 'unauthorized']).catch('busy');
-export type RefuseCode = z.infer<typeof RefuseCode>;
-export const Refuse = z.object({
+const RefuseCode = z.enum(['unknown', 'retired', 'superseded', 'upgrade', 'busy', 'unauthorized']).catch('busy');
+type RefuseCode = z.infer<typeof RefuseCode>;
+const Refuse = z.object({
   type: z.literal('refuse'),
   code: RefuseCode,
   message: z.string(),
@@ -106,7 +105,7 @@ export const Refuse = z.object({
 });
 
 /** Control plane → agent: the settings of the server after a change. */
-export const Settings = z.object({
+const Settings = z.object({
   type: z.literal('settings'),
   log_retention_days: z.int(),
   ports: PortPolicy.optional(),
@@ -118,16 +117,16 @@ export const Settings = z.object({
  * the workloads that it names; an empty list removes a workload. The first message of a session has `whole`: it
  * replaces the lists of all workloads.
  */
-export const ImagesKeep = z.object({
+const ImagesKeep = z.object({
   type: z.literal('images.keep'),
   whole: z.boolean(),
   images: z.record(z.string(), z.array(z.string())),
 });
 
 /** Agent → control plane: the chain of deltas does not continue the agent's desired set, or the set was not stored. */
-export const NeedSnapshot = z.object({ type: z.literal('need_snapshot'), why: z.string().max(200) });
+const NeedSnapshot = z.object({ type: z.literal('need_snapshot'), why: z.string().max(200) });
 
-export const SnapshotBegin = z.object({
+const SnapshotBegin = z.object({
   type: z.literal('snapshot.begin'),
   incarnation: z.string(),
   revision: z.int(),
@@ -141,19 +140,19 @@ export const SnapshotBegin = z.object({
    */
   keep: z.array(z.string()).default([]),
 });
-export const SnapshotPart = z.object({
+const SnapshotPart = z.object({
   type: z.literal('snapshot.part'),
   items: z.array(WireItem),
   configurations: z.array(WireConfiguration).optional(),
 });
-export const SnapshotEnd = z.object({ type: z.literal('snapshot.end'), revision: z.int() });
+const SnapshotEnd = z.object({ type: z.literal('snapshot.end'), revision: z.int() });
 
 /**
  * Continues the chain: the agent answers `need_snapshot` unless `from` is its revision. It answers every id in `drop`
  * with a report that has `gone`, also if it never had the assignment. A change that is too large for one frame is sent
  * as several deltas, of which all but the first have the same `from` and `to`.
  */
-export const Delta = z.object({
+const Delta = z.object({
   type: z.literal('delta'),
   from: z.int(),
   to: z.int(),
@@ -163,13 +162,13 @@ export const Delta = z.object({
 });
 
 /** Agent → control plane: the set of this revision is on disk. It does not mean that the set is converged. */
-export const Applied = z.object({ type: z.literal('applied'), revision: z.int() });
+const Applied = z.object({ type: z.literal('applied'), revision: z.int() });
 
 /**
  * Agent → control plane: a complete report after every welcome, then the latest state of changed assignments. One
  * report is in flight; in the long run they are at least 250 ms apart.
  */
-export const Report = z.object({
+const Report = z.object({
   type: z.literal('report'),
   seq: z.int(),
   /** Part of the complete report that follows the welcome. */
@@ -180,15 +179,15 @@ export const Report = z.object({
 });
 /** A code that this release does not know is read as `unavailable`: the report is sent again. */
 const RejectCode = z.enum(['not_assigned', 'stale_generation', 'unavailable']).catch('unavailable');
-export const ReportAck = z.object({
+const ReportAck = z.object({
   type: z.literal('report_ack'),
   seq: z.int(),
   rejected: z.array(z.object({ id: z.string(), why: RejectCode })),
 });
 
 /** Agent → control plane, every `beat_ms`. The first one follows the welcome at once. */
-export const Beat = z.object({ type: z.literal('beat'), n: z.int(), load: Load, engine: EngineState.optional() });
-export const BeatAck = z.object({ type: z.literal('beat_ack'), n: z.int() });
+const Beat = z.object({ type: z.literal('beat'), n: z.int(), load: Load, engine: EngineState.optional() });
+const BeatAck = z.object({ type: z.literal('beat_ack'), n: z.int() });
 
 /** Calls of the control plane: method and parameters. Every call has a deadline; none changes desired state. */
 export const CallParams = z.discriminatedUnion('method', [
@@ -205,7 +204,6 @@ export const CallParams = z.discriminatedUnion('method', [
   }),
 ]);
 export type CallParams = z.infer<typeof CallParams>;
-export type CallMethod = CallParams['method'];
 
 /** Limits of the list of changed files: number of files, bytes of each name, characters of all names. */
 export const changedFilesLimits = { files: 1000, nameBytes: 4096, chars: 64 * 1024 } as const;
@@ -224,14 +222,14 @@ export const GitHead = z.object({
 });
 export type GitHead = z.infer<typeof GitHead>;
 
-export const Call = z.object({
+const Call = z.object({
   type: z.literal('call'),
   id: z.int(),
   timeout_ms: z.int(),
   /** {@link CallParams}. The agent answers a method that it does not know with the error `unsupported`. */
   params: z.looseObject({ method: z.string() }),
 });
-export const Result = z.object({
+const Result = z.object({
   type: z.literal('result'),
   id: z.int(),
   ok: z.unknown().optional(),
@@ -262,7 +260,7 @@ export type ExecParams = z.infer<typeof ExecParams>;
 export const StreamParams = z.discriminatedUnion('kind', [LogStreamParams, ExecParams]);
 export type StreamParams = z.infer<typeof StreamParams>;
 
-export const StreamOpen = z.object({
+const StreamOpen = z.object({
   type: z.literal('stream.open'),
   stream: z.int(),
   /** {@link StreamParams}. The agent resets a stream of a kind that it does not know with `unsupported`. */
@@ -273,20 +271,20 @@ export const StreamOpen = z.object({
   duplex: z.boolean().optional(),
 });
 /** `credit`: bytes of input that the control plane may send; only of a duplex stream. */
-export const StreamAccept = z.object({
+const StreamAccept = z.object({
   type: z.literal('stream.accept'),
   stream: z.int(),
   credit: z.int().min(0).optional(),
 });
 /** The sender of the message took so many bytes: that many more may be sent to it. */
-export const StreamCredit = z.object({ type: z.literal('stream.credit'), stream: z.int(), bytes: z.int() });
+const StreamCredit = z.object({ type: z.literal('stream.credit'), stream: z.int(), bytes: z.int() });
 /**
  * From the control plane: it left the stream, in both directions. From the agent: both directions of a duplex stream
  * are over, and the agent read its input to the end or reads no more of it. (A frame with the flag `end` ends only the
  * direction of its sender.)
  */
-export const StreamEnd = z.object({ type: z.literal('stream.end'), stream: z.int() });
-export const StreamReset = z.object({
+const StreamEnd = z.object({ type: z.literal('stream.end'), stream: z.int() });
+const StreamReset = z.object({
   type: z.literal('stream.reset'),
   stream: z.int(),
   code: z.string().max(64),
@@ -298,9 +296,9 @@ export const StreamReset = z.object({
   only: z.string().max(16).optional(),
 });
 /** Every 30 s each side sends the ids of its live streams. The receiver answers an unknown id with `stream.reset`. */
-export const StreamLive = z.object({ type: z.literal('stream.live'), streams: z.array(z.int()).max(64) });
+const StreamLive = z.object({ type: z.literal('stream.live'), streams: z.array(z.int()).max(64) });
 
-export const Goodbye = z.object({
+const Goodbye = z.object({
   type: z.literal('goodbye'),
   reason: z.string().max(200),
   retry_after_ms: z.int().optional(),
@@ -309,7 +307,7 @@ export const Goodbye = z.object({
 /**
  * The receiver does not know the message type: optional features are gated by capabilities, so this is a bug report.
  */
-export const Unsupported = z.object({ type: z.literal('unsupported'), what: z.string().max(100) });
+const Unsupported = z.object({ type: z.literal('unsupported'), what: z.string().max(100) });
 
 export const AgentMessage = z.discriminatedUnion('type', [
   Hello,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 const Port = z.int().min(1).max(65_535);
 
 /** Most ports that an administrator may reserve on one server, and most that they may bind. */
-export const maxNamedPorts = 1000;
+const maxNamedPorts = 1000;
 
 /** The ports of a server that its applications may take. */
 export const PortPolicy = z.object({

@@ -7,21 +7,21 @@ export const mainService = 'main';
 export const mainPort = 'main';
 
 /** A number of a TCP port. */
-export const PortNumber = z.int().min(1).max(65535);
+const PortNumber = z.int().min(1).max(65535);
 
 /** A port that the process of an instance listens on. */
-export const ServicePort = z.object({
+const ServicePort = z.object({
   /** Unique within the service: routes refer to it. */
   name: z.string(),
   port: PortNumber,
   /** Port of the server that leads to this port of the ready instances. */
   publish: PortNumber.optional(),
 });
-export type ServicePort = z.infer<typeof ServicePort>;
+type ServicePort = z.infer<typeof ServicePort>;
 
 /** A network that an instance is in. Instances reach each other by alias within one network. */
-export const ServiceNetwork = z.object({ name: z.string(), aliases: z.array(z.string()) });
-export type ServiceNetwork = z.infer<typeof ServiceNetwork>;
+const ServiceNetwork = z.object({ name: z.string(), aliases: z.array(z.string()) });
+type ServiceNetwork = z.infer<typeof ServiceNetwork>;
 
 /** What is mounted into an instance. `path` is absolute, and unique within the service. */
 export const Mount = z.discriminatedUnion('type', [

@@ -10,7 +10,7 @@ import type { InstanceFiles } from './service/instance-files.ts';
 import { labels } from './runtime/runtime.ts';
 
 /** Number of newest built images of a workload that stay for a rollback; older ones stay only if they are needed. */
-export const keptImages = 5;
+const keptImages = 5;
 const everyMs = 3_600_000;
 /** Requests that follow each other within this time cause one run. */
 const debounceMs = 5_000;

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 
 /** How the operator of this machine reaches the running control plane, for what belongs to no tenant. */
-export const AdminFile = z.object({ url: z.url(), token: z.string() });
-export type AdminFile = z.infer<typeof AdminFile>;
+const AdminFile = z.object({ url: z.url(), token: z.string() });
+type AdminFile = z.infer<typeof AdminFile>;
 
 const name = 'admin.json';
 

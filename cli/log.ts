@@ -73,7 +73,7 @@ export function createLog(
 }
 
 /** The text without anything that looks like one of our secrets. */
-export function withoutForms(text: string): string {
+function withoutForms(text: string): string {
   return forms.reduce((left, [form, instead]) => left.replace(form, instead), text);
 }
 

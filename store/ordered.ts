@@ -60,7 +60,7 @@ export class Ordered<T> {
 }
 
 /** Index of the first item that is not `isBefore`; the array must begin with all items that are. */
-export function lowerBound<T>(items: readonly T[], isBefore: (item: T) => boolean): number {
+function lowerBound<T>(items: readonly T[], isBefore: (item: T) => boolean): number {
   let low = 0;
   let high = items.length;
   while (low < high) {

@@ -3,8 +3,8 @@ import type { DeepReadonly } from './deep-readonly.ts';
 import type { Revision } from './revision.ts';
 import type { DesiredOf, KindName, ObservedOf } from './kinds/kinds.ts';
 
-export const ConditionStatus = z.enum(['true', 'false', 'unknown']);
-export type ConditionStatus = z.infer<typeof ConditionStatus>;
+const ConditionStatus = z.enum(['true', 'false', 'unknown']);
+type ConditionStatus = z.infer<typeof ConditionStatus>;
 
 /** One fact about an object, as in Kubernetes. `message` is stable: no times, no attempt numbers. */
 export const Condition = z.object({

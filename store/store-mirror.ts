@@ -33,7 +33,7 @@ export function startMirror(options: MirrorOptions): Mirror & AsyncDisposable {
 }
 
 /** The mirror's loop; see `Mirror` for its contract. */
-export class StoreMirror implements Mirror, AsyncDisposable {
+class StoreMirror implements Mirror, AsyncDisposable {
   readonly #options: MirrorOptions;
   readonly #content: MirrorContent;
   readonly #metrics: MirrorMetrics;

@@ -1,11 +1,6 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 
 const form = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
-/** A random id (UUID version 4). */
-export function randomId(): string {
-  return randomUUID();
-}
 
 /**
  * The id that follows from `namespace` and `name` (UUID version 5, RFC 9562): the same for the same arguments, on every

@@ -6,7 +6,7 @@ import type { Engine } from './engine.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 
 /** A silence up to this time is not reported: a restart of the engine takes less. */
-export const hiccupMs = 10_000;
+const hiccupMs = 10_000;
 const versionMs = 3_000;
 
 /**

@@ -5,7 +5,7 @@ import type { Server } from 'node:net';
 import { join } from 'node:path';
 
 /** Folder with the sockets of the machine's agents in all network namespaces. */
-export const identityFolder = '/run/setpoint/agents';
+const identityFolder = '/run/setpoint/agents';
 
 /** Prefixes of abstract sockets in /proc/net/unix. Like rules, these sockets belong to one network namespace. */
 const identitySocket = 'setpoint-server-';

@@ -15,7 +15,7 @@ const window = 1;
 const secretBytes = 20;
 const recoveryCodes = 10;
 /** How long a setup can be confirmed after it was begun. */
-export const setupLifeMs = 15 * 60_000;
+const setupLifeMs = 15 * 60_000;
 
 export type Proof = 'proven' | 'missing' | 'wrong';
 

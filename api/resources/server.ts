@@ -12,16 +12,16 @@ import { defineResource } from './resource.ts';
 const { shape } = server.desired;
 const nullableText = z.string().nullable();
 
-export const ServerStatus = z.enum(['active', 'provisioning', 'error', 'offline', 'deleting']);
+const ServerStatus = z.enum(['active', 'provisioning', 'error', 'offline', 'deleting']);
 export const AgentStatusField = z.enum(['connected', 'disconnected', 'unknown']);
 
 /** What users of projects may see of a server. */
-export const ServerSummary = z
+const ServerSummary = z
   .object({ id: z.string(), name: z.string(), status: ServerStatus, agent_status: AgentStatusField })
   .meta({ id: 'ServerSummary' });
-export type ServerSummary = z.infer<typeof ServerSummary>;
+type ServerSummary = z.infer<typeof ServerSummary>;
 
-export const Server = z
+const Server = z
   .object({
     ...objectFields,
     name: z.string(),
@@ -43,7 +43,7 @@ export const Server = z
       .meta({ description: 'Projects that may use the server' }),
   })
   .meta({ id: 'Server' });
-export type Server = z.infer<typeof Server>;
+type Server = z.infer<typeof Server>;
 
 /** An answer with the join token, which is shown only once. */
 export const ServerWithJoin = z

@@ -1,4 +1,3 @@
-import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { ApiError } from '../ground/api-error.ts';
 
@@ -24,10 +23,4 @@ export function requireGrant(server: Server, projectId: string, field: string): 
   const message =
     'The server is not for this project: ask an admin to add the project to allowed_projects of the server';
   throw new ApiError('FORBIDDEN', message, { details: [{ field, reason: 'not_granted', message }] });
-}
-
-/** The same by the id of a server. An unknown id passes: other code refuses it. */
-export function requireGrantOf(view: TenantView, serverId: string, projectId: string, field: string): void {
-  const server = view.get('server', serverId);
-  if (server !== undefined) requireGrant(server, projectId, field);
 }

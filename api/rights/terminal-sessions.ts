@@ -10,7 +10,7 @@ import { countLimits, requireRoom } from './count-limits.ts';
 import type { ApiDependencies } from '../ground/dependencies.ts';
 
 /** Time in which the creator of a terminal attaches to it. */
-export const attachWithinMs = 60_000;
+const attachWithinMs = 60_000;
 /** A replica that is gone leaves the record of its open terminals for this time. */
 const leaseMs = 30_000;
 /** Expired records that one creation deletes. */

@@ -73,7 +73,7 @@ function point(unit: Unit, it: Application, id: string) {
 }
 
 /** Sets an application to run; after a scale to 0 it gets its earlier replicas back. */
-export function run(draft: DesiredOf<'application'>): void {
+function run(draft: DesiredOf<'application'>): void {
   draft.run = 'running';
   if (draft.replicas === 0) draft.replicas = draft.last_replicas ?? 1;
 }
@@ -145,7 +145,7 @@ export function builtBy({ desired, observed }: Deployment): DeepReadonly<BuiltIm
 }
 
 /** The deployment under way, if it is not beyond building and has the same source and configuration. */
-export function sameUnderWay(it: Application, view: TenantView): Deployment | undefined {
+function sameUnderWay(it: Application, view: TenantView): Deployment | undefined {
   const active = activeOf(it, view);
   if (active === undefined || active.observed?.phase === 'deploying') return undefined;
   const { source, config, rollback_of } = active.desired;

@@ -84,7 +84,7 @@ function timeOf(field: string, text: string | undefined, clock: Clock): string |
 }
 
 /** A cursor is the number of the last line that was read. @throws ApiError BAD_REQUEST */
-export function parseSeqCursor(cursor: string): number {
+function parseSeqCursor(cursor: string): number {
   if (!/^\d{1,15}$/.test(cursor))
     throw badField('cursor', 'invalid', 'Cursor is not one of this log: read without a cursor');
   return Number(cursor);

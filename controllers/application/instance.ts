@@ -11,7 +11,7 @@ import { serviceHash } from '../rollout/spec-hash.ts';
 import type { App, Deployment } from './world.ts';
 
 /** One bridge network per environment: instances of different environments cannot reach each other. */
-export function networkName(environmentId: string): string {
+function networkName(environmentId: string): string {
   return `sp-${environmentId.replaceAll('-', '').slice(0, 12)}`;
 }
 

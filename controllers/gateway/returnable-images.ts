@@ -50,7 +50,7 @@ export class ReturnableImages {
 }
 
 /** Digests of the images of an application's last two successes that were built; others can be pulled again. */
-export function returnableImages(view: Pick<TenantView, 'by'>, application: string): string[] {
+function returnableImages(view: Pick<TenantView, 'by'>, application: string): string[] {
   const digests = successes(view, application)
     .filter(({ desired }) => desired.source.type === 'git')
     .flatMap(({ observed }) => observed?.image_digest ?? [])

@@ -7,7 +7,7 @@ import type { Controller } from './controller.ts';
 export type AnyController = Controller<KindName>;
 
 /** The writes of the gateway, which is no controller: it stores the reports of agents and releases their finalizer. */
-export const gateway = { finalizer: 'agent', observes: 'assignment' } as const;
+const gateway = { finalizer: 'agent', observes: 'assignment' } as const;
 
 /** Kinds whose observed state the API writes: when a credential was last used. */
 const observedByApi: readonly KindName[] = ['service_key'];

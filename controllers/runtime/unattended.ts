@@ -6,7 +6,7 @@ import { objectsInGap } from '../../store/release.ts';
 import { otherLeader } from '../../store/replicas.ts';
 
 /** By kind how many objects the leader does not reconcile, or only in part, as its release does not know them. */
-export function unattendedObjects(mirror: Mirror, self: string): Readonly<Record<string, number>> {
+function unattendedObjects(mirror: Mirror, self: string): Readonly<Record<string, number>> {
   const leader = otherLeader(mirror, self);
   if (leader === undefined) return {};
   const found = mirror.tenants().flatMap((tenant) => objectsInGap(leader.gap, mirror.tenant(tenant)));

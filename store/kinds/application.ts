@@ -5,8 +5,6 @@ import type { Kept } from './define.ts';
 import { BuildArgs, Id, Name, Port, Sealed } from './fields.ts';
 import { internalId } from './internal-id.ts';
 
-export const SourceType = z.enum(['git', 'image', 'compose']);
-
 /** Where the image of an application comes from. */
 export const Source = z.discriminatedUnion('type', [
   z.object({ type: z.literal('image'), image_url: z.string() }),

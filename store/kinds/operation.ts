@@ -3,7 +3,7 @@ import { retention } from '../retention.ts';
 import { defineKind } from './define.ts';
 import { Id } from './fields.ts';
 
-export const OperationPhase = z.enum(['pending', 'running', 'succeeded', 'failed', 'expired']);
+const OperationPhase = z.enum(['pending', 'running', 'succeeded', 'failed', 'expired']);
 
 export const OperationType = z.enum(['sync']);
 export type OperationType = z.infer<typeof OperationType>;

@@ -16,7 +16,7 @@ import { openKeyring } from '../../store/seal.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
 import { commit } from '../../store/unit.ts';
-import { randomId } from '../../store/uuid.ts';
+import { randomId } from '../harness/random-id.ts';
 import { eventually } from '../harness/eventually.ts';
 import { CountingStore } from '../harness/counting-store.ts';
 import { backends } from './store-backends.ts';

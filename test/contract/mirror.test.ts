@@ -10,7 +10,7 @@ import type { Mirror } from '../../store/mirror.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Repository } from '../../store/repo.ts';
 import type { Store } from '../../store/store.ts';
-import { randomId } from '../../store/uuid.ts';
+import { randomId } from '../harness/random-id.ts';
 import { startEtcd } from '../harness/etcd.ts';
 import type { EtcdServer } from '../harness/etcd.ts';
 import { until } from '../harness/until.ts';

@@ -1,7 +1,7 @@
 import { kinds } from '../../store/kinds/kinds.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
 import type { Condition } from '../../store/resource.ts';
-import { randomId } from '../../store/uuid.ts';
+import { randomId } from './random-id.ts';
 import { serviceSpec } from './wire-items.ts';
 
 const at = '2030-01-01T00:00:00.000Z';

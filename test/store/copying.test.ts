@@ -14,7 +14,7 @@ import { openKeyring } from '../../store/seal.ts';
 import type { Sealer, Transplanter, Unsealer } from '../../store/seal.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
-import { randomId } from '../../store/uuid.ts';
+import { randomId } from '../harness/random-id.ts';
 import { desiredState } from '../harness/states.ts';
 
 const allKinds = Object.keys(kinds) as KindName[];

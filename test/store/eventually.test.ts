@@ -6,7 +6,7 @@ import type { Mirror } from '../../store/mirror.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Repository } from '../../store/repo.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
-import { randomId } from '../../store/uuid.ts';
+import { randomId } from '../harness/random-id.ts';
 import { eventually } from '../harness/eventually.ts';
 import { desiredState, projectObserved } from '../harness/states.ts';
 

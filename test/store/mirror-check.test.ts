@@ -12,7 +12,7 @@ import type { Repository } from '../../store/repo.ts';
 import type { Resource } from '../../store/resource.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Change, KeyRange, ListOptions, Page, Store } from '../../store/store.ts';
-import { randomId } from '../../store/uuid.ts';
+import { randomId } from '../harness/random-id.ts';
 import { FakeClock, settle } from '../harness/fake-clock.ts';
 import { InterruptibleStore } from '../harness/interruptible-store.ts';
 import { expectMirrored } from './mirrored.ts';

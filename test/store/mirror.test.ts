@@ -12,7 +12,7 @@ import type { Resource } from '../../store/resource.ts';
 import { revision } from '../../store/revision.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Page, Store } from '../../store/store.ts';
-import { randomId } from '../../store/uuid.ts';
+import { randomId } from '../harness/random-id.ts';
 import { FakeClock, settle } from '../harness/fake-clock.ts';
 import { eagerClock } from '../harness/eager-clock.ts';
 import { InterruptibleStore } from '../harness/interruptible-store.ts';

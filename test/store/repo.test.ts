@@ -9,7 +9,7 @@ import type { CommittableUnit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource, Resource } from '../../store/resource.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
-import { randomId } from '../../store/uuid.ts';
+import { randomId } from '../harness/random-id.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 import { ForwardingStore } from '../harness/forwarding-store.ts';
 import { desiredState, projectObserved } from '../harness/states.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { randomId, uuidv5 } from '../../store/uuid.ts';
+import { uuidv5 } from '../../store/uuid.ts';
 
 const dns = '6ba7b810-9dad-11d1-80b4-00c04fd430c8';
 
@@ -26,12 +26,5 @@ describe('uuidv5', () => {
 
   it('refuses a namespace that is no UUID', () => {
     expect(() => uuidv5('deployment', 'build')).toThrow('Namespace of a UUID must be a UUID: got deployment');
-  });
-});
-
-describe('randomId', () => {
-  it('is a UUID and new each time', () => {
-    expect(z.uuidv4().safeParse(randomId()).success).toBe(true);
-    expect(randomId()).not.toBe(randomId());
   });
 });
