@@ -9,8 +9,8 @@ export interface ReaderEvents {
 }
 
 /**
- * The reading end of one stream. It holds at most its window: the bytes that are granted and not yet taken. A chunk
- * counts as taken when the reader asks for the next one.
+ * The reading end of one stream. It holds at most its window: the bytes that are granted and not yet taken, in buffers
+ * of at most twice their size. A chunk counts as taken when the reader asks for the next one.
  */
 export class StreamReader implements AsyncIterableIterator<Uint8Array> {
   readonly window: number;
@@ -96,11 +96,11 @@ export class StreamReader implements AsyncIterableIterator<Uint8Array> {
   }
 
   /**
-   * Copies the payload, since it is a view of a larger buffer of the socket. Joins chunks, since a tiny one costs more
-   * memory than its bytes.
+   * Copies a payload that is the smaller part of a buffer of the socket, which it would keep in memory. Joins chunks,
+   * since a tiny one costs more memory than its bytes.
    */
   #keep(payload: Uint8Array): void {
-    this.#chunks.push(Uint8Array.from(payload));
+    this.#chunks.push(payload.length * 2 < payload.buffer.byteLength ? Uint8Array.from(payload) : payload);
     if (this.#chunks.length > 64) this.#chunks = [Buffer.concat(this.#chunks)];
   }
 

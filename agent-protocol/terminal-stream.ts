@@ -1,4 +1,5 @@
 import { CallError } from './call-error.ts';
+import { maxPayloadBytes } from './data-frame.ts';
 
 /**
  * The bytes of a terminal's stream, in both directions: frames of `u8 type, u32 length (big endian), payload`. Frames of
@@ -7,6 +8,8 @@ import { CallError } from './call-error.ts';
 const types = { data: 0, resize: 1, exit: 2 } as const;
 
 const headerBytes = 5;
+/** Most data that goes with its header into one binary frame of the protocol. */
+export const maxDataBytes = maxPayloadBytes - headerBytes;
 /** Longest payload of a frame that is not data. */
 const maxControlBytes = 64;
 

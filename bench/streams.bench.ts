@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { z } from 'zod';
+import { maxDataBytes } from '../agent-protocol/terminal-stream.ts';
 import { engineCall, engineSocket } from '../test/harness/docker.ts';
 import { instancesOf } from '../test/harness/engine.ts';
 import { Installation } from '../test/harness/installation.ts';
@@ -14,8 +15,6 @@ const rounds = 5;
 const blockBytes = 64 * 1024;
 /** Bytes of one direction, of all streams together. */
 const totalBytes = 32 * 1024 * 1024;
-/** Input in one frame: as `setpoint exec` sends it. */
-const frameBytes = 32 * 1024;
 /** Input that may wait in the socket of the client. */
 const waitingBytes = 256 * 1024;
 const keys = 300;
@@ -105,8 +104,9 @@ async function output(pipe: Pipe, blocks: number): Promise<void> {
 async function input(pipe: Pipe, blocks: number): Promise<void> {
   const came = arrived(pipe, 'done\n'.length);
   await pipe.write(Buffer.from('\n'));
-  const frame = Buffer.alloc(frameBytes, 'x');
-  for (let left = blocks * blockBytes; left > 0; left -= frameBytes) await pipe.write(frame);
+  // As much in one message as `setpoint exec` sends.
+  const message = Buffer.alloc(maxDataBytes, 'x');
+  for (let left = blocks * blockBytes; left > 0; left -= maxDataBytes) await pipe.write(message.subarray(0, left));
   await came;
 }
 

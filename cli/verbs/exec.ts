@@ -1,5 +1,6 @@
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
+import { maxDataBytes } from '../../agent-protocol/terminal-stream.ts';
 import type { Client } from '../client.ts';
 import { findObject } from '../objects.ts';
 
@@ -10,8 +11,6 @@ const Frame = z.discriminatedUnion('type', [
   z.object({ type: z.literal('end'), reason: z.string() }),
 ]);
 
-/** Input in one frame; a frame has at most 64 KiB. */
-const chunkBytes = 32 * 1024;
 /** Input that may wait for the control plane before the terminal is not read any more. */
 const waitingBytes = 256 * 1024;
 /** Columns or rows of a terminal without a size. */
@@ -72,7 +71,7 @@ function joined(socket: WebSocket, signal: AbortSignal): Disposable {
     if (socket.bufferedAmount <= waitingBytes) stdin.resume();
   };
   const type = (data: Buffer): void => {
-    for (let at = 0; at < data.length; at += chunkBytes) socket.send(data.subarray(at, at + chunkBytes), sent);
+    for (let at = 0; at < data.length; at += maxDataBytes) socket.send(data.subarray(at, at + maxDataBytes), sent);
     if (socket.bufferedAmount > waitingBytes) stdin.pause();
   };
   const over = (): void => type(Buffer.of(endOfInput));

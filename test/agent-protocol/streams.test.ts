@@ -5,6 +5,7 @@ import { encodeData } from '../../agent-protocol/data-frame.ts';
 import { decodeLogChunks, encodeLogChunk, maxLogChunkBytes } from '../../agent-protocol/log-stream.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
 import type { StreamParams } from '../../agent-protocol/messages.ts';
+import { StreamReader } from '../../agent-protocol/stream-receivers.ts';
 import { bounds } from '../../agent-protocol/timing.ts';
 import { FakeClock, settle } from '../harness/fake-clock.ts';
 import { protocolEnds } from '../harness/protocol-ends.ts';
@@ -283,4 +284,19 @@ describe('a stream of log lines', () => {
     };
     await expect(read()).rejects.toMatchObject({ code: 'malformed' });
   });
+});
+
+describe('a reader', () => {
+  it.each([1, 100, 30_000, 32_000, 40_000])(
+    'keeps no buffer of the socket for a part of it: %i bytes',
+    async (bytes) => {
+      const buffer = new ArrayBuffer(64 * 1024);
+      const payload = new Uint8Array(buffer, 5, bytes).fill(7);
+      const reader = new StreamReader(bounds.windowBytes, { credit: () => undefined, over: () => undefined });
+      reader.take({ payload, end: false });
+      const { value } = await reader.next();
+      expect(value).toEqual(payload);
+      expect(value?.buffer.byteLength).toBeLessThanOrEqual(2 * bytes);
+    },
+  );
 });

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { decodeTerminalInput, decodeTerminalOutput, encodeTerminal } from '../../agent-protocol/terminal-stream.ts';
+import { maxPayloadBytes } from '../../agent-protocol/data-frame.ts';
+import {
+  decodeTerminalInput,
+  decodeTerminalOutput,
+  encodeTerminal,
+  maxDataBytes,
+} from '../../agent-protocol/terminal-stream.ts';
 import type { TerminalInput, TerminalOutput } from '../../agent-protocol/terminal-stream.ts';
 
 async function* pieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
@@ -46,6 +52,13 @@ describe('the bytes of a terminal', () => {
         '',
       ]);
     }
+  });
+
+  it('go into one frame of the protocol as long as they are no longer than said', () => {
+    const sizes = [maxDataBytes, maxDataBytes + 1].map(
+      (bytes) => encodeTerminal({ type: 'data', data: Buffer.alloc(bytes) }).length,
+    );
+    expect(sizes).toEqual([maxPayloadBytes, maxPayloadBytes + 1]);
   });
 
   it('hand data on before its frame is complete', async () => {
