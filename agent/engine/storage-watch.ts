@@ -67,19 +67,28 @@ export class StorageWatch {
       if (!this.#closing.signal.aborted)
         log.warn(
           { err: error },
-          'Cannot measure what containers wrote: their storage limits do not hold until that succeeds',
+          'Cannot measure the disk, nor what containers wrote: their storage limits do not hold until that succeeds',
         );
     }
   }
 
   async #measureAll(): Promise<void> {
-    const { observer, exceeded } = this.#deps;
+    const { observer, exceeded, log } = this.#deps;
     for (const assignment of observer.assignments())
       for (const { container } of observer.of(assignment)) {
         const limit = Number(container.labels[labels.storage] ?? 0);
         if (container.state !== 'running' || limit <= 0) continue;
-        const bytes = await this.#measure(container.id);
-        if (bytes !== undefined && bytes > limit) exceeded(assignment, { container: container.id, bytes, limit });
+        try {
+          const bytes = await this.#measure(container.id);
+          if (bytes !== undefined && bytes > limit) exceeded(assignment, { container: container.id, bytes, limit });
+        } catch (error) {
+          // The observer logs that the engine does not answer.
+          if (this.#closing.signal.aborted || !observer.reachable) return;
+          log.warn(
+            { err: error, assignment, container: container.id },
+            'Cannot measure what a container wrote: its storage limit does not hold until that succeeds',
+          );
+        }
       }
   }
 
@@ -99,7 +108,7 @@ export interface Overflow {
 
 interface Deps {
   runtime: Pick<ContainerRuntime, 'written'>;
-  observer: Pick<Observer, 'assignments' | 'of'>;
+  observer: Pick<Observer, 'assignments' | 'of' | 'reachable'>;
   disk: () => Promise<DiskSpace>;
   exceeded: (assignment: string, overflow: Overflow) => void;
   clock: Clock;

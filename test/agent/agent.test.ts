@@ -391,6 +391,23 @@ describe('what is done to a container from outside', () => {
     await world.until('replaced', () => world.container(item)?.id !== id, 130_000, 500);
   });
 
+  test('a container that cannot be measured leaves the limits of the others in force', async () => {
+    const { item, id } = await running();
+    const other = service({}, healthy);
+    await world.delta([other]);
+    await world.until('ready', () => world.report(other)?.ready === true, 5_000);
+    const containers = [world.container(item)!, world.container(other)!];
+    const limit = Number(containers[0]?.mutable.labels[labels.storage]);
+    await world.stop();
+    const runtime = mockRuntime(world.engine);
+    const written: typeof runtime.written = (container, signal) =>
+      container === id ? Promise.reject(new Error('Its files cannot be read')) : runtime.written(container, signal);
+    await world.start({}, { ...runtime, written });
+    for (const it of containers) world.engine.changeByHand(it.id, { writtenBytes: 2 * limit });
+    await world.until('replaced', () => world.container(other)?.id !== containers[1]?.id, 130_000, 500);
+    expect(world.container(item)?.id).toBe(id);
+  });
+
   test('one that was made without a limit is left alone', async () => {
     const { item, id } = await running();
     const { [labels.storage]: _, ...others } = world.container(item)!.mutable.labels;
