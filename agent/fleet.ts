@@ -37,7 +37,7 @@ export class Fleet {
 
   constructor(deps: {
     services: Omit<ServiceDeps, keyof WorkerDeps | 'settled'>;
-    volumes: Omit<VolumeDeps, keyof WorkerDeps>;
+    volumes: Omit<VolumeDeps, keyof WorkerDeps | 'appeared'>;
     tasks: Tasks;
     taskDeps: Omit<TaskDeps, keyof WorkerDeps>;
     desired: DesiredSet;
@@ -49,7 +49,7 @@ export class Fleet {
     const { desired, clock, log } = deps;
     const common: WorkerDeps = { desired, clock, log, reported: (report) => this.#reported(report.id) };
     this.#services = { ...deps.services, ...common, settled: () => this.#checkSettled() };
-    this.#volumes = { ...deps.volumes, ...common };
+    this.#volumes = { ...deps.volumes, ...common, appeared: (volume) => this.#appeared(volume) };
     this.#tasks = deps.tasks;
     this.#taskDeps = { ...deps.taskDeps, ...common };
     this.#desired = desired;
@@ -200,6 +200,10 @@ export class Fleet {
       if (container.state === 'running' && workload !== undefined)
         this.#capture.follow(container.id, { workload, instance: id });
     }
+  }
+
+  #appeared(volume: string): void {
+    for (const worker of this.#workers.values()) if (worker instanceof ServiceWorker) worker.appeared(volume);
   }
 
   #isKnown(id: string): boolean {

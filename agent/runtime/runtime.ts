@@ -265,7 +265,7 @@ export interface ContainerRuntime {
   /**
    * Returns the id.
    * @throws RuntimeFailure `name_taken` if any container of that name exists, `image_not_found`, `no_space`,
-   * `create_failed`, also if a volume or file to mount is missing
+   * `data_lost` if a volume to mount is missing, `create_failed`, also if a file to mount is missing
    */
   create(spec: ContainerSpec, signal: AbortSignal): Promise<string>;
   /**
@@ -319,6 +319,11 @@ export interface ContainerRuntime {
    * @throws RuntimeFailure `name_taken` if a volume of that name has other labels, `no_space`, `create_failed`
    */
   ensureVolume(name: string, labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>;
+  /**
+   * Idempotent. Every user of a container may write to the volume if it is empty; for a volume that was made by hand.
+   * Does nothing if there is no such volume. @throws RuntimeFailure `create_failed`
+   */
+  openVolume(name: string, signal: AbortSignal): Promise<void>;
   /** Returns `undefined` if there is no such volume. */
   volume(name: string, signal: AbortSignal): Promise<Volume | undefined>;
   /** Returns the volumes that have all these labels, by name. */
@@ -327,10 +332,11 @@ export interface ContainerRuntime {
     signal: AbortSignal,
   ): Promise<{ name: string; labels: Readonly<Record<string, string>> }[]>;
   /**
-   * Idempotent. Removes the volume with its content.
+   * Idempotent. Removes the volume with its content. `alsoUnlabelled`: the caller made a volume of that name before, so
+   * that one without the labels of an agent was put in its place.
    * @throws RuntimeFailure `in_use` if a container mounts it, running or not; `name_taken` if no agent made it
    */
-  removeVolume(name: string, signal: AbortSignal): Promise<void>;
+  removeVolume(name: string, options: { alsoUnlabelled?: boolean }, signal: AbortSignal): Promise<void>;
   /**
    * Returns the bytes that the content of a volume takes; `undefined` if there is no such volume. Slow: it walks the
    * files, and those of one volume only, whereas an engine that is asked walks all that it has.

@@ -48,8 +48,13 @@ export function containerSpec(
 }
 
 /** Names of the volumes that the service may write to. */
-export function writtenVolumes({ spec }: ServiceItem): string[] {
-  return spec.mounts.flatMap((mount) => (mount.type === 'volume' && !mount.read_only ? mount.volume : []));
+export function writtenVolumes(item: ServiceItem): string[] {
+  return mountedVolumes(item).flatMap(({ volume, read_only }) => (read_only ? [] : volume));
+}
+
+/** The volumes among its mounts. */
+export function mountedVolumes({ spec }: ServiceItem): Extract<ServiceMount, { type: 'volume' }>[] {
+  return spec.mounts.filter((mount) => mount.type === 'volume');
 }
 
 function limitsOf(limits: Limits): Partial<ContainerSpec> {

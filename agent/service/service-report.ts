@@ -1,5 +1,5 @@
 import { blankReport } from '../../agent-protocol/assignment.ts';
-import type { WirePhase, WireReport } from '../../agent-protocol/assignment.ts';
+import type { FailureCode, WirePhase, WireReport } from '../../agent-protocol/assignment.ts';
 import { imageKey } from './drift.ts';
 import { isCrashLoop } from './memory.ts';
 import type { World } from './plan.ts';
@@ -69,8 +69,7 @@ function phaseOf(world: World): WirePhase {
 function errorOf(it: Circumstances, ready: boolean): WireReport['error'] {
   const { memory, desired } = it.world;
   const { failure } = memory;
-  // A `create_failed` is reported only once it is final: before, it would fail a deployment that a retry can complete.
-  if (failure !== undefined && (failure.final || failure.code !== 'create_failed'))
+  if (failure !== undefined && (failure.final || !passing.includes(failure.code)))
     return { code: failure.code, message: failure.message };
   if (it.portProblem !== undefined) return { ...it.portProblem };
   if (ready) return undefined;
@@ -88,6 +87,12 @@ function errorOf(it: Circumstances, ready: boolean): WireReport['error'] {
   }
   return it.health.problem === undefined ? undefined : { code: 'unhealthy', message: it.health.problem };
 }
+
+/**
+ * Failures that are reported only once they are final: before, they would fail a deployment that a retry can complete. A
+ * volume may be made in the same moment as the container that mounts it.
+ */
+const passing: readonly FailureCode[] = ['create_failed', 'data_lost'];
 
 const othersVolume =
   'Another instance writes to a volume that this one mounts: this one starts once the other has ended';

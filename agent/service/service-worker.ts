@@ -17,7 +17,7 @@ import { stepEvent } from './step-event.ts';
 import { stepFailure } from './step-failure.ts';
 import type { Overflow } from '../engine/storage-watch.ts';
 import type { VolumeWriters } from '../volumes/writers.ts';
-import { writtenVolumes } from './container-spec.ts';
+import { mountedVolumes, writtenVolumes } from './container-spec.ts';
 
 /** What all service workers of an agent share. */
 export interface ServiceDeps extends StepDeps, WorkerDeps {
@@ -95,6 +95,15 @@ export class ServiceWorker implements Worker {
   /** A container wrote more than its limit. */
   overflowed(overflow: Overflow): void {
     this.#memory = { ...this.#memory, overflow };
+    this.wake();
+  }
+
+  /** A volume is there: a container that could not be made for the lack of it is made now. */
+  appeared(volume: string): void {
+    const { failure } = this.#memory;
+    if (failure?.code !== 'data_lost' || this.#desired === undefined) return;
+    if (!mountedVolumes(this.#desired).some(({ volume: mounted }) => mounted === volume)) return;
+    this.#memory = { ...this.#memory, failure: undefined };
     this.wake();
   }
 

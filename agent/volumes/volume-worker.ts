@@ -10,9 +10,11 @@ type VolumeItem = WireAssignment & { spec: WireVolume };
 
 /** What all volume workers of an agent share. */
 export interface VolumeDeps extends WorkerDeps {
-  runtime: Pick<ContainerRuntime, 'ensureVolume' | 'volume' | 'removeVolume'>;
+  runtime: Pick<ContainerRuntime, 'ensureVolume' | 'openVolume' | 'volume' | 'removeVolume'>;
   server: string;
   made: MadeVolumes;
+  /** The volume is there, which was not so before, or not known. */
+  appeared: (volume: string) => void;
 }
 
 const callMs = 60_000;
@@ -24,7 +26,7 @@ const retryMs = 5_000;
 /**
  * Keeps one volume on the server. Its data is removed only by `run: 'stopped'`; an item that is only dropped leaves the
  * volume as it is, so that no loss of records can remove data. A volume that was there and is gone is reported as
- * `data_lost` and never made again: only another volume can take its place.
+ * `data_lost` and never made again: only another volume can take its place, also one of its name that was made by hand.
  */
 export class VolumeWorker implements Worker {
   readonly id: string;
@@ -34,6 +36,8 @@ export class VolumeWorker implements Worker {
   readonly #closing = new AbortController();
   #desired: VolumeItem | undefined;
   #report: WireReport | undefined;
+  /** What the last look at it showed; absent before the first one. */
+  #seen: 'there' | 'lost' | undefined;
   #isStale = true;
   #running: Promise<void> | undefined;
   #cancelTimer: () => void = () => undefined;
@@ -109,20 +113,33 @@ export class VolumeWorker implements Worker {
     const { volume } = desired.spec;
     using limit = deadline(clock, callMs, 'Checking a volume', this.#closing.signal);
     if (desired.run === 'stopped') {
-      await runtime.removeVolume(volume, limit.signal);
+      await runtime.removeVolume(volume, { alsoUnlabelled: made.has(volume) }, limit.signal);
       await made.removed(volume);
+      this.#seen = undefined;
       return { ...this.#blank(), phase: 'stopped' };
     }
     if (!made.has(volume)) {
       await runtime.ensureVolume(volume, { [labels.server]: server, [labels.tenant]: desired.tenant }, limit.signal);
       await made.made(volume);
-    } else if ((await runtime.volume(volume, limit.signal)) === undefined) {
-      const code: FailureCode = 'data_lost';
-      const message =
-        'The volume was removed from its server, and its data with it. Put it back from a copy, or delete it and create another one';
-      return { ...this.#blank(), phase: 'failed', error: { code, message } };
+    } else {
+      const found = await runtime.volume(volume, limit.signal);
+      if (found === undefined) return this.#lost();
+      // Only then is it known to be made by hand: what an image did to an empty volume stays.
+      const isReplaced =
+        this.#seen === 'lost' || (this.#seen === undefined && found.labels[labels.server] === undefined);
+      if (isReplaced) await runtime.openVolume(volume, limit.signal);
     }
+    if (this.#seen !== 'there') this.#deps.appeared(volume);
+    this.#seen = 'there';
     return { ...this.#blank(), phase: 'running', ready: true, stable: true };
+  }
+
+  #lost(): WireReport {
+    this.#seen = 'lost';
+    const code: FailureCode = 'data_lost';
+    const message =
+      'The volume was removed from its server, and its data with it. Put it back from a copy, or delete it and create another one';
+    return { ...this.#blank(), phase: 'failed', error: { code, message } };
   }
 
   #failed(desired: VolumeItem | undefined, error: unknown): void {

@@ -5,7 +5,7 @@ import type { ServerPhase } from '../../store/kinds/server.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput } from '../../store/resource.ts';
 import type { Because } from '../runtime/controller.ts';
-import { hasCode } from '../rollout/failures.ts';
+import { agentTooOld } from '../rollout/failures.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { hindrance } from './hindrance.ts';
 import { instanceDesired } from './instance.ts';
@@ -231,16 +231,7 @@ export function conditionsOf(world: World, now: State): ConditionInput[] {
       : { type: 'Available', status: 'false', reason: 'NoReadyInstance', message: 'No instance is ready' },
   ];
   if (server?.observed !== undefined) conditions.push(reachability(server.observed.phase));
-  const outdated = [target?.observed?.error, ...world.slots.map((it) => upToDate(it)?.error)].find((error) =>
-    hasCode(error, 'agent_outdated'),
-  );
-  if (outdated !== undefined)
-    conditions.push({
-      type: 'AgentTooOld',
-      status: 'true',
-      reason: 'AgentOfEarlierRelease',
-      message: outdated.message,
-    });
+  conditions.push(...agentTooOld([target?.observed?.error, ...world.slots.map((it) => upToDate(it)?.error)]));
   const outcome = target?.observed?.phase;
   if (target !== undefined && (outcome === 'succeeded' || outcome === 'failed')) {
     conditions.push({

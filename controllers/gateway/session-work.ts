@@ -223,7 +223,7 @@ export class SessionWork {
     const { id, generation } = seen.meta;
     if (seen.observed?.observedGeneration === generation) return;
     const { deps, repo, hold, log } = this.#options;
-    this.#events.record('application', seen.desired.workload_id, {
+    this.#events.record(seen.desired.workload_kind, seen.desired.workload_id, {
       type: 'warning',
       reason: why.code === 'agent_outdated' ? 'AgentOutdated' : 'SecretUnavailable',
       message: why.message,

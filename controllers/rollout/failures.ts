@@ -1,5 +1,6 @@
 import type { FailureCode } from '../../agent-protocol/assignment.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import type { ConditionInput } from '../../store/resource.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import type { Assignment } from './slots.ts';
 
@@ -34,7 +35,7 @@ const meanings: Readonly<Record<FailureCode, Meaning>> = {
   in_use: {},
   interrupted: {},
   volume_in_use: { remedy: 'stop the other instance, or unbind the volume' },
-  data_lost: { isFatal: true, remedy: 'restore the volume from a backup' },
+  data_lost: { isFatal: true, remedy: 'put it back from a copy, or unbind it and bind another one' },
   runtime_unavailable: { remedy: 'see the conditions of its server' },
   secret_unavailable: { remedy: 'restore the key file of the control plane, or set the variables again' },
   agent_outdated: { remedy: 'upgrade the agent of its server' },
@@ -54,6 +55,13 @@ export function meaningOf({ code }: Reported): Meaning {
 /** Whether a failure was reported, and with that code. */
 export function hasCode(error: Reported | undefined, code: FailureCode): boolean {
   return error?.code === code;
+}
+
+/** The condition of an object one of whose assignments failed as the agent of its server is too old. */
+export function agentTooOld(failures: readonly (Failure | undefined)[]): ConditionInput[] {
+  const outdated = failures.find((failure) => hasCode(failure, 'agent_outdated'));
+  if (outdated === undefined) return [];
+  return [{ type: 'AgentTooOld', status: 'true', reason: 'AgentOfEarlierRelease', message: outdated.message }];
 }
 
 /** Why the instance will not become ready as it is; `undefined` while it may. */

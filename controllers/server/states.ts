@@ -61,7 +61,7 @@ export function conditionsOf(world: World): ConditionInput[] {
       status: 'true',
       reason: 'AgentOfEarlierRelease',
       message:
-        `Its agent, version ${world.agent?.agentVersion ?? 'unknown'}, does not know ${unknown.join(', ')}: upgrade it. ` +
+        `Its agent, version ${world.agent?.agentVersion ?? 'unknown'}, cannot ${unknown.map((it) => features[it]).join(', ')}: upgrade it. ` +
         'Until then its instances go on, and a workload that needs one of these does not start',
     });
   if (world.removals?.confirmed === false)
@@ -75,6 +75,16 @@ export function conditionsOf(world: World): ConditionInput[] {
     });
   return conditions;
 }
+
+/** What an agent with a capability can do, in words that follow "cannot". */
+const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
+  configurations: 'share variables among instances',
+  'images.keep': 'keep images for rollbacks',
+  'build.commit': 'build an earlier commit',
+  'streams.duplex': 'open terminals',
+  services: 'run instances with mounts or several ports',
+  volumes: 'keep volumes',
+};
 
 /** Whether containers can run on the server, and what to do if not. */
 function engineCondition(agent: LiveAgent | undefined): ConditionInput {

@@ -10,7 +10,7 @@ import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { planTask } from '../task/task.ts';
-import { stateOf } from './states.ts';
+import { conditionsOf, stateOf } from './states.ts';
 import type { World } from './states.ts';
 
 type Volume = ReadonlyResource<'volume'>;
@@ -96,12 +96,12 @@ async function announce(world: World, ctx: Context): Promise<void> {
 }
 
 function verdict(world: World): Verdict<'volume'> {
-  const { phase, ready, reason, message, because } = stateOf(world);
+  const { phase, because } = stateOf(world);
   const { assignment } = world;
   const waitingFor = assignment === undefined ? [] : [{ kind: 'assignment' as const, id: assignment.meta.id }];
   return {
     observed: { phase },
-    conditions: [{ type: 'Ready', status: ready, reason, message }],
+    conditions: conditionsOf(world),
     next: because === undefined ? { settled: true } : { waitingFor, because },
   };
 }

@@ -2,7 +2,8 @@ import type { ServerPhase } from '../../store/kinds/server.ts';
 import type { VolumePhase } from '../../store/kinds/volume.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
-import { hasCode } from '../rollout/failures.ts';
+import { agentTooOld, hasCode } from '../rollout/failures.ts';
+import type { Failure } from '../rollout/failures.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import type { Because } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
@@ -32,9 +33,7 @@ export function stateOf({ volume, assignment, isBound, server }: World): State {
   const report = assignment && upToDate(assignment);
   const isAway = server === 'offline' || server === 'error';
   if (isDeleting(volume)) {
-    const message = hasCode(report?.error, 'in_use')
-      ? 'Waits until no container mounts it'
-      : 'Its data is being removed from its server';
+    const message = removal(report?.error);
     return { phase: 'deleting', ready: 'false', reason: 'Deleting', message, because: 'its data to be removed' };
   }
   if (server === 'gone')
@@ -47,11 +46,11 @@ export function stateOf({ volume, assignment, isBound, server }: World): State {
     };
   if (hasCode(report?.error, 'data_lost') && report?.error !== undefined)
     return { phase: 'error', ready: 'false', reason: 'DataLost', message: report.error.message };
+  const before = volume.observed?.phase ?? 'pending';
   if (isAway) {
-    const phase = volume.observed?.phase ?? 'pending';
     const message =
       'Its server does not answer, so the state of the volume is not known: see the conditions of the server';
-    return { phase, ready: 'unknown', reason: 'ServerAway', message, because: 'its server to answer' };
+    return { phase: before, ready: 'unknown', reason: 'ServerAway', message, because: 'its server to answer' };
   }
   if (report?.ready === true)
     return isBound
@@ -62,15 +61,40 @@ export function stateOf({ volume, assignment, isBound, server }: World): State {
           reason: 'Available',
           message: 'It is on its server, and no application mounts it',
         };
-  return unmade(report?.error);
+  return unmade(report?.error, before);
 }
 
-/** It is being made, or its server failed to make it and tries again. */
-function unmade(failure: NonNullable<Assignment['observed']>['error']): State {
+/** Conditions beside the ones that the runtime derives. */
+export function conditionsOf(world: World): ConditionInput[] {
+  const { ready, reason, message } = stateOf(world);
+  const { assignment } = world;
+  return [
+    { type: 'Ready', status: ready, reason, message },
+    ...agentTooOld([assignment && upToDate(assignment)?.error]),
+  ];
+}
+
+/** How far the removal of its data is. */
+function removal(failure: Failure | undefined): string {
+  if (failure === undefined) return 'Its data is being removed from its server';
+  if (hasCode(failure, 'in_use')) return 'Waits until no container mounts it';
+  return `Its server cannot remove its data, and tries again: ${failure.message}`;
+}
+
+/** It is being made, its server failed to make it and tries again, or its agent knows no volumes. */
+function unmade(failure: Failure | undefined, before: VolumePhase): State {
   const because = 'its server to create it';
   if (failure === undefined)
     return { phase: 'pending', ready: 'false', reason: 'Pending', message: 'Its server is creating it', because };
   const { code, message } = failure;
+  if (hasCode(failure, 'agent_outdated'))
+    return {
+      phase: before === 'error' ? 'pending' : before,
+      ready: 'unknown',
+      reason: 'AgentTooOld',
+      message,
+      because: 'the agent of its server to be upgraded',
+    };
   return { phase: 'error', ready: 'false', reason: reasonOf(code), message, because };
 }
 

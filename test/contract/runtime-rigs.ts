@@ -161,7 +161,8 @@ export async function dockerRig(): Promise<RuntimeRig> {
       const pulled = await docker.runtime.image(registry.digest, AbortSignal.timeout(10_000));
       if (pulled) await docker.runtime.removeImage(pulled.id, AbortSignal.timeout(10_000));
       await docker[Symbol.asyncDispose]();
-      for (const name of handMade) await engineCall('DELETE', `/volumes/${name}`);
+      for (const name of handMade)
+        await docker.runtime.removeVolume(name, { alsoUnlabelled: true }, AbortSignal.timeout(10_000));
       await files[Symbol.asyncDispose]();
       await registry[Symbol.asyncDispose]();
     },

@@ -569,8 +569,26 @@ describe.each([
       await rig.makeVolumeByHand(foreign);
       const taking = rig.runtime.ensureVolume(foreign, bears(foreign), signal());
       await expect(taking).rejects.toMatchObject({ code: 'name_taken' });
-      await expect(rig.runtime.removeVolume(foreign, signal())).rejects.toMatchObject({ code: 'name_taken' });
+      await expect(rig.runtime.removeVolume(foreign, {}, signal())).rejects.toMatchObject({ code: 'name_taken' });
       expect(await rig.runtime.volume(foreign, signal())).toMatchObject({ labels: {} });
+    });
+
+    test('that were made by hand in place of others are opened while empty, and removed as those would be', async () => {
+      const name = `sp-${rig.server.slice(0, 8)}-again`;
+      await rig.makeVolumeByHand(name);
+      await rig.runtime.openVolume(name, signal());
+      const { path } = (await rig.runtime.volume(name, signal()))!;
+      if (path !== undefined) expect((await stat(path)).mode & 0o777).toBe(0o777);
+      const writer = await start({}, { ...at(name, '/data'), user: '12345:12345' });
+      expect(await rig.write(writer, '/data/file', 'kept')).toBe(true);
+      await rig.runtime.remove(writer, signal());
+      if (path !== undefined) await chmod(path, 0o700);
+      await rig.runtime.openVolume(name, signal());
+      if (path !== undefined) expect((await stat(path)).mode & 0o777).toBe(0o700);
+      for (const _ of [1, 2]) await rig.runtime.removeVolume(name, { alsoUnlabelled: true }, signal());
+      expect(await rig.runtime.volume(name, signal())).toBeUndefined();
+      await rig.runtime.openVolume(name, signal());
+      expect(await rig.runtime.volume(name, signal())).toBeUndefined();
     });
 
     test('outlive their containers with their content, which goes with them', async () => {
@@ -586,7 +604,7 @@ describe.each([
       expect(await rig.read(second, '/elsewhere/file')).toBe('kept');
       expect(await rig.write(second, '/elsewhere/file', 'other')).toBe(false);
       await rig.runtime.remove(second, signal());
-      for (const _ of [1, 2]) await rig.runtime.removeVolume(name, signal());
+      for (const _ of [1, 2]) await rig.runtime.removeVolume(name, {}, signal());
       expect(await rig.runtime.volume(name, signal())).toBeUndefined();
       await made('content');
       expect(await rig.read(await start({}, at(name, '/data')), '/data/file')).toBeUndefined();
@@ -595,20 +613,20 @@ describe.each([
     test('in use stay', async () => {
       const name = await made('used');
       const id = await create({}, at(name, '/data'));
-      await expect(rig.runtime.removeVolume(name, signal())).rejects.toMatchObject({
+      await expect(rig.runtime.removeVolume(name, {}, signal())).rejects.toMatchObject({
         code: 'in_use',
         message: `Cannot remove volume ${name}: a container uses it`,
       });
       expect(await rig.runtime.volume(name, signal())).toBeDefined();
       await rig.runtime.remove(id, signal());
-      await rig.runtime.removeVolume(name, signal());
+      await rig.runtime.removeVolume(name, {}, signal());
     });
 
     test('that are missing keep a container from being made, and are not made for it', async () => {
       const name = `sp-${rig.server.slice(0, 8)}-missing`;
       const spec = rig.spec({}, at(name, '/data'));
       await expect(rig.runtime.create(spec, signal())).rejects.toMatchObject({
-        code: 'create_failed',
+        code: 'data_lost',
         message: `Cannot create container ${spec.name}: volume ${name} does not exist`,
       });
       expect(await rig.runtime.volume(name, signal())).toBeUndefined();
@@ -748,7 +766,8 @@ describe.each([
       () => runtime.ensureVolume('sp-never', {}, given),
       () => runtime.volume('sp-never', given),
       () => runtime.volumes({}, given),
-      () => runtime.removeVolume('sp-never', given),
+      () => runtime.removeVolume('sp-never', {}, given),
+      () => runtime.openVolume('sp-never', given),
       () => runtime.volumeUsage('sp-never', given),
       () => collect(runtime.output(absent, {}, given)),
       () => collect(runtime.events(rig.server, given)),

@@ -53,7 +53,7 @@ export async function testDocker(): Promise<TestDocker> {
     async [Symbol.asyncDispose]() {
       for (const { id } of await runtime.list(server, deadline())) await runtime.remove(id, deadline());
       for (const name of await runtime.networks(own, deadline())) await runtime.removeNetwork(name, deadline());
-      for (const { name } of await runtime.volumes(own, deadline())) await runtime.removeVolume(name, deadline());
+      for (const { name } of await runtime.volumes(own, deadline())) await runtime.removeVolume(name, {}, deadline());
       for (const { id } of await runtime.images(own, deadline())) await runtime.removeImage(id, deadline());
       runtime[Symbol.dispose]();
     },

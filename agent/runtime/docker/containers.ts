@@ -202,7 +202,7 @@ async function checkVolumes(engine: Engine, { name, mounts = [] }: ContainerSpec
       const attempted = `Cannot create container ${name}`;
       if (!isStatus(error, 404)) fail(error, { code: 'create_failed', attempted, codes: [] });
       const message = `${attempted}: volume ${mount.volume} does not exist`;
-      throw new RuntimeFailure('create_failed', message, { retryable: true, cause: error });
+      throw new RuntimeFailure('data_lost', message, { retryable: true, cause: error });
     }
   }
 }

@@ -1,6 +1,7 @@
 import { chmod, readdir } from 'node:fs/promises';
 import { z } from 'zod';
 import { bears } from '../bears.ts';
+import { notOurs } from '../not-ours.ts';
 import { labels as ours, RuntimeFailure, type ContainerRuntime, type Volume } from '../runtime.ts';
 import type { Engine } from './engine.ts';
 import { fail, isStatus } from './failure.ts';
@@ -17,7 +18,10 @@ const Listed = z.object({ Volumes: z.array(z.object({ Name: z.string(), Labels }
 /** Creation and removal write and walk the disk, which can be slow. */
 const slowMs = 120_000;
 
-type Verbs = Pick<ContainerRuntime, 'ensureVolume' | 'volume' | 'volumes' | 'removeVolume' | 'volumeUsage'>;
+type Verbs = Pick<
+  ContainerRuntime,
+  'ensureVolume' | 'openVolume' | 'volume' | 'volumes' | 'removeVolume' | 'volumeUsage'
+>;
 
 /** The volume verbs of the runtime: folders that the engine keeps on the disk of the server. */
 export function volumes(engine: Engine): Verbs {
@@ -38,6 +42,11 @@ export function volumes(engine: Engine): Verbs {
       throw new RuntimeFailure('name_taken', taken, { retryable: true });
     },
 
+    async openVolume(name, signal) {
+      const found = await find(engine, name, signal);
+      if (found !== undefined) await openToAll(found.path);
+    },
+
     volume: (name, signal) => find(engine, name, signal),
 
     async volumes(labels, signal) {
@@ -49,13 +58,11 @@ export function volumes(engine: Engine): Verbs {
         .toSorted((a, b) => (a.name < b.name ? -1 : 1));
     },
 
-    async removeVolume(name, signal) {
+    async removeVolume(name, { alsoUnlabelled = false }, signal) {
       const found = await find(engine, name, signal);
       if (found === undefined) return;
-      if (found.labels[ours.server] === undefined) {
-        const message = `Cannot remove volume ${name}: it was not made by an agent`;
-        throw new RuntimeFailure('name_taken', message, { retryable: false });
-      }
+      if (found.labels[ours.server] === undefined && !alsoUnlabelled)
+        throw new RuntimeFailure('name_taken', notOurs(name), { retryable: false });
       try {
         await engine.call({ method: 'DELETE', path: ['volumes', name], timeoutMs: slowMs }, signal);
       } catch (error) {

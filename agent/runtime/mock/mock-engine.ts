@@ -15,6 +15,7 @@ import {
   type RuntimeEvent,
 } from '../runtime.ts';
 import { bears } from '../bears.ts';
+import { notOurs } from '../not-ours.ts';
 import { Feed } from './feed.ts';
 import type { ExecOptions, ExecProcess } from '../exec.ts';
 import { labelsOfContext } from './labels-of-context.ts';
@@ -317,13 +318,11 @@ export class MockEngine {
   }
 
   /** @throws RuntimeFailure `in_use` if a container has it, `name_taken` if no agent made it */
-  removeVolume(name: string): void {
+  removeVolume(name: string, alsoUnlabelled: boolean): void {
     const found = this.volumes.get(name);
     if (found === undefined) return;
-    if (found.labels[ours.server] === undefined) {
-      const message = `Cannot remove volume ${name}: it was not made by an agent`;
-      throw failureOf({ code: 'name_taken', message, retryable: false });
-    }
+    if (found.labels[ours.server] === undefined && !alsoUnlabelled)
+      throw failureOf({ code: 'name_taken', message: notOurs(name), retryable: false });
     if (this.containers.some(({ mutable }) => mutable.mounts.some(({ source }) => source === name)))
       throw failureOf({ code: 'in_use', message: `Cannot remove volume ${name}: a container uses it` });
     this.volumes.remove(name);

@@ -70,7 +70,9 @@ export function mockRuntime(
         return found === undefined ? undefined : { name, labels: found.labels };
       }),
     volumes: (wanted, signal) => ask('volumes', undefined, signal, () => engine.volumes.list(wanted)),
-    removeVolume: (name, signal) => ask('removeVolume', name, signal, () => engine.removeVolume(name)),
+    openVolume: (name, signal) => ask('openVolume', name, signal, () => undefined), // every user may write to all files
+    removeVolume: (name, { alsoUnlabelled = false }, signal) =>
+      ask('removeVolume', name, signal, () => engine.removeVolume(name, alsoUnlabelled)),
     volumeUsage: (name, signal) => ask('volumeUsage', undefined, signal, () => engine.volumes.usage(name)),
     output: (id, options, signal) => {
       const chunks = engine.find(id)?.output(options, signal);

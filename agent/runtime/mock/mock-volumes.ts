@@ -45,14 +45,14 @@ export class MockVolumes {
 
   /**
    * Fills empty volumes of a new container with what its image has at their paths.
-   * @throws RuntimeFailure `create_failed` if a volume is missing
+   * @throws RuntimeFailure `data_lost` if a volume is missing
    */
   mount(container: string, mounts: readonly Mount[], image: Readonly<Record<string, string>>): void {
     const volumes = mounts.filter((one) => one.type === 'volume');
     const missing = volumes.find(({ volume }) => !this.#all.has(volume));
     if (missing !== undefined) {
       const message = `Cannot create container ${container}: volume ${missing.volume} does not exist`;
-      throw new RuntimeFailure('create_failed', message, { retryable: true });
+      throw new RuntimeFailure('data_lost', message, { retryable: true });
     }
     for (const { volume, path, copy = true } of volumes) {
       const files = this.#all.get(volume)?.files;

@@ -61,6 +61,60 @@ describe('a volume', () => {
     expect(world.engine.containers).toEqual([]);
   });
 
+  describe('that was put back by hand, without labels', () => {
+    const lost = async (): Promise<WireAssignment> => {
+      const data = volume();
+      await world.snapshot(data);
+      await world.until('there', isReady(data));
+      world.engine.volumes.remove(name);
+      await world.until('it is found', () => world.report(data)?.phase === 'failed', 120_000, 1000);
+      return data;
+    };
+    const putBack = (): void => world.engine.volumes.ensure(name, {});
+
+    test('is opened to its users, and what mounts it starts at once, however long it was away', async () => {
+      const [data, user] = [await lost(), mounting()];
+      await world.delta([user]);
+      await world.until('the service fails', () => world.report(user)?.phase === 'failed');
+      expect(world.report(user)?.error).toMatchObject({ code: 'data_lost' });
+      await world.pass(1_200_000, 1000);
+      putBack();
+      await world.until('it is found', isReady(data), 61_000, 1000);
+      expect(world.engine.journal).toContainEqual({ verb: 'openVolume', target: name });
+      await world.until('the service runs', () => world.container(user)?.state === 'running', 2_000);
+    });
+
+    test('is removed when it is to stop, as the agent made a volume of that name before', async () => {
+      const data = await lost();
+      putBack();
+      await world.delta([{ ...data, generation: 2, run: 'stopped' }]);
+      await world.until('removed', () => world.report(data)?.phase === 'stopped');
+      expect(world.engine.volumes.get(name)).toBeUndefined();
+    });
+
+    test('is opened by the next process of the agent, too', async () => {
+      const data = await lost();
+      await world.stop();
+      putBack();
+      await world.start();
+      await world.snapshot(data);
+      await world.until('it is found', isReady(data));
+      expect(world.engine.journal).toContainEqual({ verb: 'openVolume', target: name });
+    });
+  });
+
+  test('of another one, which the agent did not make, is not removed, and the report says what to do', async () => {
+    const data = volume();
+    world.engine.volumes.ensure(name, {});
+    await world.snapshot({ ...data, run: 'stopped' });
+    await world.until('it is refused', () => world.report(data)?.error !== undefined);
+    expect(world.report(data)?.error).toEqual({
+      code: 'name_taken',
+      message: `Cannot remove volume ${name}: it was not made by an agent. If nothing else needs it, remove it on its server: docker volume rm ${name}`,
+    });
+    expect(world.engine.volumes.get(name)).toBeDefined();
+  });
+
   test('stays with its data when its item is only dropped', async () => {
     const data = volume();
     await world.snapshot(data);

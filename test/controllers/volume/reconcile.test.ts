@@ -115,6 +115,37 @@ test('the record of a deleted volume stays until its server reports that the dat
   expect(volume()).toBeUndefined();
 });
 
+test('a deleted volume says why its data cannot be removed, and what holds it', async () => {
+  await using rig = await openRig({ controllers });
+  const { report, volume } = await made(rig);
+  await report(there);
+  const deletion = rig.repo.begin();
+  deletion.requestDelete((await rig.repo.get('volume', id('data')))!);
+  await commit(deletion);
+  await rig.rest();
+  const shown = () => volume()?.observed?.conditions.find(({ type }) => type === 'Ready')?.message;
+  expect(shown()).toBe('Its data is being removed from its server');
+  await report({ phase: 'stopping', error: { code: 'in_use', message: 'A container uses it' } });
+  expect(shown()).toBe('Waits until no container mounts it');
+  await report({ phase: 'stopping', error: { code: 'name_taken', message: 'Not made by an agent: remove it' } });
+  expect(shown()).toBe('Its server cannot remove its data, and tries again: Not made by an agent: remove it');
+});
+
+test('a volume whose agent is too old shows the condition of that, and is in no error', async () => {
+  await using rig = await openRig({ controllers });
+  const { report, phase, reason, volume } = await made(rig);
+  const tooOld = () => volume()?.observed?.conditions.find(({ type }) => type === 'AgentTooOld');
+  const error = { code: 'agent_outdated', message: 'The agent is too old for volumes: upgrade it' };
+  await report({ phase: 'pending', error });
+  expect([phase(), reason()]).toEqual(['pending', 'AgentTooOld']);
+  expect(tooOld()).toMatchObject({ status: 'true', reason: 'AgentOfEarlierRelease', message: error.message });
+  expect(rig.mirror.tenant(tenant).list('notification')).toEqual([]);
+  await report(there);
+  expect([phase(), tooOld()]).toEqual(['available', undefined]);
+  await report({ phase: 'failed', error });
+  expect([phase(), tooOld()?.status]).toEqual(['available', 'true']);
+});
+
 test('a volume whose server is deleted says so, and can be deleted', async () => {
   await using rig = await openRig({ controllers });
   const { report, phase, reason, volume } = await made(rig);
