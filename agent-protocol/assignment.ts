@@ -10,7 +10,7 @@ import { build, mainService, phases, Progress, service, volume } from './workloa
 export const WireConfiguration = z.object({
   id: z.string(),
   env: z.record(z.string(), z.string()),
-  /** By path: the content in base64. */
+  /** Content of each file in base64, by path. */
   files: z.record(z.string(), z.base64()).optional(),
 });
 export type WireConfiguration = z.infer<typeof WireConfiguration>;
@@ -111,7 +111,7 @@ export const WireEvent = z.object({
   type: z.enum(['normal', 'warning']).catch('normal'),
   /** CamelCase, stable: events aggregate by it. */
   reason: Cut(64),
-  /** The same text for the same cause: no times, counters or container ids. */
+  /** A cause always has the same text: it holds no times, counters or container ids. */
   message: Cut(500),
   /** The runtime differed from the desired state, and the agent corrected it. */
   drift: z.boolean(),

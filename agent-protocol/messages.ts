@@ -279,7 +279,7 @@ const StreamAccept = z.object({
 /** The sender of the message took so many bytes: that many more may be sent to it. */
 const StreamCredit = z.object({ type: z.literal('stream.credit'), stream: z.int(), bytes: z.int() });
 /**
- * From the control plane: it left the stream, in both directions. From the agent: both directions of a duplex stream
+ * The control plane sends it when it left the stream, in both directions. From the agent: both directions of a duplex stream
  * are over, and the agent read its input to the end or reads no more of it. (A frame with the flag `end` ends only the
  * direction of its sender.)
  */

@@ -88,7 +88,7 @@ export class StreamReader implements AsyncIterableIterator<Uint8Array> {
     this.#wake();
   }
 
-  /** As {@link finish}, but the reader gets the failure at once. */
+  /** Ends the stream as {@link finish} does, but the reader gets the failure at once. */
   abort(failure: Error): void {
     this.#chunks = [];
     this.#end = { failure };

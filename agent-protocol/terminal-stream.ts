@@ -13,13 +13,13 @@ export const maxDataBytes = maxPayloadBytes - headerBytes;
 /** Longest payload of a frame that is not data. */
 const maxControlBytes = 64;
 
-/** From the user. */
+/** What the user sends. */
 export type TerminalInput =
   | { type: 'data'; data: Uint8Array }
   /** New size of the terminal, in characters. */
   | { type: 'resize'; cols: number; rows: number };
 
-/** From the process. */
+/** What the process sends. */
 export type TerminalOutput =
   | { type: 'data'; data: Uint8Array }
   /** The last frame: the process has ended. The code is absent if it is not known. */

@@ -3,7 +3,7 @@ export const timing = {
   beatMs: 5000,
   /** After this number of beats without a frame, the other end is considered gone. */
   missedBeats: 3,
-  /** From the open socket to the welcome. */
+  /** Longest time from the open socket to the welcome. */
   handshakeMs: 20_000,
   /** The connection ends if a report or a change of the desired set is not acknowledged within this time. */
   answerMs: 60_000,
@@ -15,7 +15,7 @@ export const timing = {
   reportRetryMs: 1000,
   /** The agent must accept or refuse a stream within this time. */
   acceptMs: 10_000,
-  /** Between two exchanges of live streams. */
+  /** Time between two exchanges of live streams. */
   liveMs: 30_000,
 } as const;
 

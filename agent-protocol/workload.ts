@@ -127,7 +127,7 @@ export const service = <Reference extends z.ZodType>(config: Reference) =>
     image: z.string(),
     /** Image id or repository digest that must run; absent until the first pull resolved it. */
     image_digest: z.string().optional(),
-    /** In place of the image's own. */
+    /** Replaces the entrypoint of the image. */
     entrypoint: z.array(z.string()).optional(),
     command: z.array(z.string()).optional(),
     config: config.optional(),

@@ -80,7 +80,7 @@ const segmentBytes = 8 * 1024 * 1024;
 const retentionDays = 7;
 /** The agent connects after this time, also if the engine or an instance does not answer. */
 const settleMs = 10_000;
-/** Until the next attempt to record the containers that were found. */
+/** Time until the next attempt to record the containers that were found. */
 const recordAgainMs = 5_000;
 
 /**

@@ -178,7 +178,7 @@ export class SessionHost implements AgentHost {
     });
   }
 
-  /** Only builds end: a service may always write again. */
+  /** Whether all of them have ended. Only tasks end: a service may always write again. */
   #hasEnded({ instance_ids: ids }: LogFollow): boolean {
     return ids !== undefined && ids.length > 0 && ids.every((id) => this.#deps.fleet.hasEnded(id));
   }

@@ -44,7 +44,7 @@ import { createSystemPages, sendNoSuchPage } from './pages/system-pages.ts';
 
 /** The API. Disposing drains it: it refuses new connections and answers the requests under way. */
 export interface Api extends AsyncDisposable {
-  /** Not listening yet: the program that starts it chooses the address and attaches upgrades. */
+  /** The server, which does not listen yet: the program that starts it chooses the address and attaches upgrades. */
   readonly server: Server;
   /** Takes an upgrade request for a stream of a tenant; returns `false` for any other. */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;

@@ -31,7 +31,7 @@ export const bench: Bench = {
         await compareAll({
           figures: {
             ms: {
-              what: `start of the process until /readyz says 200, ${objects} objects; raw: a bare node:http server`,
+              what: `start of the process until /readyz answers 200, ${objects} objects; raw: a bare node:http server`,
               unit: 'ms',
               goal: { atMost: goalMs, of: 'ours' },
             },

@@ -32,7 +32,7 @@ export function localRuntime(socketPath: string): DockerRuntime {
   return dockerRuntime(dockerOptions(socketPath));
 }
 
-/** With the limits that an agent gives to containers and builds. */
+/** The options of the engine, with the limits that an agent gives to containers and builds. */
 export function dockerOptions(socketPath: string): DockerOptions {
   return { socketPath, clock: systemClock, containers: containerLimits, builds };
 }

@@ -50,7 +50,7 @@ export interface ReplicaOptions {
   /** URL under which users and agents reach this installation. */
   publicUrl: string;
   trustedProxies: string[];
-  /** As in `ApiConfig`. */
+  /** See `ApiConfig`. */
   allowedHosts?: ApiConfig['allowedHosts'];
   metricsFrom?: ApiConfig['metricsFrom'];
   /** Ports of the control plane itself: no application of any server may take them. */
@@ -66,7 +66,7 @@ export interface ReplicaOptions {
   pages?: (mirror: Mirror) => RequestHandler;
   /** Limits of the API that differ from the defaults. */
   limits?: Partial<Pick<ApiConfig, 'rateLimit' | 'heavyRateLimit' | 'codeRateLimit' | 'streamsPerUser'>>;
-  /** As in `ApiConfig`. */
+  /** See `ApiConfig`. */
   setupToken?: ApiConfig['setupToken'];
   /** Freezes the objects of the mirror, and fails a run that breaks a law of the status: for development and tests. */
   strict: boolean;

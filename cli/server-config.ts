@@ -93,7 +93,7 @@ export const ServerConfig = z
     rolloutDeadlineSeconds: Seconds.default(10 * 60),
     /** Requests of one caller in a minute, and how many of them may come at once; 0 switches the limit off. */
     rateLimit: Rate.default({ perMinute: 6000, burst: 1000 }),
-    /** The same for expensive requests. */
+    /** Rate of the expensive requests. */
     heavyRateLimit: Rate.default({ perMinute: 300, burst: 100 }),
     /** Login codes that one client address may ask for. */
     codeRateLimit: Rate.default({ perMinute: 1, burst: 30 }),

@@ -22,7 +22,7 @@ export interface VerbTable<S extends string = string, V extends string = string>
 }
 
 export interface Verb<S extends string = string> {
-  /** In words for people, as on a button. */
+  /** The verb in words for people, as on a button. */
   label: string;
   /** Method and path of the endpoint, as in the table of permissions. */
   route: string;

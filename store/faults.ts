@@ -75,7 +75,7 @@ function ruleOf(schema: z.ZodType, issue: z.core.$ZodRawIssue): string {
   }
 }
 
-/** Of several alternatives, the first one whose type the value has gives the rule. */
+/** The rule of the first alternative whose type the value has. */
 function innerRule(issues: readonly z.core.$ZodIssue[]): string | undefined {
   return issues.find(({ code }) => code !== 'invalid_type')?.message;
 }

@@ -71,7 +71,7 @@ export function afterUnmirrored(key: string): string {
   return behind(key, unmirrored);
 }
 
-/** The same for comparing the mirror with the store: also skips the area of bytes. */
+/** The key after which a comparison of the mirror with the store goes on: it skips the area of bytes, too. */
 export function afterUncompared(key: string): string {
   return behind(key, uncompared);
 }

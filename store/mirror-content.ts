@@ -82,7 +82,7 @@ export class MirrorContent {
     this.#options = options;
   }
 
-  /** For reading only: tenants without objects of that kind share an empty table. */
+  /** The table of a kind, for reading only: tenants without objects of that kind share an empty one. */
   table<K extends KindName>(tenant: string, kind: K): ObjectTable<K> {
     const table = this.#tables.get(tenant)?.get(kind) ?? this.#emptyTable(kind);
     return table as unknown as ObjectTable<K>; // the table under K is of kind K

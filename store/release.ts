@@ -10,7 +10,7 @@ import type { Field } from './schema-fields.ts';
 export interface Release {
   /** Highest version of the records of each kind that they read; a kind that they do not know is absent. */
   readonly reads: Readonly<Record<string, number>>;
-  /** By kind what its desired state may have, as names of {@link Field}. Kinds that a leader may ignore are absent. */
+  /** What the desired state of each kind may have, as names of {@link Field}. Kinds that a leader may ignore are absent. */
   readonly fields: Readonly<Record<string, readonly string[]>>;
 }
 

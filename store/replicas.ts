@@ -9,7 +9,7 @@ import type { Gap } from './release.ts';
 /** A replica of the control plane as the others see it. */
 export interface Replica {
   id: string;
-  /** Where the others reach it, `http:` or `https:`. */
+  /** Address where the other replicas reach it, `http:` or `https:`. */
   url: string;
   version: string;
 }
@@ -20,7 +20,7 @@ export const controllersLead = 'controllers';
 const Announcement = z.object({
   url: z.string(),
   version: z.string(),
-  /** As in `Release`; absent: it is of a release that did not announce that. */
+  /** See `Release`; absent: it is of a release that did not announce that. */
   reads: z.record(z.string(), z.int()).optional(),
   fields: z.record(z.string(), z.array(z.string())).optional(),
 });
@@ -28,7 +28,7 @@ type Announcement = z.infer<typeof Announcement>;
 
 const Leader = z.object({ replica: z.string() });
 
-/** By kind the version of the records that this release writes. */
+/** The version of the records that this release writes, by kind. */
 const written = Object.values(kinds).map(({ kind, version }) => ({ kind, version }));
 
 /** What a replica of this release writes into its key of the directory. */
@@ -64,7 +64,7 @@ export interface OtherLeader {
 /** What is known of an announcement, by its record in the mirror, which is replaced when the key changes. */
 const known = new WeakMap<object, OtherLeader | undefined>();
 
-/** For a leader whose announcement is not there, or cannot be read. */
+/** What a leader does not know whose announcement is not there, or cannot be read. */
 const unknownGap = gapOf(firstRelease);
 
 /**

@@ -12,7 +12,7 @@ export const retention = {
   sessionsPerUser: 100,
   /** After the last code for an address: the record limits no further codes and guesses by then. */
   loginCodesKeepMs: day,
-  /** The same for a record with known places of the owner. */
+  /** After the last code, for a record with known places of the owner. */
   knownPlacesKeepMs: 30 * day,
   /** After its expiry a service key is still listed, so that its owner sees what stopped working. */
   expiredKeysKeepMs: 7 * day,

@@ -19,9 +19,9 @@ import type { Guard, Store, Txn, Write } from './store.ts';
 
 /** What a unit does to one object: all calls on the object change its one plan. */
 interface Plan {
-  /** As it was read; absent for an object that the unit creates. */
+  /** The object as it was read; absent if the unit creates it. */
   base?: ReadonlyResource;
-  /** As it will be: the object that all calls of the unit return. */
+  /** The object as it will be: all calls of the unit return this one. */
   next: Resource;
   /** Its records and names are deleted. */
   removed: boolean;

@@ -61,7 +61,7 @@ interface Place extends Amount {
  */
 export class Usage {
   readonly #sizes = new Map<string, number>();
-  /** By `<tenant>/<kind>/<id>`: all records of one object. */
+  /** All records of one object, by `<tenant>/<kind>/<id>`. */
   readonly #places = new Map<string, Place>();
   readonly #sums = new Map<string, Amount>();
 

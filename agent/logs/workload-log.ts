@@ -25,7 +25,7 @@ export interface WorkloadLogOptions {
 }
 
 const pendingBytesMost = 8 * 1024 * 1024;
-/** Above this, callers that can wait should wait; see `drained`. */
+/** Callers that can wait should wait while more is pending; see `drained`. */
 const pendingBytesMuch = 1024 * 1024;
 const retryMs = 1_000;
 const entryOverhead = 80;

@@ -39,11 +39,11 @@ export class IptablesPublisher implements PortPublisher {
   #isUnguarded6 = false;
   readonly #holder = new PortHolder();
   readonly #log: Logger;
-  /** By bridge that could not be opened completely: the sources that it is closed to. */
+  /** The sources that a bridge is closed to, by bridge that could not be opened completely. */
   #closed = new Map<string, Closed>();
   #notices: ReadonlyMap<number, string> = new Map();
   #installed: { wanted: string; rules: string } | undefined;
-  /** By port: the backends for which a connection through the port was answered. */
+  /** The backends for which a connection through a port was answered, by port. */
   readonly #answered = new Map<number, Set<string>>();
   readonly #owner: string;
   readonly #takeOver: boolean;

@@ -23,6 +23,6 @@ export interface PortPublisher {
     ports: ReadonlyMap<number, readonly PortBackend[]>,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, PortProblem>>;
-  /** After the last `apply`: ports that lead to their instances, but not for all sources, each with what is missing. */
+  /** Ports that lead to their instances since the last `apply`, but not for all sources, each with what is missing. */
   readonly notices: ReadonlyMap<number, string>;
 }

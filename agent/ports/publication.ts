@@ -21,9 +21,9 @@ export class Publication {
   readonly #changed: (assignments: readonly string[]) => void;
   readonly #claims: PortClaims;
   readonly #offers = new Map<string, readonly Offer[]>();
-  /** By assignment: the first problem of its ports. */
+  /** The first problem of the ports of each assignment. */
   readonly #problems = new Map<string, PortProblem>();
-  /** By assignment and port: the backend that the port leads to, as JSON. */
+  /** The backend that a port leads to, as JSON, by assignment and port. */
   #published = new Map<string, string>();
   /** Another try may solve a problem. */
   #unfinished = false;

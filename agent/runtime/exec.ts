@@ -25,7 +25,7 @@ export interface ExecProcess {
   };
   /** Standard output and error of the process as one. The process waits while it is not read. */
   readonly output: AsyncIterable<Uint8Array>;
-  /** Without effect on a process that has ended or has no terminal. */
+  /** Sets the size of the terminal. Does nothing if the process has ended or has no terminal. */
   resize(size: TerminalSize): Promise<void>;
   /** Resolves when the process is gone, with its exit code if it is known. Never rejects. */
   readonly exited: Promise<number | undefined>;

@@ -89,7 +89,7 @@ export interface ContainerDetail extends Container {
   addresses: Readonly<Record<string, string>>;
   /** The networks that it is on, or will be on once it starts; by name. */
   networks: readonly NetworkPlace[];
-  /** By path; anonymous volumes of the image are among them. */
+  /** The mounts in the order of their paths, anonymous volumes of the image included. */
   mounts: readonly MountDetail[];
   /** Id of the main process on the host; 0 while it does not run. */
   pid: number;

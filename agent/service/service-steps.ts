@@ -44,7 +44,7 @@ export interface StepSubject {
   desired(): ServiceItem;
   image(): Memory['image'];
   learn(change: Partial<Memory>): void;
-  /** From now on, no published port may lead to the container. */
+  /** Notes that no published port may lead to the container from now on. */
   withdrawn(container: string): void;
   /** The container is gone. */
   removed(container: string): void;

@@ -4,7 +4,7 @@ export type Escape = '\\' | '`';
 
 /** An instruction of a Dockerfile as a builder executes it: continuations joined, comments left out. */
 export interface Instruction {
-  /** In upper case. */
+  /** Name of the instruction in upper case. */
   name: string;
   /** Flags such as `--from=…`, as they are written. */
   flags: readonly string[];

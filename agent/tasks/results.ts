@@ -14,9 +14,9 @@ const Entry = z.discriminatedUnion('type', [
 type Entry = z.infer<typeof Entry>;
 
 interface State {
-  /** By task. */
+  /** Result of each task. */
   results: Map<string, Result>;
-  /** By task: the attempt that began and has no result. It may be beside the result of an earlier attempt. */
+  /** The attempt of each task that began and has no result; there may be the result of an earlier attempt. */
   begun: Map<string, number>;
 }
 

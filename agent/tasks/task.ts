@@ -18,7 +18,7 @@ export interface TaskProgress {
 
 /** A type of task, as this agent carries it out. `S`: its spec. */
 export interface Task<S extends WireTask = WireTask> {
-  /** For messages, such as `The build`. */
+  /** Name of the task in messages, such as `The build`. */
   readonly name: string;
   /** Codes of an attempt that did not end before its deadline, and of one that failed by an error without a code. */
   readonly codes: { timeout: FailureCode; failed: FailureCode };

@@ -12,7 +12,7 @@ export class Turns {
   readonly #most: number;
   readonly #running = new Set<string>();
   readonly #waiting: Waiting[] = [];
-  /** For projects with a waiting or running task: the number of the last task that they began. */
+  /** The number of the last task that a project began, for projects with a waiting or running task. */
   readonly #began = new Map<string, number>();
   #count = 0;
 

@@ -41,12 +41,12 @@ export class MadeVolumes {
     return this.#journaled.state.has(name);
   }
 
-  /** Resolves when it is on disk. @throws Error if it cannot be written */
+  /** Resolves when the creation is on disk. @throws Error if it cannot be written */
   made(name: string): Promise<void> {
     return this.#journaled.change((names) => (names.has(name) ? undefined : { type: 'made', name }));
   }
 
-  /** As {@link made}. */
+  /** Resolves when the removal is on disk. @throws Error if it cannot be written */
   removed(name: string): Promise<void> {
     return this.#journaled.change((names) => (names.has(name) ? { type: 'removed', name } : undefined));
   }

@@ -8,7 +8,7 @@ import { labels } from '../runtime/runtime.ts';
 export class VolumeWriters {
   readonly #observer: Pick<Observer, 'assignments' | 'of'>;
   readonly #freed: (assignments: readonly string[]) => void;
-  /** By volume. */
+  /** The assignment that may write to each volume. */
   readonly #writers = new Map<string, string>();
   readonly #waiting = new Set<string>();
 

@@ -149,7 +149,7 @@ export async function countFailure(
   await commit(unit);
 }
 
-/** Where and when a request comes in, and the known places of the address that it is about. */
+/** A request: where and when it comes in, and the known places of the address that it is about. */
 interface Asking {
   source: string;
   now: number;

@@ -20,7 +20,7 @@ export interface Share {
 
 /** The cost of a transaction. */
 export interface Cost {
-  /** From the narrowest scope up; tenant and installation are always included. */
+  /** The shares from the narrowest scope up; tenant and installation are always included. */
   shares: Share[];
   /** Written bytes, whatever was stored before. */
   written: number;

@@ -26,7 +26,7 @@ type Output<S extends z.ZodType | undefined> = S extends z.ZodType ? z.output<S>
 export type PathOf<N> = N extends `${Method} ${infer P}` ? P : never;
 
 interface Common<K extends ResourceKind> {
-  /** Below `/<tenant>/api/v1`, as in the table of permissions. */
+  /** Path below `/<tenant>/api/v1`, as in the table of permissions. */
   path: PathOf<RouteName>;
   summary: string;
   /**

@@ -55,7 +55,7 @@ export function badRequest(message: string, details: readonly ErrorDetail[] = []
   return new ApiError('BAD_REQUEST', message, { details });
 }
 
-/** For a field of the body or the query that breaks a rule which its schema cannot express. */
+/** Refuses a field of the body or the query that breaks a rule which its schema cannot express. */
 export function badField(field: string, reason: string, message: string): ApiError {
   return new ApiError('BAD_REQUEST', message, { details: [{ field, reason, message }] });
 }

@@ -15,7 +15,7 @@ export function isKnownHost(names: readonly string[] | undefined, request: Incom
   return isIP(name) !== 0 || name === 'localhost' || names.some((it) => it.toLowerCase() === name);
 }
 
-/** Without port and brackets, in lower case and without a trailing dot; `undefined` if it is not a host. */
+/** The host without port and brackets, in lower case and without a trailing dot; `undefined` if it is not a host. */
 function hostName(host: string): string | undefined {
   const [, bracketed, plain] = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:/@[\]]+))(?::\d{1,5})?$/.exec(host) ?? [];
   return (bracketed ?? plain)?.toLowerCase().replace(/\.$/, '');

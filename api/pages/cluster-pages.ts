@@ -34,7 +34,7 @@ export interface ClusterPages {
   clock: Clock;
   random: Random;
   sealer: Sealer;
-  /** As in `ApiDependencies`. */
+  /** See `ApiDependencies`. */
   otherLeader: () => OtherLeader | undefined;
   /** What the first user of a tenant must present. */
   setupToken: SetupToken;

@@ -22,7 +22,7 @@ import { loadSubject, parseId, projectIdOf, tenantPlace, wordOf } from '../endpo
 export interface Admitted {
   it: ReadonlyResource<ResourceKind> | undefined;
   access: Access;
-  /** With the user's present rights: a retry may run long after the request came in. */
+  /** The caller with their present rights: a retry may run long after the request came in. */
   caller: Principal | undefined;
   asked: Asked;
 }

@@ -13,7 +13,7 @@ export interface Call {
   repo: Repository;
   route: Route;
   params: ReadonlyMap<string, string>;
-  /** Below `/api/v1`, with ids in it. */
+  /** Path below `/api/v1`, with ids in it. */
   path: string;
   /** The query, without `?`. */
   search: string;

@@ -42,7 +42,7 @@ export interface Listing<K extends KindName> {
   labels?: true;
   /** Filters by the object that an item belongs to: whether the item belongs to the one with this id. */
   filters?: Readonly<Partial<Record<Placed, (id: string, view: TenantView) => (it: ReadonlyResource<K>) => boolean>>>;
-  /** In addition to `created_at` and `updated_at`. */
+  /** Fields to sort by, in addition to `created_at` and `updated_at`. */
   sorts?: Readonly<Record<string, (it: ReadonlyResource<K>, view: TenantView) => SortValue>>;
   /** Default: `-created_at`. */
   defaultSort?: string;

@@ -86,7 +86,7 @@ export interface Resource<K extends KindName = KindName, A = unknown, S extends 
   seen(it: ReadonlyResource<K>, view: TenantView): S;
   /** The answer that shows the object as it is in the view. */
   answerOf(it: ReadonlyResource<K>, view: TenantView): A;
-  /** The same, serialised once as long as nothing of it changes. */
+  /** The answer, serialised once as long as nothing of it changes. */
   kept(keep: Keep, it: ReadonlyResource<K>, view: TenantView): Kept<A>;
   /** What a user gets who may see only a part of the object; the whole answer where the kind declares no part. */
   keptMasked(keep: Keep, it: ReadonlyResource<K>, view: TenantView): Kept<A | M>;

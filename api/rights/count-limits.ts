@@ -9,16 +9,16 @@ export const countLimits = {
   projectsPerUser: 200,
   applicationsPerProject: 5000,
   volumesPerProject: 1000,
-  /** By one sender, to any addresses. */
+  /** Invites that one sender sends, to any addresses. */
   invitesPerSenderAndDay: 50,
   environmentsPerProject: 100,
-  /** In addition to the owner. */
+  /** Members in addition to the owner. */
   membersPerProject: 500,
   /** Invites that wait to be accepted. */
   openInvitesPerProject: 200,
   /** Invites in any state: finished ones are kept for some days. */
   invitesPerProject: 1000,
-  /** In the whole tenant: inviting and cancelling again cannot flood a mailbox. */
+  /** Invites of the whole tenant to one address, so that inviting and cancelling again cannot flood a mailbox. */
   invitesPerAddressAndDay: 20,
   invitesPerTenant: 1000,
   applicationsPerEnvironment: 1000,
@@ -28,7 +28,7 @@ export const countLimits = {
   comparisonsPerApplication: 10,
   /** Terminals that wait for their user or are open. */
   terminalsPerUser: 10,
-  /** As many as its agent serves. */
+  /** Terminals of one server: as many as its agent serves. */
   terminalsPerServer: 32,
   /** Recorded answers to requests with an `Idempotency-Key`, of one user or service key. */
   answersPerCaller: 2000,
@@ -46,7 +46,7 @@ export function requireRoom(
 }
 
 /**
- * As {@link requireRoom}, for objects that expire. `freeAt` returns when the oldest expires and `now` is the present,
+ * Does what {@link requireRoom} does for objects that expire. `freeAt` returns when the oldest expires and `now` is the present,
  * both in milliseconds of the wall clock.
  *
  * @throws ApiError TOO_MANY_REQUESTS

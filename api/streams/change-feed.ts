@@ -24,7 +24,7 @@ export interface FeedChange {
   revision: Revision;
   /** The project whose roles decide who sees it, as it is or last was; absent for servers. */
   project: ReadonlyResource<'project'> | undefined;
-  /** For a change of a server: the server as it is or last was. */
+  /** The server as it is or last was, for a change of a server. */
   server?: ReadonlyResource<'server'>;
   /** `masked`: for readers who see only name and status of a server. */
   frame(masked: boolean): PreparedFrame;

@@ -14,7 +14,7 @@ export interface LogReader {
   lost(count: number): void;
   /** Live lines begin now; between what was read before and the first live line some may be missing. */
   began(): void;
-  /** As many lines wait for this reader as it may hold. */
+  /** Whether as many lines wait for this reader as it may hold. */
   readonly isFull: boolean;
 }
 

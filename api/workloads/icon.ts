@@ -94,7 +94,7 @@ function isWholeJpeg(bytes: Buffer): boolean {
   return false;
 }
 
-/** Within pixels, 0xff is followed by 0 or by the number of a restart marker; any other byte starts a segment. */
+/** Returns where the segment after the pixels starts. Within pixels, 0xff is followed by 0 or by the number of a restart marker; any other byte starts a segment. */
 function afterPixels(bytes: Buffer, from: number): number {
   let at = bytes.indexOf(0xff, from);
   for (; at !== -1; at = bytes.indexOf(0xff, at + 1)) {

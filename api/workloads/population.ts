@@ -5,7 +5,7 @@ import type { RequestContext } from '../endpoint/context.ts';
 import { resources } from '../resources/resources.ts';
 
 /**
- * For a change that is allowed only if the object has certain content: the commit is refused if the object gains
+ * Guards a change that is allowed only if the object has certain content: the commit is refused if the object gains
  * content that the view does not show afterwards. The marker is read first, then the mirror is made fresh.
  */
 export async function holdPopulation(

@@ -42,7 +42,7 @@ export function requirePort({ view, config }: Pick<RequestContext, 'view' | 'con
   throw refused('port_taken', `Port ${port} of the server belongs to ${who}: choose another, or stop that one first`);
 }
 
-/** The same for an application as it will become. @throws as `requirePort` */
+/** Checks the port of an application as it will become. @throws what `requirePort` throws */
 export function requirePortOf(
   ctx: Pick<RequestContext, 'view' | 'config'>,
   { meta, desired }: Pick<ReadonlyResource<'application'>, 'meta' | 'desired'>,

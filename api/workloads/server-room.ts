@@ -77,7 +77,7 @@ function weightOf({ config, replicas, last_replicas: last = 0 }: Desired): numbe
   return envBytes(config.env) + (replicas || last) * room.instance;
 }
 
-/** In KiB or MiB, rounded up, so that a size above a bound never looks equal to it. */
+/** The size in KiB or MiB, rounded up, so that a size above a bound never looks equal to it. */
 function sizeOf(bytes: number): string {
   const mebi = 1024 * 1024;
   return bytes < mebi ? `${Math.ceil(bytes / 1024)} KiB` : `${Math.ceil((bytes / mebi) * 10) / 10} MiB`;

@@ -14,7 +14,7 @@ import { forgetOld } from './forget.ts';
 
 export interface AuditRetention {
   keepMs: number;
-  /** Per tenant. */
+  /** Most records of each tenant. */
   maxRecords: number;
 }
 

@@ -9,7 +9,7 @@ import type { ChainGuards } from './chain.ts';
 export interface Retention {
   /** Records from before this time are deleted; milliseconds since 1970. */
   before: number;
-  /** If there are more records than this, the oldest are deleted, whatever their age. */
+  /** Most records: beyond them the oldest are deleted, whatever their age. */
   maxRecords: number;
 }
 

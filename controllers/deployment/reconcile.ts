@@ -14,7 +14,7 @@ export interface DeploymentSettings {
   /** How long a deployment may wait for its server. */
   queueDeadlineMs: number;
   buildDeadlineMs: number;
-  /** From the image until every instance is stable. */
+  /** Longest time from the image until every instance is stable. */
   rolloutDeadlineMs: number;
 }
 

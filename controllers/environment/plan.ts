@@ -15,7 +15,7 @@ export type Action =
   /** Copies whose source was deleted or changed since: they are made anew when they are gone. */
   | { do: 'remove'; copies: readonly ReadonlyResource[] }
   | { do: 'await'; copies: readonly ReadonlyResource[] }
-  /** As many as fit into one transaction. `servers` must exist when it commits. */
+  /** Copies as many as fit into one transaction. `servers` must exist when it commits. */
   | { do: 'copy'; sources: readonly ReadonlyResource[]; servers: readonly ReadonlyResource<'server'>[] }
   /** Every copy equals its source as of the revision that was read. */
   | { do: 'complete' };

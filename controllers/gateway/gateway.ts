@@ -170,7 +170,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     };
   }
 
-  /** Says goodbye to every agent, with a delay that spreads their reconnections. */
+  /** Sends a goodbye to every agent, with a delay that spreads their reconnections. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
     for (const unsubscribe of this.#unsubscribe) unsubscribe();

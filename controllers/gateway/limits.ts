@@ -24,7 +24,7 @@ export const limits = {
     attempts: 5,
     /** Times within a minute that a session may take its key again, as it does when its engine's state changes. */
     retakes: 30,
-    /** Between two attempts to get a lost lease back while the store is away. */
+    /** Time between two attempts to get a lost lease back while the store is away. */
     reclaimMs: 1000,
     /** The mirror must show the session's own key before the first snapshot. */
     catchUpMs: 10_000,

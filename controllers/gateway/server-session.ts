@@ -27,7 +27,7 @@ import type { SessionWorkOptions } from './session-work.ts';
 
 /** What the gateway does with its sessions. */
 export interface SessionOwner {
-  /** The agent said hello. If its handshake may not begin now, returns when it may try again. */
+  /** The agent sent its hello. If its handshake may not begin now, returns when it may try again. */
   greets(session: ServerSession): { retryAfterMs: number } | undefined;
   /** The agent proved its key. */
   proved(session: ServerSession): void;

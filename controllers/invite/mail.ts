@@ -7,7 +7,7 @@ export interface Invitation {
   project: ReadonlyResource<'project'> | undefined;
   inviter: ReadonlyResource<'user'> | undefined;
   token: string;
-  /** Without a slash at its end. Links are made from it alone, never from a request. */
+  /** Address of the installation without a slash at its end. Links are made from it alone, never from a request. */
   publicUrl: string;
 }
 

@@ -139,7 +139,7 @@ export class Mailer implements AsyncDisposable {
   }
 }
 
-/** For an installation without a mail server: the operator finds the mail in the log. */
+/** Delivers to the log, in an installation without a mail server: the operator finds the mail there. */
 export function deliverToLog(log: Logger): Delivery {
   return async ({ to, subject, text }) => {
     log.warn({ to, subject, text }, 'Mail is only logged, as no mail server is set (--smtp-url)');

@@ -20,7 +20,7 @@ export interface RunTools {
   ctx: Context;
   /** Aborts at the deadline of the operation, and when the leader must end its work. */
   signal: AbortSignal;
-  /** Until that deadline, from the start of the run. */
+  /** Time from the start of the run to that deadline. */
   timeoutMs: number;
 }
 

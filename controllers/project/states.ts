@@ -5,7 +5,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 /** What a project that is being deleted still contains. */
 export interface Remainder {
   environments: readonly ReadonlyResource<'environment'>[];
-  /** For people: what is left and what it waits for. It holds no times, so that it stays equal while nothing moves. */
+  /** What is left and what it waits for, in words for people. It holds no times, so that it stays equal while nothing moves. */
   message: string;
 }
 

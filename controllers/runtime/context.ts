@@ -24,9 +24,9 @@ export interface ContextScope {
   /** Kinds whose finalizers may be waived: all that the controller declares. */
   readonly declared: ReadonlySet<KindName>;
   readonly repository: Repository;
-  /** For reads of the controller, checked against its declaration. */
+  /** The view of the controller, whose reads are checked against its declaration. */
   readonly view: TenantView;
-  /** For reads of the runtime itself, not checked. */
+  /** The view of the runtime itself, whose reads are not checked. */
   readonly world: TenantView;
   /** Resolves when the reads show everything up to that revision. */
   readonly reached: (revision: Revision, signal: AbortSignal) => Promise<void>;

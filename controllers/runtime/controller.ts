@@ -50,7 +50,7 @@ export interface Wake {
  * repeated.
  */
 export interface Controller<K extends KindName> {
-  /** Also the finalizer's name and the label of the metrics. */
+  /** Name of the controller, of its finalizer, and in the labels of the metrics. */
   readonly name: string;
   readonly kind: K;
   /** Kinds that `ctx.view` may read besides K; others throw. */

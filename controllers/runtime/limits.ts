@@ -10,7 +10,7 @@ export const limits = {
     ttlMs: 10 * second,
     /** A candidate tries again within this time after the key vanished, so that candidates do not try at once. */
     jitterMs: 300,
-    /** The same after a failure, such as a store that did not answer. */
+    /** A candidate tries again after this time if its attempt failed, for example as the store did not answer. */
     failureMs: 5 * second,
     /** A candidate looks at the key at least this often, even if no change of it was seen. */
     retryMs: 10 * second,
@@ -42,7 +42,7 @@ export const limits = {
     backgroundPriority: -100,
     /** Runs of one object at once, before `everyMs` bounds them. A rollout needs fewer, an endless change needs more. */
     burst: 20,
-    /** Between two runs of an object that had its burst. */
+    /** Time between two runs of an object that had its burst. */
     everyMs: 100,
   },
   since: {
@@ -52,7 +52,7 @@ export const limits = {
   /** Changes remembered to see whether an awaited object changed during the run that waits for it. */
   recentChanges: 1024,
   events: {
-    /** Between two writes of one reason of one object. */
+    /** Time between two writes of one reason of one object. */
     intervalMs: 10 * second,
     /** Objects with events that are not written yet. */
     objects: 2000,
@@ -77,7 +77,7 @@ export const limits = {
     knownPlacesKeepMs: retention.knownPlacesKeepMs,
     expiredKeysKeepMs: retention.expiredKeysKeepMs,
     invitesKeepMs: retention.invitesKeepMs,
-    /** Between two searches for orphaned keys. */
+    /** Time between two searches for orphaned keys. */
     orphanSweepMs: 60 * minute,
     /** A key is removed only after it has been an orphan for this long. */
     orphanAgeMs: 60 * minute,
@@ -102,7 +102,7 @@ export const limits = {
     attempts: 12,
     firstPauseMs: 10 * second,
     maxPauseMs: 60 * minute,
-    /** For handing over one mail, attempts of the mailer included; below the deadline of a reconcile. */
+    /** Longest time to hand over one mail, attempts of the mailer included; below the deadline of a reconcile. */
     sendMs: 50 * second,
     /** Tokens in memory that are to be mailed. One that is forgotten is replaced by a new one. */
     tokens: 20_000,
@@ -115,7 +115,7 @@ export const limits = {
     keepMs: 10 * minute,
     /** Size of the keys and values in the history; older history beyond this is forgotten, however young it is. */
     keepBytes: 256 * 1024 * 1024,
-    /** The same for a small store, as a share of its size and room together. */
+    /** History of a small store, as a share of its size and room together. */
     keepShare: 0.2,
   },
   mail: {
@@ -123,26 +123,26 @@ export const limits = {
     atOnce: 2,
     /** Mails that may wait; one more is dropped. */
     waiting: 500,
-    /** For one attempt. */
+    /** Longest time of one attempt. */
     deadlineMs: 30 * second,
     attempts: 3,
-    /** Before the second attempt; before the third it is twice as long. */
+    /** Time before the second attempt; before the third it is twice as long. */
     pauseMs: 5 * second,
-    /** For the mails that still wait when the replica closes. */
+    /** Longest time for the mails that still wait when the replica closes. */
     drainMs: 5 * second,
   },
   tenants: {
-    /** Between two passes over a tenant that is being deleted. */
+    /** Time between two passes over a tenant that is being deleted. */
     everyMs: second,
     /** After this time a server whose agent is connected but does not finish counts as one whose agent is away. */
     agentPatienceMs: 10 * minute,
   },
   audit: {
-    /** From the first record that waits until all that wait by then are chained. */
+    /** Time from the first record that waits until all that wait by then are chained. */
     gatherMs: second,
-    /** The same after a failure. */
+    /** Time until the next attempt after a failure. */
     failureMs: 5 * second,
-    /** Between two passes over every tenant: for records that were missed, and for those that are old enough to go. */
+    /** Time between two passes over every tenant, for records that were missed and those that are old enough to go. */
     sweepMs: 5 * minute,
     pageSize: 500,
     /** Records that one pass takes into memory, the oldest first. */
@@ -157,7 +157,7 @@ export const limits = {
     everyMs: 10 * minute,
     signingKeysEveryMs: 60 * minute,
     pageSize: 200,
-    /** Between two writes, so that a rotation does not crowd out users. */
+    /** Time between two writes, so that a rotation does not crowd out users. */
     paceMs: 20,
   },
 } as const;

@@ -37,7 +37,7 @@ export interface ControllerMetrics {
   droppedEvent(): void;
   /** Reports the queue until the returned function is called. */
   observe(queue: KeyedQueue): () => void;
-  /** For the gateway: an agent reported that it corrected a change that it had not made. */
+  /** Changes that an agent had not made and reported as corrected; the gateway counts them. */
   readonly driftCorrected: Counter<'kind'>;
   readonly orphans: Counter<'area'>;
   readonly collected: Counter<'kind' | 'cause'>;

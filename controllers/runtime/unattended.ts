@@ -5,7 +5,7 @@ import type { Mirror } from '../../store/mirror.ts';
 import { objectsInGap } from '../../store/release.ts';
 import { otherLeader } from '../../store/replicas.ts';
 
-/** By kind how many objects the leader does not reconcile, or only in part, as its release does not know them. */
+/** How many objects of each kind the leader does not reconcile, or only in part, as its release does not know them. */
 function unattendedObjects(mirror: Mirror, self: string): Readonly<Record<string, number>> {
   const leader = otherLeader(mirror, self);
   if (leader === undefined) return {};

@@ -26,7 +26,7 @@ export const ChainedRecord = z.object({
   hash: z.string(),
   /** Revision of the transaction that wrote the record. */
   revision: z.int(),
-  /** As it was written, also by another version. */
+  /** The record as it was written, also by another version. */
   record: z.record(z.string(), z.unknown()),
 });
 export type ChainedRecord = z.infer<typeof ChainedRecord>;

@@ -25,7 +25,7 @@ export const AuditResult = z.enum(['ok', 'refused', 'failed']);
 /** One line of the audit log: who did what to which objects. It holds names, never values. */
 export const AuditRecord = z.object({
   v: z.literal(1),
-  /** By the clock of the replica that handled the request. */
+  /** Time of the request by the clock of the replica that handled it. */
   at: z.string(),
   /** Method and path as the table of permissions has them. */
   route: z.string(),
@@ -44,11 +44,11 @@ export const AuditRecord = z.object({
   objects: z.array(AuditedObject),
   /** Further objects that were changed and are not named. */
   omitted: z.number().optional(),
-  /** Of a terminal that was opened or closed: what the objects do not show. Nothing of what was typed or shown. */
+  /** What the objects do not show of a terminal that was opened or closed; nothing of what was typed or shown. */
   terminal: z
     .object({
       event: z.enum(['opened', 'closed']),
-      /** Of one that was closed. */
+      /** How long the terminal was open. This field and those below are in the record of its closing only. */
       seconds: z.number().optional(),
       bytes_in: z.number().optional(),
       bytes_out: z.number().optional(),

@@ -47,7 +47,7 @@ export class Endpoints {
     this.#clients = hosts.map((host) => new Etcd3(clientOptions(host, access)));
   }
 
-  /** For calls that may happen twice: tries every endpoint once, within one deadline. */
+  /** Makes a call that may happen twice: tries every endpoint once, within one deadline. */
   async repeatable<T>(call: (attempt: Attempt) => Promise<T>): Promise<T> {
     const until = performance.now() + callMs;
     for (let left = this.#clients.length; ; left--) {
@@ -62,7 +62,7 @@ export class Endpoints {
     }
   }
 
-  /** For calls that must not happen twice: another endpoint is tried only if the request was certainly not sent. */
+  /** Makes a call that must not happen twice: tries another endpoint only if the request was certainly not sent. */
   async once<T>(call: (attempt: Attempt) => Promise<T>): Promise<T> {
     for (let left = this.#clients.length; ; left--) {
       const endpoint = this.#current;

@@ -51,7 +51,7 @@ export interface Kept<D, O> {
   readonly observed?: DeepReadonly<O>;
 }
 
-/** Of the objects with one value of the index `under`, the newest stay. */
+/** The newest objects with one value of the index `under` stay. */
 export interface Newest<D, O> {
   count: number;
   /** An index of the kind; its name is the kind of the holder, and its values are ids of holders. */
@@ -105,7 +105,7 @@ export interface KindDefinition<K extends string, D extends z.ZodType, O extends
   indexes?: Readonly<Record<string, IndexOf<z.output<D>, z.output<O>>>>;
   /** How long objects stay, or what bounds their number. */
   keep: Keep<z.output<D>, z.output<O>>;
-  /** By version n: turns a state of version n into one of version n + 1. Total and pure. */
+  /** Functions that turn a state of version n into one of version n + 1, by n. Total and pure. */
   upgrade?: Readonly<Record<number, (old: Record<string, unknown>) => Record<string, unknown>>>;
   /** Required for every kind with a field `environment_id`; a test checks that. */
   clone?: CloneRule<z.output<D>>;

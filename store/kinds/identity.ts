@@ -12,7 +12,7 @@ export const user = defineKind({
   /** Only the API acts on it. */
   ignorable: true,
   desired: z.object({
-    /** As given; unique case-folded. */
+    /** The address as it was given; unique case-folded. */
     email: z.string(),
     first_name: z.string().default(''),
     last_name: z.string().default(''),

@@ -64,7 +64,7 @@ export const invite = defineKind({
   owners: (d) => (d.project_id === undefined ? [] : [{ kind: 'project', id: d.project_id, blocks: true }]),
   indexes: {
     project: (d) => d.project_id ?? 'tenant',
-    /** By {@link addressOf}. */
+    /** Index of the addresses that {@link addressOf} returns. */
     email: (d) => addressOf(d.email),
     token: (_, o) => o?.token_hashes,
     sender: (d) => d.invited_by,

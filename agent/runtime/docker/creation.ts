@@ -59,7 +59,7 @@ function rights(changes: ContainerSpec['capabilities']): object {
   return { CapDrop: ['NET_RAW', 'MKNOD', ...drop], ...(add.length > 0 && { CapAdd: add }) };
 }
 
-/** Without a command, so that the engine takes that of the image. Durations are in nanoseconds. */
+/** The settings for the engine, with durations in nanoseconds. They have no command, so that the engine takes that of the image. */
 function healthcheck(settings: NonNullable<ContainerSpec['imageHealthcheck']>): object {
   const { intervalMs, timeoutMs, startPeriodMs, retries } = settings;
   return {

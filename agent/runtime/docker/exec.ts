@@ -7,7 +7,7 @@ import { fail, isStatus } from './failure.ts';
 import { frames } from './frames.ts';
 import { hangUp } from './hang-up.ts';
 
-/** Between two looks at a process that begins or ends. */
+/** Time between two inspections of a process that begins or ends. */
 const lookMs = 50;
 /** Time that a process has to end after SIGHUP, and after SIGKILL. */
 const graceMs = 5000;

@@ -30,7 +30,7 @@ const rules: readonly Rule[] = [
 /** The failure if no rule matches, and the codes that make sense for the call. */
 export interface Fallback {
   code: FailureCode;
-  /** For example "Cannot start the container"; the engine's reason follows after a colon. */
+  /** What failed, such as "Cannot start the container"; the engine's reason follows after a colon. */
   attempted: string;
   /** Only rules for these codes and the fallback's code are used. */
   codes: readonly FailureCode[];

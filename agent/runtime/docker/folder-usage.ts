@@ -32,7 +32,7 @@ export async function folderUsage(path: string, signal: AbortSignal): Promise<nu
   return Math.round(total);
 }
 
-/** Of a file that was removed meanwhile. */
+/** Returns `undefined` for a file that was removed meanwhile. @throws any other error */
 function unlessGone(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error;
 }

@@ -20,7 +20,7 @@ const Network = z.object({ IPAddress: z.string(), Aliases: Texts });
 
 const Mounted = z.object({
   Type: z.string(),
-  /** Of a volume. */
+  /** Name of the volume, where the mount is one. */
   Name: z.string().nullish(),
   Source: z.string().nullish(),
   Destination: z.string(),

@@ -71,7 +71,7 @@ export class MockContainer {
   #startedAt = '';
   #finishedAt = '';
   #since = 0;
-  /** By network; `undefined` while it does not run. */
+  /** Addresses of the container by network; `undefined` while it does not run. */
   #addresses: ReadonlyMap<string, string> | undefined;
   /** Networks that it was taken off. */
   readonly #left = new Set<string>();

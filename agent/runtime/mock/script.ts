@@ -43,7 +43,7 @@ export interface RunScript {
 export interface ProgramRequest {
   command: readonly string[];
   user: string | undefined;
-  /** Since the start of the container. */
+  /** Time since the start of the container. */
   runningMs: number;
 }
 
