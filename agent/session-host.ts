@@ -65,7 +65,7 @@ export class SessionHost implements AgentHost {
     // Only after the first set since the start is it known which containers are no longer desired: sync all.
     if (first) fleet.sync();
     else fleet.sync(changed);
-    publication.setKnown();
+    publication.desiredSetArrived();
     housekeeping.soon();
   }
 

@@ -10,8 +10,8 @@ const resyncMs = 30_000;
 
 /**
  * Decides which ready instances each published port leads to; {@link PortClaims} decides which workload has the port.
- * Nothing changes before `release`, nor, if the desired set was lost, before `setKnown`: until every instance was
- * inspected and it is known which assignments ask for a port, the ports lead where the former process led them.
+ * Nothing changes before `release`, nor, if the desired set was lost, before `desiredSetArrived`: until every instance
+ * was inspected and it is known which assignments ask for a port, the ports lead where the former process led them.
  * A published instance counts as published until its port is known to lead elsewhere.
  */
 export class Publication {
@@ -111,7 +111,7 @@ export class Publication {
   }
 
   /** The desired set is known, and each of its assignments has claimed its port. */
-  setKnown(): void {
+  desiredSetArrived(): void {
     if (this.#isSetKnown) return;
     this.#isSetKnown = true;
     void this.#apply();

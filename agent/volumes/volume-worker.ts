@@ -92,7 +92,7 @@ export class VolumeWorker implements Worker {
       const desired = this.#desired;
       let ms = lookMs;
       try {
-        this.#show(await this.#reconcile(desired));
+        this.#sendReport(await this.#reconcile(desired));
       } catch (error) {
         if (this.#isClosing()) return;
         ms = retryMs;
@@ -149,7 +149,13 @@ export class VolumeWorker implements Worker {
     // It stays as ready as it was: an engine that does not answer shows nothing about the data.
     const { phase = 'pending', ready = false, stable = false } = this.#report ?? {};
     const now = desired.run === 'stopped' ? ('stopping' as const) : phase;
-    this.#show({ ...this.#blank(), phase: now, ready, stable, error: { code: error.code, message: error.message } });
+    this.#sendReport({
+      ...this.#blank(),
+      phase: now,
+      ready,
+      stable,
+      error: { code: error.code, message: error.message },
+    });
   }
 
   #blank(): Omit<WireReport, 'phase'> {
@@ -159,7 +165,7 @@ export class VolumeWorker implements Worker {
     return blankReport({ id: this.id, generation });
   }
 
-  #show(report: WireReport): void {
+  #sendReport(report: WireReport): void {
     if (JSON.stringify(this.#report) === JSON.stringify(report)) return;
     this.#report = report;
     this.#deps.reported(report);
