@@ -215,7 +215,10 @@ export class Fleet {
       try {
         listener(id);
       } catch (error) {
-        this.#log.error({ err: error, assignment: id }, 'A listener of reports failed');
+        this.#log.error(
+          { err: error, assignment: id },
+          'A report could not be handed to the session, which is a bug: it is sent at the next connection',
+        );
       }
     }
     this.#checkSettled();

@@ -161,7 +161,10 @@ export class ServiceWorker implements Worker {
         action = this.#next();
       } catch (error) {
         // A bug in one worker must not end the agent and with it all other services.
-        this.#deps.log.error({ err: error, assignment: this.id }, 'Worker failed');
+        this.#deps.log.error(
+          { err: error, assignment: this.id },
+          'The worker of an instance failed, which is a bug: it goes on in a few seconds',
+        );
         await this.#sleep(this.#deps.clock.monotonic() + faultMs);
         continue;
       }
@@ -339,7 +342,10 @@ export class ServiceWorker implements Worker {
     // If the engine does not answer or the step was aborted, the step itself did not fail.
     if (!this.#step.signal.aborted && answers) {
       const failure = stepFailure(action.do, error, this.#memory.failure, clock.monotonic());
-      log.warn({ err: error, assignment: this.id, action: action.do }, 'Step failed');
+      log.warn(
+        { err: error, assignment: this.id, action: action.do },
+        'A step for an instance failed: the agent tries it again, less and less often',
+      );
       this.#memory = { ...this.#memory, failure };
       if (action.do === 'create' || action.do === 'start') {
         for (const { name } of this.#desired?.spec.networks ?? []) networks.delete(name);

@@ -194,7 +194,11 @@ export class TaskWorker implements Worker {
     } catch (error) {
       signal.throwIfAborted();
       const late = limit.signal.aborted;
-      if (!late && !(error instanceof RuntimeFailure)) log.error({ err: error, assignment: this.id }, 'Task failed');
+      if (!late && !(error instanceof RuntimeFailure))
+        log.error(
+          { err: error, assignment: this.id },
+          'A task failed by an error of the agent or its machine: its report does not have the details',
+        );
       const isWaiting = error instanceof RuntimeFailure && error.code === 'runtime_unavailable';
       const failure =
         late && !isWaiting

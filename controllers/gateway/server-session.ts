@@ -132,7 +132,7 @@ export class ServerSession implements ControlHost {
   }
 
   needSnapshot(why: string): void {
-    this.#log.warn({ why }, 'Agent asks for a snapshot');
+    this.#log.warn({ why }, 'An agent asks for its whole desired set again: see why');
     this.#work?.needSnapshot();
   }
 
@@ -278,14 +278,17 @@ export class ServerSession implements ControlHost {
 
   #refused(refuse: Refusal): { refuse: Refusal } {
     this.#deps.metrics.handshakes.inc({ result: refuse.code });
-    this.#log.warn({ code: refuse.code, why: refuse.message }, 'Agent refused');
+    this.#log.warn({ code: refuse.code, why: refuse.message }, 'Refused an agent: see why');
     return { refuse };
   }
 
   /** The refusal for an error of the store. @throws any other error */
   #unavailable(error: unknown): { refuse: Refusal } {
     if (isUnavailable(error) || isConflict(error)) return this.#refused(busy());
-    this.#log.error({ err: error }, 'Handshake failed');
+    this.#log.error(
+      { err: error },
+      'The handshake with an agent failed by an unexpected error, which is a bug: the agent connects again',
+    );
     throw error;
   }
 }

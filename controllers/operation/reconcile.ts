@@ -51,7 +51,10 @@ export function operationController(
 function describe(error: unknown, { log }: Context): { code: string; message: string } {
   if (error instanceof OperationFailure || error instanceof CallError)
     return { code: error.code, message: error.message };
-  log.error({ err: error }, 'Operation failed');
+  log.error(
+    { err: error },
+    'An operation failed by an unexpected error, which is a bug: its request is answered with the code failed',
+  );
   return { code: 'failed', message: 'Internal error: the log of the control plane has the cause' };
 }
 

@@ -136,7 +136,8 @@ export class EventRecorder implements AsyncDisposable {
       const { kind, id } = buffer;
       if (isUnavailable(error) && !this.#closed) this.#keep(buffer, events);
       else for (let n = 0; n < events.length; n++) onDropped();
-      if (!isUnavailable(error)) log.warn({ kind, id, err: error }, 'Cannot write events');
+      if (!isUnavailable(error))
+        log.warn({ kind, id, err: error }, 'Cannot write events: they are missing in the list of the object');
     }
     buffer.isQueued = false;
     this.#schedule(buffer);

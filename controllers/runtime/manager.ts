@@ -151,6 +151,10 @@ async function runInBackground(work: Background, term: Term, deps: BackgroundDep
   try {
     await work.run(term, { ...deps, log });
   } catch (error) {
-    if (!term.signal.aborted) log.error({ err: error }, 'Background work ended early');
+    if (!term.signal.aborted)
+      log.error(
+        { err: error },
+        'Background work of the leader ended by an error, which is a bug: restart this control plane to run it again',
+      );
   }
 }
