@@ -21,6 +21,7 @@ import { Fleet } from './fleet.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { InstanceFiles } from './service/instance-files.ts';
 import { openIdentity } from './identity.ts';
+import type { Identity } from './identity.ts';
 import type { ImageStore } from './engine/image-store.ts';
 import { deriveKey } from './disk/journal.ts';
 import { Ledger } from './engine/ledger.ts';
@@ -72,6 +73,26 @@ export interface Agent extends AsyncDisposable {
   settled(): Promise<void>;
 }
 
+/** What the agent keeps on disk. */
+interface Files {
+  desired: DesiredSet;
+  ledger: Ledger;
+  results: Results;
+  made: MadeVolumes;
+  logs: LogStore;
+}
+
+/** What works from its start until the agent stops. */
+interface LiveParts {
+  monitor: EngineMonitor;
+  observer: Observer;
+  ledger: Ledger;
+  fleet: Fleet;
+  publication: Publication;
+  identity: Identity;
+  backend: AgentHost;
+}
+
 /** More starts or builds at once would make each of them slower. */
 const parallelStarts = 4;
 const parallelBuilds = 2;
@@ -93,26 +114,10 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const identity = await openIdentity(dataDir, options.joinToken);
   const server = identity.serverId;
-  // The key of the files comes from a signature that is never sent: without the identity the files cannot be read.
-  const secret = Buffer.from(identity.sign(Buffer.from('setpoint agent at rest')), 'base64url');
-  const file = (name: string): [string, Buffer] => [join(dataDir, name), deriveKey(secret, name)];
 
   const stack = new AsyncDisposableStack();
   try {
-    const desired = stack.use(await DesiredSet.open(...file('desired')));
-    const ledger = stack.use(await Ledger.open(...file('ledger')));
-    const results = stack.use(await Results.open(...file('results')));
-    const made = stack.use(await MadeVolumes.open(...file('volumes')));
-    const logs = stack.use(
-      await LogStore.open({
-        folder: join(dataDir, 'logs'),
-        maxBytes: options.logBytes,
-        segmentBytes,
-        retentionDays,
-        clock,
-        log,
-      }),
-    );
+    const { desired, ledger, results, made, logs } = await openFiles(options, identity, stack);
     const meter = stack.use(new LoadMeter({ clock, disk: options.disk }));
     const networks = new Set<string>();
     const files = new InstanceFiles(join(dataDir, 'files'));
@@ -211,46 +216,10 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       log,
     });
 
-    const stop = new AbortController();
     await meter.start();
     fleet.sync();
-    const watching = watch({ observer, ledger, fleet, publication, clock, log }, stop.signal);
-    const late = wait(clock, settleMs, stop.signal).catch(() => undefined); // rejects only when the agent stops
-    const settled = Promise.race([watching, late]);
-    // The agent connects also while its engine does not answer, so that users see why the server does nothing.
-    const connected = Promise.race([settled, monitor.failed]).then(() => keepConnected());
-    stack.defer(async () => {
-      stop.abort(new Error('The agent is stopping'));
-      // The end of the observer ends `watching`; the connection sends a goodbye.
-      await Promise.allSettled([observer[Symbol.asyncDispose](), watching, connected]);
-    });
-
-    const keepConnected = async (): Promise<void> => {
-      if (options.controlPlane === undefined || stop.signal.aborted) return;
-      await monitor.asked();
-      await connect(
-        {
-          urls: options.controlPlane,
-          ...(options.dial !== undefined && { dial: options.dial }),
-          identity,
-          machine: await readMachine(server),
-          agentVersion: options.version,
-          runtime: () => ({ name: runtime.name, version: monitor.state.version ?? 'unknown' }),
-          backend,
-          clock,
-          random: options.random,
-          log,
-        },
-        stop.signal,
-      );
-    };
-    connected.catch((error: unknown) =>
-      log.error(
-        { err: error },
-        'The agent does not connect to the control plane any more, which is a bug: restart the agent',
-      ),
-    );
-
+    const parts = { monitor, observer, ledger, fleet, publication };
+    const settled = live(options, { ...parts, identity, backend }, stack);
     const owned = stack.move();
     return {
       serverId: server,
@@ -262,6 +231,78 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     await stack.disposeAsync();
     throw error;
   }
+}
+
+/** Opens what the agent keeps on disk; `stack` closes it. @throws Error if a file cannot be read or written */
+async function openFiles(
+  { dataDir, logBytes, clock, log }: AgentOptions,
+  identity: Identity,
+  stack: AsyncDisposableStack,
+): Promise<Files> {
+  // The key of the files comes from a signature that is never sent: without the identity the files cannot be read.
+  const secret = Buffer.from(identity.sign(Buffer.from('setpoint agent at rest')), 'base64url');
+  const file = (name: string): [string, Buffer] => [join(dataDir, name), deriveKey(secret, name)];
+  const folder = join(dataDir, 'logs');
+  return {
+    desired: stack.use(await DesiredSet.open(...file('desired'))),
+    ledger: stack.use(await Ledger.open(...file('ledger'))),
+    results: stack.use(await Results.open(...file('results'))),
+    made: stack.use(await MadeVolumes.open(...file('volumes'))),
+    logs: stack.use(await LogStore.open({ folder, maxBytes: logBytes, segmentBytes, retentionDays, clock, log })),
+  };
+}
+
+/**
+ * Lets the agent observe its engine and connect to the control plane; `stack` ends both. It connects also while its
+ * engine does not answer, so that users see why the server does nothing.
+ *
+ * @returns what resolves when the agent is settled, see {@link Agent.settled}
+ */
+function live(options: AgentOptions, parts: LiveParts, stack: AsyncDisposableStack): Promise<void> {
+  const { clock, log } = options;
+  const { monitor, observer } = parts;
+  const stop = new AbortController();
+  const watching = watch({ ...parts, clock, log }, stop.signal);
+  const late = wait(clock, settleMs, stop.signal).catch(() => undefined); // rejects only when the agent stops
+  const settled = Promise.race([watching, late]);
+  const connected = Promise.race([settled, monitor.failed]).then(() => keepConnected(options, parts, stop.signal));
+  stack.defer(async () => {
+    stop.abort(new Error('The agent is stopping'));
+    // The end of the observer ends `watching`; the connection sends a goodbye.
+    await Promise.allSettled([observer[Symbol.asyncDispose](), watching, connected]);
+  });
+  connected.catch((error: unknown) =>
+    log.error(
+      { err: error },
+      'The agent does not connect to the control plane any more, which is a bug: restart the agent',
+    ),
+  );
+  return settled;
+}
+
+/** Connects to the control plane, if the agent has one, and again whenever the connection is lost. */
+async function keepConnected(
+  { controlPlane, dial, engine, version, clock, random, log }: AgentOptions,
+  { monitor, identity, backend }: LiveParts,
+  signal: AbortSignal,
+): Promise<void> {
+  if (controlPlane === undefined || signal.aborted) return;
+  await monitor.asked();
+  await connect(
+    {
+      urls: controlPlane,
+      ...(dial !== undefined && { dial }),
+      identity,
+      machine: await readMachine(identity.serverId),
+      agentVersion: version,
+      runtime: () => ({ name: engine.runtime.name, version: monitor.state.version ?? 'unknown' }),
+      backend,
+      clock,
+      random,
+      log,
+    },
+    signal,
+  );
 }
 
 /**
