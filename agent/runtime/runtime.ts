@@ -130,6 +130,8 @@ export interface ContainerSpec {
   shmBytes?: number;
   /** Signal that asks the process to end, `SIGINT`. */
   stopSignal?: string;
+  /** Time that the process has to end where the engine stops the container by itself, as when the machine shuts down. */
+  stopSeconds?: number;
   /** Name or id, also with a group: `postgres`, `1000:1000`. */
   user?: string;
   /** Whether the container can write only into its mounts. */
@@ -137,8 +139,6 @@ export interface ContainerSpec {
   /** Changes to the capabilities that a container has by default, which are all of {@link Capability}. `drop` comes first. */
   capabilities?: { add: readonly Capability[]; drop: readonly (Capability | 'ALL')[] };
   mounts?: readonly Mount[];
-  /** How the engine carries out the health check of the image, if it has one; absent settings are those of the image. */
-  imageHealthcheck?: { intervalMs?: number; timeoutMs?: number; startPeriodMs?: number; retries?: number };
   /**
    * The container joins all of them before it starts: it does not run without one. The default route leads through the
    * one whose name comes first in the order of characters: before API 1.48, an engine cannot be given another order.

@@ -36,6 +36,7 @@ export function containerSpec(
     env: spec.configuration.env,
     networks: spec.networks,
     restart: 'no',
+    stopSeconds: spec.grace_seconds,
     ...limitsOf(limits),
     ...(spec.entrypoint !== undefined && { entrypoint: spec.entrypoint }),
     ...(spec.command !== undefined && { command: spec.command }),

@@ -71,6 +71,8 @@ function isMadeAsDesired({ spec }: ServiceItem, detail: ContainerDetail): boolea
     Object.entries(spec.configuration?.env ?? {}).every(([key, value]) => env.has(`${key}=${value}`)) &&
     (spec.command === undefined || JSON.stringify(spec.command) === JSON.stringify(detail.command)) &&
     (spec.limits.memory_bytes ?? memory) === detail.memoryBytes &&
-    (spec.limits.nano_cpus ?? cpus) === detail.nanoCpus
+    (spec.limits.nano_cpus ?? cpus) === detail.nanoCpus &&
+    // No label holds the default of the agent that made the container.
+    (spec.limits.processes ?? detail.processes) === detail.processes
   );
 }

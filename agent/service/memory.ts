@@ -200,7 +200,14 @@ function forgive(memory: Memory, now: Now): Memory {
   return age >= stableMs && memory.quickExits > 0 ? { ...memory, quickExits: 0 } : memory;
 }
 
-/** The settings of a container as a text, to detect later changes of the same container. */
+/**
+ * The settings of a container as a text, to detect later changes of the same container. Addresses and networks are not
+ * among them, as its start changes them.
+ */
 export function settingsOf(detail: ContainerDetail): string {
-  return JSON.stringify([[...detail.env].toSorted(), detail.command, detail.memoryBytes, detail.nanoCpus]);
+  const { env, entrypoint, command, memoryBytes, nanoCpus, processes, oomScoreAdj, shmBytes } = detail;
+  const { stopSignal, user, readOnlyRoot, capabilities } = detail;
+  const limits = [memoryBytes, nanoCpus, processes, oomScoreAdj, shmBytes];
+  const rights = [user, readOnlyRoot, capabilities.add, capabilities.drop];
+  return JSON.stringify([env.toSorted(), entrypoint, command, stopSignal, limits, rights]);
 }

@@ -181,23 +181,6 @@ describe('what a container on Docker has inside', () => {
     });
   });
 
-  test('is the health check of its image, at the times of its spec', async () => {
-    const image = await ensureRichImage();
-    const spec = docker.spec({
-      image,
-      imageHealthcheck: { intervalMs: 60_000, retries: 7 },
-      command: ['/bin/sleep', '60'],
-    });
-    const id = await docker.runtime.create(spec, signal());
-    const { Config } = (await engineCall('GET', `/containers/${id}/json`)) as { Config: { Healthcheck: unknown } };
-    expect(Config.Healthcheck).toMatchObject({
-      Test: ['CMD', '/bin/cat', '/tmp/healthy'],
-      Interval: 60_000_000_000,
-      Timeout: 10_000_000_000,
-      Retries: 7,
-    });
-  });
-
   test('is reported by probes of all kinds', async () => {
     const asking = prober({ clock: systemClock, runtime: docker.runtime });
     const container = await start({ image: await ensureRichImage(), command: ['/bin/sleep', '600'] });

@@ -30,7 +30,7 @@ export function creation(spec: ContainerSpec, limits: ContainerLimits): object {
     ...(spec.command !== undefined && { Cmd: spec.command }),
     ...(spec.user !== undefined && { User: spec.user }),
     ...(spec.stopSignal !== undefined && { StopSignal: spec.stopSignal }),
-    ...(spec.imageHealthcheck !== undefined && { Healthcheck: healthcheck(spec.imageHealthcheck) }),
+    ...(spec.stopSeconds !== undefined && { StopTimeout: spec.stopSeconds }),
     HostConfig: {
       NetworkMode: network,
       RestartPolicy: { Name: spec.restart },
@@ -57,17 +57,6 @@ export function creation(spec: ContainerSpec, limits: ContainerLimits): object {
 function rights(changes: ContainerSpec['capabilities']): object {
   const { add = [], drop = [] } = changes ?? {};
   return { CapDrop: ['NET_RAW', 'MKNOD', ...drop], ...(add.length > 0 && { CapAdd: add }) };
-}
-
-/** The settings for the engine, with durations in nanoseconds. They have no command, so that the engine takes that of the image. */
-function healthcheck(settings: NonNullable<ContainerSpec['imageHealthcheck']>): object {
-  const { intervalMs, timeoutMs, startPeriodMs, retries } = settings;
-  return {
-    ...(intervalMs !== undefined && { Interval: intervalMs * 1_000_000 }),
-    ...(timeoutMs !== undefined && { Timeout: timeoutMs * 1_000_000 }),
-    ...(startPeriodMs !== undefined && { StartPeriod: startPeriodMs * 1_000_000 }),
-    ...(retries !== undefined && { Retries: retries }),
-  };
 }
 
 function mount(one: Mount): object {

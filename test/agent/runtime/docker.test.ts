@@ -27,9 +27,15 @@ describe('containers on Docker', () => {
   });
 
   test('SEC-22 SEC-26 are bounded and hold no right that they were not given', async () => {
-    const spec = docker.spec({ image: images.shell, memoryBytes: 64 * 1024 * 1024, nanoCpus: 250_000_000 });
+    const spec = docker.spec({
+      image: images.shell,
+      memoryBytes: 64 * 1024 * 1024,
+      nanoCpus: 250_000_000,
+      stopSeconds: 42,
+    });
     const id = await docker.runtime.create(spec, signal());
     expect(await engineCall('GET', `/containers/${id}/json`)).toMatchObject({
+      Config: { StopTimeout: 42 },
       HostConfig: {
         Memory: spec.memoryBytes,
         MemorySwap: spec.memoryBytes,

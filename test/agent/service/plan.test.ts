@@ -230,6 +230,37 @@ describe('with a container', () => {
     const baseline = { container: 'c1', settings: settingsOf(there.detail!), own: true };
     expect(plan(world({ desired: item, memory: knowing(item, { baseline }), actual: [there] }))).toBeUndefined();
   });
+
+  test.each<Partial<ContainerDetail>>([
+    { env: ['GREETING=other'] },
+    { entrypoint: ['/other'] },
+    { command: ['other'] },
+    { memoryBytes: 1 },
+    { nanoCpus: 1 },
+    { processes: 0 },
+    { oomScoreAdj: 0 },
+    { shmBytes: 1 },
+    { stopSignal: 'SIGINT' },
+    { user: 'root' },
+    { readOnlyRoot: true },
+    { capabilities: { add: ['NET_RAW'], drop: [] } },
+  ])('one that no longer is as this process made it is replaced: %j', (changes) => {
+    const baseline = { container: 'c1', settings: settingsOf(actual(item).detail!), own: true };
+    const memory = knowing(item, { baseline });
+    expect(plan(world({ desired: item, memory, actual: [actual(item, changes)] }))).toEqual({
+      do: 'withdraw',
+      id: 'c1',
+    });
+  });
+
+  test('one of an earlier process of the agent is compared with the limit of processes that it is to have', () => {
+    const limited = desired({}, { limits: { processes: 100 } });
+    const step = (it: ServiceItem, processes: number): Action | undefined =>
+      plan(world({ desired: it, memory: knowing(it), actual: [actual(it, { processes })] }));
+    expect(step(limited, 100)).toBeUndefined();
+    expect(step(limited, 0)).toEqual({ do: 'withdraw', id: 'c1' });
+    expect(step(item, 7)).toBeUndefined();
+  });
 });
 
 describe('what is not desired', () => {

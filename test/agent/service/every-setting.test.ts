@@ -1,0 +1,186 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { WireBuild, WireService, WireVolume } from '../../../agent-protocol/assignment.ts';
+import { defaultContainerLimits } from '../../../agent/runtime/docker/docker-runtime.ts';
+import { creation } from '../../../agent/runtime/docker/creation.ts';
+import { containerSpec } from '../../../agent/service/container-spec.ts';
+import { wireItem } from '../../harness/wire-items.ts';
+
+/** The part of JSON Schema that describes workloads. A new form fails the test until it is walked too. */
+interface Schema {
+  type?: string;
+  const?: unknown;
+  enum?: unknown[];
+  properties?: Record<string, Schema>;
+  additionalProperties?: Schema | false;
+  prefixItems?: Schema[];
+  items?: Schema;
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  minimum?: number;
+}
+
+/** Two values of a schema that differ in one leaf. */
+interface Change {
+  leaf: string;
+  from: unknown;
+  to: unknown;
+}
+
+/** A value with every property, each list with one element, and the first option of each choice. */
+function sample(schema: Schema): unknown {
+  const { properties, prefixItems, items, additionalProperties } = schema;
+  const options = schema.anyOf ?? schema.oneOf;
+  if (options?.[0] !== undefined) return sample(options[0]);
+  if (schema.const !== undefined) return schema.const;
+  if (schema.enum !== undefined) return schema.enum[0];
+  if (properties !== undefined)
+    return Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, sample(one)]));
+  if (typeof additionalProperties === 'object') return { key: sample(additionalProperties) };
+  if (schema.type === 'array') return (prefixItems ?? (items === undefined ? [] : [items])).map(sample);
+  return leaf(schema, 1);
+}
+
+function leaf({ type, minimum = 0 }: Schema, index: number): unknown {
+  switch (type) {
+    case 'string':
+      return `/aa${index}`; // an absolute path, and base64
+    case 'integer':
+      return Math.max(0, minimum) + 100 + index;
+    case 'boolean':
+      return index === 1;
+    default:
+      throw new Error(`No values are made for the type ${type}`);
+  }
+}
+
+/** Every leaf of a schema, with a change of it alone. Discriminators are no leaves. */
+function changesOf(schema: Schema, path = ''): Change[] {
+  const { properties, prefixItems, items, additionalProperties } = schema;
+  const options = schema.anyOf ?? schema.oneOf;
+  if (options !== undefined) return options.flatMap((option) => changesOf(option, `${path}${nameOf(option)}`));
+  if (schema.const !== undefined) return [];
+  if (schema.enum !== undefined) return [{ leaf: path, from: schema.enum[0], to: schema.enum[1] }];
+  if (properties !== undefined)
+    return Object.entries(properties).flatMap(([name, one]) =>
+      changesOf(one, path === '' ? name : `${path}.${name}`).map((change) =>
+        within(change, (value) => ({ ...(sample(schema) as object), [name]: value })),
+      ),
+    );
+  if (typeof additionalProperties === 'object')
+    return changesOf(additionalProperties, `${path}.*`).map((change) => within(change, (value) => ({ key: value })));
+  if (schema.type !== 'array') return [{ leaf: path, from: leaf(schema, 1), to: leaf(schema, 2) }];
+  const first = (prefixItems ?? []).map(sample);
+  const ofFirst = (prefixItems ?? []).flatMap((one, index) =>
+    changesOf(one, `${path}[${index}]`).map((change) => within(change, (value) => first.with(index, value))),
+  );
+  const further = items === undefined ? [] : changesOf(items, `${path}[]`);
+  return [...ofFirst, ...further.map((change) => within(change, (value) => [...first, value]))];
+}
+
+function nameOf({ properties }: Schema): string {
+  const type = properties?.['type']?.const;
+  return typeof type === 'string' ? `<${type}>` : '';
+}
+
+function within({ leaf: name, from, to }: Change, put: (value: unknown) => unknown): Change {
+  return { leaf: name, from: put(from), to: put(to) };
+}
+
+const leavesOf = (schema: z.ZodType): Change[] => changesOf(z.toJSONSchema(schema) as Schema);
+
+/** The request that makes the container of a service. The hash of the settings is the same for all: it shows nothing. */
+function requestOf(value: unknown): string {
+  const spec = WireService.parse(value);
+  const it = { server: 's', name: 'n', image: 'sha256:web', storageBytes: 1, files: [] };
+  return JSON.stringify(creation(containerSpec({ ...wireItem('i'), spec }, it), defaultContainerLimits));
+}
+
+/**
+ * Settings that are not in the request that makes a container, each with the file that acts upon it. The words of the
+ * setting are in that file.
+ */
+const actors = {
+  slot: 'controllers/rollout/slots.ts',
+  image: 'agent/service/service-steps.ts',
+  image_digest: 'agent/service/drift.ts',
+  config: 'agent/desired/desired.ts',
+  'configuration.files.*': 'agent/service/instance-files.ts',
+  'ports[].name': 'agent-protocol/earlier-service.ts',
+  'ports[].port': 'agent/service/service-worker.ts',
+  'ports[].publish': 'agent/service/service-worker.ts',
+  'files[].path': 'agent/service/instance-files.ts',
+  'files[].mode': 'agent/service/instance-files.ts',
+  'files[].uid': 'agent/service/instance-files.ts',
+  'files[].gid': 'agent/service/instance-files.ts',
+  'probe<http>.port': 'agent/service/readiness-subject.ts',
+  'probe<http>.path': 'agent/service/readiness-subject.ts',
+  'probe<tcp>.port': 'agent/service/readiness-subject.ts',
+  'probe<command>.command[]': 'agent/service/readiness-subject.ts',
+  ...Object.fromEntries(
+    ['http', 'tcp', 'command', 'image'].flatMap((type) => [
+      [`probe<${type}>.timeout_seconds`, 'agent/service/readiness-subject.ts'],
+      ...['interval_seconds', 'failures', 'successes', 'start_seconds'].map((name) => [
+        `probe<${type}>.${name}`,
+        'agent/service/readiness.ts',
+      ]),
+    ]),
+  ),
+  restart_policy: 'agent/service/plan.ts',
+} as Readonly<Record<string, string>>;
+
+const actorsOfTasks: Readonly<Record<string, string>> = {
+  repository_url: 'agent/tasks/build.ts',
+  branch: 'agent/tasks/build.ts',
+  commit: 'agent/tasks/build.ts',
+  dockerfile_path: 'agent/tasks/build.ts',
+  build_context: 'agent/tasks/build.ts',
+  'build_args.*': 'agent/tasks/build.ts',
+  image: 'agent/tasks/build.ts',
+  deadline_seconds: 'agent/tasks/build.ts',
+  attempt: 'agent/tasks/task-worker.ts',
+};
+
+/** The last name of a leaf: `uid` of `files[].uid`, `build_args` of `build_args.*`. */
+const wordOf = (name: string): string => /(\w+)(?:\[\]|\.\*)*$/.exec(name)?.[1] ?? name;
+
+async function missingWords(table: Readonly<Record<string, string>>): Promise<string[]> {
+  const missing: string[] = [];
+  for (const [name, file] of Object.entries(table)) {
+    const text = await readFile(join(import.meta.dirname, '../../..', file), 'utf8');
+    if (!new RegExp(`\\b${wordOf(name)}\\b`).test(text)) missing.push(`${file} does not read ${name}`);
+  }
+  return missing;
+}
+
+describe('every setting of a service', () => {
+  const changes = leavesOf(WireService);
+  const isRequested = ({ from, to }: Change): boolean => requestOf(from) !== requestOf(to);
+
+  test('is in the request that makes its container, or is acted upon by a file that is listed', () => {
+    expect(changes.length).toBeGreaterThan(60);
+    const ignored = changes.filter((change) => !isRequested(change) && !(change.leaf in actors));
+    expect(ignored.map(({ leaf: name }) => `The agent does not act upon ${name}`)).toEqual([]);
+  });
+
+  test('is listed only if it exists and is not in that request', async () => {
+    const outside = new Set(changes.filter((change) => !isRequested(change)).map(({ leaf: name }) => name));
+    expect(Object.keys(actors).filter((name) => !outside.has(name))).toEqual([]);
+    expect(await missingWords(actors)).toEqual([]);
+  });
+});
+
+test('every setting of a build is acted upon by a file that is listed', async () => {
+  expect(
+    leavesOf(WireBuild)
+      .map(({ leaf: name }) => name)
+      .toSorted(),
+  ).toEqual(Object.keys(actorsOfTasks).toSorted());
+  expect(await missingWords(actorsOfTasks)).toEqual([]);
+});
+
+test('a volume has no setting but its name', () => {
+  expect(leavesOf(WireVolume).map(({ leaf: name }) => name)).toEqual(['volume']);
+});
