@@ -72,7 +72,10 @@ export class Terminals {
     const { assignment, command, shell, cols, rows } = params;
     const running = this.#observer.of(assignment).find(({ container }) => container.state === 'running');
     if (running === undefined)
-      throw new CallError('not_running', 'The instance does not run: start it, or choose another instance');
+      throw new CallError(
+        'not_running',
+        'The instance does not run at the moment: wait until it is ready, or choose another one',
+      );
     const named = command ?? (shell === undefined ? undefined : ([shell] as const));
     const tried = named === undefined ? shells.map((one) => [one] as const) : [named];
     for (const one of tried) {

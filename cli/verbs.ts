@@ -166,10 +166,10 @@ export const verbs: readonly Verb[] = [
     run: async (client, [name, replicas], options) =>
       (await import('./verbs/operate.ts')).scale(client, name, replicas, options),
   }),
-  verb<[volume: string, application: string, path: string], Scope & { readOnly?: boolean }>({
+  verb<[volume: string, application: string, path: string], Waiting & { readOnly?: boolean }>({
     use: 'bind <volume> <application> <path>',
-    text: 'mount a volume in an application; its instances are replaced',
-    options: [new Option('--read-only', 'the application cannot write to it, and may have several instances')],
+    text: 'mount a volume in an application; its instances are replaced one by one',
+    options: [new Option('--read-only', 'the application cannot write to it, and may have several instances'), noWait],
     run: async (client, [name, application, path], options) =>
       (await import('./verbs/volume.ts')).bind(client, name, application, path, options),
   }),

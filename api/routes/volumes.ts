@@ -15,6 +15,7 @@ import {
   VolumeUnbind,
   VolumeUpdate,
 } from '../resources/volume.ts';
+import { isApplicationSettled } from '../resources/status.ts';
 import { holdPopulation, inWords } from '../workloads/population.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
 import { referred } from '../workloads/references.ts';
@@ -67,6 +68,14 @@ export const deleteVolume = deleteEndpoint(
   },
 );
 
+/** A volume is bound once the applications that mount it have their instances again, too. */
+const settleBound: typeof volumes.settle = volumes.settle && {
+  ...volumes.settle,
+  isSettled: (view, id) =>
+    volumes.settle?.isSettled(view, id) === true &&
+    view.by('application', 'volume', id).every((it) => isApplicationSettled(it, view)),
+};
+
 export const bindVolume = defineEndpoint({
   method: 'POST',
   path: '/volumes/:id/bind',
@@ -74,7 +83,7 @@ export const bindVolume = defineEndpoint({
   on: ['volume', 'id'],
   body: VolumeBind,
   response: Volume,
-  settle: volumes.settle,
+  settle: settleBound,
   handle: async (ctx, { it, body }) => {
     const { view } = ctx;
     const { workload_id: id, mount_path: path, read_only: readOnly = false } = body;

@@ -1,23 +1,39 @@
 import type { ApiObject, Client } from '../client.ts';
-import { findObject } from '../objects.ts';
+import { findObject, pathOf } from '../objects.ts';
+import { openEnd, waiting } from '../settled.ts';
 
-/** Mounts a volume in an application of the same server. */
+/**
+ * Mounts a volume in an application of the same server, and waits for the instances that have it.
+ * @throws Error if the application did not come up again
+ */
 export async function bind(
   client: Client,
   name: string,
   application: string,
   path: string,
-  options: { project?: string; readOnly?: boolean },
+  options: { project?: string; readOnly?: boolean; wait?: boolean },
 ): Promise<void> {
   const volume = await findObject(client, 'volumes', name, options.project);
   const app = await findObject(client, 'applications', application, options.project);
-  await client.request('POST', `/api/v1/volumes/${volume.id}/bind`, {
+  const query = options.wait === false ? '' : `?${waiting}`;
+  await client.request('POST', `/api/v1/volumes/${volume.id}/bind${query}`, {
     workload_type: 'application',
     workload_id: app.id,
     mount_path: path,
     read_only: options.readOnly === true,
   });
-  console.log(`${app.name ?? app.id} mounts volume ${name} at ${path}`);
+  const done = `${app.name ?? app.id} mounts volume ${name} at ${path}`;
+  const trouble =
+    options.wait === false ? undefined : troubleOf(app, await client.object('GET', pathOf('applications', app)));
+  if (trouble !== undefined) throw new Error(`${done}, and is not ready with it: ${trouble}`);
+  console.log(done);
+}
+
+/** Why an application does not run with its new mounts; `undefined` if it does, or did not run before. */
+function troubleOf({ status: before }: ApiObject, now: ApiObject): string | undefined {
+  const open = openEnd(now);
+  if (open !== undefined || before !== 'running' || now.status === before) return open;
+  return now.conditions?.find(({ type }) => type === 'Ready')?.message ?? `it is ${now.status ?? 'unknown'}`;
 }
 
 /** Takes a volume from what mounts it. */

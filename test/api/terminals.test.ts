@@ -174,7 +174,9 @@ describe('a terminal', () => {
     expect(asked.map(({ assignment }) => assignment)).toEqual([instance, starting, third]);
     expect(await create(owner, { instance_id: stopped })).toMatchObject({
       status: 409,
-      body: { error: { message: 'The instance does not run: choose another one, or start the application' } },
+      body: {
+        error: { message: 'The instance does not run at the moment: choose another one, or wait until it is ready' },
+      },
     });
     expect((await create(owner, { instance_id: crypto.randomUUID() })).status).toBe(404);
   });
@@ -212,8 +214,15 @@ describe('a terminal', () => {
     await world.settled();
     expect(await create()).toMatchObject({
       status: 409,
-      body: { error: { message: 'No instance of the application runs: start it, then open a terminal' } },
+      body: {
+        error: {
+          message: 'No instance of the application runs at the moment: wait until one is ready, then open a terminal',
+        },
+      },
     });
+    await world.repo.change('application', app, (draft) => void (draft.run = 'stopped'));
+    await world.settled();
+    expect((await create()).body.error?.message).toBe('The application is stopped: start it, then open a terminal');
   });
 
   it('that cannot begin or is lost says why', async () => {

@@ -67,6 +67,20 @@ describe('a volume', () => {
     expect(all.map(({ id }: { id: string }) => id)).toEqual([data.id]);
   });
 
+  it('is bound, for one who waits, once the application has its instances again', async () => {
+    const [id, app] = [await volume(), await application()];
+    const bind = owner.post(`/volumes/${id}/bind?wait=20`, binding(app));
+    let isAnswered = false;
+    const answered = bind.finally(() => (isAnswered = true));
+    await expect.poll(async () => (await owner.get(`/volumes/${id}`)).data.bindings).toHaveLength(1);
+    await world.observe('volume', id, { phase: 'bound' });
+    expect((await owner.get(`/volumes/${id}`)).data.status).toBe('bound');
+    expect(isAnswered).toBe(false);
+    const counts = { consecutive_failures: 0, ready_replicas: 0, crash_loop_counted: false };
+    await world.observe('application', app, { phase: 'running', ...counts });
+    expect(await answered).toMatchObject({ status: 200, data: { id, status: 'bound' } });
+  });
+
   it('is bound to an application, which shows it, and to no other one until it is unbound', async () => {
     const [id, app, other] = [await volume(), await application(), await application()];
     const { data, status } = await owner.post(`/volumes/${id}/bind`, binding(app));

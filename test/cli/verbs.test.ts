@@ -326,9 +326,9 @@ describe('after a login', () => {
     expect(await run('bind', 'coins', 'shop-safe', '/data')).toEqual(
       output('^shop-safe mounts volume coins at /data\n$'),
     );
-    await until('it is bound', async () =>
-      /coins +shop +production +bound +\/data/.test((await run('get', 'volumes')).out),
-    );
+    // what mounts it runs by now: both can be used at once
+    expect((await run('get', 'volumes')).out).toMatch(/coins +shop +production +bound +\/data/);
+    expect((await run('get', 'applications')).out).toMatch(/shop-safe .* running /);
     expect((await run('describe', 'volume', 'coins')).out).toMatch(/Bound +[^]*Events, newest first/);
     expect((await run('events', 'volume', 'coins')).out).toContain('Bound');
     expect((await run('delete', 'volume', 'coins', '--yes')).err).toContain('The volume is mounted (1 application)');

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { TenantView } from '../../../store/mirror.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
 import { isStaying } from '../../../store/resource.ts';
 import { badRequest, conflicting, notFound, serviceUnavailable } from '../../ground/api-error.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
@@ -35,7 +36,7 @@ export const createApplicationTerminal = defineEndpoint({
   handle: async (ctx, { it, body: { shell, command, instance_id, cols, rows } }) => {
     const { view, tenant, principal } = ctx;
     if (shell !== undefined && command !== undefined) throw badRequest('Only one of shell and command can be given');
-    const { instance_id: id, server_id } = instanceOf(view, it.meta.id, instance_id);
+    const { instance_id: id, server_id } = instanceOf(view, it, instance_id);
     const agent = view.agent(server_id);
     if (agent === undefined)
       throw serviceUnavailable(
@@ -60,10 +61,10 @@ export const createApplicationTerminal = defineEndpoint({
 /** The instance for a terminal. @throws ApiError NOT_FOUND, CONFLICT if it does not run */
 function instanceOf(
   view: TenantView,
-  application: string,
+  { meta, desired }: ReadonlyResource<'application'>,
   wanted: string | undefined,
 ): { instance_id: string; server_id: string } {
-  const services = view.by('assignment', 'workload', application).flatMap((it) =>
+  const services = view.by('assignment', 'workload', meta.id).flatMap((it) =>
     it.desired.spec.type === 'service'
       ? [
           {
@@ -83,9 +84,11 @@ function instanceOf(
     .toSorted((a, b) => Number(b.observed?.ready === true) - Number(a.observed?.ready === true) || a.slot - b.slot);
   if (chosen === undefined)
     throw conflicting(
-      wanted === undefined
-        ? 'No instance of the application runs: start it, then open a terminal'
-        : 'The instance does not run: choose another one, or start the application',
+      desired.run === 'stopped'
+        ? 'The application is stopped: start it, then open a terminal'
+        : wanted === undefined
+          ? 'No instance of the application runs at the moment: wait until one is ready, then open a terminal'
+          : 'The instance does not run at the moment: choose another one, or wait until it is ready',
     );
   return { instance_id: chosen.id, server_id: chosen.server };
 }
