@@ -354,12 +354,11 @@ describe('the plan of a deployment', () => {
 });
 
 describe('a deadline that passes while the server is away', () => {
-  const git = { type: 'git' as const, repository_url: 'u', branch: 'b', dockerfile_path: 'D', build_context: '.' };
   it.each<[string, Given, string]>([
-    ['of a queue', { source: git as never, observed: { phase: 'queued' } }, 'server_offline'],
+    ['of a queue', { source: git, observed: { phase: 'queued' } }, 'server_offline'],
     [
       'of a queue, by its engine',
-      { source: git as never, observed: { phase: 'queued' }, serverAway: 'engine' },
+      { source: git, observed: { phase: 'queued' }, serverAway: 'engine' },
       'engine_unavailable',
     ],
     ['of a build', { observed: { phase: 'building' }, build: {}, serverAway: 'engine' }, 'engine_unavailable'],

@@ -244,7 +244,7 @@ test('nothing is mailed for an invite that nobody waits for', async () => {
 test('an invite to the tenant says so', async () => {
   const { mails, controller } = post();
   await using rig = await openRig({ controllers: [controller] });
-  await invite(rig, { project_id: undefined, role: 'user' } as never);
+  await invite(rig, { project_id: undefined, role: 'user' });
   expect(mails[0]).toMatchObject({ subject: `Invitation to the tenant ${tenant}` });
 });
 

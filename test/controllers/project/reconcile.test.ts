@@ -41,7 +41,7 @@ const ready = async (rig: Rig, project: string) =>
 
 async function see(rig: Rig, server: string, phase: ServerPhase): Promise<void> {
   const it = (await rig.repo.get('server', id(server)))!;
-  await rig.repo.observe(it as never, { phase, observedGeneration: 1, conditions: [] } as never, []);
+  await rig.repo.observe(it, { phase, observedGeneration: 1, conditions: [] }, []);
   await rig.rest();
 }
 

@@ -1,9 +1,10 @@
 import { writeSync } from 'node:fs';
 import { isUnavailable } from '../../../store/errors.ts';
+import { revision } from '../../../store/revision.ts';
 import { openSqlite } from '../../../store/sqlite/open.ts';
 import type { Store } from '../../../store/store.ts';
 
-/** A process that writes a store until it is killed, and tells each acknowledged commit in a line of its output. */
+/** A process that writes a store until it is killed, and prints a line for each acknowledged commit. */
 const [, , path = '', mode = '', run = ''] = process.argv;
 
 function print(line: string): void {
@@ -58,10 +59,10 @@ async function holdLease(on: Store): Promise<void> {
   setInterval(() => undefined, 1000);
 }
 
-/** The commit is durable when the promise is about to be resolved, and nobody hears of it. */
+/** The commit is durable when the promise is about to be resolved, and no answer is sent. */
 async function dieBeforeAnswer(on: Store): Promise<void> {
   const answer = on.txn({ if: [{ key: '/once', is: 'absent' }], then: [{ put: '/once', value: 'child' }] });
-  const events = on.watch({ prefix: '/once' }, 1 as never, new AbortController().signal);
+  const events = on.watch({ prefix: '/once' }, revision(1), new AbortController().signal);
   for await (const batch of events) if (batch.events.length > 0) process.kill(process.pid, 'SIGKILL');
   await answer;
 }
