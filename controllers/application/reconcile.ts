@@ -20,7 +20,7 @@ export function applicationController(settings: ApplicationSettings): Controller
   return {
     name: 'application',
     kind: 'application',
-    reads: ['deployment', 'assignment', 'server'],
+    reads: ['deployment', 'assignment', 'server', 'volume'],
     children: ['assignment', 'deployment'],
     notifies: ['application_error', 'application_recovered'],
     wakes: [
@@ -30,6 +30,12 @@ export function applicationController(settings: ApplicationSettings): Controller
         'server',
         ({ meta, desired, observed }) => [meta.deletionRequestedAt, desired.direct_ports_enabled, observed?.phase],
         ({ meta }, view) => view.by('application', 'server', meta.id).map((app) => app.meta.id),
+      ),
+      // the name that messages have
+      onChange(
+        'volume',
+        ({ desired }) => desired.name,
+        ({ meta }, view) => view.by('application', 'volume', meta.id).map((app) => app.meta.id),
       ),
     ],
     async reconcile(it, ctx) {

@@ -5,7 +5,7 @@ import type { ServerPhase } from '../../store/kinds/server.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput } from '../../store/resource.ts';
 import type { Because } from '../runtime/controller.ts';
-import { agentTooOld } from '../rollout/failures.ts';
+import { agentTooOld, hasCode } from '../rollout/failures.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { hindrance } from './hindrance.ts';
 import { instanceDesired } from './instance.ts';
@@ -123,8 +123,10 @@ function servingState(world: World, serving: Deployment): State {
       ? state('running', 'false', 'RolloutFailed', failureMessage(target))
       : state('running', 'true', 'Running', 'Every instance is ready');
   }
-  const why = hindrance(slots);
+  const why = hindrance(slots, world.mounted);
   if (ready > 0) return state('running', 'false', 'Degraded', `${ready} of ${replicas} instances are ready${why}`);
+  if (slots.some((it) => hasCode(upToDate(it)?.error, 'data_lost')))
+    return state('error', 'false', 'VolumeLost', `No instance can start${why}`);
   if (slots.some(isCrashLooping))
     return state('error', 'false', 'CrashLoop', 'Its process keeps exiting: its log shows why');
   if (world.unreadyTooLong) return state('error', 'false', 'NoReadyInstance', `No instance has become ready${why}`);

@@ -3,6 +3,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { servingDeployment } from '../../store/serving.ts';
+import { mountedBy } from '../rollout/mounted.ts';
 import { isService, slotOf } from '../rollout/slots.ts';
 import type { Assignment } from '../rollout/slots.ts';
 
@@ -20,6 +21,8 @@ export interface World {
   slots: readonly Assignment[];
   /** Also absent while it is being deleted: nothing new is assigned to it then. */
   server: ReadonlyResource<'server'> | undefined;
+  /** The volumes that it mounts. */
+  mounted: readonly ReadonlyResource<'volume'>[];
   /** No instance has been ready for longer than the grace period. */
   unreadyTooLong: boolean;
 }
@@ -36,6 +39,7 @@ export function readWorld(app: App, view: TenantView): Omit<World, 'unreadyTooLo
       .filter(isService)
       .toSorted((a, b) => slotOf(a) - slotOf(b)),
     server: isStaying(server) ? server : undefined,
+    mounted: mountedBy(app, view),
   };
 }
 

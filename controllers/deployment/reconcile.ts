@@ -1,4 +1,5 @@
 import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
+import { mountedBy } from '../rollout/mounted.ts';
 import { isLive, isService } from '../rollout/slots.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { hasDeploymentEnded } from '../../store/kinds/application.ts';
@@ -30,7 +31,7 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
   return {
     name: 'deployment',
     kind: 'deployment',
-    reads: ['application', 'assignment', 'server'],
+    reads: ['application', 'assignment', 'server', 'volume'],
     children: ['assignment'],
     notifies: ['deployment_failed', 'deployment_succeeded'],
     wakes: [
@@ -85,10 +86,12 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
 function readWorld(it: Deployment, ctx: Context, expired: boolean): World {
   const assignments = ctx.view.by('assignment', 'version', it.meta.id);
   const server = ctx.view.get('server', it.desired.server_id);
+  const application = ctx.view.get('application', it.desired.application_id);
   const build = assignments.find((assignment) => assignment.desired.spec.type === 'build');
   return {
     deployment: it,
-    application: ctx.view.get('application', it.desired.application_id),
+    application,
+    mounted: mountedBy(application, ctx.view),
     serverAway: awayOf(server),
     serverGone: !isStaying(server),
     build,

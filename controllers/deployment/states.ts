@@ -10,6 +10,7 @@ import type { FailureCode } from '../../agent-protocol/assignment.ts';
 import type { Because } from '../runtime/controller.ts';
 import { failureOf, hasCode } from '../rollout/failures.ts';
 import type { Failure } from '../rollout/failures.ts';
+import { withVolumeNames } from '../rollout/mounted.ts';
 import { isStable, slotOf } from '../rollout/slots.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import { taskState } from '../task/task.ts';
@@ -28,6 +29,8 @@ export interface World {
   build: Assignment | undefined;
   /** Service instances of this deployment. */
   slots: readonly Assignment[];
+  /** The volumes that its application mounts. */
+  mounted: readonly ReadonlyResource<'volume'>[];
   /** An instance of another deployment may still be answering. */
   olderLive: boolean;
   /** Its deadline for the present phase has passed. */
@@ -220,7 +223,8 @@ function late({ serverAway }: World, otherwise: Failure): Failure {
 }
 
 function fail(world: World, before: Observed, error: Failure): Observed {
-  return { ...before, phase: 'failed', error, finished_at: world.now };
+  const message = withVolumeNames(error.message, world.mounted);
+  return { ...before, phase: 'failed', error: { ...error, message }, finished_at: world.now };
 }
 
 /** What a deployment waits for; `undefined` once it has ended. */

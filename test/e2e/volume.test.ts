@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { docker, instancesOf } from '../harness/engine.ts';
 import { Installation } from '../harness/installation.ts';
@@ -83,11 +84,22 @@ describe('a volume', () => {
     const { conditions } = await isIn('error');
     expect(conditions?.find(({ type }) => type === 'Ready')?.reason).toBe('DataLost');
     await town.client.request('POST', `/api/v1/applications/${app}/start`);
-    await town.until('users are notified', async () => {
+    const { conditions: shown } = await town.until('the application shows it', async () => {
       const it = await town.client.object('GET', `/api/v1/applications/${app}`);
-      return it.conditions?.some(({ message }) => message.includes('does not exist')) === true;
+      return it.status === 'error' && it;
     });
+    const ready = shown?.find(({ type }) => type === 'Ready');
+    expect(ready?.reason).toBe('VolumeLost');
+    expect(ready?.message).toContain('volume data does not exist (put it back');
     expect(await docker('volume', 'ls', '--quiet')).not.toContain(volume);
+  });
+
+  it('that was put back by hand is open to its users, and the application comes up with it', async () => {
+    await docker('volume', 'create', `sp-vol-${volume}`);
+    await isIn('bound');
+    await town.until('the application runs', async () => (await town.application(app)).status === 'running');
+    const folder = await docker('volume', 'inspect', '--format', '{{.Mountpoint}}', `sp-vol-${volume}`);
+    expect((await stat(folder.trim())).mode & 0o777).toBe(0o777);
   });
 
   it('is removed with its data when it is deleted', async () => {

@@ -74,6 +74,7 @@ class Town {
       slots: this.slots,
       server: this.server,
       unreadyTooLong: false,
+      mounted: [],
     };
   }
 

@@ -4,6 +4,8 @@ import { conditionsOf, isUnready, observe, stateOf } from '../../../controllers/
 import type { World } from '../../../controllers/application/world.ts';
 import type { ObservedOf } from '../../../store/kinds/kinds.ts';
 import { aDeployment, anApplication, aServer, object } from '../../harness/objects.ts';
+import type { Resource } from '../../../store/resource.ts';
+import { desiredState } from '../../harness/states.ts';
 import { serviceSpec } from '../../harness/wire-items.ts';
 
 type Report = Partial<ObservedOf<'assignment'>>;
@@ -22,6 +24,8 @@ interface Given {
   unreadyTooLong?: boolean;
   failures?: number;
   counted?: boolean;
+  /** A volume that the application mounts. */
+  mounted?: Resource<'volume'>;
   /** Why the deployments that failed did. */
   failure?: { code: string; message: string };
 }
@@ -85,6 +89,7 @@ function world(given: Given): World {
         ? undefined
         : { ...aServer(), observed: { ...aServer().observed!, phase: given.server ?? 'active' } },
     unreadyTooLong: given.unreadyTooLong ?? false,
+    mounted: given.mounted === undefined ? [] : [given.mounted],
   };
 }
 
@@ -288,6 +293,24 @@ describe('an instance that cannot be made', () => {
     expect(messageOf({ before: 'running', slots: [refused] })).toBe(
       `No instance is ready at the moment: ${message} (ask an administrator to allow the image, or deploy another one)`,
     );
+  });
+
+  it('for the lack of a volume is an error at once, which names the volume and what to do', () => {
+    const mounted = object('volume', desiredState('volume', { name: 'notes' }));
+    const message = `Cannot create container sp-web: volume sp-vol-${mounted.meta.id} does not exist`;
+    const slot: Report = { phase: 'failed', error: { code: 'data_lost', message } };
+    for (const before of [undefined, 'running', 'error'] as const) {
+      const it = world({ deployments: ['succeeded'], slots: [slot], mounted, ...(before && { before }) });
+      expect(stateOf(it)).toMatchObject({
+        phase: 'error',
+        reason: 'VolumeLost',
+        message:
+          'No instance can start: Cannot create container sp-web: volume notes does not exist (put it back from a copy, or unbind it and bind another one)',
+      });
+    }
+    const some = world({ replicas: 2, deployments: ['succeeded'], slots: [up, slot], mounted });
+    expect(stateOf(some)).toMatchObject({ phase: 'running', reason: 'Degraded' });
+    expect(stateOf(some).message).toContain('volume notes does not exist (put it back');
   });
 
   it('is not taken from a process that exits, which may say something else each time', () => {

@@ -6,6 +6,7 @@ import type { World } from '../../../controllers/deployment/states.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import type { ReadonlyResource, Resource } from '../../../store/resource.ts';
 import { aDeployment, anApplication, object } from '../../harness/objects.ts';
+import { desiredState } from '../../harness/states.ts';
 import { serviceSpec } from '../../harness/wire-items.ts';
 
 const now = '2026-01-01T00:01:00.000Z';
@@ -29,6 +30,7 @@ interface Given {
   serverGone?: boolean;
   serverAway?: 'offline' | 'engine';
   olderLive?: boolean;
+  mounted?: World['mounted'];
   attempt?: number;
 }
 
@@ -57,6 +59,7 @@ function world(given: Given): World {
     serverAway: given.serverAway,
     slots: (given.slots ?? []).map((report, slot) => assignment(deployment, { ...spec, slot }, report)),
     olderLive: given.olderLive ?? false,
+    mounted: given.mounted ?? [],
     expired: given.expired ?? false,
     now,
   };
@@ -277,6 +280,13 @@ describe('the phase of a deployment', () => {
     );
     expect(failed.error).toEqual({ code: 'unhealthy', message: 'GET /healthz answered 500' });
     expect(failed.finished_at).toBe(now);
+  });
+
+  it('names a lost volume as its users do', () => {
+    const lost = object('volume', desiredState('volume', { name: 'notes' }));
+    const error = { code: 'data_lost', message: `Volume sp-vol-${lost.meta.id} does not exist` };
+    const failed = advance(world({ observed: deploying, mounted: [lost], slots: [{ phase: 'failed', error }] }));
+    expect(failed.error).toEqual({ code: 'data_lost', message: 'Volume notes does not exist' });
   });
 
   const hopeless = { crash_loop: true, error: { code: 'exited', message: 'It exited with code 1' } };
