@@ -60,17 +60,12 @@ export class Publication {
     this.offer(assignment, ...offers);
   }
 
-  /** Sets the offers of an assignment, one for each port that it asks for. Unchanged offers cost nothing. */
+  /** Sets the offers of an assignment, one for each port that it asks for; none gives up its ports. Unchanged offers cost nothing. */
   offer(assignment: string, ...offers: readonly Offer[]): void {
     if (JSON.stringify(this.#offersOf(assignment)) === JSON.stringify(offers)) return;
     if (offers.length === 0) this.#offers.delete(assignment);
     else this.#offers.set(assignment, offers);
     void this.#apply();
-  }
-
-  /** The assignment asks for no port, or no longer. */
-  retract(assignment: string): void {
-    this.offer(assignment);
   }
 
   /** Resolves when no port leads to the instance any more, with whether it had offered a backend. */

@@ -1,23 +1,32 @@
-import type { WireAssignment, WirePhase, WireReport } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WireReport } from '../../agent-protocol/assignment.ts';
 import type { Worker, WorkerDeps } from '../desired/worker.ts';
-import { condemn, imageKey } from './drift.ts';
-import { EventLog } from './event-log.ts';
+import { writtenVolumes } from './container-spec.ts';
 import { LastOutput } from './last-output.ts';
-import type { Memory, Now, ServiceItem } from './memory.ts';
-import { blankMemory, remember } from './memory.ts';
+import type { Now, ServiceItem } from './memory.ts';
 import type { Action, World } from './plan.ts';
-import { keeper, plan } from './plan.ts';
 import type { Prober } from '../runtime/probe.ts';
 import { Readiness } from './readiness.ts';
 import { readinessSubject } from './readiness-subject.ts';
-import { laterPhase, serviceReport } from './service-report.ts';
+import { portClaims, portOffers, publishedPorts } from './service-ports.ts';
+import { ServiceReporter } from './service-reporter.ts';
 import type { StepDeps, StepSubject } from './service-steps.ts';
 import { performStep } from './service-steps.ts';
-import { stepEvent } from './step-event.ts';
+import {
+  decide,
+  desire,
+  forget,
+  initialState,
+  learn,
+  observe,
+  stepDone,
+  stepFailed,
+  volumeAppeared,
+  withdraw,
+} from './state.ts';
 import { stepFailure } from './step-failure.ts';
+import { WakeUp } from './wake-up.ts';
 import type { Overflow } from '../engine/storage-watch.ts';
 import type { VolumeWriters } from '../volumes/writers.ts';
-import { mountedVolumes, writtenVolumes } from './container-spec.ts';
 
 /** What all service workers of an agent share. */
 export interface ServiceDeps extends StepDeps, WorkerDeps {
@@ -36,41 +45,31 @@ export class ServiceWorker implements Worker {
   readonly id: string;
   readonly #deps: ServiceDeps;
   readonly #readiness: Readiness;
-  readonly #withdrawn = new Set<string>();
-  #memory: Memory = blankMemory;
-  #desired: ServiceItem | undefined;
-  #phase: { generation: number; phase: WirePhase } | undefined;
-  #report: WireReport | undefined;
-  #step = new AbortController();
-  readonly #events: EventLog;
+  readonly #reporter: ServiceReporter;
   readonly #lastOutput: LastOutput;
   readonly #subject: StepSubject;
-  /** Containers whose drift was reported. */
-  readonly #driftReported = new Set<string>();
-  /** The last reported notice about its port. */
-  #lastNotice: string | undefined;
-  /** The container that matched the assignment at the last observation. */
-  #kept: string | undefined;
+  readonly #wakeUp: WakeUp;
+  #state = initialState;
+  #step = new AbortController();
   #mayWrite = true;
   #looked = false;
   #wasSettled = false;
-  #woken = false;
-  #wake: () => void = () => undefined;
   readonly #closing = new AbortController();
   #loop: Promise<void> | undefined;
 
   constructor(id: string, deps: ServiceDeps) {
     this.id = id;
     this.#deps = deps;
-    this.#events = new EventLog(deps.eventSource);
+    this.#wakeUp = new WakeUp(deps.clock);
+    this.#reporter = new ServiceReporter(id, deps.eventSource);
     this.#lastOutput = new LastOutput(id, deps.capture, () => this.wake());
     this.#subject = {
       id,
       desired: () => this.#wanted(),
-      image: () => this.#memory.image,
-      learn: (change) => void (this.#memory = { ...this.#memory, ...change }),
-      withdrawn: (container) => void this.#withdrawn.add(container),
-      removed: (container) => this.#removed(container),
+      image: () => this.#state.memory.image,
+      learn: (change) => void (this.#state = learn(this.#state, change)),
+      withdrawn: (container) => void (this.#state = withdraw(this.#state, container)),
+      removed: (container) => void (this.#state = forget(this.#state, container)),
     };
     this.#readiness = new Readiness({
       clock: deps.clock,
@@ -81,7 +80,7 @@ export class ServiceWorker implements Worker {
   }
 
   get report(): WireReport | undefined {
-    return this.#report;
+    return this.#reporter.last;
   }
 
   /** True once the assignment was inspected since the agent started, so that the report describes a known state. */
@@ -94,22 +93,20 @@ export class ServiceWorker implements Worker {
 
   /** A container wrote more than its limit. */
   overflowed(overflow: Overflow): void {
-    this.#memory = { ...this.#memory, overflow };
+    this.#state = learn(this.#state, { overflow });
     this.wake();
   }
 
   /** A volume is there: a container that could not be made for the lack of it is made now. */
   appeared(volume: string): void {
-    const { failure } = this.#memory;
-    if (failure?.code !== 'data_lost' || this.#desired === undefined) return;
-    if (!mountedVolumes(this.#desired).some(({ volume: mounted }) => mounted === volume)) return;
-    this.#memory = { ...this.#memory, failure: undefined };
-    this.wake();
+    const before = this.#state;
+    this.#state = volumeAppeared(before, volume);
+    if (this.#state !== before) this.wake();
   }
 
   /** The control plane has stored the events of this report. */
   acknowledged(report: WireReport): void {
-    this.#events.acknowledge(report.events);
+    this.#reporter.acknowledge(report);
     if (report.events !== undefined) this.wake();
   }
 
@@ -119,28 +116,15 @@ export class ServiceWorker implements Worker {
 
   /** Something may have changed: the worker checks again. */
   wake(): void {
-    this.#woken = true;
-    this.#wake();
+    this.#wakeUp.wake();
   }
 
   /** Sets the desired state. If it asks for other work, the step under way is aborted. */
   desire(item: WireAssignment | undefined): void {
-    const desired = item !== undefined && isService(item) ? item : undefined;
-    const before = this.#desired;
-    this.#desired = desired;
+    const next = desire(this.#state, item !== undefined && isService(item) ? item : undefined);
+    this.#state = next.state;
     this.#claim();
-    const { image } = this.#memory;
-    if (before === desired || (before !== undefined && desired !== undefined && sameWork(before, desired, image))) {
-      if (before !== undefined && desired !== undefined && image?.of === imageKey(before))
-        this.#memory = { ...this.#memory, image: { ...image, of: imageKey(desired) } };
-      this.wake();
-      return;
-    }
-    // A changed desired state forgets earlier failures, also for a container that was to be removed.
-    const { baseline, created, policy, run, restarts, unstartable } = this.#memory;
-    this.#memory = { ...blankMemory, image, baseline, created, policy, run, restarts, unstartable };
-    this.#withdrawn.clear();
-    this.#step.abort(new Error('Another state is desired'));
+    if (!next.isSameWork) this.#step.abort(new Error('Another state is desired'));
     this.wake();
   }
 
@@ -155,7 +139,7 @@ export class ServiceWorker implements Worker {
 
   async #run(): Promise<void> {
     while (!this.#closing.signal.aborted) {
-      this.#woken = false;
+      this.#wakeUp.reset();
       let action: Action | undefined;
       try {
         action = this.#next();
@@ -165,18 +149,18 @@ export class ServiceWorker implements Worker {
           { err: error, assignment: this.id },
           'The worker of an instance failed, which is a bug: it goes on in a few seconds',
         );
-        await this.#sleep(this.#deps.clock.monotonic() + faultMs);
+        await this.#wakeUp.sleep(this.#deps.clock.monotonic() + faultMs);
         continue;
       }
       if (action === undefined || action.do === 'wait') {
-        await this.#sleep(action?.until);
+        await this.#wakeUp.sleep(action?.until);
         continue;
       }
       this.#step = new AbortController();
       try {
         this.#deps.log.debug({ assignment: this.id, action }, 'Step');
         await performStep(action, this.#subject, this.#deps, this.#step.signal);
-        if (action.do === this.#memory.failure?.step) this.#memory = { ...this.#memory, failure: undefined };
+        this.#state = stepDone(this.#state, action);
       } catch (error) {
         await this.#failed(action, error);
       }
@@ -192,19 +176,16 @@ export class ServiceWorker implements Worker {
       return undefined;
     }
     this.#claimVolumes();
-    const before = this.#world(now);
-    const seen = remember(this.#memory, keeper(before) ?? before.actual[0], now);
-    this.#memory = condemn(seen, before.desired, before.actual);
+    this.#state = observe(this.#state, this.#deps.observer.of(this.id), now);
     const world = this.#world(now);
     this.#readiness.observe(readinessSubject(world));
-    const action = plan({ ...world, ready: this.#readiness.health.ready });
-    if (action !== undefined) this.#recordEvent(world, action);
-    // The failed step is no longer needed.
-    else if (this.#memory.failure !== undefined) this.#memory = { ...this.#memory, failure: undefined };
-    this.#kept = keeper(world)?.container.id ?? (world.actual.length > 0 ? this.#kept : undefined);
+    const { ready } = this.#readiness.health;
+    const { state, action, event } = decide(this.#state, { ...world, ready });
+    this.#state = state;
+    if (event !== undefined) this.#reporter.add(event);
     // The state of a container shows only in its details: nothing is reported before they are known.
     this.#looked ||= action?.do !== 'inspect';
-    if (this.#looked) this.#show({ ...world, memory: this.#memory });
+    if (this.#looked) this.#show({ ...world, ready, memory: state.memory });
     this.#settle();
     return action;
   }
@@ -217,34 +198,36 @@ export class ServiceWorker implements Worker {
 
   /** Claims the volumes that the service writes to while it shall run, and gives them up once no container of it runs. */
   #claimVolumes(): void {
-    const desired = this.#desired?.run === 'running' ? this.#desired : undefined;
+    const desired = this.#state.desired?.run === 'running' ? this.#state.desired : undefined;
     this.#mayWrite = this.#deps.writers.claim(this.id, desired === undefined ? [] : writtenVolumes(desired));
   }
 
   /** A ready process does not answer. Its container may have lost its network, which only an inspection shows. */
   #suspect(): void {
-    const id = this.#memory.run?.container;
+    const id = this.#state.memory.run?.container;
     if (id !== undefined) this.#deps.observer.refresh(id).catch(() => undefined);
   }
 
   #show(world: World): void {
-    this.#publish(world);
+    const offers = portOffers(world, this.#readiness.health.ready);
+    if (offers !== undefined) this.#deps.publication.offer(this.id, ...offers);
     // An exit is reported together with the output before it, which takes a moment to be complete.
-    if (this.#lastOutput.isKnown(world.desired, world.memory.exit, world.can)) this.#sendReport(world);
+    if (this.#lastOutput.isKnown(world.desired, world.memory.exit, world.can)) this.#report(world);
   }
 
   #world(now: Now): World {
-    const { desired, observer, networks, runtime } = this.#deps;
+    const { observer, networks, runtime } = this.#deps;
+    const { desired, memory, withdrawn } = this.#state;
     return {
-      desired: this.#desired,
-      tombstone: this.#desired === undefined ? desired.tombstone(this.id) : undefined,
-      complete: desired.confirmed && !desired.has(this.id),
+      desired,
+      tombstone: desired === undefined ? this.#deps.desired.tombstone(this.id) : undefined,
+      complete: this.#deps.desired.confirmed && !this.#deps.desired.has(this.id),
       actual: observer.of(this.id),
-      memory: this.#memory,
-      networkReady: this.#desired?.spec.networks.every(({ name }) => networks.has(name)) ?? false,
+      memory,
+      networkReady: desired?.spec.networks.every(({ name }) => networks.has(name)) ?? false,
       ready: this.#readiness.health.ready,
       mayWrite: this.#mayWrite,
-      withdrawn: this.#withdrawn,
+      withdrawn,
       can: runtime.can,
       now,
     };
@@ -252,83 +235,32 @@ export class ServiceWorker implements Worker {
 
   /** Claims its ports from the moment it is desired, also while it is not known what runs. */
   #claim(): void {
-    if (this.#desired?.run !== 'running') return;
-    const { workload_id: workload, project_id: project } = this.#desired;
-    const ports = publishedPorts(this.#desired);
-    if (ports.length > 0)
-      this.#deps.publication.claim(this.id, ...ports.map(({ publish: port }) => ({ workload, project, port })));
+    const { desired } = this.#state;
+    if (desired?.run !== 'running') return;
+    const claims = portClaims(desired);
+    if (claims.length > 0) this.#deps.publication.claim(this.id, ...claims);
   }
 
-  /**
-   * Offers the running, ready process to its ports. A process that is to be removed stays there until its withdrawal.
-   */
-  #publish(world: World): void {
+  #report(world: World): void {
     const { publication } = this.#deps;
     const { desired } = world;
-    const running = world.actual.find(
-      (it) => it.container.state === 'running' && !this.#withdrawn.has(it.container.id),
-    );
-    if (desired === undefined || desired.run === 'stopped') {
-      if (running === undefined) publication.retract(this.id);
-      return;
-    }
-    const address = running?.detail?.addresses[desired.spec.networks[0].name] ?? '';
-    const ready = this.#readiness.health.ready && address !== '';
-    const of = { workload: desired.workload_id, project: desired.project_id };
-    const offers = publishedPorts(desired).map(({ port, publish }) => ({
-      ...of,
-      port: publish,
-      backend: ready ? { address, port } : undefined,
-    }));
-    publication.offer(this.id, ...offers);
-  }
-
-  #sendReport(world: World): void {
-    const { publication } = this.#deps;
     // It is not known whether the assignment is desired: there is nothing to report.
-    if (world.desired === undefined && world.tombstone === undefined && !world.complete) return;
-    const report = serviceReport(this.id, {
+    if (desired === undefined && world.tombstone === undefined && !world.complete) return;
+    const circumstances = {
       world,
       health: this.#readiness.health,
-      published:
-        world.desired === undefined || publishedPorts(world.desired).length === 0 || publication.isPublished(this.id),
+      published: desired === undefined || publishedPorts(desired).length === 0 || publication.isPublished(this.id),
       portProblem: publication.problem(this.id),
       lastLines: this.#lastOutput.text,
-    });
-    this.#recordNotice(publication.notice(this.id));
-    const events = this.#events.pending;
-    if (events !== undefined) report.events = events;
-    const before = this.#phase?.generation === report.generation ? this.#phase.phase : report.phase;
-    report.phase = laterPhase(before, report.phase);
-    this.#phase = { generation: report.generation, phase: report.phase };
-    if (this.#report !== undefined && JSON.stringify(this.#report) === JSON.stringify(report)) return;
-    this.#report = report;
-    this.#deps.reported(report);
-  }
-
-  #recordNotice(message: string | undefined): void {
-    if (message === undefined || message === this.#lastNotice) return;
-    this.#lastNotice = message;
-    this.#events.add({ type: 'warning', reason: 'PortPartlyOpen', message, drift: false });
-  }
-
-  #recordEvent(world: World, action: Action): void {
-    const event = stepEvent(world, action, this.#kept, this.#driftReported);
-    if (event === undefined) return;
-    this.#events.add(event);
-    const [first] = world.actual;
-    if (first !== undefined && keeper(world) === undefined) this.#driftReported.add(first.container.id);
+    };
+    const report = this.#reporter.next(circumstances, publication.notice(this.id));
+    if (report !== undefined) this.#deps.reported(report);
   }
 
   #wanted(): ServiceItem {
-    if (this.#desired === undefined) throw new Error(`Assignment ${this.id} is not desired any more`);
-    return this.#desired;
-  }
-
-  #removed(container: string): void {
-    this.#withdrawn.delete(container);
-    this.#driftReported.delete(container);
-    if (this.#kept === container) this.#kept = undefined;
+    const { desired } = this.#state;
+    if (desired === undefined) throw new Error(`Assignment ${this.id} is not desired any more`);
+    return desired;
   }
 
   /** A step failed, possibly with an effect: observes again, then records the failure, so that it is tried later. */
@@ -341,57 +273,19 @@ export class ServiceWorker implements Worker {
     );
     // If the engine does not answer or the step was aborted, the step itself did not fail.
     if (!this.#step.signal.aborted && answers) {
-      const failure = stepFailure(action.do, error, this.#memory.failure, clock.monotonic());
-      log.warn(
-        { err: error, assignment: this.id, action: action.do },
-        'A step for an instance failed: the agent tries it again, less and less often',
-      );
-      this.#memory = { ...this.#memory, failure };
-      if (action.do === 'create' || action.do === 'start') {
-        for (const { name } of this.#desired?.spec.networks ?? []) networks.delete(name);
-        if (failure.code === 'image_not_found') this.#memory = { ...this.#memory, image: undefined };
-      }
+      const failure = stepFailure(action.do, error, this.#state.memory.failure, clock.monotonic());
+      log.warn({ err: error, assignment: this.id, action: action.do }, 'Step failed');
+      this.#state = stepFailed(this.#state, action, failure);
+      if (action.do === 'create' || action.do === 'start')
+        for (const { name } of this.#state.desired?.spec.networks ?? []) networks.delete(name);
     }
   }
 
   #now(): Now {
     return { monotonic: this.#deps.clock.monotonic(), wall: this.#deps.clock.now() };
   }
-
-  #sleep(until: number | undefined): Promise<void> {
-    if (this.#woken || this.#closing.signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const cancel =
-        until === undefined
-          ? () => undefined
-          : this.#deps.clock.timer(Math.max(0, until - this.#deps.clock.monotonic()), () => this.wake());
-      this.#wake = () => {
-        cancel();
-        this.#wake = () => undefined;
-        resolve();
-      };
-    });
-  }
 }
 
 function isService(item: WireAssignment): item is ServiceItem {
   return item.spec.type === 'service';
-}
-
-function publishedPorts({ spec }: ServiceItem): { port: number; publish: number }[] {
-  return spec.ports.flatMap(({ port, publish }) => (publish === undefined ? [] : [{ port, publish }]));
-}
-
-/**
- * True if the change needs no other work, so that the step under way can go on. A change that only names the image
- * which the agent found and reported is the same work.
- */
-function sameWork(a: ServiceItem, b: ServiceItem, image: Memory['image']): boolean {
-  const found = a.spec.image_digest ?? (image?.of === imageKey(a) ? image.digest : undefined);
-  return (
-    a.run === b.run &&
-    a.spec_hash === b.spec_hash &&
-    a.spec.restart_token === b.spec.restart_token &&
-    (a.spec.image_digest === b.spec.image_digest || found === b.spec.image_digest)
-  );
 }

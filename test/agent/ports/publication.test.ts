@@ -97,7 +97,7 @@ test('what was refused a port gets it by a new instance only, also after a resta
   publication.offer('a', offered('first', 80, backend(1)));
   publication.offer('b', offered('second', 80, backend(2)));
   await idle();
-  publication.retract('a');
+  publication.offer('a');
   await idle();
   expect(applied.at(-1)).toEqual([]);
   await publication[Symbol.asyncDispose]();
