@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import { fromEarlier } from './earlier-service.ts';
-import { build, mainService, phases, Progress, service, volume } from './workload.ts';
+import type { TaskRow } from './task-table.ts';
+import type { TaskKnown, TaskResult } from './task-types.ts';
+import { taskTypes } from './task-types.ts';
+import { mainService, phases, Progress, service, volume } from './workload.ts';
 
 /**
  * The variables and the contents of files that all instances of a version run with. A configuration is sent once,
@@ -25,15 +28,8 @@ export const WireService = service(z.string()).extend({
 });
 export type WireService = z.infer<typeof WireService>;
 
-export const WireBuild = build(z.string());
-export type WireBuild = z.infer<typeof WireBuild>;
-
 export const WireVolume = volume;
 export type WireVolume = z.infer<typeof WireVolume>;
-
-/** What runs once per attempt, to one result. */
-export const WireTask = WireBuild;
-export type WireTask = z.infer<typeof WireTask>;
 
 /** Fields of every item of a desired set. */
 const itemHead = {
@@ -64,7 +60,7 @@ export const WireAssignment = z.object({
   ...itemHead,
   service: serviceName,
   run: z.enum(['running', 'stopped']),
-  spec: z.discriminatedUnion('type', [WireService, WireBuild, WireVolume]),
+  spec: z.discriminatedUnion('type', [WireService, WireVolume, ...Object.values(taskTypes).map(({ spec }) => spec)]),
 });
 export type WireAssignment = z.infer<typeof WireAssignment>;
 
@@ -95,10 +91,21 @@ function isPhase(phase: string): boolean {
   return WirePhase.safeParse(phase).success;
 }
 
-/** Leaves progress out that this release cannot read. */
-function withKnownProgress({ progress, ...report }: { [field: string]: unknown }): { [field: string]: unknown } {
-  const known = Progress.safeParse(progress);
-  return known.success ? { ...report, progress: known.data } : report;
+/** What a task came to, in the form of its type: `task-table.ts`. */
+const Result = z
+  .record(z.string().max(64), z.union([z.string().max(2000), z.number(), z.boolean()]))
+  .refine((result) => Object.keys(result).length <= 32);
+
+/** Leaves progress and a result out that this release cannot read. */
+function withoutUnreadable({ progress, result, ...report }: { [field: string]: unknown }): {
+  [field: string]: unknown;
+} {
+  const known = { progress: Progress.safeParse(progress).data, result: Result.safeParse(result).data };
+  return {
+    ...report,
+    ...(known.progress !== undefined && { progress: known.progress }),
+    ...(known.result !== undefined && { result: known.result }),
+  };
 }
 
 /** A text from an agent, cut to `length` characters: a long text must not fill the store or end the session. */
@@ -130,6 +137,24 @@ export const WireEvents = z.object({
 });
 export type WireEvents = z.infer<typeof WireEvents>;
 
+/** Fields of a report in which a task says what it came to. */
+const resultFields = {
+  image_digest: Cut(256).optional(),
+  /** Commit of a build that ended, also of a build that failed after its checkout. */
+  commit: Cut(64).optional(),
+  commit_message: Cut(2000).optional(),
+  /** Result of a task of any other type that ended. */
+  result: Result.optional(),
+};
+const ResultFields = z.object(resultFields);
+
+/** The fields of a report that say what a task came to. @throws ZodError if it is too large for a report */
+export function reportOf(row: TaskRow, it: TaskResult | TaskKnown): z.infer<typeof ResultFields> {
+  if (row.resultIn === 'fields') return ResultFields.parse(it);
+  const result = Object.fromEntries(Object.entries(it).filter(([, value]) => value !== undefined));
+  return ResultFields.parse(Object.keys(result).length === 0 ? {} : { result });
+}
+
 const ReportFields = z.object({
   /** No id is longer than 64 characters: a cut one matches no assignment and is rejected as `not_assigned`. */
   id: Cut(64),
@@ -140,18 +165,15 @@ const ReportFields = z.object({
   /** It has been ready for 10 s without a restart (without a health check: running for 10 s). */
   stable: z.boolean(),
   container_id: Cut(128).optional(),
-  image_digest: Cut(256).optional(),
   /** Restarts since the container was made: exact below 10, then in steps of 10. */
   restarts: z.int(),
   /** The container keeps exiting and is restarted with a delay. */
   crash_loop: z.boolean(),
   exit_code: z.int().optional(),
   started_at: Cut(64).optional(),
-  /** `code` is one of {@link failureCodes}; `message` is the same for the same cause: no times, no counters. */
+  /** `code` is one of `failureCodes`; `message` is the same for the same cause: no times, no counters. */
   error: z.object({ code: Cut(64), message: Cut(2000) }).optional(),
-  /** Commit of a build that ended, also of a build that failed after its checkout. */
-  commit: Cut(64).optional(),
-  commit_message: Cut(2000).optional(),
+  ...resultFields,
   /** How far a running task is. It changes at most once per second. */
   progress: Progress.optional(),
   gone: z.boolean().optional(),
@@ -164,12 +186,12 @@ const ReportFields = z.object({
  * The last state of one assignment that the agent saw. `generation` is the generation of the item that the agent acts
  * on. A report has `gone: true` once the item is no longer desired and its container is gone; the agent repeats it
  * until it is acknowledged. A report with a phase that this release does not know is read as `unknown`, one with progress
- * that it cannot read as one without.
+ * or a result that it cannot read as one without.
  */
 export const WireReport = z
   .looseObject({ phase: z.string() })
   .transform((report) => (isPhase(report.phase) ? report : { ...report, phase: 'pending', unknown: true }))
-  .transform(withKnownProgress)
+  .transform(withoutUnreadable)
   .pipe(ReportFields);
 export type WireReport = z.infer<typeof WireReport>;
 
@@ -177,37 +199,3 @@ export type WireReport = z.infer<typeof WireReport>;
 export function blankReport({ id, generation }: Pick<WireReport, 'id' | 'generation'>): Omit<WireReport, 'phase'> {
   return { id, generation, ready: false, stable: false, restarts: 0, crash_loop: false };
 }
-
-/** Why an assignment failed or is not ready. */
-const failureCodes = [
-  'image_not_found',
-  'image_not_allowed',
-  'image_pull_failed',
-  'repository_unreachable',
-  'branch_not_found',
-  'dockerfile_not_found',
-  'path_outside_repository',
-  'build_failed',
-  'build_timeout',
-  'invalid_source',
-  'exited',
-  'unhealthy',
-  'port_taken',
-  'out_of_memory',
-  'no_space',
-  'name_taken',
-  'create_failed',
-  /** What is to be removed is still used, such as a volume by a container. */
-  'in_use',
-  /** Another instance writes to a volume that the instance mounts. */
-  'volume_in_use',
-  /** A volume that was there is gone, and its data with it. */
-  'data_lost',
-  /** The agent ended while it carried out a task that must not be repeated by itself. */
-  'interrupted',
-  'runtime_unavailable',
-  'secret_unavailable',
-  /** The agent does not understand the item: it must be upgraded. */
-  'agent_outdated',
-] as const;
-export type FailureCode = (typeof failureCodes)[number];

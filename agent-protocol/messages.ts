@@ -2,26 +2,27 @@ import { z } from 'zod';
 import { WireConfiguration, WireItem, WireReport } from './assignment.ts';
 import { LogFollow, LogQuery } from './logs.ts';
 import { PortPolicy } from './port-policy.ts';
+import { taskCapabilities } from './task-types.ts';
 
 /** Protocol numbers that this build speaks, newest last. VERSIONS.md lists the changes of each number. */
 export const protocols = [1] as const;
 export const subprotocol = 'setpoint-agent.v1';
 
 /** Capabilities beyond protocol 1 that an agent of this build sends in its hello. */
-export const agentCapabilities = [
+export const agentCapabilities: readonly string[] = [
   /** Items refer to configurations, which are sent once each. Without it every item has its own variables. */
   'configurations',
   /** `images.keep` lists images that the agent keeps although no container uses them. */
   'images.keep',
-  /** A build may name the commit to build. */
-  'build.commit',
+  /** Types of tasks, and fields of them, beyond protocol 1. */
+  ...taskCapabilities,
   /** A stream may carry bytes to the agent, too: `duplex` of `stream.open`. */
   'streams.duplex',
   /** Services have several networks, ports, mounts, files, probes of each kind and all limits: `workload.ts`. */
   'services',
   /** Items may be volumes. */
   'volumes',
-] as const;
+];
 
 /** A position in the store's history, as the agent keeps it beside its desired set. */
 export const Position = z.object({ incarnation: z.string(), revision: z.int() });

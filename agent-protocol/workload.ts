@@ -155,23 +155,6 @@ export const service = <Reference extends z.ZodType>(config: Reference) =>
     grace_seconds: z.int().default(10),
   });
 
-/** A build of an image, which runs once per attempt. `secret`: the form of the values of its arguments. */
-export const build = <Secret extends z.ZodType>(secret: Secret) =>
-  z.object({
-    type: z.literal('build'),
-    repository_url: z.string(),
-    branch: z.string(),
-    /** Full id of the commit to build; absent: the head of the branch. */
-    commit: z.string().optional(),
-    dockerfile_path: z.string(),
-    build_context: z.string(),
-    build_args: z.record(z.string(), secret),
-    /** Tag that the built image gets. */
-    image: z.string(),
-    deadline_seconds: z.int(),
-    attempt: z.int().default(1),
-  });
-
 /**
  * A volume of the server. `run: 'stopped'` removes it with its data. An item that is only dropped leaves the volume as
  * it is, so that no loss of records can remove data.

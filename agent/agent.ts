@@ -7,9 +7,7 @@ import type { Logger } from 'pino';
 import { wait } from '../time/clock.ts';
 import type { Clock } from '../time/clock.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
-import { buildTask } from './tasks/build-task.ts';
 import type { RunBuild } from './tasks/build-task.ts';
-import { Turns } from './tasks/turns.ts';
 import { connect } from './connect.ts';
 import { SessionHost } from './session-host.ts';
 import { DesiredSet } from './desired/desired.ts';
@@ -30,6 +28,7 @@ import { Capture } from './logs/capture.ts';
 import { LogStore } from './logs/log-store.ts';
 import { readMachine } from './machine/machine.ts';
 import { Observer } from './engine/observer.ts';
+import { tasksOf } from './tasks/tasks.ts';
 import { patientBuild } from './tasks/patient-build.ts';
 import { Publication } from './ports/publication.ts';
 import { RemovalGuard } from './desired/removal-guard.ts';
@@ -95,7 +94,6 @@ interface LiveParts {
 
 /** More starts or builds at once would make each of them slower. */
 const parallelStarts = 4;
-const parallelBuilds = 2;
 const segmentBytes = 8 * 1024 * 1024;
 /** Used until the control plane sends the retention of the server. */
 const retentionDays = 7;
@@ -169,18 +167,15 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
           disk: options.disk,
           eventSource: randomUUID(),
         },
-        tasks: {
-          build: buildTask({
-            build: patientBuild(options.build, {
-              disk: diskGuard(options.disk),
-              engine: monitor,
-              clock,
-              relist: () => observer.relist(),
-            }),
-            turns: new Turns(parallelBuilds),
-            built: () => housekeeping.soon(),
+        tasks: tasksOf({
+          build: patientBuild(options.build, {
+            disk: diskGuard(options.disk),
+            engine: monitor,
+            clock,
+            relist: () => observer.relist(),
           }),
-        },
+          built: () => housekeeping.soon(),
+        }),
         volumes: { runtime, server, made },
         taskDeps: { results, logs },
         desired,

@@ -1,6 +1,8 @@
 import type { Logger } from 'pino';
 import { blankReport } from '../agent-protocol/assignment.ts';
-import type { FailureCode, WireAssignment, WireItem, WireReport } from '../agent-protocol/assignment.ts';
+import type { WireAssignment, WireItem, WireReport } from '../agent-protocol/assignment.ts';
+import type { FailureCode } from '../agent-protocol/failure-codes.ts';
+import { isTaskType, taskRow } from '../agent-protocol/task-types.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Tasks } from './tasks/task.ts';
 import type { TaskDeps } from './tasks/task-worker.ts';
@@ -183,13 +185,12 @@ export class Fleet {
   }
 
   #workerOf(id: string, type: WireAssignment['spec']['type']): Worker {
+    if (isTaskType(type)) return new TaskWorker(id, { row: taskRow(type), work: this.#tasks[type] }, this.#taskDeps);
     switch (type) {
       case 'service':
         return new ServiceWorker(id, this.#services);
       case 'volume':
         return new VolumeWorker(id, this.#volumes);
-      case 'build':
-        return new TaskWorker(id, this.#tasks[type], this.#taskDeps);
     }
   }
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { isIPv4 } from 'node:net';
 import { z } from 'zod';
+import { taskTypes } from '../agent-protocol/task-types.ts';
 import { parseSmtpUrl } from '../controllers/mail/smtp.ts';
 
 const HostPort = z.string().transform((text, ctx) => {
@@ -89,7 +90,7 @@ export const ServerConfig = z
       .default('auto'),
     /** Age in days after which the key that signs tokens is replaced. */
     signingKeyDays: z.coerce.number().int().min(1).max(3650).default(90),
-    buildDeadlineSeconds: Seconds.default(30 * 60),
+    buildDeadlineSeconds: Seconds.default(taskTypes.build.deadlineSeconds),
     rolloutDeadlineSeconds: Seconds.default(10 * 60),
     /** Requests of one caller in a minute, and how many of them may come at once; 0 switches the limit off. */
     rateLimit: Rate.default({ perMinute: 6000, burst: 1000 }),

@@ -1,4 +1,4 @@
-import type { FailureCode } from '../../agent-protocol/assignment.ts';
+import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import type { Capability } from '../../agent-protocol/workload.ts';
 import type { ExecOptions, ExecProcess } from './exec.ts';
 

@@ -1,4 +1,5 @@
-import type { FailureCode, WireAssignment, WireService } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WireService } from '../../agent-protocol/assignment.ts';
+import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import type { Actual } from '../engine/observer.ts';
 import type { ContainerDetail, ImageInfo } from '../runtime/runtime.ts';
 import type { Overflow } from '../engine/storage-watch.ts';

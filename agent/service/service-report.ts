@@ -1,5 +1,6 @@
 import { blankReport } from '../../agent-protocol/assignment.ts';
-import type { FailureCode, WirePhase, WireReport } from '../../agent-protocol/assignment.ts';
+import type { WirePhase, WireReport } from '../../agent-protocol/assignment.ts';
+import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import { imageKey } from './drift.ts';
 import { isCrashLoop } from './memory.ts';
 import type { World } from './plan.ts';

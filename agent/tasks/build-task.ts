@@ -1,10 +1,10 @@
-import type { WireAssignment, WireBuild } from '../../agent-protocol/assignment.ts';
+import type { TaskKnown } from '../../agent-protocol/task-types.ts';
 import type { BuildProgress, BuildSource } from './build-progress.ts';
-import type { Outcome, Task } from './task.ts';
+import type { TaskItem, TaskWork } from './task.ts';
 import type { Turns } from './turns.ts';
 
 /** A build item of the desired set. */
-export type BuildItem = WireAssignment & { spec: WireBuild };
+export type BuildItem = TaskItem<'build'>;
 
 export interface BuildResult extends BuildSource {
   /** Id of the image that was built. */
@@ -23,13 +23,8 @@ export function buildTask({
   build: RunBuild;
   turns: Turns;
   built: () => void;
-}): Task<WireBuild> {
+}): TaskWork<'build'> {
   return {
-    name: 'The build',
-    codes: { timeout: 'build_timeout', failed: 'build_failed' },
-    // A build changes nothing but its image.
-    ifInterrupted: 'again',
-    output: 'build',
     turns,
     ended: built,
     async run(item, { line, learned, at }, signal) {
@@ -41,6 +36,6 @@ export function buildTask({
   };
 }
 
-function commitOf({ commit, commitMessage }: BuildSource): Outcome {
+function commitOf({ commit, commitMessage }: BuildSource): TaskKnown<'build'> {
   return { commit, commit_message: commitMessage };
 }

@@ -1,7 +1,7 @@
 import { lstat, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
-import type { WireAssignment, WireBuild } from '../../agent-protocol/assignment.ts';
+import type { TaskSpec } from '../../agent-protocol/task-types.ts';
 import { buildNetwork } from './build-network.ts';
 import type { BuildProgress, BuildSource } from './build-progress.ts';
 import type { ImageOwner } from '../engine/image-record.ts';
@@ -14,6 +14,7 @@ import { containedPath } from './contained-path.ts';
 import { judgeTriggers, readDockerfile } from './dockerfile.ts';
 import type { Git } from './git.ts';
 import { ignoreFile, type IgnoreFile } from './ignore-file.ts';
+import type { TaskItem } from './task.ts';
 import type { WorkFolder } from './work-folder.ts';
 
 export interface BuildDeps {
@@ -50,7 +51,7 @@ const engineNote = /^( ---> |Removing intermediate container )/;
  * `build_failed` with the last lines of the output
  */
 export async function runBuild(
-  item: WireAssignment & { spec: WireBuild },
+  item: TaskItem<'build'>,
   deps: BuildDeps,
   { line, checkedOut, at }: BuildProgress,
   signal: AbortSignal,
@@ -141,7 +142,7 @@ async function ownNetwork(
 /** Returns the Dockerfile for the builder, once it is checked that the project may use all images in it. */
 async function judgedDockerfile(
   written: Buffer,
-  it: { spec: WireBuild; owner: ImageOwner; images: ImageStore } & Pick<BuildProgress, 'line' | 'at'>,
+  it: { spec: TaskSpec<'build'>; owner: ImageOwner; images: ImageStore } & Pick<BuildProgress, 'line' | 'at'>,
   signal: AbortSignal,
 ): Promise<string> {
   const { text, images } = readDockerfile(written, it.spec.build_args);

@@ -1,7 +1,9 @@
-import { blankReport } from '../../agent-protocol/assignment.ts';
-import type { WireAssignment, WireReport, WireTask } from '../../agent-protocol/assignment.ts';
+import { blankReport, reportOf } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WireReport } from '../../agent-protocol/assignment.ts';
 import { wait } from '../../time/clock.ts';
 import type { LogLine } from '../../agent-protocol/logs.ts';
+import type { TaskRow } from '../../agent-protocol/task-table.ts';
+import type { TaskKnown } from '../../agent-protocol/task-types.ts';
 import type { Progress } from '../../agent-protocol/workload.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { Worker, WorkerDeps } from '../desired/worker.ts';
@@ -12,10 +14,8 @@ import { isDiskFull } from '../disk/disk-full.ts';
 import type { Results } from './results.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { Paced } from './paced.ts';
-import type { Outcome, Task, TaskProgress } from './task.ts';
-
-/** A task of the desired set. */
-type TaskItem = WireAssignment & { spec: WireTask };
+import type { TaskItem, TaskProgress, TaskWork } from './task.ts';
+import { isTask } from './task.ts';
 
 /** What all task workers of an agent share. */
 export interface TaskDeps extends WorkerDeps {
@@ -28,21 +28,23 @@ const retryStoreMs = 5_000;
 const progressEveryMs = 1_000;
 
 /**
- * Runs the attempts of one task, each to one result, which is on disk before it is reported. {@link Task.ifInterrupted}
- * decides what becomes of an attempt that the end of the agent interrupted.
+ * Runs the attempts of one task, each to one result, which is on disk before it is reported. `ifInterrupted` of
+ * its type decides what becomes of an attempt that the end of the agent interrupted.
  */
 export class TaskWorker implements Worker {
   readonly id: string;
-  readonly #task: Task;
+  readonly #row: TaskRow;
+  readonly #work: TaskWork;
   readonly #deps: TaskDeps;
   #desired: TaskItem | undefined;
   #report: WireReport | undefined;
   #closed = false;
   #attempt: { key: string; stop: AbortController; ended: Promise<void> } | undefined;
 
-  constructor(id: string, task: Task, deps: TaskDeps) {
+  constructor(id: string, { row, work }: { row: TaskRow; work: TaskWork }, deps: TaskDeps) {
     this.id = id;
-    this.#task = task;
+    this.#row = row;
+    this.#work = work;
     this.#deps = deps;
   }
 
@@ -90,7 +92,7 @@ export class TaskWorker implements Worker {
     const desired = this.#desired;
     const key = desired === undefined || desired.run === 'stopped' ? undefined : keyOf(desired);
     if (this.#attempt !== undefined && this.#attempt.key !== key)
-      this.#attempt.stop.abort(new Error(`${this.#task.name} is not desired any more`));
+      this.#attempt.stop.abort(new Error(`The ${this.#row.noun} is not desired any more`));
     if (desired === undefined) {
       if (this.#attempt === undefined) this.#gone();
       return;
@@ -124,7 +126,7 @@ export class TaskWorker implements Worker {
       .finally(() => {
         this.#attempt = undefined;
         this.#deps.logs.nudge(desired.workload_id);
-        this.#task.ended?.();
+        this.#work.ended?.();
         if (!this.#closed) this.#reconcile();
       });
   }
@@ -132,10 +134,10 @@ export class TaskWorker implements Worker {
   async #run(desired: TaskItem, signal: AbortSignal): Promise<void> {
     const { results } = this.#deps;
     const project = `${desired.tenant} ${desired.project_id}`;
-    const isInterrupted = this.#task.ifInterrupted === 'lost' && results.hasBegun(this.id, desired.spec.attempt);
+    const isInterrupted = this.#row.ifInterrupted === 'lost' && results.hasBegun(this.id, desired.spec.attempt);
     const report = isInterrupted
       ? this.#lost(desired)
-      : await this.#task.turns.take(project, () => this.#attemptOnce(desired, signal), signal);
+      : await this.#work.turns.take(project, () => this.#attemptOnce(desired, signal), signal);
     // A result that is not on disk must not be reported: after a restart of the agent the attempt would run again.
     await this.#stored(() => results.put({ id: this.id, attempt: desired.spec.attempt, report }), signal);
   }
@@ -159,16 +161,16 @@ export class TaskWorker implements Worker {
   }
 
   #lost(desired: TaskItem): WireReport {
-    const message = `${this.#task.name} was interrupted as the agent of the server ended: it is not known whether it had an effect. Check that, then begin it again`;
+    const message = `The ${this.#row.noun} was interrupted as the agent of the server ended: it is not known whether it had an effect. Check that, then begin it again`;
     return { ...blankReport(desired), phase: 'lost', error: { code: 'interrupted', message } };
   }
 
   async #attemptOnce(desired: TaskItem, signal: AbortSignal): Promise<WireReport> {
     const { results, logs, clock, log } = this.#deps;
-    const { name, codes, ifInterrupted } = this.#task;
+    const { noun, codes, ifInterrupted, output } = this.#row;
     // An attempt that is not on disk must not begin: after a restart of the agent it would run again.
     if (ifInterrupted === 'lost') await this.#stored(() => results.begin(this.id, desired.spec.attempt), signal);
-    this.#sendReport({ ...blankReport(desired), phase: 'running' });
+    this.#sendReport({ ...blankReport(desired), phase: 'running', progress: { step: 'starting' } });
     const write = (stream: LogLine['stream'], text: string): void => {
       const at = clock.now().getTime();
       const entries = clean(text)
@@ -179,18 +181,18 @@ export class TaskWorker implements Worker {
       });
     };
     const seconds = desired.spec.deadline_seconds;
-    let known: Outcome = {};
+    let known: TaskKnown = {};
     using paced = new Paced<Progress>(clock, progressEveryMs, (at) => this.#progressed(at, signal));
     const progress: TaskProgress = {
-      line: (text) => write(this.#task.output, text),
-      learned: (outcome) => (known = outcome),
+      line: (text) => write(output, text),
+      learned: (learned) => (known = learned),
       at: (at) => paced.next(at),
     };
-    using limit = deadline(clock, seconds * 1000, name, signal);
+    using limit = deadline(clock, seconds * 1000, `The ${noun}`, signal);
     try {
-      const outcome = await this.#task.run(desired, progress, limit.signal);
+      const result = await this.#work.run(desired, progress, limit.signal);
       await logs.flushed(desired.workload_id);
-      return { ...blankReport(desired), ...outcome, phase: 'succeeded' };
+      return { ...blankReport(desired), ...reportOf(this.#row, result), phase: 'succeeded' };
     } catch (error) {
       signal.throwIfAborted();
       const late = limit.signal.aborted;
@@ -202,11 +204,11 @@ export class TaskWorker implements Worker {
       const isWaiting = error instanceof RuntimeFailure && error.code === 'runtime_unavailable';
       const failure =
         late && !isWaiting
-          ? { code: codes.timeout, message: `${name} did not end within ${seconds} s` }
-          : failureOf(error, this.#task);
+          ? { code: codes.timeout, message: `The ${noun} did not end within ${seconds} s` }
+          : failureOf(error, this.#row);
       write('system', failure.message);
       await logs.flushed(desired.workload_id);
-      return { ...blankReport(desired), ...known, phase: 'failed', error: failure };
+      return { ...blankReport(desired), ...reportOf(this.#row, known), phase: 'failed', error: failure };
     }
   }
 
@@ -230,20 +232,16 @@ export class TaskWorker implements Worker {
   }
 }
 
-function isTask(item: WireAssignment): item is TaskItem {
-  return item.spec.type === 'build';
-}
-
 function keyOf(desired: TaskItem): string {
   return `${desired.spec_hash} ${desired.spec.attempt}`;
 }
 
-function failureOf(error: unknown, { name, codes }: Task): { code: string; message: string } {
+function failureOf(error: unknown, { noun, codes }: TaskRow): { code: string; message: string } {
   if (error instanceof RuntimeFailure) return { code: error.code, message: error.message };
   return isDiskFull(error)
     ? {
         code: 'no_space',
-        message: `${name} failed, as there is no space left on the disk of the server: free some, then begin it again`,
+        message: `The ${noun} failed, as there is no space left on the disk of the server: free some, then begin it again`,
       }
-    : { code: codes.failed, message: `${name} failed: the log of the agent has the cause` };
+    : { code: codes.failed, message: `The ${noun} failed: the log of the agent has the cause` };
 }

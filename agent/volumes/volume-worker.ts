@@ -1,5 +1,6 @@
 import { blankReport } from '../../agent-protocol/assignment.ts';
-import type { FailureCode, WireAssignment, WireReport, WireVolume } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WireReport, WireVolume } from '../../agent-protocol/assignment.ts';
+import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import type { Worker, WorkerDeps } from '../desired/worker.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';

@@ -7,6 +7,7 @@ import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { perform } from '../rollout/actions.ts';
+import { patienceMs, taskOf } from '../task/task.ts';
 import { plan } from './plan.ts';
 import type { Deployment, World } from './states.ts';
 import { advance, awaited } from './states.ts';
@@ -23,8 +24,7 @@ export interface DeploymentSettings {
 export function deploymentController(settings: DeploymentSettings): Controller<'deployment'> {
   const deadlines = {
     queued: settings.queueDeadlineMs,
-    // The agent ends a build at its deadline and reports why; this deadline is for an agent that never comes back.
-    building: settings.buildDeadlineMs + 60_000,
+    building: patienceMs(settings.buildDeadlineMs),
     deploying: settings.rolloutDeadlineMs,
   };
 
@@ -66,7 +66,7 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
     const left = remaining(it, ctx);
     const world = readWorld(it, ctx, left <= 0);
     const now = advance(world);
-    await perform(ctx, plan(world, now, Math.ceil(settings.buildDeadlineMs / 1000)));
+    await perform(ctx, plan(world, now, settings.buildDeadlineMs));
     if (now.phase !== (it.observed?.phase ?? 'queued')) await announce(world, now, ctx);
     return { observed: now, conditions: [readyCondition(now, world)], next: nextOf(it, now, left, world) };
   }
@@ -87,14 +87,13 @@ function readWorld(it: Deployment, ctx: Context, expired: boolean): World {
   const assignments = ctx.view.by('assignment', 'version', it.meta.id);
   const server = ctx.view.get('server', it.desired.server_id);
   const application = ctx.view.get('application', it.desired.application_id);
-  const build = assignments.find((assignment) => assignment.desired.spec.type === 'build');
   return {
     deployment: it,
     application,
     mounted: mountedBy(application, ctx.view),
     serverAway: awayOf(server),
     serverGone: !isStaying(server),
-    build,
+    build: taskOf(ctx.view, it.meta.id, 'build'),
     slots: assignments.filter(isService),
     olderLive: ctx.view
       .by('assignment', 'workload', it.desired.application_id)

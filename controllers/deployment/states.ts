@@ -6,7 +6,7 @@ import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import type { FailureCode } from '../../agent-protocol/assignment.ts';
+import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import type { Because } from '../runtime/controller.ts';
 import { failureOf, hasCode } from '../rollout/failures.ts';
 import type { Failure } from '../rollout/failures.ts';
@@ -37,9 +37,6 @@ export interface World {
   expired: boolean;
   now: string;
 }
-
-/** Attempts in all of a build that was lost with its agent's state. */
-export const buildAttempts = 3;
 
 type Observed = ObservedOf<'deployment'>;
 /** Failures that are found here, not by an agent. The record takes every code: those of agents grow with releases. */
@@ -105,7 +102,7 @@ function fromQueued(world: World, before: Observed): Observed {
   const { source, reuse } = world.deployment.desired;
   if (reuse !== undefined) return { ...before, ...reuse, phase: 'deploying', started_at: world.now };
   if (source.type === 'image') return { ...before, phase: 'deploying', image: source.image_url, started_at: world.now };
-  const { outcome } = taskState(world.build, buildAttempts);
+  const { outcome } = taskState('build', world.build);
   if (outcome !== 'absent' && outcome !== 'waiting') return { ...before, phase: 'building', started_at: world.now };
   return world.expired ? fail(world, before, away[world.serverAway ?? 'offline']) : before;
 }
@@ -134,29 +131,18 @@ const otherCommit: OwnFailure = {
 };
 
 function fromBuilding(world: World, before: Observed): Observed {
-  const { isExhausted, report: built } = taskState(world.build, buildAttempts);
+  const build = taskState('build', world.build);
   const spec = world.build?.desired.spec;
-  if (built?.phase === 'succeeded' && built.image_digest !== undefined && spec?.type === 'build') {
+  if (build.outcome === 'succeeded' && spec?.type === 'build') {
     const { reuse } = world.deployment.desired;
-    if (reuse?.commit !== undefined && built.commit !== reuse.commit) return fail(world, before, otherCommit);
-    return defined({
-      ...before,
-      phase: 'deploying' as const,
-      built_at: world.now,
-      image: spec.image,
-      image_digest: built.image_digest,
-      commit: built.commit,
-      commit_message: built.commit_message,
-    });
+    if (reuse?.commit !== undefined && build.result.commit !== reuse.commit) return fail(world, before, otherCommit);
+    return defined({ ...before, phase: 'deploying' as const, built_at: world.now, image: spec.image, ...build.result });
   }
-  if (built?.phase === 'failed') {
-    const { commit, commit_message, error = { code: 'build_failed', message: 'The build failed' } } = built;
-    return fail(world, { ...before, ...defined({ commit, commit_message }) }, error);
-  }
-  if (isExhausted)
+  if (build.outcome === 'failed') return fail(world, { ...before, ...defined(build.known ?? {}) }, build.error);
+  if (build.isExhausted)
     return fail(world, before, {
       code: 'build_lost',
-      message: 'The server lost the build twice: see the log of its agent, then deploy again',
+      message: `The server lost the build ${build.attempt} times: see the log of its agent, then deploy again`,
     });
   if (world.expired)
     return fail(

@@ -1,4 +1,5 @@
 import type { WireReport } from '../../agent-protocol/assignment.ts';
+import { isTaskType } from '../../agent-protocol/task-types.ts';
 import { defined } from '../../store/defined.ts';
 import type { ConditionInput, Observed, ReadonlyResource } from '../../store/resource.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
@@ -10,7 +11,7 @@ type State = ObservedOf<'assignment'>;
 
 /** The observed state of an assignment after the report; `undefined`: it stays as it is. Pure. */
 export function observedOf(it: Assignment, report: WireReport, now: Date): Observed<State> | undefined {
-  if (report.unknown === true || (report.gone === true && hasEnded(it))) return undefined;
+  if (report.unknown === true || (report.gone === true && hasEnded(it, report.generation))) return undefined;
   const state = report.gone === true ? withoutContainer(it) : stateOf(report);
   const last = report.events?.items.at(-1);
   const seen = last === undefined ? it.observed?.events_seen : { source: report.events?.source ?? '', seq: last.seq };
@@ -53,14 +54,19 @@ function stateOf(report: WireReport): State {
   return progress !== undefined && report.phase === 'running' ? { ...state, progress } : state;
 }
 
-/** Whether a build's result is stored: then the removal of its container changes nothing. */
-function hasEnded({ desired, observed }: Assignment): boolean {
-  return desired.spec.type === 'build' && (observed?.phase === 'succeeded' || observed?.phase === 'failed');
+/**
+ * Whether the end of a task is stored: that its agent has nothing of it any more then changes nothing. What was lost
+ * stays so with its reason, but for another attempt.
+ */
+function hasEnded({ desired, observed }: Assignment, generation: number): boolean {
+  if (!isTaskType(desired.spec.type) || observed === undefined) return false;
+  if (observed.phase === 'lost') return observed.observedGeneration >= generation;
+  return observed.phase === 'succeeded' || observed.phase === 'failed';
 }
 
-/** The state of a desired assignment of which the agent has nothing: a service is pending, a build is lost. */
+/** The state of a desired assignment of which the agent has nothing: a task is lost, all else is pending. */
 function withoutContainer(it: Assignment): State {
-  const phase = it.desired.spec.type === 'build' ? 'lost' : 'pending';
+  const phase = isTaskType(it.desired.spec.type) ? 'lost' : 'pending';
   return { phase, ready: false, stable: false, restarts: 0, crash_loop: false };
 }
 

@@ -1,7 +1,12 @@
+import { z } from 'zod';
 import { toEarlier } from '../../agent-protocol/earlier-service.ts';
-import type { FailureCode, WireConfiguration, WireItem } from '../../agent-protocol/assignment.ts';
+import type { WireConfiguration, WireItem } from '../../agent-protocol/assignment.ts';
+import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
+import type { TaskRow } from '../../agent-protocol/task-table.ts';
+import { taskRow } from '../../agent-protocol/task-types.ts';
 import { definitionOf } from '../../store/definition.ts';
-import type { ServiceSpec } from '../../store/kinds/assignment.ts';
+import type { ServiceSpec, StoredTask } from '../../store/kinds/assignment.ts';
+import { Sealed } from '../../store/kinds/fields.ts';
 import type { Configuration, SealedValue } from '../../store/kinds/define.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -11,7 +16,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unsealer } from '../../store/seal.ts';
 
 type Assignment = ReadonlyResource<'assignment'>;
-type Spec<T extends 'service' | 'build'> = Extract<Assignment['desired']['spec'], { type: T }>;
+type Service = Extract<Assignment['desired']['spec'], { type: 'service' }>;
 type Values = DeepReadonly<Record<string, SealedValue | string>>;
 
 /** The object that has the configuration of an assignment. */
@@ -69,7 +74,7 @@ export class Projection {
     if (run === 'stopped' || spec.type === 'volume') return { it, holder: undefined };
     try {
       if (spec.type === 'service') return this.#configured(it, spec);
-      this.#buildArgs(it, spec);
+      this.#task(it, spec);
       return { it, holder: undefined };
     } catch (error) {
       if (error instanceof Unopened) return unsendable(error.message);
@@ -82,16 +87,22 @@ export class Projection {
     switch (spec.type) {
       case 'service':
         return this.#knowsServices || toEarlier(settingsOf(spec)) !== undefined ? undefined : cannotRun;
-      case 'build':
-        return run === 'stopped' || spec.commit === undefined || this.#options.capabilities.has('build.commit')
-          ? undefined
-          : cannotBuildCommit;
       case 'volume':
         return this.#options.capabilities.has('volumes') ? undefined : cannotKeep;
+      default:
+        return this.#lackOfTask(spec, run);
     }
   }
 
-  #configured(it: Assignment, { config }: Spec<'service'>): Sendable | Unsendable {
+  #lackOfTask(spec: DeepReadonly<StoredTask>, run: Assignment['desired']['run']): Unsendable | undefined {
+    const { capability, gated }: TaskRow = taskRow(spec.type);
+    if (capability !== null && !this.#options.capabilities.has(capability)) return cannotCarryOut(spec.type);
+    if (run === 'stopped') return undefined;
+    const lacks = gated.find((it) => Object.hasOwn(spec, it.field) && !this.#options.capabilities.has(it.capability));
+    return lacks && { code: 'agent_outdated', message: lacks.message };
+  }
+
+  #configured(it: Assignment, { config }: Service): Sendable | Unsendable {
     if (config === undefined) return { it, holder: undefined };
     const holder = this.#options.view.get(config.kind, config.id);
     if (holder === undefined || configurationIn(holder).of.id !== it.desired.workload_id)
@@ -125,8 +136,7 @@ export class Projection {
     const common = { id: meta.id, generation: meta.generation, tenant: meta.tenant, ...earlier, ...rest };
     if (spec.type === 'service') return { ...common, spec: this.#service(sendable, spec) };
     if (spec.type === 'volume') return { ...common, spec: { ...spec } };
-    const args = desired.run === 'stopped' ? {} : this.#buildArgs(sendable.it, spec);
-    return { ...common, spec: { ...spec, build_args: args } };
+    return { ...common, spec: this.#task(sendable.it, spec) };
   }
 
   /** Forgets the secrets that were opened for the items of a set. */
@@ -134,7 +144,7 @@ export class Projection {
     this.#last = undefined;
   }
 
-  #service(sendable: Sendable, spec: Spec<'service'>): WireItem['spec'] {
+  #service(sendable: Sendable, spec: Service): WireItem['spec'] {
     const settings = settingsOf(spec);
     const id = this.configurationOf(sendable);
     const config = id === undefined ? {} : { config: id };
@@ -150,9 +160,15 @@ export class Projection {
     return this.#last.configuration;
   }
 
-  #buildArgs({ meta, desired }: Assignment, { build_args: args }: Spec<'build'>): Record<string, string> {
-    const place = { tenant: meta.tenant, kind: 'application', id: desired.workload_id, path: 'source.build_args' };
-    return this.#open(args, place, 'build argument');
+  /** A task that is to stop has none of its secrets. */
+  #task({ meta, desired }: Assignment, spec: DeepReadonly<StoredTask>): WireItem['spec'] {
+    const opened: WireItem['spec'] = { ...spec };
+    for (const { field, path, what } of taskRow(spec.type).secrets) {
+      const place = { tenant: meta.tenant, kind: desired.workload_kind, id: desired.workload_id, path };
+      const values = desired.run === 'stopped' ? {} : Secrets.parse(opened[field]);
+      opened[field] = this.#open(values, place, what);
+    }
+    return opened;
   }
 
   #open(
@@ -175,7 +191,7 @@ export class Projection {
 }
 
 /** The settings of a service without the reference to its configuration, which the wire has in another form. */
-function settingsOf(spec: Spec<'service'>): Omit<ServiceSpec, 'config'> {
+function settingsOf(spec: Service): Omit<ServiceSpec, 'config'> {
   const { config: _, ...settings } = spec;
   return plainCopy<Omit<ServiceSpec, 'config'>>(settings);
 }
@@ -187,11 +203,13 @@ function configurationIn(holder: Holder): Configuration {
   return configuration;
 }
 
-const cannotBuildCommit: Unsendable = {
-  code: 'agent_outdated',
-  message:
-    'The agent of the server cannot build an earlier commit: upgrade the agent, or deploy the head of the branch',
-};
+/** Earlier releases stored some in plain text. */
+const Secrets = z.record(z.string(), z.union([Sealed, z.string()]));
+
+function cannotCarryOut(type: string): Unsendable {
+  const message = `The agent of the server is too old for tasks of the type ${type}: upgrade the agent`;
+  return { code: 'agent_outdated', message };
+}
 
 const cannotRun: Unsendable = {
   code: 'agent_outdated',

@@ -1,4 +1,4 @@
-import type { FailureCode } from '../../agent-protocol/assignment.ts';
+import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ConditionInput } from '../../store/resource.ts';
 import { upToDate } from '../runtime/up-to-date.ts';

@@ -5,11 +5,10 @@ import { volumeName } from '../../store/kinds/volume.ts';
 import { placesOf } from '../../store/population.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { perform } from '../rollout/actions.ts';
+import { perform, planOne } from '../rollout/actions.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
-import { planTask } from '../task/task.ts';
 import { conditionsOf, stateOf } from './states.ts';
 import type { World } from './states.ts';
 
@@ -38,7 +37,7 @@ export const volumeController: Controller<'volume'> = {
   async reconcile(it, ctx) {
     const world = readWorld(it, ctx);
     const desired = world.server === 'gone' ? undefined : onServer(it);
-    await perform(ctx, planTask(it, 'volume', { task: world.assignment, desired }));
+    await perform(ctx, planOne(it, 'volume', { present: world.assignment, desired }));
     await announce(world, ctx);
     return verdict(world);
   },

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { fromEarlier } from '../../agent-protocol/earlier-service.ts';
-import { build, mainService, phases, Progress, service, volume } from '../../agent-protocol/workload.ts';
+import { tasksWith } from '../../agent-protocol/task-table.ts';
+import { mainService, phases, Progress, service, volume } from '../../agent-protocol/workload.ts';
 import { defineKind } from './define.ts';
 import { Id, Sealed } from './fields.ts';
 
@@ -11,9 +12,12 @@ const ConfigurationRef = z.object({ kind: z.enum(['deployment']), id: Id });
 export const ServiceSpec = service(ConfigurationRef);
 export type ServiceSpec = z.infer<typeof ServiceSpec>;
 
-/** A build that runs once per attempt on the server. Earlier releases stored its arguments in plain text. */
-export const BuildSpec = build(z.union([Sealed, z.string()]));
+/** The types of tasks, with their secrets sealed. Earlier releases stored the arguments of builds in plain text. */
+const tasks = tasksWith(z.union([Sealed, z.string()]));
+export const BuildSpec = tasks.build.spec;
 export type BuildSpec = z.infer<typeof BuildSpec>;
+/** What a task is to do. */
+export type StoredTask = z.infer<(typeof tasks)[keyof typeof tasks]['spec']>;
 
 export const AssignmentPhase = z.enum(phases);
 export type AssignmentPhase = z.infer<typeof AssignmentPhase>;
@@ -39,7 +43,7 @@ export const assignment = defineKind({
     /** The version of the workload that it is of, such as the id of a deployment. Instances of one version are alike. */
     version: z.string(),
     run: z.enum(['running', 'stopped']),
-    spec: z.discriminatedUnion('type', [ServiceSpec, BuildSpec, volume]),
+    spec: z.discriminatedUnion('type', [ServiceSpec, volume, ...Object.values(tasks).map((task) => task.spec)]),
     /** Covers exactly what requires a new container. Never covers ciphertext: a rotation of keys restarts nothing. */
     spec_hash: z.string(),
   }),
@@ -59,6 +63,8 @@ export const assignment = defineKind({
     /** Commit of a build that ended, also of one that failed after it had the files of the commit. */
     commit: z.string().optional(),
     commit_message: z.string().optional(),
+    /** What a task of any other type came to, in the form of its type. */
+    result: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).optional(),
     /** How far a task is; only while it runs. */
     progress: Progress.optional(),
     /** Last event of the agent that was recorded: a repeated one counts once. */

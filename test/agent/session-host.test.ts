@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { WireAssignment, WireBuild } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment } from '../../agent-protocol/assignment.ts';
+import type { TaskSpec } from '../../agent-protocol/task-types.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { decodeLogChunks } from '../../agent-protocol/log-stream.ts';
 import type { LogLine, LogPage } from '../../agent-protocol/logs.ts';
@@ -19,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
-function build(changes: Partial<WireBuild> = {}): WireAssignment {
+function build(changes: Partial<TaskSpec<'build'>> = {}): WireAssignment {
   return { ...service(), spec: buildSpec({ deadline_seconds: 60, ...changes }) };
 }
 
@@ -115,7 +116,7 @@ describe('a build', () => {
     await world.pass(120_000, 5_000);
     expect(attempts).toBe(1);
     await world.delta([
-      { ...item, generation: 2, spec_hash: 'hash-2', spec: { ...item.spec, attempt: 2 } as WireBuild },
+      { ...item, generation: 2, spec_hash: 'hash-2', spec: { ...item.spec, attempt: 2 } as TaskSpec<'build'> },
     ]);
     await world.until('tried again', () => attempts === 2, 2_000);
   });

@@ -1,4 +1,5 @@
-import type { WireAssignment, WireBuild, WireItem, WireService } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WireItem, WireService } from '../../agent-protocol/assignment.ts';
+import type { TaskSpec } from '../../agent-protocol/task-types.ts';
 import type { ServiceSpec } from '../../store/kinds/assignment.ts';
 
 /** Settings of a service in short: one network, one port, a probe by HTTP. */
@@ -41,7 +42,7 @@ export function serviceSpec(overrides: Partial<ServiceSpec> & ShortSettings = {}
 }
 
 /** How an image is to be built, in the store and on the wire. */
-export function buildSpec(overrides: Partial<WireBuild> = {}): WireBuild {
+export function buildSpec(overrides: Partial<TaskSpec<'build'>> = {}): TaskSpec<'build'> {
   return {
     type: 'build',
     repository_url: 'https://git.example.test/app.git',

@@ -1,4 +1,4 @@
-import type { FailureCode } from '../../../agent-protocol/assignment.ts';
+import type { FailureCode } from '../../../agent-protocol/failure-codes.ts';
 import { RuntimeFailure } from '../runtime.ts';
 import { EngineError } from './transport.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { FailureCode } from '../../../agent-protocol/assignment.ts';
+import type { FailureCode } from '../../../agent-protocol/failure-codes.ts';
 import { RuntimeFailure, type ContainerRuntime, type LocalImage } from '../runtime.ts';
 import { imageParts, imageReference, type ImageReference } from '../image-reference.ts';
 import type { Engine } from './engine.ts';

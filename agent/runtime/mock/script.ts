@@ -1,4 +1,4 @@
-import type { FailureCode } from '../../../agent-protocol/assignment.ts';
+import type { FailureCode } from '../../../agent-protocol/failure-codes.ts';
 import type { BuildOptions, ContainerDetail, OutputChunk } from '../runtime.ts';
 
 /** A failure in a script. Retryable by default. */

@@ -2,7 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { WireBuild, WireService, WireVolume } from '../../../agent-protocol/assignment.ts';
+import { WireService, WireVolume } from '../../../agent-protocol/assignment.ts';
+import type { TaskType } from '../../../agent-protocol/task-types.ts';
+import { isTaskType, taskTypes } from '../../../agent-protocol/task-types.ts';
 import { defaultContainerLimits } from '../../../agent/runtime/docker/docker-runtime.ts';
 import { creation } from '../../../agent/runtime/docker/creation.ts';
 import { containerSpec } from '../../../agent/service/container-spec.ts';
@@ -131,16 +133,18 @@ const actors = {
   restart_policy: 'agent/service/plan.ts',
 } as Readonly<Record<string, string>>;
 
-const actorsOfTasks: Readonly<Record<string, string>> = {
-  repository_url: 'agent/tasks/build.ts',
-  branch: 'agent/tasks/build.ts',
-  commit: 'agent/tasks/build.ts',
-  dockerfile_path: 'agent/tasks/build.ts',
-  build_context: 'agent/tasks/build.ts',
-  'build_args.*': 'agent/tasks/build.ts',
-  image: 'agent/tasks/build.ts',
-  deadline_seconds: 'agent/tasks/build.ts',
-  attempt: 'agent/tasks/task-worker.ts',
+const actorsOfTasks: Readonly<Record<TaskType, Readonly<Record<string, string>>>> = {
+  build: {
+    repository_url: 'agent/tasks/build.ts',
+    branch: 'agent/tasks/build.ts',
+    commit: 'agent/tasks/build.ts',
+    dockerfile_path: 'agent/tasks/build.ts',
+    build_context: 'agent/tasks/build.ts',
+    'build_args.*': 'agent/tasks/build.ts',
+    image: 'agent/tasks/build.ts',
+    deadline_seconds: 'agent/tasks/task-worker.ts',
+    attempt: 'agent/tasks/task-worker.ts',
+  },
 };
 
 /** The last name of a leaf: `uid` of `files[].uid`, `build_args` of `build_args.*`. */
@@ -172,14 +176,14 @@ describe('every setting of a service', () => {
   });
 });
 
-test('every setting of a build is acted upon by a file that is listed', async () => {
-  expect(
-    leavesOf(WireBuild)
-      .map(({ leaf: name }) => name)
-      .toSorted(),
-  ).toEqual(Object.keys(actorsOfTasks).toSorted());
-  expect(await missingWords(actorsOfTasks)).toEqual([]);
-});
+test.each(Object.keys(taskTypes).filter(isTaskType))(
+  'every setting of the task type %s is acted upon by a file that is listed',
+  async (type) => {
+    const settings = leavesOf(taskTypes[type].spec).map(({ leaf: name }) => name);
+    expect(settings.toSorted()).toEqual(Object.keys(actorsOfTasks[type]).toSorted());
+    expect(await missingWords(actorsOfTasks[type])).toEqual([]);
+  },
+);
 
 test('a volume has no setting but its name', () => {
   expect(leavesOf(WireVolume).map(({ leaf: name }) => name)).toEqual(['volume']);

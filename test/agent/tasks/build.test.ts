@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { readdir, writeFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { WireAssignment, WireBuild } from '../../../agent-protocol/assignment.ts';
+import type { WireAssignment } from '../../../agent-protocol/assignment.ts';
+import type { TaskSpec } from '../../../agent-protocol/task-types.ts';
 import { systemClock } from '../../../time/clock.ts';
 import type { Progress } from '../../../agent-protocol/workload.ts';
 import { diskGuard } from '../../../agent/disk/disk-guard.ts';
@@ -59,7 +60,7 @@ async function repository(files: GitFiles): Promise<TestRepository> {
   return made;
 }
 
-function item(url: string, spec: Partial<WireBuild> = {}): WireAssignment & { spec: WireBuild } {
+function item(url: string, spec: Partial<TaskSpec<'build'>> = {}): WireAssignment & { spec: TaskSpec<'build'> } {
   return {
     id: randomUUID(),
     generation: 1,
@@ -93,7 +94,7 @@ const at = (): void => undefined;
 const build = (wanted: ReturnType<typeof item>, line: (text: string) => void = () => undefined): Promise<BuiltImage> =>
   runBuild(wanted, deps, { line, checkedOut, at }, signal());
 
-async function failure(files: GitFiles, spec: Partial<WireBuild> = {}): Promise<unknown> {
+async function failure(files: GitFiles, spec: Partial<TaskSpec<'build'>> = {}): Promise<unknown> {
   const { fileUrl } = await repository(files);
   return build(item(fileUrl, spec)).then(
     () => Promise.reject(new Error('The build did not fail')),
@@ -257,7 +258,7 @@ test('a build that is given up leaves no container', async () => {
 describe('SEC-15 a repository that leads out of itself', () => {
   const from = 'FROM scratch';
 
-  test.each<[string, GitFiles, Partial<WireBuild>]>([
+  test.each<[string, GitFiles, Partial<TaskSpec<'build'>>]>([
     ['by the path of the Dockerfile', { Dockerfile: from }, { dockerfile_path: '../Dockerfile' }],
     ['by an absolute path', { Dockerfile: from }, { dockerfile_path: '/etc/passwd' }],
     ['by the path of the context', { Dockerfile: from }, { build_context: '../..' }],
@@ -279,7 +280,7 @@ describe('SEC-15 a repository that leads out of itself', () => {
 });
 
 describe('a build that cannot begin', () => {
-  test.each<[string, GitFiles, Partial<WireBuild>, string]>([
+  test.each<[string, GitFiles, Partial<TaskSpec<'build'>>, string]>([
     ['has no Dockerfile', { hello: '' }, {}, 'dockerfile_not_found'],
     ['has a folder for a Dockerfile', { 'Dockerfile/x': '' }, {}, 'dockerfile_not_found'],
     ['has no context', { Dockerfile: '' }, { build_context: 'absent' }, 'invalid_source'],

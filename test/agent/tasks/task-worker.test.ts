@@ -8,7 +8,10 @@ import { expect, test, vi } from 'vitest';
 import { systemClock } from '../../../time/clock.ts';
 import { DesiredSet } from '../../../agent/desired/desired.ts';
 import { LogStore } from '../../../agent/logs/log-store.ts';
-import type { Outcome, Task, TaskProgress } from '../../../agent/tasks/task.ts';
+import type { TaskRow } from '../../../agent-protocol/task-table.ts';
+import type { TaskResult } from '../../../agent-protocol/task-types.ts';
+import { taskRow } from '../../../agent-protocol/task-types.ts';
+import type { TaskProgress, TaskWork } from '../../../agent/tasks/task.ts';
 import { TaskWorker } from '../../../agent/tasks/task-worker.ts';
 import { Turns } from '../../../agent/tasks/turns.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
@@ -179,12 +182,9 @@ async function restores() {
   const began: number[] = [];
   const running: TaskProgress[] = [];
   const reports: WireReport[] = [];
-  const end = Promise.withResolvers<Outcome>();
-  const task: Task = {
-    name: 'The restore',
-    codes: { timeout: 'build_timeout', failed: 'build_failed' },
-    ifInterrupted: 'lost',
-    output: 'system',
+  const end = Promise.withResolvers<TaskResult>();
+  const row: TaskRow = { ...taskRow('build'), noun: 'restore', ifInterrupted: 'lost', output: 'system' };
+  const work: TaskWork = {
     turns: new Turns(1),
     run: ({ spec }, progress, signal) => {
       began.push(spec.attempt);
@@ -192,14 +192,14 @@ async function restores() {
       return Promise.race([end.promise, aborted(signal)]);
     },
   };
-  /** Does the work as one process of the agent does. */
-  const asProcess = async (wanted: BuildItem, work: (worker: TaskWorker) => Promise<void>): Promise<void> => {
+  /** One process of the agent. */
+  const asProcess = async (wanted: BuildItem, check: (worker: TaskWorker) => Promise<void>): Promise<void> => {
     await using results = await Results.open(join(folder, 'results'), Buffer.alloc(32));
     await using desired = await DesiredSet.open(join(folder, 'desired'), Buffer.alloc(32));
     const deps = { desired, results, logs, clock, log, reported: (report: WireReport) => void reports.push(report) };
-    await using worker = new TaskWorker(wanted.id, task, deps);
+    await using worker = new TaskWorker(wanted.id, { row, work }, deps);
     worker.desire(wanted);
-    await work(worker);
+    await check(worker);
   };
   const remove = async () => {
     await logs[Symbol.asyncDispose]();
@@ -305,7 +305,7 @@ test('a task that is stopped reports no progress any more', async () => {
     disk.running[0]?.at({ step: 'closing' });
     await disk.clock.advance(5_000);
     await isIn(worker, 'stopped');
-    expect(disk.reports.flatMap(({ progress }) => progress?.step ?? [])).toEqual(['copying']);
+    expect(disk.reports.flatMap(({ progress }) => progress?.step ?? [])).toEqual(['starting', 'copying']);
     expect(worker.report).not.toHaveProperty('progress');
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { plan } from '../../../controllers/deployment/plan.ts';
 import { taskState } from '../../../controllers/task/task.ts';
-import { buildAttempts, advance } from '../../../controllers/deployment/states.ts';
+import { advance } from '../../../controllers/deployment/states.ts';
 import type { World } from '../../../controllers/deployment/states.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import type { ReadonlyResource, Resource } from '../../../store/resource.ts';
@@ -101,7 +101,7 @@ describe('a deployment whose image to reuse is gone', () => {
     const observed = advance(first);
     expect(observed).toMatchObject({ phase: 'building', commit, commit_message: 'first' });
     expect(observed).not.toHaveProperty('image');
-    const [action] = plan(first, observed, 60);
+    const [action] = plan(first, observed, 60_000);
     expect(action).toMatchObject({ do: 'ensure', desired: { spec: { type: 'build', branch: 'main', commit } } });
 
     const second = advance(world({ source: git, deployment: { reuse }, observed, build: built }));
@@ -330,7 +330,7 @@ describe('the phase of a deployment', () => {
 describe('the plan of a deployment', () => {
   it('builds while queued or building, and clears the build away afterwards', () => {
     const queued = world({ source: git });
-    expect(plan(queued, advance(queued), 60)).toMatchObject([
+    expect(plan(queued, advance(queued), 60_000)).toMatchObject([
       { do: 'ensure', desired: { spec: { type: 'build', branch: 'main', attempt: 1 } } },
     ]);
     const built = world({
@@ -338,27 +338,33 @@ describe('the plan of a deployment', () => {
       observed: { phase: 'building' },
       build: { phase: 'succeeded', image_digest: 'sha256:1' },
     });
-    expect(plan(built, advance(built), 60)).toMatchObject([{ do: 'retire' }]);
+    expect(plan(built, advance(built), 60_000)).toMatchObject([{ do: 'retire' }]);
   });
 
   it('tries a lost build again, three times at most', () => {
     const lost = world({ source: git, observed: { phase: 'building' }, build: { phase: 'lost' } });
-    expect(plan(lost, advance(lost), 60)).toMatchObject([
+    expect(plan(lost, advance(lost), 60_000)).toMatchObject([
       { do: 'ensure', desired: { spec: { type: 'build', attempt: 2 } } },
     ]);
   });
 
+  it('names how often a build was lost', () => {
+    const lost = world({ source: git, observed: { phase: 'building' }, build: { phase: 'lost' }, attempt: 3 });
+    const message = 'The server lost the build 3 times: see the log of its agent, then deploy again';
+    expect(advance(lost).error).toEqual({ code: 'build_lost', message });
+  });
+
   it('gives the last attempt its chance when the report on the one before is still there', () => {
     const { build } = world({ source: git, build: { phase: 'lost' }, attempt: 3 });
-    expect(taskState(build, buildAttempts)).toMatchObject({ outcome: 'lost', isExhausted: true, attempt: 3 });
+    expect(taskState('build', build)).toMatchObject({ outcome: 'lost', isExhausted: true, attempt: 3 });
     const begun = { ...build!, meta: { ...build!.meta, generation: 3 } };
-    expect(taskState(begun, buildAttempts)).toMatchObject({ outcome: 'running', isExhausted: false, attempt: 3 });
+    expect(taskState('build', begun)).toMatchObject({ outcome: 'running', isExhausted: false, attempt: 3 });
   });
 
   it('never builds for an image or for what was built already', () => {
     for (const given of [{}, { source: git, deployment: { reuse: { image: 'x', image_digest: 'sha256:1' } } }]) {
       const it = world(given);
-      expect(plan(it, advance(it), 60)).toEqual([]);
+      expect(plan(it, advance(it), 60_000)).toEqual([]);
     }
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { FailureCode } from '../../../agent-protocol/assignment.ts';
+import type { FailureCode } from '../../../agent-protocol/failure-codes.ts';
 import { volumeController } from '../../../controllers/volume/reconcile.ts';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { kinds, type ObservedOf } from '../../../store/kinds/kinds.ts';
