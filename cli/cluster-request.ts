@@ -15,5 +15,7 @@ export async function clusterRequest(dataDir: string, method: string, path: stri
   const answer: unknown = await response.json();
   if (response.ok) return answer;
   const fault = Fault.safeParse(answer);
-  throw new Error(fault.success ? fault.data.error.message : `The server answered ${response.status}`);
+  throw new Error(
+    fault.success ? fault.data.error.message : `The server answered ${response.status}: its log has the cause`,
+  );
 }

@@ -96,7 +96,7 @@ function named({ contexts }: Credentials, name: string): Context {
 export async function readCredentials(path = credentialsPath()): Promise<Credentials> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw new Error(`Cannot read ${path}`, { cause: error });
+    throw new Error(`Cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   });
   if (text === undefined) return { contexts: [] };
   const parsed = Credentials.safeParse(parseJson(text));

@@ -21,7 +21,7 @@ const maxNamed = 20;
 export function requireServerOf({ desired }: Project, id: string, field: string): void {
   const { single_server_mode, default_server_id } = desired;
   if (!single_server_mode || default_server_id === undefined || default_server_id === id) return;
-  const message = `The project is in single-server mode: all of it runs on its default server ${default_server_id}`;
+  const message = `The project is in single-server mode: name its default server, ${default_server_id}, or leave the mode first`;
   throw badField(field, 'single_server', message);
 }
 
@@ -59,7 +59,7 @@ export async function requireSingleServer(
   const away = placed.filter((it) => serversOf(it).some((id) => id !== server));
   if (away.length > 0)
     throw conflicting(
-      `In single-server mode all of a project runs on one server, and ${away.length} of it run elsewhere than on ${server ?? ''}`,
+      `In single-server mode all of a project runs on one server, and ${away.length} of it run elsewhere than on ${server ?? ''}: delete those, or create them anew there, first`,
       away.slice(0, maxNamed).map((it) => ({ field: 'single_server_mode', reason: 'elsewhere', message: place(it) })),
     );
   if (environments.some(isUnfinishedClone))

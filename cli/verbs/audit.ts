@@ -81,7 +81,7 @@ export function verdictOf(answer: unknown): string {
   const { ok, count, head, broken } = z.object({ data: Verification }).parse(answer).data;
   if (!ok)
     throw new Error(
-      `The audit log is not as it was written, from record ${broken?.seq ?? 'unknown'} on: ${broken?.reason ?? ''}`,
+      `The audit log is not as it was written, from record ${broken?.seq ?? 'unknown'} on: ${broken?.reason ?? ''}. Compare it with a backup of the store from before`,
     );
   if (head === undefined || head === null || head.seq === 0) return 'The audit log is as it was written: it is empty';
   return `The audit log is as it was written: ${count} records; its head is ${head.seq}:${head.hash}`;

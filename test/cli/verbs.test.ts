@@ -191,7 +191,7 @@ describe('after a login', () => {
     expect(await run('audit', 'verify', '--known', other)).toEqual({
       code: 1,
       out: '',
-      err: `The audit log is not as it was written, from record ${head.split(':')[0]} on: The record is not the one that was noted\n`,
+      err: `The audit log is not as it was written, from record ${head.split(':')[0]} on: The record is not the one that was noted. Compare it with a backup of the store from before\n`,
     });
     expect((await run('audit', 'verify', '--known', 'nonsense')).err).toMatch(/^A head is a number and a hash/);
     expect((await run('audit', 'burn')).err).toBe('Cannot burn the audit log: list or verify it\n');
