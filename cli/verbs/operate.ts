@@ -1,3 +1,4 @@
+import { maxReplicas } from '../../store/kinds/application.ts';
 import type { ApiObject, Client } from '../client.ts';
 import { findObject } from '../objects.ts';
 import { openEnd, waiting } from '../settled.ts';
@@ -17,8 +18,8 @@ export async function restart(client: Client, name: string, options: Options): P
 }
 
 export async function scale(client: Client, name: string, replicas: string, options: Options): Promise<void> {
-  if (!/^\d{1,3}$/.test(replicas) || Number(replicas) > 100)
-    throw new Error(`The number of instances must be 0 to 100: got ${replicas}`);
+  if (!/^\d{1,9}$/.test(replicas) || Number(replicas) > maxReplicas)
+    throw new Error(`The number of instances must be 0 to ${maxReplicas}: got ${replicas}`);
   const app = await findObject(client, 'applications', name, options.project);
   await bring(client, app, 'scale', options, { replicas: Number(replicas) });
 }

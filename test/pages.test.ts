@@ -1,0 +1,77 @@
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+const root = join(import.meta.dirname, '..');
+
+/** Folders that a checkout does not have. */
+const ignored = (await readFile(join(root, '.gitignore'), 'utf8')).split('\n').map((line) => line.replaceAll('/', ''));
+
+/** The pages of the project, by path from the root. */
+async function pagesIn(folder: string): Promise<string[]> {
+  const entries = await readdir(join(root, folder), { withFileTypes: true });
+  const own = entries.filter((entry) => !entry.name.startsWith('.') && !ignored.includes(entry.name));
+  const found = own.map((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return pagesIn(path);
+    return Promise.resolve(path.endsWith('.md') ? [path] : []);
+  });
+  return (await Promise.all(found)).flat();
+}
+const pages = await pagesIn('.');
+
+/** The text of a page without its blocks of code. */
+const textOf = async (page: string): Promise<string> =>
+  (await readFile(join(root, page), 'utf8')).replaceAll(/^```.*?^```$/gms, '');
+
+/** The anchors of a page, as its headings get them where it is shown. */
+async function anchorsOf(page: string): Promise<Set<string>> {
+  const headings = [...(await textOf(page)).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading);
+  return new Set(
+    headings.map((it) =>
+      it
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
+
+/** What a link of a page leads to that does not exist; `undefined` if it does. */
+async function brokenPart(page: string, link: string): Promise<string | undefined> {
+  const [path = '', anchor] = link.split('#');
+  const target = path === '' ? page : join(dirname(page), path);
+  if (!existsSync(join(root, target))) return target;
+  if (anchor === undefined || !target.endsWith('.md')) return undefined;
+  return (await anchorsOf(target)).has(anchor) ? undefined : `${target}#${anchor}`;
+}
+
+describe('the pages of the project', () => {
+  test('link to files and headings that exist', async () => {
+    const broken: string[] = [];
+    let count = 0;
+    for (const page of pages)
+      for (const [, link = ''] of (await textOf(page)).matchAll(/\]\(([^)\s]+)\)/g)) {
+        if (/^[a-z]+:/.test(link)) continue;
+        count += 1;
+        const part = await brokenPart(page, link);
+        if (part !== undefined) broken.push(`${page} links to ${part}`);
+      }
+    expect(count).toBeGreaterThan(20);
+    expect(broken).toEqual([]);
+  });
+
+  test('name source files by paths from the root', async () => {
+    const missing: string[] = [];
+    let count = 0;
+    for (const page of pages)
+      for (const [, path = ''] of (await textOf(page)).matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|md))`/g)) {
+        if (path.includes('KIND')) continue; // stands for the name of any kind
+        count += 1;
+        if (!existsSync(join(root, path))) missing.push(`${page} names ${path}`);
+      }
+    expect(count).toBeGreaterThan(50);
+    expect(missing).toEqual([]);
+  });
+});
