@@ -21,7 +21,7 @@ export interface VolumeDeps extends WorkerDeps {
 const callMs = 60_000;
 /** A volume may be removed by hand: how often the agent looks whether it is there. */
 const lookMs = 60_000;
-/** Time until the next try after a failure. */
+/** Time until the next try after a failure, and until the next look for a volume that is lost. */
 const retryMs = 5_000;
 
 /**
@@ -94,6 +94,7 @@ export class VolumeWorker implements Worker {
       let ms = lookMs;
       try {
         this.#sendReport(await this.#reconcile(desired));
+        if (this.#seen === 'lost') ms = retryMs;
       } catch (error) {
         if (this.#isClosing()) return;
         ms = retryMs;

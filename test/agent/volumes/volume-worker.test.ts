@@ -79,7 +79,7 @@ describe('a volume', () => {
       expect(world.report(user)?.error).toMatchObject({ code: 'data_lost' });
       await world.pass(1_200_000, 1000);
       putBack();
-      await world.until('it is found', isReady(data), 61_000, 1000);
+      await world.until('it is found', isReady(data), 6_000, 1000);
       expect(world.engine.journal).toContainEqual({ verb: 'openVolume', target: name });
       await world.until('the service runs', () => world.container(user)?.state === 'running', 2_000);
     });
