@@ -247,7 +247,7 @@ describe('a project in single-server mode', () => {
     expect((await app(at, { server_id: at.server })).status).toBe(201);
     const refused = await app(at, { server_id: other });
     expect(refused.status).toBe(400);
-    expect(refused.body.error?.message).toContain(`runs on its default server ${at.server}`);
+    expect(refused.body.error?.message).toContain(`name its default server, ${at.server}`);
     expect(refused.body.error?.details).toEqual([
       expect.objectContaining({ field: 'server_id', reason: 'single_server' }),
     ]);
