@@ -11,7 +11,7 @@ import { kinds as earlierKinds } from './fixtures/first-release/kinds/kinds.ts';
 
 /** The part of JSON Schema that describes records. A new form fails the tests until values are made for it. */
 interface Schema {
-  type?: string;
+  type?: string | string[];
   format?: string;
   pattern?: string;
   minLength?: number;
@@ -63,7 +63,9 @@ function valueOf(schema: Schema): fc.Arbitrary<unknown> {
 /** A leaf without a type may be any JSON. */
 function leafOf({ type, format, pattern, ...bounds }: Schema): fc.Arbitrary<unknown> {
   const { minLength = 0, maxLength = 100, minimum = 0, maximum = Number.MAX_SAFE_INTEGER } = bounds;
+  if (Array.isArray(type)) return fc.oneof(...type.map((one) => leafOf({ type: one })));
   if (type === 'boolean') return fc.boolean();
+  if (type === 'number') return fc.double({ noNaN: true, noDefaultInfinity: true }).map((it) => it + 0); // JSON has no -0
   if (type === 'integer') return fc.integer({ min: Math.max(minimum, 0), max: maximum });
   if (type === 'object') return fc.constant({});
   if (type === undefined) return fc.oneof(fc.boolean(), fc.string(), fc.nat(), fc.array(fc.string()), fc.constant({}));
