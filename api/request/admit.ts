@@ -8,7 +8,7 @@ import { asOfNow, isStillGood } from '../auth/authenticate.ts';
 import type { Principal } from '../auth/principal.ts';
 import { authorize, isTenantWide } from '../rights/authorize.ts';
 import type { Access, Place } from '../rights/authorize.ts';
-import type { Call } from './call.ts';
+import type { RoutedRequest } from './routed-request.ts';
 import type { Services } from '../endpoint/context.ts';
 import { routeName } from '../endpoint/endpoint.ts';
 import type { AnyEndpoint, Endpoint } from '../endpoint/endpoint.ts';
@@ -30,20 +30,20 @@ export interface Admitted {
 /** Decides whether a request may run. @throws ApiError if the object does not exist or the caller may not do it. */
 export function admit(
   { clock }: Services,
-  call: Call,
+  routed: RoutedRequest,
   endpoint: AnyEndpoint,
   search: Record<string, string>,
 ): Admitted {
-  const { route, params, view } = call;
-  const { caller: before } = call;
+  const { route, params, view } = routed;
+  const { caller: before } = routed;
   const caller = before !== undefined && isStillGood(before, view, clock) ? asOfNow(before, view) : undefined;
   // a caller who may do this nowhere must not learn which objects exist
   if (caller !== undefined && isForAdmins(route.permission) && !isTenantWide(caller)) throw forbidden();
   const it = endpoint.on === undefined ? undefined : loadSubject(endpoint.on, params, view);
-  const asked = { ...askedBy(call), caller };
+  const asked = { ...askedBy(routed), caller };
   if (isPublic(route.permission)) return { it, access: { column: 'other', grant: 'P' }, caller, asked };
   if (caller === undefined) throw unauthorized();
-  const place = placeOf(call, endpoint, it, search);
+  const place = placeOf(routed, endpoint, it, search);
   const access = authorize(caller, route.permission, place);
   const projectId = place.project?.meta.id;
   return {
@@ -55,7 +55,7 @@ export function admit(
 }
 
 function placeOf(
-  { view, body }: Call,
+  { view, body }: RoutedRequest,
   endpoint: AnyEndpoint,
   it: ReadonlyResource<ResourceKind> | undefined,
   search: Record<string, string>,
@@ -84,7 +84,7 @@ function named(body: unknown): unknown {
  * @throws ApiError CONFLICT if `If-Match` names another version, or if a verb is for an object that is being deleted.
  */
 export function checkState(
-  { headers, view }: Call,
+  { headers, view }: RoutedRequest,
   endpoint: Endpoint,
   it: ReadonlyResource<ResourceKind> | undefined,
 ): void {

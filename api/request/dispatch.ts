@@ -5,7 +5,7 @@ import { badRequest, notFound, serviceUnavailable, tooMany, unauthorized, unexpe
 import { authenticate } from '../auth/authenticate.ts';
 import { principalId } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
-import type { Call, Outcome } from './call.ts';
+import type { RoutedRequest, Outcome } from './routed-request.ts';
 import type { Services } from '../endpoint/context.ts';
 import type { RequestInfo } from '../ground/dependencies.ts';
 import { isDownload, routeName } from '../endpoint/endpoint.ts';
@@ -122,7 +122,7 @@ async function answer(
   });
   if (caller?.by.type === 'key') services.keyUsed(caller.by.key, repo);
   const { route, params } = match;
-  const call: Call = {
+  const routed: RoutedRequest = {
     tenant,
     view,
     repo,
@@ -137,8 +137,8 @@ async function answer(
     signal: goneSignal(response),
   };
   // a file is not read from a caller who may not upload it
-  if (route.endpoint.upload !== undefined) await judgeFirst(services, call);
-  return runEndpoint(services, { ...call, body: await readBody(request, route) });
+  if (route.endpoint.upload !== undefined) await judgeFirst(services, routed);
+  return runEndpoint(services, { ...routed, body: await readBody(request, route) });
 }
 
 /**

@@ -12,7 +12,7 @@ import { countFailure } from '../auth/login-codes.ts';
 import { keyOf, principalId } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import { isTenantAdmin } from '../rights/authorize.ts';
-import type { Call, Outcome } from './call.ts';
+import type { RoutedRequest, Outcome } from './routed-request.ts';
 import type { ReadingServices, RequestContext, Services } from '../endpoint/context.ts';
 import type { DownloadEndpoint, Endpoint, Input, ListEndpoint } from '../endpoint/endpoint.ts';
 import type { Kept, Reply } from '../ground/cached-json.ts';
@@ -41,12 +41,15 @@ const Wait = z.object({ wait: z.coerce.number().min(0).max(300).optional() });
  * that lost a race to another one is tried again from the beginning, rights included. The audit log records commits and
  * refusals.
  */
-export async function runEndpoint(services: Services & { pageCache: PageCache }, call: Call): Promise<Outcome> {
+export async function runEndpoint(
+  services: Services & { pageCache: PageCache },
+  routed: RoutedRequest,
+): Promise<Outcome> {
   const progress: Progress = { hasWritten: false };
   try {
-    return await run(services, call, progress);
+    return await run(services, routed, progress);
   } catch (error) {
-    if (error instanceof ApiError) await recordDenial(services, call, error);
+    if (error instanceof ApiError) await recordDenial(services, routed, error);
     throw progress.hasWritten ? afterCommit(toApiError(error) ?? error) : error;
   }
 }
@@ -57,25 +60,29 @@ interface Progress {
 }
 
 /** Checks the right of the caller by the path alone, before the body is read. @throws ApiError, which is recorded */
-export async function judgeFirst(services: Services, call: Call): Promise<void> {
+export async function judgeFirst(services: Services, routed: RoutedRequest): Promise<void> {
   try {
-    admit(services, call, call.route.endpoint, {});
+    admit(services, routed, routed.route.endpoint, {});
   } catch (error) {
-    if (error instanceof ApiError) await recordDenial(services, call, error);
+    if (error instanceof ApiError) await recordDenial(services, routed, error);
     throw error;
   }
 }
 
-async function run(services: Services & { pageCache: PageCache }, call: Call, progress: Progress): Promise<Outcome> {
-  const { endpoint } = call.route;
-  const search = call.search === '' ? {} : searchOf(call.search);
-  if (endpoint.list) return runList(services, call, endpoint, search);
-  if (isDownload(endpoint)) return runDownload(services, call, endpoint);
+async function run(
+  services: Services & { pageCache: PageCache },
+  routed: RoutedRequest,
+  progress: Progress,
+): Promise<Outcome> {
+  const { endpoint } = routed.route;
+  const search = routed.search === '' ? {} : searchOf(routed.search);
+  if (endpoint.list) return runList(services, routed, endpoint, search);
+  if (isDownload(endpoint)) return runDownload(services, routed, endpoint);
   const patience = endpoint.method === 'GET' ? undefined : parseInput(Wait, search, 'query').wait;
-  const answer = await takeTurn(services, call, endpoint, (attempt) =>
-    runOnce(services, call, endpoint, search, progress, attempt),
+  const answer = await takeTurn(services, routed, endpoint, (attempt) =>
+    runOnce(services, routed, endpoint, search, progress, attempt),
   );
-  const settled = patience === undefined ? answer : await settle(services, call, endpoint, answer, patience);
+  const settled = patience === undefined ? answer : await settle(services, routed, endpoint, answer, patience);
   if (settled === undefined) return { status: 204 };
   return {
     status: endpoint.status ?? 200,
@@ -97,21 +104,21 @@ export function beginsFromMirror({ endpoint, permission }: Route): boolean {
 type Run<T> = (attempt?: MirrorAttempt) => Promise<T>;
 
 /** Runs writers of one object one after another; each reads what the one before wrote. */
-function takeTurn<T>(services: Services, call: Call, endpoint: Endpoint, run: Run<T>): Promise<T> {
+function takeTurn<T>(services: Services, routed: RoutedRequest, endpoint: Endpoint, run: Run<T>): Promise<T> {
   const decide = async (waited: boolean): Promise<T> => {
-    if (!beginsFromMirror(call.route)) {
+    if (!beginsFromMirror(routed.route)) {
       if (waited) await services.fresh();
-      return withRetries(services, call.tenant, run);
+      return withRetries(services, routed.tenant, run);
     }
     if (waited) await services.near();
-    const done = await tryFromMirror(services, call, run);
+    const done = await tryFromMirror(services, routed, run);
     if (done !== undefined) return done.result;
-    await freshen(services, call.tenant);
-    return withRetries(services, call.tenant, run);
+    await freshen(services, routed.tenant);
+    return withRetries(services, routed.tenant, run);
   };
-  const id = endpoint.on === undefined ? undefined : call.params.get(endpoint.on[1]);
+  const id = endpoint.on === undefined ? undefined : routed.params.get(endpoint.on[1]);
   if (id === undefined || endpoint.method === 'GET' || endpoint.waitsForAgent === true) return decide(false);
-  return services.inTurn(`${call.tenant} ${id}`, decide);
+  return services.inTurn(`${routed.tenant} ${id}`, decide);
 }
 
 /**
@@ -121,7 +128,7 @@ function takeTurn<T>(services: Services, call: Call, endpoint: Endpoint, run: Ru
  */
 async function tryFromMirror<T>(
   { unanswered }: Services,
-  { view }: Call,
+  { view }: RoutedRequest,
   run: Run<T>,
 ): Promise<{ result: T } | undefined> {
   const attempt = new MirrorAttempt(view);
@@ -155,30 +162,30 @@ async function withRetries<T>(services: Services, tenant: string, run: Run<T>): 
 
 async function runOnce(
   services: Services,
-  call: Call,
+  routed: RoutedRequest,
   endpoint: Endpoint,
   search: Record<string, string>,
   progress: Progress,
   attempt: MirrorAttempt | undefined,
 ): Promise<Kept<unknown> | undefined> {
-  const seen = attempt === undefined ? call : { ...call, view: attempt.view };
+  const seen = attempt === undefined ? routed : { ...routed, view: attempt.view };
   const { it, asked, ...admitted } = admit(services, seen, endpoint, search);
   const { access, caller } = admitted;
   checkState(seen, endpoint, it);
-  const body = parseBody(endpoint, call.body);
+  const body = parseBody(endpoint, routed.body);
   const query = endpoint.query === undefined ? undefined : parseInput(endpoint.query, search, 'query');
-  const key = endpoint.method === 'POST' ? call.headers['idempotency-key'] : undefined;
+  const key = endpoint.method === 'POST' ? routed.headers['idempotency-key'] : undefined;
   let idempotent: IdempotentRequest | undefined;
   if (typeof key === 'string' && caller !== undefined) {
     const recalled = await recallAnswer(
       services,
       {
-        tenant: call.tenant,
+        tenant: routed.tenant,
         caller: principalId(caller),
         user: caller.user.meta.id,
-        path: call.path,
+        path: routed.path,
         key,
-        body: call.body,
+        body: routed.body,
       },
       async (record) => {
         if (attempt === undefined) return services.store.get(record);
@@ -198,7 +205,7 @@ async function runOnce(
       if (kept !== undefined) recordAnswer(services, unit, idempotent, kept.json, changes(it, kept.json));
     }
     const sentAt = services.clock.monotonic();
-    const revision = await services.budgets.commit({ view: call.view, caller }, unit);
+    const revision = await services.budgets.commit({ view: routed.view, caller }, unit);
     if (revision !== undefined) {
       services.committed(revision, sentAt);
       attempt?.written();
@@ -209,7 +216,7 @@ async function runOnce(
     return answer();
   };
   const ctx = contextOf(services, seen, admitted, commit, attempt);
-  if (it !== undefined) requireVerb(endpoint, it, attempt?.shown ?? call.view);
+  if (it !== undefined) requireVerb(endpoint, it, attempt?.shown ?? routed.view);
   // the cast is safe: an endpoint without `on`, `query` or `body` does not read that part of its input
   const reply = toKept(await endpoint.handle(ctx, { it, query, body } as Input<ResourceKind, unknown, unknown>));
   // nothing is sent that was decided by an attempt without a commit
@@ -220,9 +227,9 @@ async function runOnce(
   return reply;
 }
 
-async function runDownload(services: Services, call: Call, endpoint: DownloadEndpoint): Promise<Outcome> {
-  const { it, ...admitted } = admit(services, call, endpoint, {});
-  const ctx = contextOf(services, call, admitted, readOnly);
+async function runDownload(services: Services, routed: RoutedRequest, endpoint: DownloadEndpoint): Promise<Outcome> {
+  const { it, ...admitted } = admit(services, routed, endpoint, {});
+  const ctx = contextOf(services, routed, admitted, readOnly);
   // the cast is safe as in `runOnce`
   const { bytes, type, fileName, etag } = await endpoint.handle(ctx, { it } as Input<
     ResourceKind,
@@ -236,7 +243,7 @@ async function runDownload(services: Services, call: Call, endpoint: DownloadEnd
     // a browser that shows the file as a page must not run anything in it
     'content-security-policy': "default-src 'none'; frame-ancestors 'none'; sandbox",
   };
-  const known = call.headers['if-none-match'];
+  const known = routed.headers['if-none-match'];
   if (known !== undefined && (known.trim() === '*' || versionsOf(known).includes(etag)))
     return { status: 304, etag: quoted, headers };
   return { status: 200, body: bytes, type, etag: quoted, headers };
@@ -244,19 +251,19 @@ async function runDownload(services: Services, call: Call, endpoint: DownloadEnd
 
 async function runList(
   services: Services & { pageCache: PageCache },
-  call: Call,
+  routed: RoutedRequest,
   endpoint: ListEndpoint,
   search: Record<string, string>,
 ): Promise<Outcome> {
-  const { it, ...admitted } = admit(services, call, endpoint, search);
+  const { it, ...admitted } = admit(services, routed, endpoint, search);
   const { caller } = admitted;
   const reader = caller === undefined ? '' : readerOf(caller, endpoint);
-  const cached = `${call.tenant} ${reader} ${call.path}?${call.search}`;
+  const cached = `${routed.tenant} ${reader} ${routed.path}?${routed.search}`;
   const { applied } = services.mirror;
   const known = endpoint.ofNow === true ? undefined : services.pageCache.get(cached, applied);
   if (known !== undefined) return { status: 200, body: known };
   const query = parseInput(endpoint.query, search, 'query');
-  const ctx = contextOf(services, call, admitted, readOnly);
+  const ctx = contextOf(services, routed, admitted, readOnly);
   // the cast is safe as in `runOnce`
   const page = await endpoint.handle(ctx, { it, query, body: undefined } as Input<ResourceKind, unknown, undefined>);
   const body = Buffer.from(pageBody(page.items, page.meta));
@@ -299,15 +306,15 @@ type Commit = <T>(unit: CommittableUnit, answer: () => Reply<T>) => Promise<Repl
  */
 function contextOf(
   services: Services,
-  call: Call,
+  routed: RoutedRequest,
   { access, caller }: Pick<Admitted, 'access' | 'caller'>,
   commit: Commit,
   attempt?: MirrorAttempt,
 ): RequestContext {
-  const { tenant, view, request, signal, params } = call;
-  const { repo, committable } = createRequestRepository(call.repo);
+  const { tenant, view, request, signal, params } = routed;
+  const { repo, committable } = createRequestRepository(routed.repo);
   const count: RequestContext['countFailure'] = (code) =>
-    countFailure({ clock: services.clock, request, repo: call.repo }, code);
+    countFailure({ clock: services.clock, request, repo: routed.repo }, code);
   const reading: ReadingServices = attempt?.services(services) ?? services;
   // public routes let a request without caller in; their handlers read `caller`, not `principal`
   const principal = caller as Principal;
@@ -350,7 +357,7 @@ function changes(it: ReadonlyResource<ResourceKind> | undefined, json: string): 
  */
 async function settle(
   services: Services,
-  call: Call,
+  routed: RoutedRequest,
   endpoint: Endpoint,
   answer: Kept<unknown> | undefined,
   seconds: number,
@@ -360,13 +367,13 @@ async function settle(
   const value: unknown = JSON.parse(answer.json);
   if (typeof value !== 'object' || value === null || !('id' in value) || typeof value.id !== 'string') return answer;
   const { id } = value;
-  const { view, tenant } = call;
+  const { view, tenant } = routed;
   try {
     await services.fresh();
   } catch (error) {
     if (toApiError(error)?.status !== 503) throw error;
     return answer;
   }
-  await untilSettled(services, tenant, () => by.isSettled(view, id), seconds * 1000, call.signal());
+  await untilSettled(services, tenant, () => by.isSettled(view, id), seconds * 1000, routed.signal());
   return by.answer({ view, keep: services.keep }, id) ?? answer;
 }

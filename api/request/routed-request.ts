@@ -7,7 +7,7 @@ import type { Headers } from '../http/respond.ts';
 import type { Route } from './router.ts';
 
 /** A request whose route and caller are known. */
-export interface Call {
+export interface RoutedRequest {
   tenant: string;
   view: TenantView;
   repo: Repository;
