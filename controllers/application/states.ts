@@ -7,11 +7,12 @@ import type { ConditionInput } from '../../store/resource.ts';
 import type { Because } from '../runtime/controller.ts';
 import { agentTooOld, hasCode } from '../rollout/failures.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
+import { healthOf } from '../rollout/health.ts';
+import type { Health } from '../rollout/health.ts';
 import { hindrance } from './hindrance.ts';
 import { instanceDesired } from './instance.ts';
 import { isAwaitingAgent } from '../server/states.ts';
-import { isCrashLooping, isLive, isMadeAs, isReady, restartTokenOf, slotOf, wantedOf } from '../rollout/slots.ts';
-import type { Assignment } from '../rollout/slots.ts';
+import { isCrashLooping, isLive, isMadeAs, isReady, restartTokenOf, slotOf } from '../rollout/slots.ts';
 import type { Deployment, World } from './world.ts';
 import { isActive } from './world.ts';
 
@@ -116,19 +117,17 @@ function withoutSuccess(target: Deployment | undefined): State {
 function servingState(world: World, serving: Deployment): State {
   const { app, target } = world;
   const { replicas } = app.desired;
-  const slots = servingSlots(world, serving);
-  const ready = slots.filter(isReady).length;
-  if (ready >= replicas) {
+  const { ready, lacking, errors, isCrashLooping: crashes } = servingHealth(world, serving);
+  if (lacking === 0) {
     return target?.observed?.phase === 'failed'
       ? state('running', 'false', 'RolloutFailed', failureMessage(target))
       : state('running', 'true', 'Running', 'Every instance is ready');
   }
-  const why = hindrance(slots, world.mounted);
+  const why = hindrance(errors, world.mounted);
   if (ready > 0) return state('running', 'false', 'Degraded', `${ready} of ${replicas} instances are ready${why}`);
-  if (slots.some((it) => hasCode(upToDate(it)?.error, 'data_lost')))
+  if (errors.some((error) => hasCode(error, 'data_lost')))
     return state('error', 'false', 'VolumeLost', `No instance can start${why}`);
-  if (slots.some(isCrashLooping))
-    return state('error', 'false', 'CrashLoop', 'Its process keeps exiting: its log shows why');
+  if (crashes) return state('error', 'false', 'CrashLoop', 'Its process keeps exiting: its log shows why');
   if (world.unreadyTooLong) return state('error', 'false', 'NoReadyInstance', `No instance has become ready${why}`);
   switch (app.observed?.phase) {
     case 'running':
@@ -145,11 +144,11 @@ export function isUnready(world: Omit<World, 'unreadyTooLong'>): boolean {
   const { app, target, serving } = world;
   if (app.desired.run === 'stopped' || serving === undefined || !isStaying(app)) return false;
   if (target !== undefined && isActive(target)) return false;
-  return app.desired.replicas > 0 && servingSlots(world, serving).every((it) => !isReady(it));
+  return app.desired.replicas > 0 && servingHealth(world, serving).ready === 0;
 }
 
-function servingSlots(world: Pick<World, 'slots' | 'app'>, serving: Deployment): Assignment[] {
-  return wantedOf(world.slots, serving.meta.id, world.app.desired.replicas);
+function servingHealth({ slots, app }: Pick<World, 'slots' | 'app'>, serving: Deployment): Health {
+  return healthOf(slots, serving.meta.id, app.desired.replicas);
 }
 
 /**
@@ -159,7 +158,7 @@ function servingSlots(world: Pick<World, 'slots' | 'app'>, serving: Deployment):
 export function isChanging(world: World): boolean {
   const { app, serving, server } = world;
   if (app.desired.run === 'stopped' || serving === undefined) return false;
-  const wanted = servingSlots(world, serving);
+  const wanted = servingHealth(world, serving).instances;
   const desiredIn = (slot: number) =>
     instanceDesired({ app, deployment: serving, server, slot, restartToken: app.desired.restart_token });
   return (
@@ -187,10 +186,10 @@ export function awaited(world: World, now: State): Because {
     case 'Stopping':
       return 'its instances to stop';
     default: {
-      const slots = serving === undefined ? [] : servingSlots(world, serving);
-      const lacking = app.desired.replicas - slots.filter(isReady).length;
-      if (lacking <= 0) return 'its instances to be replaced one after another';
-      return `${lacking} of ${app.desired.replicas} instances to become ready`;
+      const { replicas } = app.desired;
+      const lacking = serving === undefined ? replicas : servingHealth(world, serving).lacking;
+      if (lacking === 0) return 'its instances to be replaced one after another';
+      return `${lacking} of ${replicas} instances to become ready`;
     }
   }
 }

@@ -8,10 +8,10 @@ import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import type { Because } from '../runtime/controller.ts';
-import { failureOf, hasCode } from '../rollout/failures.ts';
+import { hasCode } from '../rollout/failures.ts';
 import type { Failure } from '../rollout/failures.ts';
 import { withVolumeNames } from '../rollout/mounted.ts';
-import { isStable, slotOf } from '../rollout/slots.ts';
+import { healthOf } from '../rollout/health.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import { taskState } from '../task/task.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
@@ -159,26 +159,22 @@ function fromBuilding(world: World, before: Observed): Observed {
 
 function fromDeploying(world: World, before: Observed): Observed {
   const { replicas } = world.application?.desired ?? { replicas: 0 };
-  const wanted = world.slots.filter((it) => slotOf(it) < replicas);
-  const digest = wanted.map((it) => upToDate(it)?.image_digest).find((it) => it !== undefined);
+  const health = healthOf(world.slots, world.deployment.meta.id, replicas);
+  const digest = health.instances.map((it) => upToDate(it)?.image_digest).find((it) => it !== undefined);
   const next: Observed = defined({ ...before, image_digest: before.image_digest ?? digest });
-  const broken = wanted
-    .filter((it) => !isOfLostImage(world, it))
-    .map(failureOf)
-    .find((it) => it !== undefined);
+  const broken = health.failures.find(({ of }) => !isOfLostImage(world, of))?.failure;
   if (hasCode(broken, 'image_not_found') && isRebuildable(world)) return rebuilding(before);
   if (broken !== undefined) return fail(world, next, broken);
-  const isUp = wanted.length >= replicas && wanted.every(isStable);
   // After a success only the new revision answers. An older instance that cannot be stopped must not prevent it.
-  if (isUp && (!world.olderLive || world.expired)) return { ...next, phase: 'succeeded', finished_at: world.now };
+  if (health.isStable && (!world.olderLive || world.expired))
+    return { ...next, phase: 'succeeded', finished_at: world.now };
   if (!world.expired) return next;
-  const seen = wanted.map((it) => upToDate(it)?.error).find((it) => it !== undefined);
   return fail(
     world,
     next,
     late(
       world,
-      seen ?? {
+      health.errors[0] ?? {
         code: 'not_ready',
         message: 'Its instances did not become ready in time: their log shows what they wait for',
       },
