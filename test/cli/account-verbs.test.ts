@@ -34,7 +34,7 @@ describe('variables', () => {
     expect(JSON.parse((await run('env', 'get', 'web', '--output', 'json')).out)).toMatchObject({ A: 'b=c' });
     expect((await run('env', 'unset', '--no-wait', 'web', 'A', 'EMPTY')).code).toBe(0);
     expect((await run('env', 'get', 'web')).out).toBe('LONG=two words\n');
-    expect((await run('env', 'get', 'web', 'A')).err).toBe('There is no variable A\n');
+    expect((await run('env', 'get', 'web', 'A')).err).toBe('There is no variable A: `setpoint env get` lists them\n');
     expect((await run('env', 'set', 'web', 'A')).err).toBe('A variable is set by NAME=VALUE: got A\n');
     expect((await run('env', 'set', 'web', '1A=x')).err).toContain('1A must be a variable name such as LOG_LEVEL');
   });
