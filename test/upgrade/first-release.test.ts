@@ -59,7 +59,9 @@ beforeEach(async () => {
   for (const part of ['server', 'agent']) await cp(join(release, part), join(folder, part), { recursive: true });
   // A checkout does not keep who may read them.
   for (const secret of ['server/keys.json', 'agent/identity.json']) await chmod(join(folder, secret), 0o600);
-  engine = new MockEngine(systemClock);
+  // The containers have run for a minute, so that those without a health check are ready.
+  let agoMs = 60_000;
+  engine = new MockEngine({ ...systemClock, now: () => new Date(Date.now() - agoMs) });
   ports = new MockPorts();
   publisher = ports.publisher();
   for (const { id, image, ...found } of Found.parse(
@@ -81,6 +83,7 @@ beforeEach(async () => {
       networks: [{ name: found.network, aliases: [found.name] }],
     });
   }
+  agoMs = 0;
 });
 afterEach(() => rm(folder, { recursive: true }));
 

@@ -67,6 +67,7 @@ test('the container of a service without settings is asked for as ever, by one r
           NanoCpus: 1_600_000_000,
         },
         NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: ['web-abc123'] } } },
+        StopTimeout: 10,
       },
     },
   ]);
@@ -105,6 +106,7 @@ test('the container of a service with every setting is asked for as ever, by one
           NanoCpus: 250_000_000,
         },
         NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: ['web-abc123'] } } },
+        StopTimeout: 10,
       },
     },
   ]);
@@ -280,7 +282,7 @@ test('a container is not made without a volume that it mounts', async () => {
     () => undefined,
     async (runtime) => {
       await expect(runtime.create(full, signal())).rejects.toMatchObject({
-        code: 'create_failed',
+        code: 'data_lost',
         retryable: true,
         message: 'Cannot create container sp-db-1: volume data does not exist',
       });
