@@ -61,9 +61,6 @@ export interface OtherLeader {
   gap: Gap;
 }
 
-/** What is known of an announcement, by its record in the mirror, which is replaced when the key changes. */
-const known = new WeakMap<object, OtherLeader | undefined>();
-
 /** What a leader does not know whose announcement is not there, or cannot be read. */
 const unknownGap = gapOf(firstRelease);
 
@@ -81,20 +78,33 @@ export function otherLeader(mirror: Pick<Mirror, 'key' | 'keysUnder'>, self: str
       .keysUnder(keys.replica(''))
       .map(otherIn)
       .find((it) => it?.url !== undefined);
-  const leader = parsed(Leader, taken.value)?.replica;
+  const leader = leaderIn(taken);
   if (leader === self) return undefined;
   const announced = leader === undefined ? undefined : mirror.key(keys.replica(leader));
   return announced === undefined ? unknownGap && { gap: unknownGap } : otherIn(announced);
 }
 
-function otherIn(record: { readonly value: string }): OtherLeader | undefined {
-  if (!known.has(record)) {
-    const it = parsed(Announcement, record.value);
-    const { reads = firstRelease.reads, fields = firstRelease.fields } = it ?? {};
-    const gap = gapOf({ reads, fields });
-    known.set(record, gap && { gap, ...(it !== undefined && { url: it.url }) });
-  }
-  return known.get(record);
+/** The replica that a record of the leadership names. */
+const leaderIn = readOnce((value) => parsed(Leader, value)?.replica);
+
+/** What a replica does not know, by its announcement. */
+const otherIn = readOnce((value): OtherLeader | undefined => {
+  const it = parsed(Announcement, value);
+  const { reads = firstRelease.reads, fields = firstRelease.fields } = it ?? {};
+  const gap = gapOf({ reads, fields });
+  return gap && { gap, ...(it !== undefined && { url: it.url }) };
+});
+
+/** Reads each record of the mirror once, as every write asks for it. A key that changes gets another record. */
+function readOnce<T>(read: (value: string) => T): (record: { readonly value: string }) => T {
+  const known = new WeakMap<object, { read: T }>();
+  return (record) => {
+    const before = known.get(record);
+    if (before !== undefined) return before.read;
+    const found = read(record.value);
+    known.set(record, { read: found });
+    return found;
+  };
 }
 
 /** `undefined`: it is no record that this release understands. */
