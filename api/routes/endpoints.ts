@@ -18,7 +18,9 @@ import * as notifications from './notifications.ts';
 import * as projectIcon from './projects/icon.ts';
 import * as projects from './projects/object.ts';
 import * as serviceKeys from './auth/service-keys.ts';
-import * as servers from './servers.ts';
+import * as serverAgents from './servers/agent.ts';
+import * as serverJoins from './servers/join.ts';
+import * as servers from './servers/object.ts';
 import * as settings from './settings.ts';
 import * as sessions from './auth/sessions.ts';
 import * as streamTickets from './auth/stream-tickets.ts';
@@ -36,7 +38,7 @@ const areas = {
   members,
   invites,
   environments,
-  servers,
+  servers: { ...servers, ...serverAgents, ...serverJoins },
   applications: {
     ...applications,
     ...applicationEnv,

@@ -1,20 +1,15 @@
-import { z } from 'zod';
-import { defined } from '../../store/defined.ts';
-import { putHeldRemovals } from '../../store/held-removals.ts';
-import { keys } from '../../store/keys.ts';
-import type { DesiredOf } from '../../store/kinds/kinds.ts';
-import { hashJoinToken, makeJoinToken } from '../../agent-protocol/join-token.ts';
-import type { TenantView } from '../../store/mirror.ts';
-import { objectsIn } from '../../store/objects-in.ts';
-import { conflicting, notFound } from '../ground/api-error.ts';
-import { visibleProjects } from '../rights/authorize.ts';
-import { countLimits, requireRoom } from '../rights/count-limits.ts';
-import type { RequestContext } from '../endpoint/context.ts';
-import { grantsAny } from '../rights/grants.ts';
-import { defineEndpoint } from '../endpoint/endpoint.ts';
-import { changedPorts } from '../workloads/ports.ts';
-import { holdPopulation, inWords } from '../workloads/population.ts';
-import { referred } from '../workloads/references.ts';
+import { defined } from '../../../store/defined.ts';
+import type { DesiredOf } from '../../../store/kinds/kinds.ts';
+import type { TenantView } from '../../../store/mirror.ts';
+import { objectsIn } from '../../../store/objects-in.ts';
+import { notFound } from '../../ground/api-error.ts';
+import { visibleProjects } from '../../rights/authorize.ts';
+import { countLimits, requireRoom } from '../../rights/count-limits.ts';
+import { grantsAny } from '../../rights/grants.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
+import { changedPorts } from '../../workloads/ports.ts';
+import { holdPopulation, inWords } from '../../workloads/population.ts';
+import { referred } from '../../workloads/references.ts';
 import {
   deleteEndpoint,
   eventsEndpoint,
@@ -23,15 +18,12 @@ import {
   getEndpoint,
   listEndpoint,
   updateEndpoint,
-} from './resource-endpoints.ts';
-import { assign, given } from '../resources/object-fields.ts';
-import { AgentStatusField, ServerCreate, servers, ServerUpdate, ServerWithJoin } from '../resources/server.ts';
-import type { ServerUpdate as Update } from '../resources/server.ts';
-import { agentStatus } from '../resources/status.ts';
-import { refuseDefaultServer } from '../workloads/single-server.ts';
-
-const joinTokenLifeMs = 24 * 3_600_000;
-const pingTimeoutMs = 5000;
+} from '../resource-endpoints.ts';
+import { assign, given } from '../../resources/object-fields.ts';
+import { ServerCreate, servers, ServerUpdate, ServerWithJoin } from '../../resources/server.ts';
+import type { ServerUpdate as Update } from '../../resources/server.ts';
+import { refuseDefaultServer } from '../../workloads/single-server.ts';
+import { newJoin } from './join.ts';
 
 export const listServers = listEndpoint(
   servers,
@@ -83,35 +75,6 @@ export const createServer = defineEndpoint({
     return ctx.commit(unit, () => ({ ...servers.answerOf(server, ctx.view), ...join.shown }));
   },
 });
-
-export const renewJoinToken = defineEndpoint({
-  method: 'POST',
-  path: '/servers/:id/join-token',
-  summary: 'Make a new join token; the one before no longer works',
-  on: ['server', 'id'],
-  response: ServerWithJoin,
-  handle: async (ctx, { it }) => {
-    const join = newJoin(ctx, it.meta.id);
-    const unit = ctx.repo.begin();
-    const server = unit.change(it, (draft) => void Object.assign(draft, join.stored));
-    return ctx.commit(unit, () => ({ ...servers.answerOf(server, ctx.view), ...join.shown }));
-  },
-});
-
-/** A one-time join token: what the store gets, and what the answer shows once. */
-function newJoin(ctx: RequestContext, serverId: string) {
-  const token = makeJoinToken(serverId, ctx.random.bytes(16), ctx.agents.controlKey());
-  const expires = new Date(ctx.clock.now().getTime() + joinTokenLifeMs).toISOString();
-  const { publicUrl } = ctx.config;
-  return {
-    stored: { join_token_hash: hashJoinToken(token), join_token_expires_at: expires },
-    shown: {
-      join_token: token,
-      join_token_expires_at: expires,
-      install_command: `setpoint agent --server ${publicUrl}/${ctx.tenant} --token ${token}`,
-    },
-  };
-}
 
 type ServerFields = Pick<
   { [F in keyof DesiredOf<'server'>]?: DesiredOf<'server'>[F] | null },
@@ -189,73 +152,6 @@ export const deleteServer = deleteEndpoint(
     },
   },
 );
-
-export const confirmRemovals = defineEndpoint({
-  method: 'POST',
-  path: '/servers/:id/confirm-removals',
-  summary: 'Let a server remove the instances that a restored store does not know; they are kept until then',
-  on: ['server', 'id'],
-  response: z.object({
-    server_id: z.string(),
-    held: z.int().meta({ description: 'Instances that are removed now, or when the agent connects again' }),
-  }),
-  handle: async (ctx, { it }) => {
-    const { id } = it.meta;
-    const key = keys.removals(ctx.tenant, id);
-    const record = ctx.mirror.key(key);
-    const removals = ctx.view.heldRemovals(id);
-    if (record === undefined || removals === undefined)
-      throw conflicting('No removals are held on the server: there is nothing to confirm');
-    const unit = ctx.repo.begin();
-    if (!removals.confirmed) {
-      unit.require(it);
-      unit.guard({ key, is: 'at', revision: record.revision });
-      unit.write(putHeldRemovals(ctx.tenant, id, { ...removals, confirmed: true }));
-    }
-    return ctx.commit(unit, () => ({ server_id: id, held: removals.held }));
-  },
-});
-
-export const getAgentStatus = defineEndpoint({
-  method: 'GET',
-  path: '/servers/:id/agent-status',
-  summary: 'Whether the agent of a server is connected',
-  on: ['server', 'id'],
-  response: z.object({
-    server_id: z.string(),
-    agent_status: AgentStatusField,
-    agent_id: z.string().nullable(),
-    agent_version: z.string().nullable(),
-    conflict: z.boolean().meta({ description: 'Agents of different machines keep replacing each other' }),
-  }),
-  handle: async (ctx, { it }) => {
-    const live = ctx.view.agent(it.meta.id);
-    return {
-      server_id: it.meta.id,
-      agent_status: agentStatus(it, ctx.view),
-      agent_id: it.desired.agent_id ?? null,
-      agent_version: live?.agentVersion ?? it.observed?.agent_version ?? null,
-      conflict: live?.conflict ?? false,
-    };
-  },
-});
-
-export const pingServer = defineEndpoint({
-  method: 'POST',
-  path: '/servers/:id/ping',
-  summary: 'Ask the agent for a sign of life',
-  on: ['server', 'id'],
-  heavy: true,
-  waitsForAgent: true,
-  response: z.object({ server_id: z.string(), reachable: z.literal(true), latency_ms: z.number() }),
-  handle: async (ctx, { it }) => {
-    const started = ctx.clock.monotonic();
-    const options = { timeoutMs: pingTimeoutMs, signal: ctx.signal() };
-    await ctx.agents.call(ctx.tenant, it.meta.id, { method: 'ping' }, options);
-    const latency = Math.round((ctx.clock.monotonic() - started) * 10) / 10;
-    return { server_id: it.meta.id, reachable: true as const, latency_ms: latency };
-  },
-});
 
 export const listServerEvents = eventsEndpoint(servers, {
   path: '/servers/:id/events',

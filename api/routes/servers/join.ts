@@ -1,0 +1,35 @@
+import { hashJoinToken, makeJoinToken } from '../../../agent-protocol/join-token.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
+import { servers, ServerWithJoin } from '../../resources/server.ts';
+
+const joinTokenLifeMs = 24 * 3_600_000;
+
+export const renewJoinToken = defineEndpoint({
+  method: 'POST',
+  path: '/servers/:id/join-token',
+  summary: 'Make a new join token; the one before no longer works',
+  on: ['server', 'id'],
+  response: ServerWithJoin,
+  handle: async (ctx, { it }) => {
+    const join = newJoin(ctx, it.meta.id);
+    const unit = ctx.repo.begin();
+    const server = unit.change(it, (draft) => void Object.assign(draft, join.stored));
+    return ctx.commit(unit, () => ({ ...servers.answerOf(server, ctx.view), ...join.shown }));
+  },
+});
+
+/** A one-time join token: what the store gets, and what the answer shows once. */
+export function newJoin(ctx: RequestContext, serverId: string) {
+  const token = makeJoinToken(serverId, ctx.random.bytes(16), ctx.agents.controlKey());
+  const expires = new Date(ctx.clock.now().getTime() + joinTokenLifeMs).toISOString();
+  const { publicUrl } = ctx.config;
+  return {
+    stored: { join_token_hash: hashJoinToken(token), join_token_expires_at: expires },
+    shown: {
+      join_token: token,
+      join_token_expires_at: expires,
+      install_command: `setpoint agent --server ${publicUrl}/${ctx.tenant} --token ${token}`,
+    },
+  };
+}
