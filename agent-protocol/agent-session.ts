@@ -63,6 +63,8 @@ export class AgentSession {
   #cleanup: (() => void)[] = [];
   #heardAt: number;
   #beats = 0;
+  #beatAt = 0;
+  #roundTripMs: number | undefined;
   readonly #asked: NonNullable<z.infer<typeof Hello>['control']>;
 
   constructor(options: AgentSessionOptions) {
@@ -248,6 +250,8 @@ export class AgentSession {
         this.#resetUnknown(message.streams);
         return;
       case 'beat_ack':
+        this.#beatAnswered(message.n);
+        return;
       case 'unsupported':
         return;
       case 'challenge':
@@ -312,9 +316,20 @@ export class AgentSession {
     const { clock, host } = this.#options;
     if (clock.monotonic() - this.#heardAt > timing.missedBeats * beatMs) this.#lose('Control plane is silent');
     else if (this.#state === 'up') {
-      const beat: AgentMessage = { type: 'beat', n: ++this.#beats, load: host.load(), engine: host.engine() };
+      const beat: AgentMessage = {
+        type: 'beat',
+        n: ++this.#beats,
+        load: host.load(),
+        engine: host.engine(),
+        ...(this.#roundTripMs !== undefined && { round_trip_ms: Math.round(this.#roundTripMs * 10) / 10 }),
+      };
+      this.#beatAt = clock.monotonic();
       this.#outbox.urgent(encodeMessage(beat));
     }
+  }
+
+  #beatAnswered(n: number): void {
+    if (n === this.#beats) this.#roundTripMs = this.#options.clock.monotonic() - this.#beatAt;
   }
 
   #send(message: AgentMessage): void {

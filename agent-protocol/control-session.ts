@@ -35,10 +35,12 @@ export interface ControlHost {
   report(report: Report): Promise<Rejection[]>;
   applied(revision: number): void;
   needSnapshot(why: string): void;
-  loaded(load: Load): void;
+  /** A beat came. `roundTripMs`: how long the agent waited for the answer to an earlier one. */
+  loaded(load: Load, roundTripMs?: number): void;
   /** The state of the agent's container engine, from every beat. */
   engine(state: EngineState): void;
-  ended(why: string): void;
+  /** `isOrderly`: one side said goodbye, or refused. Otherwise the connection was lost. */
+  ended(why: string, isOrderly: boolean): void;
 }
 
 /**
@@ -137,7 +139,7 @@ export class ControlSession {
 
   close(why: string, code: number = closeCodes.policy): void {
     if (this.#state === 'ended') return;
-    this.#end(why);
+    this.#end(why, code === closeCodes.normal || code === closeCodes.goingAway);
     this.#wire.close(code, why.slice(0, 120));
   }
 
@@ -281,7 +283,7 @@ export class ControlSession {
         return;
       case 'beat':
         this.#outbox.urgent(encodeMessage({ type: 'beat_ack', n: message.n }));
-        this.#host.loaded(message.load);
+        this.#host.loaded(message.load, message.round_trip_ms);
         if (message.engine !== undefined) this.#host.engine(message.engine);
         return;
       case 'applied':
@@ -412,7 +414,7 @@ export class ControlSession {
     if (this.#state !== 'ended') this.#outbox.push(encodeMessage(message));
   }
 
-  #end(why: string): void {
+  #end(why: string, isOrderly = false): void {
     if (this.#state === 'ended') return;
     this.#state = 'ended';
     for (const stop of this.#cleanup) stop();
@@ -421,7 +423,7 @@ export class ControlSession {
     this.#resting?.();
     this.#streams.close(away());
     this.#calls.close(away());
-    this.#host.ended(why);
+    this.#host.ended(why, isOrderly);
   }
 }
 

@@ -187,7 +187,14 @@ const ReportAck = z.object({
 });
 
 /** Agent → control plane, every `beat_ms`. The first one follows the welcome at once. */
-const Beat = z.object({ type: z.literal('beat'), n: z.int(), load: Load, engine: EngineState.optional() });
+const Beat = z.object({
+  type: z.literal('beat'),
+  n: z.int(),
+  load: Load,
+  engine: EngineState.optional(),
+  /** Time from the last beat that was acknowledged to its acknowledgement, in milliseconds. */
+  round_trip_ms: z.number().min(0).optional().catch(undefined),
+});
 const BeatAck = z.object({ type: z.literal('beat_ack'), n: z.int() });
 
 /** Calls of the control plane: method and parameters. Every call has a deadline; none changes desired state. */

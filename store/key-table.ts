@@ -21,6 +21,7 @@ const Agent = z.object({
   runtime: z.string().exactOptional(),
   runtimeVersion: z.string().exactOptional(),
   capabilities: z.array(z.string()).exactOptional(),
+  since: z.string().exactOptional(),
   engineTrouble: z.object({ reason: z.string(), message: z.string() }).exactOptional(),
   conflict: z.boolean().exactOptional(),
 });

@@ -8,7 +8,7 @@ const root = '/setpoint/1/';
 export type KeyMeaning =
   | { area: 'desired' | 'observed' | 'events' | 'population' | 'bytes'; tenant: string; kind: string; id: string }
   | { area: 'unique'; tenant: string; kind: string; scope: string; name: string }
-  | { area: 'agent' | 'removals'; tenant: string; server: string }
+  | { area: 'agent' | 'removals' | 'connections'; tenant: string; server: string }
   | { area: 'idempotency' | 'ticket' | 'terminal'; tenant: string; hash: string }
   | { area: 'audit'; tenant: string; part: 'pending' | 'chained' | 'head' }
   | { area: 'tenant'; tenant: string }
@@ -33,6 +33,8 @@ export const keys = {
   agent: (tenant: string, server: string): string => `${root}t/${tenant}/live/agent/${server}`,
   /** Record of what the agent of a server keeps although the store does not know it. */
   removals: (tenant: string, server: string): string => `${root}t/${tenant}/live/removals/${server}`,
+  /** How often the agent of a server connected, and why its last connection was lost. */
+  connections: (tenant: string, server: string): string => `${root}t/${tenant}/live/connections/${server}`,
   /** Leased 24 h. */
   idempotency: (tenant: string, hash: string): string => `${root}t/${tenant}/idem/${hash}`,
   /** An unused ticket for a stream. */
@@ -106,7 +108,8 @@ function parseTenantKey(tenant: string, [area, a, b, c]: string[]): KeyMeaning |
       if (b === undefined || c === undefined) return undefined;
       return { area: 'unique', tenant, kind: a, scope: decodeURIComponent(b), name: decodeURIComponent(c) };
     case 'live':
-      return (a === 'agent' || a === 'removals') && b !== undefined ? { area: a, tenant, server: b } : undefined;
+      if (a !== 'agent' && a !== 'removals' && a !== 'connections') return undefined;
+      return b === undefined ? undefined : { area: a, tenant, server: b };
     case 'a':
       return parseAuditKey(tenant, a);
     case 'idem':

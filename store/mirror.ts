@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Clock } from '../time/clock.ts';
+import type { Connections } from './connections.ts';
 import type { HeldRemovals } from './held-removals.ts';
 import type { KindName } from './kinds/kinds.ts';
 import type { ReadonlyResource } from './resource.ts';
@@ -46,6 +47,8 @@ export interface TenantView {
   agent(server: string): LiveAgent | undefined;
   /** Removals that are held on a server since the store was rewound. */
   heldRemovals(server: string): HeldRemovals | undefined;
+  /** The record of the connections of a server's agent. */
+  connections(server: string): Connections | undefined;
 }
 
 export interface LiveAgent {
@@ -58,6 +61,8 @@ export interface LiveAgent {
   agentVersion?: string;
   runtime?: string;
   runtimeVersion?: string;
+  /** RFC 3339: when the session began. */
+  since?: string;
   /** What its release understands beyond the first; absent: the replica that admitted it did not record that. */
   capabilities?: readonly string[];
   /** Why its container engine cannot be used; `reason` is CamelCase. */

@@ -1,5 +1,6 @@
 import { wait } from '../time/clock.ts';
 import { isCompacted, isRewound, isUnavailable, rewound, unavailable } from './errors.ts';
+import { parseConnections } from './connections.ts';
 import { parseHeldRemovals } from './held-removals.ts';
 import { afterUnmirrored, keys } from './keys.ts';
 import { MirrorContent } from './mirror-content.ts';
@@ -126,6 +127,7 @@ class StoreMirror implements Mirror, AsyncDisposable {
         const record = content.key(keys.removals(tenant, server));
         return record && parseHeldRemovals(record.value);
       },
+      connections: (server) => parseConnections(content.key(keys.connections(tenant, server))),
     };
   }
 

@@ -246,7 +246,7 @@ function stateOf({ meta: { labels, finalizers }, desired }: ReadonlyResource): o
 }
 
 function removal({ meta: { tenant, kind, id } }: Resource): Write[] {
-  const { bytes, heldRemovals } = definitionOf(kind);
+  const { bytes, agentRecords } = definitionOf(kind);
   const areas = [
     keys.desired,
     keys.observed,
@@ -255,7 +255,8 @@ function removal({ meta: { tenant, kind, id } }: Resource): Write[] {
     ...(bytes === true ? [keys.bytes] : []),
   ];
   const all = areas.map((key) => ({ delete: key(tenant, kind, id) }));
-  return heldRemovals === true ? [...all, { delete: keys.removals(tenant, id) }] : all;
+  if (agentRecords !== true) return all;
+  return [...all, { delete: keys.removals(tenant, id) }, { delete: keys.connections(tenant, id) }];
 }
 
 /**

@@ -16,6 +16,15 @@ export interface Agents {
     options: { timeoutMs: number; signal: AbortSignal },
   ): Promise<unknown>;
   /**
+   * Round trips of these agents as they measured them, in milliseconds, by server. One is left out if it is not known
+   * here and the replica that holds the agent did not tell it in time.
+   */
+  roundTrips(
+    tenant: string,
+    servers: readonly string[],
+    options: { timeoutMs: number; signal: AbortSignal },
+  ): Promise<ReadonlyMap<string, number>>;
+  /**
    * Yields chunks until the stream ends or the signal aborts. The agent sends no more than the reader takes. @throws
    * CallError
    */

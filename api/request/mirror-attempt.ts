@@ -206,4 +206,9 @@ class GuardingView implements TenantView {
     this.#attempt.readUnguarded('held removals');
     return this.#view.heldRemovals(server);
   }
+
+  connections(server: string): ReturnType<TenantView['connections']> {
+    this.#attempt.readUnguarded('connections of an agent');
+    return this.#view.connections(server);
+  }
 }

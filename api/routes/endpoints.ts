@@ -20,6 +20,7 @@ import * as projects from './projects/object.ts';
 import * as serviceKeys from './auth/service-keys.ts';
 import * as serverAgents from './servers/agent.ts';
 import * as serverJoins from './servers/join.ts';
+import * as serverTunnels from './servers/tunnel.ts';
 import * as servers from './servers/object.ts';
 import * as settings from './settings.ts';
 import * as sessions from './auth/sessions.ts';
@@ -38,7 +39,7 @@ const areas = {
   members,
   invites,
   environments,
-  servers: { ...servers, ...serverAgents, ...serverJoins },
+  servers: { ...servers, ...serverAgents, ...serverJoins, ...serverTunnels },
   applications: {
     ...applications,
     ...applicationEnv,

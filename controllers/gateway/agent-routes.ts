@@ -2,6 +2,7 @@ import { CallError } from '../../agent-protocol/call-error.ts';
 import { decodeLogChunks } from '../../agent-protocol/log-stream.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
 import type { CallParams, LogStreamParams, StreamParams } from '../../agent-protocol/messages.ts';
+import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import { wait } from '../../time/clock.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
@@ -9,8 +10,10 @@ import { replicaUrl } from '../../store/replicas.ts';
 import { AgentAway, CallFailed } from './agent-errors.ts';
 import { limits } from './limits.ts';
 import type { GatewayMetrics } from './metrics.ts';
-import { relayCall, relayStream } from './relay-client.ts';
+import { relayCall, relayRoundTrips, relayStream } from './relay-client.ts';
 import type { RelayTarget } from './relay-client.ts';
+import { maxAskedServers } from './relay-messages.ts';
+import { roundTripsOf } from './relay-server.ts';
 import type { LocalSessions } from './relay-server.ts';
 
 export interface AgentRoutesOptions {
@@ -46,6 +49,34 @@ export class AgentRoutes {
       return await this.#relayed(tenant, server, signal, (target) => relayCall(target, params, timeoutMs, signal));
     } catch (error) {
       throw translated(error, server);
+    }
+  }
+
+  /**
+   * Round trips of these agents in milliseconds, by server. Each replica that holds one of them is asked once. An agent
+   * is left out if it is not connected or did not report it, and if its replica did not answer in time.
+   */
+  async roundTrips(
+    tenant: string,
+    servers: readonly string[],
+    { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
+  ): Promise<ReadonlyMap<string, number>> {
+    const { mirror, clock, clusterKey, replica, local } = this.#options;
+    const asked = signalAfter(clock, timeoutMs, signal);
+    const byHolder = Map.groupBy(servers, (server) => mirror.tenant(tenant).agent(server)?.replica);
+    try {
+      const answers = await Promise.all(
+        [...byHolder].map(async ([holder, held]) => {
+          if (holder === undefined || holder === replica) return roundTripsOf(local, tenant, held);
+          const url = replicaUrl(mirror, holder);
+          if (url === undefined) return {};
+          const target = { url, clusterKey, clock, tenant };
+          return relayRoundTrips(target, held.slice(0, maxAskedServers), timeoutMs, asked.signal).catch(() => ({}));
+        }),
+      );
+      return new Map(answers.flatMap((answer) => Object.entries(answer)));
+    } finally {
+      asked.cancel();
     }
   }
 

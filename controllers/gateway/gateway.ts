@@ -26,6 +26,7 @@ import { gatewayMetrics } from './metrics.ts';
 import { AgentRoutes } from './agent-routes.ts';
 import { Passes } from './passes.ts';
 import { RelayServer } from './relay-server.ts';
+import type { LocalSessions } from './relay-server.ts';
 import { ServerSession } from './server-session.ts';
 import type { SessionOwner } from './server-session.ts';
 import type { SessionDeps } from './session-deps.ts';
@@ -82,7 +83,11 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     this.#deps = { ...options, metrics, replica: replica.id, controlKeys: new ControlKeys(mirror, options.unsealer) };
     this.#admission = new Admission(clock);
     this.#passes = new Passes(mirror, clock);
-    const local = { sessionOf: (tenant: string, server: string) => this.#sessions.get(keyOf(tenant, server))?.control };
+    const sessionOf = (tenant: string, server: string) => this.#sessions.get(keyOf(tenant, server));
+    const local: LocalSessions = {
+      sessionOf: (tenant, server) => sessionOf(tenant, server)?.control,
+      roundTripOf: (tenant, server) => sessionOf(tenant, server)?.roundTripMs,
+    };
     this.#routes = new AgentRoutes({ mirror, clock, random, metrics, replica: replica.id, clusterKey, local });
     this.#relay = new RelayServer({ clock, log, clusterKey, local });
     this.#announcing = announceReplica(store, clock, log, replica, this.#stop.signal);
@@ -120,6 +125,15 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     options: { timeoutMs: number; signal: AbortSignal },
   ): Promise<unknown> {
     return this.#routes.call(tenant, server, params, options);
+  }
+
+  /** See {@link AgentRoutes.roundTrips}. */
+  roundTrips(
+    tenant: string,
+    servers: readonly string[],
+    options: { timeoutMs: number; signal: AbortSignal },
+  ): Promise<ReadonlyMap<string, number>> {
+    return this.#routes.roundTrips(tenant, servers, options);
   }
 
   /** The agent sends only as fast as the reader reads. @throws AgentAway, CallFailed, or the signal's reason */

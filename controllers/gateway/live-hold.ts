@@ -3,7 +3,9 @@ import type { Logger } from 'pino';
 import type { EngineState } from '../../agent-protocol/messages.ts';
 import { wait } from '../../time/clock.ts';
 import type { Clock } from '../../time/clock.ts';
+import { parseConnections, putConnections, withLoss } from '../../store/connections.ts';
 import { isUnavailable } from '../../store/errors.ts';
+import { keys } from '../../store/keys.ts';
 import type { KeyChange, LiveAgent } from '../../store/mirror.ts';
 import type { Guard, Store } from '../../store/store.ts';
 import { limits } from './limits.ts';
@@ -95,16 +97,28 @@ export class LiveHold {
     void this.#retake();
   }
 
-  /** Gives the key up. */
-  async release(): Promise<void> {
+  /** Gives the key up. `lost`: why the connection was lost, which is recorded as long as the server has no other session. */
+  async release(lost?: string): Promise<void> {
     this.#stop.abort();
     const live = this.#live;
     this.#live = undefined;
+    if (live === undefined) return;
     try {
-      await live?.lease.revoke();
+      if (lost !== undefined) await this.#recordLoss(live, lost);
+      await live.lease.revoke();
     } catch (error) {
       if (!isUnavailable(error)) throw error; // the store is away: the lease expires
     }
+  }
+
+  async #recordLoss({ fence }: LiveKey, why: string): Promise<void> {
+    const { store, clock, tenant, server } = this.#options;
+    const key = keys.connections(tenant, server);
+    const entry = await store.get(key);
+    const record = parseConnections(entry);
+    if (entry === undefined || record === undefined) return;
+    const guards: Guard[] = [fence, { key, is: 'at', revision: entry.modRevision }];
+    await store.txn({ if: guards, then: [putConnections(tenant, server, withLoss(record, why, clock.now()))] });
   }
 
   #hold(live: LiveKey): void {

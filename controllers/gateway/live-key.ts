@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import type { Clock } from '../../time/clock.ts';
+import type { Connections } from '../../store/connections.ts';
+import { countConnection, parseConnections, putConnections, withLoss } from '../../store/connections.ts';
 import { keys } from '../../store/keys.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Entry, Guard, Lease, Store } from '../../store/store.ts';
@@ -37,7 +39,8 @@ export interface LiveKey {
 }
 
 /**
- * Makes the session the only one of its server: writes the live key under a new lease, in place of any other session's.
+ * Makes the session the only one of its server: writes the live key under a new lease, in place of any other session's,
+ * and counts the session in the record of connections, once.
  *
  * Returns `undefined` if the server is gone, or if `unless` is true for the present holder, which then stays.
  */
@@ -49,18 +52,25 @@ export async function takeLiveKey(
   unless: (holder: LiveValue) => boolean = () => false,
 ): Promise<LiveKey | undefined> {
   const key = keys.agent(place.tenant, place.server);
+  const recordKey = keys.connections(place.tenant, place.server);
   const present: Guard = { key: keys.desired(place.tenant, 'server', place.server), is: 'present' };
   const lease = await store.lease(limits.session.leaseMs);
   try {
     for (let attempt = 0; attempt < limits.session.attempts; attempt++) {
-      const before = await store.get(key);
+      const [before, record] = await Promise.all([store.get(key), store.get(recordKey)]);
       const holder = parseLive(before);
       if (holder !== undefined && unless(holder)) break;
       const history = takeovers(holder, about, clock);
       const value = JSON.stringify({ ...about, ...history });
-      const guard: Guard =
-        before === undefined ? { key, is: 'absent' } : { key, is: 'at', revision: before.modRevision };
-      const result = await store.txn({ if: [guard, present], then: [{ put: key, value, lease: lease.id }] });
+      const known = parseConnections(record);
+      const counted = connectionsAfter(known, holder, about.session, clock);
+      const result = await store.txn({
+        if: [asRead(key, before), present, ...(counted === known ? [] : [asRead(recordKey, record)])],
+        then: [
+          { put: key, value, lease: lease.id },
+          ...(counted === known ? [] : [putConnections(place.tenant, place.server, counted)]),
+        ],
+      });
       if (result.committed) {
         const epoch = result.revision;
         return { epoch, lease, fence: { key, is: 'at', revision: epoch }, isConflict: history.conflict === true };
@@ -73,6 +83,23 @@ export async function takeLiveKey(
   }
   await lease.revoke();
   return undefined;
+}
+
+/** The record of connections after this session took the key. A session that still held it lost its connection. */
+function connectionsAfter(
+  before: Connections | undefined,
+  holder: LiveValue | undefined,
+  session: string,
+  clock: Clock,
+): Connections {
+  const now = clock.now();
+  const counted = countConnection(before, session, now);
+  const isOpen = holder !== undefined && holder.session !== session && counted !== before;
+  return isOpen ? withLoss(counted, 'The agent connected again while its connection was still open', now) : counted;
+}
+
+function asRead(key: string, entry: Entry | undefined): Guard {
+  return entry === undefined ? { key, is: 'absent' } : { key, is: 'at', revision: entry.modRevision };
 }
 
 export function parseLive(entry: Pick<Entry, 'value'> | undefined): LiveValue | undefined {

@@ -11,7 +11,7 @@ import { closeCodes } from '../../agent-protocol/wire.ts';
 import type { Frame, Wire } from '../../agent-protocol/wire.ts';
 import type { Clock } from '../../time/clock.ts';
 import { limits } from './limits.ts';
-import { FromHolder, relayProof, relaySubprotocol } from './relay-messages.ts';
+import { FromHolder, relayProof, relaySubprotocol, RoundTrips } from './relay-messages.ts';
 import type { RelayRequest, ToHolder } from './relay-messages.ts';
 
 /** The agent to reach, and the replica that holds its session. */
@@ -39,6 +39,22 @@ export async function relayCall(
   await using link = await RelayLink.open(target, signal);
   link.send({ kind: 'call', params, timeout_ms: timeoutMs });
   return await link.result(timeoutMs + limits.relay.connectMs);
+}
+
+/**
+ * Asks another replica for the round trips of those of these servers that it holds, by server.
+ *
+ * @throws CallError `away` if the replica cannot be reached or is of an earlier release; the signal's reason when aborted
+ */
+export async function relayRoundTrips(
+  target: Omit<RelayTarget, 'server'>,
+  servers: readonly string[],
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, number>>> {
+  await using link = await RelayLink.open({ ...target, server: '' }, signal);
+  link.send({ kind: 'round_trips', servers: [...servers] });
+  return RoundTrips.parse(await link.result(timeoutMs));
 }
 
 /**

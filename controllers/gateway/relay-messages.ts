@@ -7,7 +7,7 @@ import { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
  *
  *     B → A  challenge        32 random bytes
  *     A → B  open             the request, and its proof by the key of the cluster over challenge and request
- *     B → A  result           of a call; or bytes of the stream as in the agent's protocol, ended by flag or `reset`
+ *     B → A  result           of a call or a question to B itself; or bytes of the stream as in the agent's protocol, ended by flag or `reset`
  *     A → B  credit, end      room for more bytes; the reader left
  *     A → B  bytes            input of a duplex stream under the credit of B, ended by flag or `reset`
  *     B → A  credit, end      room for more input; both directions of a duplex stream are over
@@ -17,12 +17,17 @@ import { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
  */
 export const relaySubprotocol = 'setpoint-relay.v1';
 
+/** Most servers that one request for round trips names. */
+export const maxAskedServers = 1000;
+
 export const RelayRequest = z.object({
   tenant: z.string(),
   server: z.string(),
   what: z.discriminatedUnion('kind', [
     z.object({ kind: z.literal('call'), params: CallParams, timeout_ms: z.int() }),
     z.object({ kind: z.literal('stream'), params: StreamParams, credit: z.int(), duplex: z.boolean().optional() }),
+    /** Asks the replica itself for the round trips of those of these servers that it holds; `server` is not used. */
+    z.object({ kind: z.literal('round_trips'), servers: z.array(z.string()).max(maxAskedServers) }),
   ]),
 });
 export type RelayRequest = z.infer<typeof RelayRequest>;
@@ -37,6 +42,9 @@ export const LaterRequest = z.object({
   ]),
 });
 export type LaterRequest = z.infer<typeof LaterRequest>;
+
+/** Answer to `round_trips`: milliseconds by server. */
+export const RoundTrips = z.record(z.string(), z.number());
 
 export const ToHolder = z.discriminatedUnion('type', [
   /** `request` is a RelayRequest as JSON: the proof is over these very bytes. */

@@ -23,6 +23,8 @@ import { refuseUpgrade } from './upgrade.ts';
 /** The sessions that this replica holds. */
 export interface LocalSessions {
   sessionOf(tenant: string, server: string): ControlSession | undefined;
+  /** Round trip of the agent's last beats in milliseconds, if this replica holds the agent and knows it. */
+  roundTripOf(tenant: string, server: string): number | undefined;
 }
 
 export interface RelayServerOptions {
@@ -160,18 +162,30 @@ class RelayConnection {
     }
     this.#isServing = true;
     const known = parse(RelayRequest, text);
-    const request = known ?? parse(LaterRequest, text);
-    if (request === undefined) {
-      this.close('Request of another version', closeCodes.protocol);
-      return;
-    }
-    const session = this.#options.local.sessionOf(request.tenant, request.server);
-    if (session?.isUp !== true) this.#send({ type: 'moved' });
-    else if (known === undefined) this.#refuse(request.what);
-    else this.#serve(session, known.what);
+    const later = known === undefined ? parse(LaterRequest, text) : undefined;
+    if (known !== undefined) this.#take(known);
+    else if (later === undefined) this.close('Request of another version', closeCodes.protocol);
+    else if (this.#sessionOf(later) === undefined) this.#send({ type: 'moved' });
+    else this.#refuse(later.what);
   }
 
-  #serve(session: ControlSession, what: RelayRequest['what']): void {
+  #sessionOf({ tenant, server }: Pick<RelayRequest, 'tenant' | 'server'>): ControlSession | undefined {
+    const session = this.#options.local.sessionOf(tenant, server);
+    return session?.isUp === true ? session : undefined;
+  }
+
+  #take(request: RelayRequest): void {
+    const { tenant, what } = request;
+    if (what.kind === 'round_trips') {
+      this.#send({ type: 'result', ok: roundTripsOf(this.#options.local, tenant, what.servers) });
+      return;
+    }
+    const session = this.#sessionOf(request);
+    if (session === undefined) this.#send({ type: 'moved' });
+    else this.#serve(session, what);
+  }
+
+  #serve(session: ControlSession, what: Exclude<RelayRequest['what'], { kind: 'round_trips' }>): void {
     if (what.kind === 'stream')
       this.#streams.open(1, { credit: what.credit, duplex: what.duplex === true }, (incoming, signal) =>
         what.duplex === true ? session.duplex(what.params, incoming, signal) : session.stream(what.params, signal),
@@ -200,6 +214,16 @@ class RelayConnection {
   #send(message: FromHolder): void {
     if (!this.#stop.signal.aborted) this.#outbox.push(JSON.stringify(message));
   }
+}
+
+/** Round trips of those of these servers that this replica holds, by server. */
+export function roundTripsOf(local: LocalSessions, tenant: string, servers: readonly string[]): Record<string, number> {
+  return Object.fromEntries(
+    servers.flatMap((server) => {
+      const roundTrip = local.roundTripOf(tenant, server);
+      return roundTrip === undefined ? [] : [[server, roundTrip]];
+    }),
+  );
 }
 
 /** Parses a message; `undefined` if it does not match the schema. */

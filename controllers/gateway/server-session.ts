@@ -50,6 +50,8 @@ export class ServerSession implements ControlHost {
   readonly tenant: string;
   readonly since: Date;
   load: Load | undefined;
+  /** Round trip of a beat as the agent last measured it, in milliseconds. */
+  roundTripMs: number | undefined;
   #deps: SessionDeps;
   #owner: SessionOwner;
   #control: () => ControlSession;
@@ -136,8 +138,9 @@ export class ServerSession implements ControlHost {
     this.#work?.needSnapshot();
   }
 
-  loaded(load: Load): void {
+  loaded(load: Load, roundTripMs?: number): void {
     this.load = load;
+    this.roundTripMs = roundTripMs ?? this.roundTripMs;
     if (this.#deps.store.incarnation !== this.#incarnation)
       this.control.goodbye('The store was rewound', limits.drain.minMs);
     this.#owner.loaded(this);
@@ -147,7 +150,7 @@ export class ServerSession implements ControlHost {
     this.#work?.engine(state);
   }
 
-  ended(why: string): void {
+  ended(why: string, isOrderly: boolean): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#work?.stop();
@@ -155,7 +158,7 @@ export class ServerSession implements ControlHost {
     if (this.#work === undefined) this.#closed.resolve();
     else {
       this.#log.info({ why }, 'Agent disconnected');
-      void this.#close(this.#work);
+      void this.#close(this.#work, isOrderly ? undefined : why);
     }
   }
 
@@ -261,9 +264,9 @@ export class ServerSession implements ControlHost {
     });
   }
 
-  async #close(work: SessionWork): Promise<void> {
+  async #close(work: SessionWork, lost: string | undefined): Promise<void> {
     try {
-      await work.close();
+      await work.close(lost);
     } catch (error) {
       this.#log.error({ err: error }, 'Cannot close the session of an agent');
     }

@@ -163,10 +163,10 @@ export class SessionWork {
     this.#cancelCensus?.();
   }
 
-  /** Stops the feed and releases the server. */
-  async close(): Promise<void> {
+  /** Stops the feed and releases the server. `lost`: see `LiveHold.release`. */
+  async close(lost?: string): Promise<void> {
     this.#feed.stop();
-    await this.#options.hold.release();
+    await this.#options.hold.release(lost);
     await this.#events[Symbol.asyncDispose]();
   }
 

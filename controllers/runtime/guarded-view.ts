@@ -1,3 +1,4 @@
+import type { Connections } from '../../store/connections.ts';
 import type { HeldRemovals } from '../../store/held-removals.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { LiveAgent, TenantView } from '../../store/mirror.ts';
@@ -47,6 +48,11 @@ export class GuardedView implements TenantView {
   heldRemovals(server: string): HeldRemovals | undefined {
     this.#check('server');
     return this.#view.heldRemovals(server);
+  }
+
+  connections(server: string): Connections | undefined {
+    this.#check('server');
+    return this.#view.connections(server);
   }
 
   #check(kind: KindName): void {

@@ -113,8 +113,8 @@ export interface KindDefinition<K extends string, D extends z.ZodType, O extends
   configuration?: (desired: z.output<D>) => Configuration;
   /** Objects may have bytes beside their records, which are deleted with them: see `keys.bytes`. */
   bytes?: true;
-  /** Objects may have a record of held removals, which is deleted with them: see `keys.removals`. */
-  heldRemovals?: true;
+  /** Objects may have records about their agent, which are deleted with them: `keys.removals`, `keys.connections`. */
+  agentRecords?: true;
   /**
    * What a leader of an earlier release may ignore: all of the kind, or these fields as paths (`a.b`). Requests that
    * need anything else of a kind are refused while a leader of an earlier release does not know it: see `gapOf`.

@@ -40,7 +40,7 @@ export const server = defineKind({
     machine_id: z.string().optional(),
   }),
   unique: (d) => [{ scope: 'all', name: d.name }],
-  heldRemovals: true,
+  agentRecords: true,
   finalizers: ['server'],
   keep: { untilDeleted: 'A user deletes it' },
 });

@@ -373,6 +373,17 @@ describe('liveness', () => {
     expect(agentEnds).toEqual([]);
   });
 
+  it('is measured by its beats, of which each tells how long the answer to the one before took', async () => {
+    const { clock, host, pair } = await up();
+    pair.fault = (by, _n, frame) => (by === 'control' && String(frame).includes('"beat_ack"') ? 'hold' : 'deliver');
+    await clock.advance(5000);
+    await clock.advance(120);
+    pair.control.release();
+    await clock.advance(4880);
+    await clock.advance(5000);
+    expect(host.roundTrips).toEqual([undefined, 0, 120, 0]);
+  });
+
   it('ends after three silent beats, on both sides, and leaves no timer', async () => {
     const { clock, host, pair, agentEnds } = await up();
     pair.agent.stalled = true;

@@ -327,6 +327,8 @@ export const examples: Readonly<Record<string, Example>> = {
     before: ({ world }) => void (world.agents.answer = () => ({})),
   },
   'GET /servers/:id/agent-status': { path: at('/servers/:server/agent-status') },
+  'GET /servers/:id/tunnel-status': { path: at('/servers/:server/tunnel-status') },
+  'GET /servers/tunnel-status/all': { path: at('/servers/tunnel-status/all') },
   'GET /servers/:id/events': { path: at('/servers/:server/events') },
 
   'GET /volumes': { path: at('/volumes'), before: addVolume, item: (stage) => ownVolumes.get(stage) ?? '' },

@@ -160,6 +160,45 @@ describe('a server', () => {
     expect(listed.agent_status).toBe('connected');
   });
 
+  it('shows the connection of its agent, alone and among all', async () => {
+    const { server: id } = await world.place(owner);
+    const path = `/servers/${id}/tunnel-status`;
+    const never = { connected: false, since: null, latency_ms: null, reconnects_24h: 0, last_error: null };
+    expect((await owner.get(path)).data).toMatchObject({ server_id: id, agent_version: null, ...never });
+
+    const at = new Date(Date.now() - 60_000).toISOString();
+    const second = Math.floor(Date.now() / 1000);
+    const record = { session: 's', again: [second - 90_000, second - 100, second - 50], lost: { at, why: 'Silent' } };
+    const since = '2030-01-01T00:00:00.000Z';
+    const live = JSON.stringify({ replica: 'r', session: 's', machineId: 'm', agentVersion: '9.9', since });
+    await world.store.txn({
+      if: [],
+      then: [
+        { put: keys.agent('default', id), value: live },
+        { put: keys.connections('default', id), value: JSON.stringify(record) },
+      ],
+    });
+    world.agents.measured.set(id, 12.5);
+    const connected = {
+      server_id: id,
+      connected: true,
+      since,
+      latency_ms: 12.5,
+      agent_version: '9.9',
+      reconnects_24h: 2,
+      last_error: { at, message: 'Silent' },
+    };
+    await world.settled();
+    expect((await owner.get(path)).data).toEqual(connected);
+    expect((await owner.get('/servers/tunnel-status/all')).data).toContainEqual(connected);
+
+    await world.store.txn({ if: [], then: [{ delete: keys.agent('default', id) }] });
+    await world.settled();
+    const away = (await owner.get(path)).data;
+    expect(away).toMatchObject({ connected: false, since: at, latency_ms: null, reconnects_24h: 2 });
+    expect((await (await world.user()).get(path)).status).toBe(403);
+  });
+
   it.each(['999.1.1.1', '1.2.3', '1.2.3.4.5', '12345', 'a..b', '-a', 'web.1', '::1::', 'fe80::1%eth0', 'a b', ''])(
     'has no address like %j',
     async (ipAddress) => {

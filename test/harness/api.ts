@@ -58,6 +58,8 @@ export interface Client {
 /** Agents whose answers the test sets; away until then. */
 export interface ScriptedAgents extends Agents {
   answer: ((server: string, params: CallParams) => unknown) | undefined;
+  /** Round trips in milliseconds, by server. */
+  measured: Map<string, number>;
   follow: ((server: string, params: LogStreamParams, signal: AbortSignal) => AsyncIterable<LogChunk>) | undefined;
   exec:
     | ((
@@ -298,6 +300,8 @@ function scriptedAgents(): ScriptedAgents {
   const agents: ScriptedAgents = {
     controlKey: () => 'no key',
     answer: undefined,
+    measured: new Map(),
+    roundTrips: async () => agents.measured,
     follow: undefined,
     exec: undefined,
     async call(_tenant, server, params) {

@@ -40,6 +40,7 @@ function belongs({ key, value }: Entry, has: (kind: string, id: string) => boole
       return has(meaning.kind, JSON.parse(value).id);
     case 'agent':
     case 'removals':
+    case 'connections':
       return has('server', meaning.server);
     case 'leader':
     case 'replica':

@@ -18,6 +18,7 @@ export class FakeControl implements ControlHost {
   applications: number[] = [];
   snapshotsAsked: string[] = [];
   loads: Load[] = [];
+  roundTrips: (number | undefined)[] = [];
   engines: EngineState[] = [];
   ends: string[] = [];
   isUp = false;
@@ -50,8 +51,9 @@ export class FakeControl implements ControlHost {
     this.snapshotsAsked.push(why);
   }
 
-  loaded(load: Load): void {
+  loaded(load: Load, roundTripMs?: number): void {
     this.loads.push(load);
+    this.roundTrips.push(roundTripMs);
   }
 
   engine(state: EngineState): void {
