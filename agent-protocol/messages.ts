@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { WireConfiguration, WireItem, WireReport } from './assignment.ts';
 import { LogFollow, LogQuery } from './logs.ts';
+import { MetricsQuery } from './metrics.ts';
 import { PortPolicy } from './port-policy.ts';
 import { taskCapabilities } from './task-types.ts';
 
@@ -22,6 +23,8 @@ export const agentCapabilities: readonly string[] = [
   'services',
   /** Items may be volumes. */
   'volumes',
+  /** Keeps measurements of the server and its instances: `metrics.read` and the stream `metrics`. */
+  'metrics',
 ];
 
 /** A position in the store's history, as the agent keeps it beside its desired set. */
@@ -202,6 +205,7 @@ export const CallParams = z.discriminatedUnion('method', [
   z.object({ method: z.literal('ping') }),
   z.object({ method: z.literal('logs.read'), query: LogQuery }),
   z.object({ method: z.literal('logs.storage') }),
+  z.object({ method: z.literal('metrics.read'), query: MetricsQuery }),
   /** Asks for the commit at the head of a branch, and for the files changed since `since` where they can be known. */
   z.object({
     method: z.literal('git.head'),
@@ -261,11 +265,14 @@ const ExecParams = z.object({
 });
 export type ExecParams = z.infer<typeof ExecParams>;
 
+const MetricsStreamParams = z.object({ kind: z.literal('metrics') });
+
 /**
  * Streams that the control plane opens on the agent. A log stream has one `LogChunk` as JSON per line: `log-stream.ts`.
- * The stream of a terminal is duplex: `terminal-stream.ts`.
+ * The stream of a terminal is duplex: `terminal-stream.ts`. The stream `metrics` has the newest sample of the server as
+ * a line, every 5 s: `metrics.ts`.
  */
-export const StreamParams = z.discriminatedUnion('kind', [LogStreamParams, ExecParams]);
+export const StreamParams = z.discriminatedUnion('kind', [LogStreamParams, ExecParams, MetricsStreamParams]);
 export type StreamParams = z.infer<typeof StreamParams>;
 
 const StreamOpen = z.object({

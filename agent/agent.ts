@@ -24,6 +24,9 @@ import type { ImageStore } from './engine/image-store.ts';
 import { deriveKey } from './disk/journal.ts';
 import { Ledger } from './engine/ledger.ts';
 import { LoadMeter } from './machine/load.ts';
+import { MetricStore } from './metrics/metric-store.ts';
+import { newestSamples } from './metrics/newest.ts';
+import { Sampler } from './metrics/sampler.ts';
 import { Capture } from './logs/capture.ts';
 import { LogStore } from './logs/log-store.ts';
 import { readMachine } from './machine/machine.ts';
@@ -79,6 +82,7 @@ interface Files {
   results: Results;
   made: MadeVolumes;
   logs: LogStore;
+  metrics: MetricStore;
 }
 
 /** What works from its start until the agent stops. */
@@ -115,7 +119,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
 
   const stack = new AsyncDisposableStack();
   try {
-    const { desired, ledger, results, made, logs } = await openFiles(options, identity, stack);
+    const { desired, ledger, results, made, logs, metrics } = await openFiles(options, identity, stack);
     const meter = stack.use(new LoadMeter({ clock, disk: options.disk }));
     const networks = new Set<string>();
     const files = new InstanceFiles(join(dataDir, 'files'));
@@ -135,6 +139,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         silent: (error) => monitor.silent(error),
       }),
     );
+    stack.use(new Sampler({ meter, runtime, observer, store: metrics, clock, log }));
     const capture = stack.use(new Capture({ runtime, store: logs, clock, log }));
     const housekeeping = stack.use(
       new Housekeeping({ runtime, server, desired, observer, logs, networks, files, clock, log }),
@@ -202,6 +207,10 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       logs,
       publication,
       load: () => meter.load,
+      metrics: {
+        read: (query, signal) => metrics.read(query, signal),
+        newest: (signal) => newestSamples(meter, signal),
+      },
       engine: () => monitor.state,
       gitHead: options.gitHead,
       terminals: new Terminals({ observer, runtime, log }),
@@ -243,6 +252,7 @@ async function openFiles(
     ledger: stack.use(await Ledger.open(...file('ledger'))),
     results: stack.use(await Results.open(...file('results'))),
     made: stack.use(await MadeVolumes.open(...file('volumes'))),
+    metrics: stack.use(await MetricStore.open({ folder: join(dataDir, 'metrics'), clock, log })),
     logs: stack.use(await LogStore.open({ folder, maxBytes: logBytes, segmentBytes, retentionDays, clock, log })),
   };
 }

@@ -4,6 +4,7 @@ import { CallError } from '../agent-protocol/call-error.ts';
 import { encodeLogChunk } from '../agent-protocol/log-stream.ts';
 import type { LogFollow } from '../agent-protocol/logs.ts';
 import type { CallParams, EngineState, Load, Position, StreamParams } from '../agent-protocol/messages.ts';
+import type { MetricsPage, MetricsQuery } from '../agent-protocol/metrics.ts';
 import type { ServerSettings } from '../agent-protocol/server-settings.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import type { DesiredSet } from './desired/desired.ts';
@@ -25,6 +26,10 @@ export interface SessionHostDeps {
   logs: LogStore;
   publication: Publication;
   load: () => Load;
+  metrics: {
+    read(query: MetricsQuery, signal: AbortSignal): Promise<MetricsPage>;
+    newest(signal: AbortSignal): AsyncIterable<Uint8Array>;
+  };
   engine: () => EngineState;
   gitHead: ReadHead;
   terminals: Pick<Terminals, 'open'>;
@@ -142,6 +147,8 @@ export class SessionHost implements AgentHost {
         return translated(() => logs.read(params.query, signal));
       case 'logs.storage':
         return logs.storage();
+      case 'metrics.read':
+        return this.#deps.metrics.read(params.query, signal);
       case 'git.head':
         return translated(() =>
           gitHead({ url: params.repository_url, branch: params.branch, since: params.since }, signal),
@@ -155,6 +162,8 @@ export class SessionHost implements AgentHost {
         return this.#logs(params.follow, signal);
       case 'exec':
         return this.#deps.terminals.open(params, incoming, signal);
+      case 'metrics':
+        return this.#deps.metrics.newest(signal);
     }
   }
 

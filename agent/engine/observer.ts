@@ -99,6 +99,11 @@ export class Observer {
     this.#loops = Promise.allSettled([this.#tick(signal), this.#listen(signal)]);
   }
 
+  /** Every container of the agent. */
+  all(): Iterable<Actual> {
+    return this.#seen.values();
+  }
+
   of(assignment: string): Actual[] {
     return [...this.#seen.values()].filter((it) => it.container.labels[labels.assignment] === assignment);
   }

@@ -2,9 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { availableParallelism, cpus, loadavg } from 'node:os';
 import type { Clock } from '../../time/clock.ts';
 import type { Load } from '../../agent-protocol/messages.ts';
+import { sampleMs } from '../../agent-protocol/metrics.ts';
+import type { Measured, ServerSample, ServerValue } from '../../agent-protocol/metrics.ts';
 import type { DiskSpace } from '../disk/disk-guard.ts';
 
-interface Sample {
+interface Counters {
+  /** Monotonic. */
   at: number;
   busy: number;
   total: number;
@@ -12,75 +15,122 @@ interface Sample {
   sent: number;
 }
 
-const everyMs = 5_000;
+/** A disk that does not answer in this time, such as one on a network, is not known in that measurement. */
+const diskMs = 2_000;
 const kibibyte = 1024;
 /** Interfaces whose traffic also passes another interface. */
 const inner = /^(?:lo|veth|docker|br-|virbr|tun|tap|cni|flannel)/;
 
-/** Measures the machine every 5 s; rates are averages over the last interval. */
+/**
+ * Measures the machine every 5 s; rates are averages over the last interval. It measures in the middle of the 5 s by
+ * which samples are kept, so that a delay does not move a sample to the next ones.
+ */
 export class LoadMeter {
   readonly #clock: Clock;
   readonly #disk: () => Promise<DiskSpace>;
-  #last: Sample | undefined;
-  #load: Load;
+  readonly #cores = availableParallelism();
+  readonly #listeners = new Set<(sample: ServerSample) => void>();
+  #last: Counters | undefined;
+  #sample: ServerSample;
   #cancel: () => void = () => undefined;
+  #isOver = false;
 
   constructor(deps: { clock: Clock; disk: () => Promise<DiskSpace> }) {
     this.#clock = deps.clock;
     this.#disk = deps.disk;
-    this.#load = {
-      cpu_percent: 0,
-      cores: availableParallelism(),
-      load1: 0,
-      memory_used_bytes: 0,
-      memory_total_bytes: 0,
-      disk_used_bytes: 0,
-      disk_total_bytes: 0,
-      network_rx_bps: 0,
-      network_tx_bps: 0,
+    this.#sample = { at: deps.clock.now().getTime(), cores: this.#cores, values: {} };
+  }
+
+  /** The newest sample; rates are absent in the first one. */
+  get sample(): ServerSample {
+    return this.#sample;
+  }
+
+  /** The newest sample in the form of beats, which have 0 for what is not known. */
+  get load(): Load {
+    const { cores, values } = this.#sample;
+    return {
+      cpu_percent: values.cpu_percent ?? 0,
+      cores,
+      load1: values.load1 ?? 0,
+      memory_used_bytes: values.memory_used_bytes ?? 0,
+      memory_total_bytes: values.memory_total_bytes ?? 0,
+      disk_used_bytes: values.disk_used_bytes ?? 0,
+      disk_total_bytes: values.disk_total_bytes ?? 0,
+      network_rx_bps: values.network_rx_bps ?? 0,
+      network_tx_bps: values.network_tx_bps ?? 0,
     };
   }
 
-  get load(): Load {
-    return this.#load;
+  /** Calls the listener with each new sample. Returns a function that removes it. */
+  onSample(listener: (sample: ServerSample) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Takes the first sample, and one more every 5 s until disposal. */
   async start(): Promise<void> {
     await this.#measure();
-    this.#cancel = this.#clock.timer(everyMs, () => void this.start());
+    this.#later();
   }
 
   [Symbol.dispose](): void {
+    this.#isOver = true;
     this.#cancel();
   }
 
-  async #measure(): Promise<void> {
-    const [memory, network, disk] = await Promise.all([
-      readMemory(),
-      readNetwork(),
-      this.#disk().catch(() => undefined),
-    ]);
-    const sample = { at: this.#clock.monotonic(), ...readProcessors(), ...network };
-    const before = this.#last;
-    this.#last = sample;
-    const seconds = before === undefined ? 0 : (sample.at - before.at) / 1000;
-    const rate = (now: number, then: number): number =>
-      seconds > 0 ? Math.max(0, Math.round((now - then) / seconds)) : 0;
-    const total = before === undefined ? 0 : sample.total - before.total;
-    this.#load = {
-      ...this.#load,
-      cpu_percent:
-        before === undefined || total <= 0 ? 0 : Math.round(((sample.busy - before.busy) / total) * 1000) / 10,
-      load1: loadavg()[0] ?? 0,
-      memory_used_bytes: memory.total - memory.available,
-      memory_total_bytes: memory.total,
-      disk_used_bytes: disk === undefined ? 0 : disk.totalBytes - disk.freeBytes,
-      disk_total_bytes: disk?.totalBytes ?? 0,
-      network_rx_bps: before === undefined ? 0 : rate(sample.received, before.received),
-      network_tx_bps: before === undefined ? 0 : rate(sample.sent, before.sent),
-    };
+  #later(): void {
+    if (this.#isOver) return;
+    const past = (this.#clock.now().getTime() + sampleMs / 2) % sampleMs;
+    // The interval of a rate must not be too short, as at the start or after a change of the wall clock.
+    const left = sampleMs - past;
+    this.#cancel = this.#clock.timer(left < sampleMs / 2 ? left + sampleMs : left, () => void this.start());
   }
+
+  async #measure(): Promise<void> {
+    const [memory, network, disk] = await Promise.all([readMemory(), readNetwork(), this.#space()]);
+    const now = { at: this.#clock.monotonic(), ...readProcessors(), ...network };
+    const before = this.#last;
+    this.#last = now;
+    const values: Partial<Record<ServerValue, number>> = {
+      ...loadBetween(before, now),
+      ...memory,
+      ...(disk !== undefined && {
+        disk_used_bytes: disk.totalBytes - disk.freeBytes,
+        disk_total_bytes: disk.totalBytes,
+      }),
+    };
+    const [load1] = loadavg();
+    if (load1 !== undefined) values.load1 = load1;
+    this.#sample = { at: this.#clock.now().getTime(), cores: this.#cores, values };
+    if (!this.#isOver) for (const listener of this.#listeners) listener(this.#sample);
+  }
+
+  /** Returns `undefined` if the disk cannot be measured, or not in time. */
+  async #space(): Promise<DiskSpace | undefined> {
+    const late = Promise.withResolvers<undefined>();
+    const cancel = this.#clock.timer(diskMs, () => late.resolve(undefined));
+    try {
+      return await Promise.race([this.#disk().catch(() => undefined), late.promise]);
+    } finally {
+      cancel();
+    }
+  }
+}
+
+/** Rates are absent without an interval, and where a counter began anew. */
+function loadBetween(before: Counters | undefined, now: Counters): Measured<ServerValue> {
+  if (before === undefined) return {};
+  const total = now.total - before.total;
+  const busy = now.busy - before.busy;
+  const seconds = (now.at - before.at) / 1000;
+  const received = now.received - before.received;
+  const sent = now.sent - before.sent;
+  return {
+    ...(total > 0 && busy >= 0 && { cpu_percent: Math.min(100, Math.round((busy / total) * 1000) / 10) }),
+    ...(seconds > 0 && received >= 0 && { network_rx_bps: Math.round(received / seconds) }),
+    ...(seconds > 0 && sent >= 0 && { network_tx_bps: Math.round(sent / seconds) }),
+  };
 }
 
 function readProcessors(): { busy: number; total: number } {
@@ -93,11 +143,16 @@ function readProcessors(): { busy: number; total: number } {
   return { busy, total: busy + idle };
 }
 
-async function readMemory(): Promise<{ total: number; available: number }> {
+async function readMemory(): Promise<Measured<ServerValue>> {
   const text = await readFile('/proc/meminfo', 'utf8').catch(() => '');
-  const value = (name: string): number =>
-    Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0) * kibibyte;
-  return { total: value('MemTotal'), available: value('MemAvailable') };
+  const value = (name: string): number | undefined => {
+    const found = new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1];
+    return found === undefined ? undefined : Number(found) * kibibyte;
+  };
+  const total = value('MemTotal');
+  const available = value('MemAvailable');
+  if (total === undefined || available === undefined) return {};
+  return { memory_used_bytes: total - available, memory_total_bytes: total };
 }
 
 /** Reads /proc/net/dev: bytes through the machine's own interfaces since it started. */

@@ -219,6 +219,18 @@ export interface Volume {
   path?: string;
 }
 
+/** What the processes of a container have used since its start. A counter that the engine does not know is absent. */
+export interface Usage {
+  /** Time of all processors together. */
+  cpuMs: number;
+  /** Without the file cache that the kernel can take back at once. */
+  memoryBytes: number;
+  receivedBytes?: number | undefined;
+  sentBytes?: number | undefined;
+  readBytes?: number | undefined;
+  writtenBytes?: number | undefined;
+}
+
 /** A failure with a code and message of the product. `retryable` is false if only a change of the request can help. */
 export class RuntimeFailure extends Error {
   readonly code: FailureCode;
@@ -262,6 +274,11 @@ export interface ContainerRuntime {
    * engine walks the files.
    */
   written(id: string, signal: AbortSignal): Promise<number | undefined>;
+  /**
+   * Returns what a container has used since its start; `undefined` if there is no such container, or it does not run.
+   * `pid` is that of its detail.
+   */
+  usage(container: Pick<ContainerDetail, 'id' | 'pid'>, signal: AbortSignal): Promise<Usage | undefined>;
   /**
    * Returns the id.
    * @throws RuntimeFailure `name_taken` if any container of that name exists, `image_not_found`, `no_space`,

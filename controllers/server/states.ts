@@ -84,6 +84,7 @@ const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
   'streams.duplex': 'open terminals',
   services: 'run instances with mounts or several ports',
   volumes: 'keep volumes',
+  metrics: 'keep metrics',
 };
 
 /** Whether containers can run on the server, and what to do if not. */

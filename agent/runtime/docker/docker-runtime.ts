@@ -11,6 +11,7 @@ import { images } from './images.ts';
 import { networks } from './networks.ts';
 import { output } from './output.ts';
 import { programs } from './programs.ts';
+import { usage } from './usage.ts';
 import { volumes } from './volumes.ts';
 
 export interface DockerOptions {
@@ -45,6 +46,7 @@ export function dockerRuntime(options: DockerOptions): DockerRuntime {
     ...images(engine),
     ...networks(engine),
     ...volumes(engine),
+    usage: usage(engine),
     run: programs(engine, clock),
     build: (request, line, signal) => build(engine, options.builds, request, line, signal),
     output: (id, which, signal) => output(engine, clock, id, which, signal),

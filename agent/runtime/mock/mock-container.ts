@@ -11,6 +11,7 @@ import type {
   OutputOptions,
   RunOptions,
   RunResult,
+  Usage,
 } from '../runtime.ts';
 import { Feed } from './feed.ts';
 import type { MockFiles } from './mock-files.ts';
@@ -170,6 +171,13 @@ export class MockContainer {
       pid: this.#addresses === undefined ? 0 : 1000 + this.#starts,
       ...this.#health(),
     };
+  }
+
+  /** What it has used since its start; `undefined` while it does not run. */
+  usage(): Usage | undefined {
+    if (this.#addresses === undefined) return undefined;
+    const none = { cpuMs: 0, memoryBytes: 1024 ** 2, receivedBytes: 0, sentBytes: 0, readBytes: 0, writtenBytes: 0 };
+    return this.#run.usage?.(this.#runningMs) ?? none;
   }
 
   /**

@@ -33,6 +33,7 @@ export function mockRuntime(
       ),
     inspect: (id, signal) => ask('inspect', undefined, signal, () => engine.find(id)?.detail()),
     written: (id, signal) => ask('written', undefined, signal, () => engine.find(id)?.mutable.writtenBytes),
+    usage: ({ id }, signal) => ask('usage', undefined, signal, () => engine.find(id)?.usage()),
     create: (spec, signal) => ask('create', spec.name, signal, () => engine.create(spec)),
     start: (id, signal) =>
       ask('start', nameOf(id), signal, () => {

@@ -1,5 +1,5 @@
 import type { FailureCode } from '../../../agent-protocol/failure-codes.ts';
-import type { BuildOptions, ContainerDetail, OutputChunk } from '../runtime.ts';
+import type { BuildOptions, ContainerDetail, OutputChunk, Usage } from '../runtime.ts';
 
 /** A failure in a script. Retryable by default. */
 export interface ScriptedFailure {
@@ -35,6 +35,8 @@ export interface RunScript {
   programs?: (program: ProgramRequest) => ProgramScript;
   /** Result of the image's health check, by the time of the run; absent: the image has none. */
   health?: (runningMs: number) => NonNullable<ContainerDetail['health']>;
+  /** What it has used, by the time of the run; by default 1 MiB of memory and nothing else. */
+  usage?: (runningMs: number) => Usage;
   /** Programs that it has for terminals; by default `/bin/sh` and `cat`. See `mock-exec.ts`. */
   installed?: readonly string[];
   output?: readonly { afterMs: number; text: string; stream?: OutputChunk['stream'] }[];
