@@ -117,16 +117,18 @@ export class Series implements AsyncDisposable {
     const before = this.#last;
     this.#last = step;
     const slot = { count: 1, means: values, maxima: values };
-    this.#samples.put(step, slot);
     try {
       if (before !== undefined && step < before) await this.#forgetAfter(step);
       const file = this.#file ?? (await this.#create());
-      if (this.#isBehind) await writeAll(file, this.#samples.bytes, headerBytes);
-      else await writeAll(file, encodeSlot(sampleForm, step, slot), headerBytes + offsetOf(sampleForm, step));
+      // The sample may take the place of one whose mean is not stored yet.
       if (this.#isBehind || before === undefined || meanStepOf(step) !== meanStepOf(before))
         await this.#storeMeans(file, new Set([...meansUpTo(before ?? step), ...meansUpTo(step)]), meanStepOf(step));
+      this.#samples.put(step, slot);
+      if (this.#isBehind) await writeAll(file, this.#samples.bytes, headerBytes);
+      else await writeAll(file, encodeSlot(sampleForm, step, slot), headerBytes + offsetOf(sampleForm, step));
       this.#isBehind = false;
     } catch (cause) {
+      this.#samples.put(step, slot);
       this.#isBehind = true;
       throw new Error(`Cannot write ${this.#path}`, { cause });
     }

@@ -6,6 +6,7 @@ import type { TaskSpec } from '../../agent-protocol/task-types.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { decodeLogChunks } from '../../agent-protocol/log-stream.ts';
 import type { LogLine, LogPage } from '../../agent-protocol/logs.ts';
+import { decodeSamples, MetricsPage } from '../../agent-protocol/metrics.ts';
 import type { RunBuild } from '../../agent/tasks/build-task.ts';
 import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
 import type { ReadHead } from '../../agent/tasks/read-head.ts';
@@ -245,6 +246,55 @@ describe('calls', () => {
     expect(load.memory_used_bytes).toBeLessThan(load.memory_total_bytes);
     expect(load).toMatchObject({ disk_total_bytes: 100e9, disk_used_bytes: 50e9 });
     expect(load.cores).toBeGreaterThan(0);
+  });
+});
+
+describe('metrics', () => {
+  test('of an instance are those of its container, and those of the server of the machine', async () => {
+    world.engine.addImage('busy:1', {
+      local: true,
+      runs: { usage: (runningMs) => ({ cpuMs: runningMs / 2, memoryBytes: 5 * 1024 ** 2, receivedBytes: runningMs }) },
+    });
+    await world.start();
+    const [busy, quiet] = [service({}, { image: 'busy:1' }), service()];
+    await world.snapshot(busy, quiet);
+    await world.pass(40_000, 500);
+    const read = async (workload?: string): Promise<MetricsPage> => {
+      const until = world.clock.now().getTime();
+      const asked = { since: until - 60_000, until, step_ms: 5000 };
+      const query = workload === undefined ? asked : { ...asked, workload_id: workload };
+      return MetricsPage.parse(await world.agent.backend.call({ method: 'metrics.read', query }, signal()));
+    };
+    const cpuOf = ({ rows }: MetricsPage): unknown => rows.at(-1)?.[1];
+    expect(cpuOf(await read(busy.workload_id))).toBe(50);
+    expect(cpuOf(await read(quiet.workload_id))).toBe(0);
+    const server = await read();
+    expect(server.rows.length).toBeGreaterThanOrEqual(6);
+    expect(server.latest?.map((it) => it.workload_id).toSorted()).toEqual(
+      [busy.workload_id, quiet.workload_id].toSorted(),
+    );
+    expect(server.latest?.find((it) => it.workload_id === busy.workload_id)?.values).toMatchObject({
+      cpu_percent: 50,
+      memory_used_bytes: 5 * 1024 ** 2,
+      network_rx_bps: 1000,
+    });
+  });
+
+  test('are streamed as they are measured; a reader that was slow gets the newest one', async () => {
+    await world.start();
+    const stop = new AbortController();
+    const none = Readable.from([]) as AsyncIterable<Uint8Array>;
+    const samples = decodeSamples(world.agent.backend.stream({ kind: 'metrics' }, none, stop.signal));
+    const first = await samples.next();
+    await world.pass(21_000, 500);
+    const second = await samples.next();
+    expect(second.value!.at - first.value!.at).toBeGreaterThanOrEqual(15_000);
+    const third = samples.next();
+    await world.pass(5_000, 500);
+    expect((await third).value!.at - second.value!.at).toBe(5000);
+    const last = samples.next();
+    stop.abort();
+    expect(await last).toEqual({ done: true, value: undefined });
   });
 });
 

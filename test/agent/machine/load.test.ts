@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
-import { parseNetwork } from '../../../agent/machine/load.ts';
+import type { DiskSpace } from '../../../agent/disk/disk-guard.ts';
+import { LoadMeter, parseNetwork } from '../../../agent/machine/load.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
+import { idle } from '../../harness/idle.ts';
 
 test('traffic between containers is not counted as the machine’s', () => {
   const head = 'Inter-|   Receive\n face |bytes\n';
@@ -7,4 +10,31 @@ test('traffic between containers is not counted as the machine’s', () => {
     `  ${name}: ${received} 1 0 0 0 0 0 0 ${sent} 1 0 0 0 0 0 0\n`;
   const text = `${head}${line('lo', 5, 5)}${line('eth0', 100, 200)}${line('br-1a', 7, 7)}${line('veth2', 7, 7)}${line('ens3', 1, 2)}`;
   expect(parseNetwork(text)).toEqual({ received: 101, sent: 202 });
+});
+
+test('a disk that does not answer is not known, and delays the other values by 2 s at most', async () => {
+  const clock = new FakeClock();
+  const hangs = new Promise<DiskSpace>(() => undefined);
+  using meter = new LoadMeter({ clock, disk: () => hangs });
+  const started = meter.start();
+  await clock.advance(2000);
+  await started;
+  expect(meter.sample.values).not.toHaveProperty('disk_used_bytes');
+  expect(meter.sample.values.memory_total_bytes).toBeGreaterThan(0);
+  expect(meter.load).toMatchObject({ disk_used_bytes: 0, disk_total_bytes: 0 });
+});
+
+test('samples lie in the middle of each 5 s, and no rate is of a short time', async () => {
+  const clock = new FakeClock('2030-01-01T00:00:01.000Z');
+  const disk = { freeBytes: 40, totalBytes: 100 };
+  using meter = new LoadMeter({ clock, disk: () => Promise.resolve(disk) });
+  const at: number[] = [];
+  meter.onSample((sample) => at.push(sample.at % 5000));
+  await meter.start();
+  expect(meter.sample.values).toMatchObject({ disk_used_bytes: 60, disk_total_bytes: 100 });
+  for (let n = 0; n < 30; n++) {
+    await clock.advance(500);
+    await idle();
+  }
+  expect(at).toEqual([1000, 2500, 2500]);
 });
