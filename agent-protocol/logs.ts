@@ -16,9 +16,10 @@ export const LogLine = z.object({
 });
 export type LogLine = z.infer<typeof LogLine>;
 
-/** Selects lines of one workload that meet all conditions. `instance_ids` selects single builds and instances. */
-export const LogFilter = z.object({
-  workload_id: z.string(),
+/** The agent's own lines, in place of the id of a workload. */
+export const agentSource = 'agent';
+
+const Conditions = {
   instance_ids: z.array(z.string()).max(500).optional(),
   streams: z.array(z.string()).max(4).optional(),
   levels: z.array(z.string()).max(4).optional(),
@@ -26,6 +27,12 @@ export const LogFilter = z.object({
   /** RFC 3339, inclusive. */
   since: z.string().optional(),
   until: z.string().optional(),
+};
+
+/** Selects lines of one workload that meet all conditions. `instance_ids` selects single builds and instances. */
+export const LogFilter = z.object({
+  workload_id: z.string(),
+  ...Conditions,
 });
 export type LogFilter = z.infer<typeof LogFilter>;
 
@@ -44,6 +51,48 @@ export const LogPage = z.object({
   truncated: z.boolean(),
 });
 export type LogPage = z.infer<typeof LogPage>;
+
+/**
+ * Asks for lines of all workloads of the server, or of those in `workload_ids`: the last `tail` lines that match, or the
+ * lines that arrived after `cursor`, in the order in which they arrived. `0` is before the first line.
+ */
+export const ServerLogQuery = z.object({
+  workload_ids: z.array(z.string()).max(5000).optional(),
+  ...Conditions,
+  tail: z.int().min(1).max(5000).default(200),
+  cursor: z
+    .string()
+    .regex(/^(0|\d{1,16}-\d{1,15}-[0-9A-Za-z-]{1,64})$/)
+    .optional(),
+});
+export type ServerLogQuery = z.infer<typeof ServerLogQuery>;
+
+/** The lines of a page are in the order of their times. */
+export const ServerLogPage = z.object({
+  lines: z.array(LogLine.extend({ workload_id: z.string() })),
+  /** After the last line that was passed, whether it matched or not. */
+  cursor: z.string().max(120),
+  /** More lines follow: the answer reached its limit. */
+  more: z.boolean(),
+  /** Lines are missing: the answer reached its limit, or retention removed them. */
+  truncated: z.boolean(),
+});
+export type ServerLogPage = z.infer<typeof ServerLogPage>;
+
+/** What the logs of a server take. */
+export const LogStorage = z.object({
+  total_bytes: z.int(),
+  retention_days: z.int(),
+  /** Most bytes of all logs together; an earlier release does not send it. */
+  max_bytes: z.int().optional(),
+  /** Time of the oldest line, RFC 3339; absent if there is no line. */
+  oldest_at: z.string().optional(),
+  /** Those that have lines, the largest first. */
+  workloads: z.array(z.object({ id: z.string(), bytes: z.int(), lines: z.int() })),
+  /** Workloads that have lines and are not listed, as the list has its limit; absent if there are none. */
+  unlisted: z.int().optional(),
+});
+export type LogStorage = z.infer<typeof LogStorage>;
 
 /**
  * Asks for stored lines after `after_seq` (or the last `tail`), then live ones; no line is lost or repeated between.

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { WireConfiguration, WireItem, WireReport } from './assignment.ts';
-import { LogFollow, LogQuery } from './logs.ts';
 import { MetricsQuery } from './metrics.ts';
+import { LogFollow, LogQuery, ServerLogQuery } from './logs.ts';
 import { PortPolicy } from './port-policy.ts';
 import { taskCapabilities } from './task-types.ts';
 
@@ -25,6 +25,8 @@ export const agentCapabilities: readonly string[] = [
   'volumes',
   /** Keeps measurements of the server and its instances: `metrics.read` and the stream `metrics`. */
   'metrics',
+  /** The call `logs.server` merges the lines of all workloads, and the agent keeps its own lines with them. */
+  'logs.server',
 ];
 
 /** A position in the store's history, as the agent keeps it beside its desired set. */
@@ -204,6 +206,7 @@ const BeatAck = z.object({ type: z.literal('beat_ack'), n: z.int() });
 export const CallParams = z.discriminatedUnion('method', [
   z.object({ method: z.literal('ping') }),
   z.object({ method: z.literal('logs.read'), query: LogQuery }),
+  z.object({ method: z.literal('logs.server'), query: ServerLogQuery }),
   z.object({ method: z.literal('logs.storage') }),
   z.object({ method: z.literal('metrics.read'), query: MetricsQuery }),
   /** Asks for the commit at the head of a branch, and for the files changed since `since` where they can be known. */

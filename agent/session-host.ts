@@ -145,6 +145,8 @@ export class SessionHost implements AgentHost {
         return {};
       case 'logs.read':
         return translated(() => logs.read(params.query, signal));
+      case 'logs.server':
+        return translated(() => logs.readServer(params.query, signal));
       case 'logs.storage':
         return logs.storage();
       case 'metrics.read':

@@ -4,9 +4,19 @@ import type { Logger } from 'pino';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { Clock } from '../../time/clock.ts';
 import { retentionClock } from '../../agent-protocol/retention-clock.ts';
-import type { LogChunk, LogFollow, LogPage, LogQuery } from '../../agent-protocol/logs.ts';
+import type {
+  LogChunk,
+  LogFollow,
+  LogPage,
+  LogQuery,
+  LogStorage,
+  ServerLogPage,
+  ServerLogQuery,
+} from '../../agent-protocol/logs.ts';
+import { Arrivals } from './arrivals.ts';
 import { followLines, readPage } from './query.ts';
 import type { Entry, StoredLine } from './record.ts';
+import { readServerPage } from './server-query.ts';
 import { WorkloadLog } from './workload-log.ts';
 
 export interface LogStoreOptions {
@@ -15,23 +25,22 @@ export interface LogStoreOptions {
   maxBytes: number;
   segmentBytes: number;
   retentionDays: number;
+  /** Bytes of all segments together that a full disk leaves; 64 MiB by default. */
+  leastBytes?: number;
   clock: Clock;
   log: Logger;
-}
-
-/** Disk usage of the logs of this server. */
-export interface LogStorage {
-  total_bytes: number;
-  retention_days: number;
-  /** Time of the oldest line, RFC 3339; absent if there is no line. */
-  oldest_at?: string;
-  workloads: { id: string; bytes: number; lines: number }[];
 }
 
 const dayMs = 86_400_000;
 /** A folder without a write for this time is removed, and with it the number of its last line. */
 const forgottenDays = 400;
 const workloadId = /^[0-9A-Za-z-]{1,64}$/;
+/** Most workloads that are listed one by one. */
+const listedMost = 5000;
+/** A full disk removes no more lines once the logs take no more than this: something else fills it. */
+const leastBytes = 64 * 1024 * 1024;
+/** Longer than the longest stored line. */
+const firstBlockBytes = 32 * 1024;
 
 /** The logs of all workloads of this server. Lines are removed by retention, not together with their containers. */
 export class LogStore {
@@ -41,12 +50,16 @@ export class LogStore {
   #retentionDays: number;
   #time: () => number;
   #pruning: Promise<void> = Promise.resolve();
+  #reading: Promise<unknown> = Promise.resolve();
+  #makingRoom: Promise<unknown> = Promise.resolve();
+  readonly #arrivals: Arrivals;
   #closed = false;
 
   private constructor(options: LogStoreOptions) {
     this.#options = options;
     this.#retentionDays = options.retentionDays;
     this.#logs = new Map();
+    this.#arrivals = new Arrivals(options.clock);
     this.#time = () => options.clock.now().getTime();
   }
 
@@ -81,6 +94,22 @@ export class LogStore {
     return readPage(log, query, signal);
   }
 
+  /** Reads lines of all workloads, or of some; see {@link ServerLogQuery}. One read runs at a time. */
+  readServer(query: ServerLogQuery, signal: AbortSignal): Promise<ServerLogPage> {
+    const page = this.#reading.then(async () => {
+      signal.throwIfAborted();
+      const { workload_ids: ids } = query;
+      const wanted = ids === undefined ? undefined : new Set(ids);
+      const logs = [...this.#logs].filter(([id]) => wanted?.has(id) !== false);
+      // A line that arrives from now on is after the cut, so that no line comes in before one that was read.
+      const cut = this.#arrivals.cut();
+      await Promise.all(logs.map(([, log]) => log.written()));
+      return readServerPage(logs, query, cut, signal);
+    });
+    this.#reading = page.catch(() => undefined);
+    return page;
+  }
+
   /** See {@link followLines}. Also follows a workload that has not written yet. */
   async *follow(follow: LogFollow, ended: () => boolean, signal: AbortSignal): AsyncGenerator<LogChunk> {
     yield* followLines(await this.#of(follow.workload_id), follow, ended, signal);
@@ -112,16 +141,16 @@ export class LogStore {
       .map(([id, log]) => ({ id, bytes: log.bytes, lines: log.lastSeq - log.firstSeq + 1 }))
       .filter((it) => it.lines > 0)
       .toSorted((a, b) => b.bytes - a.bytes);
-    const firsts = await Promise.all([...this.#logs.values()].map((log) => firstLine(log)));
-    const oldest = firsts.reduce<number | undefined>(
-      (least, line) => (line !== undefined && (least === undefined || line.at < least) ? line.at : least),
-      undefined,
-    );
+    let oldest = Infinity;
+    for (const log of this.#logs.values()) oldest = Math.min(oldest, (await firstLine(log))?.at ?? Infinity);
+    const unlisted = workloads.length - listedMost;
     return {
       total_bytes: workloads.reduce((sum, it) => sum + it.bytes, 0),
       retention_days: this.#retentionDays,
-      ...(oldest === undefined ? {} : { oldest_at: new Date(oldest).toISOString() }),
-      workloads,
+      max_bytes: this.#options.maxBytes,
+      ...(oldest === Infinity ? {} : { oldest_at: new Date(oldest).toISOString() }),
+      workloads: workloads.slice(0, listedMost),
+      ...(unlisted > 0 && { unlisted }),
     };
   }
 
@@ -171,6 +200,23 @@ export class LogStore {
     }
   }
 
+  /** Removes the oldest segment of all as the disk is full. Resolves with whether that gave room. Never rejects. */
+  #makeRoom(): Promise<boolean> {
+    const done = this.#makingRoom.then(async () => {
+      if (this.#bytes() <= (this.#options.leastBytes ?? leastBytes)) return false;
+      const age = (log: WorkloadLog): number => log.segments[0]?.writtenAt ?? Infinity;
+      const [oldest] = [...this.#logs.values()].filter((log) => log.bytes > 0).toSorted((a, b) => age(a) - age(b));
+      const freed = (await oldest?.dropOldest()) ?? 0;
+      if (freed > 0) this.#options.log.warn({ bytes: freed }, 'The disk is full: the oldest lines were removed');
+      return freed > 0;
+    });
+    this.#makingRoom = done.catch(() => undefined);
+    return done.catch((error: unknown) => {
+      this.#options.log.error({ err: error }, 'The disk is full, and the oldest lines cannot be removed');
+      return false;
+    });
+  }
+
   async #forget(id: string, log: WorkloadLog): Promise<void> {
     this.#logs.delete(id);
     await log[Symbol.asyncDispose]();
@@ -201,6 +247,8 @@ export class LogStore {
       segmentBytes,
       clock,
       log,
+      arrivals: this.#arrivals,
+      makeRoom: () => this.#makeRoom(),
       rotated: () =>
         void this.prune().catch((error: unknown) =>
           log.error({ err: error }, 'Cannot remove old logs: the disk may fill up'),
@@ -212,6 +260,6 @@ export class LogStore {
 }
 
 async function firstLine(log: WorkloadLog): Promise<StoredLine | undefined> {
-  const { lines } = await log.forward({ first: log.firstSeq, offset: 0 });
+  const { lines } = await log.forward({ first: log.firstSeq, offset: 0 }, firstBlockBytes);
   return lines[0];
 }

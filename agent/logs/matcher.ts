@@ -9,7 +9,7 @@ export interface Matcher {
   until: number;
 }
 
-export function matcher(filter: LogFilter): Matcher {
+export function matcher(filter: Omit<LogFilter, 'workload_id'>): Matcher {
   const instances = filter.instance_ids === undefined ? undefined : new Set(filter.instance_ids);
   const streams = filter.streams === undefined ? undefined : new Set(filter.streams);
   const levels = filter.levels === undefined ? undefined : new Set(filter.levels);

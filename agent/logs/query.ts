@@ -5,13 +5,13 @@ import { toLogLine } from './record.ts';
 import type { Cursor, WorkloadLog } from './workload-log.ts';
 
 /** Most bytes of one answer: it is sent in one frame. */
-const pageBytes = 700 * 1024;
+export const pageBytes = 700 * 1024;
 /** Target size of a chunk of a stream, well below `maxLogChunkBytes`. */
 const chunkBytes = 192 * 1024;
 /** Most bytes that are searched for one answer; beyond it the answer is `truncated`. */
-const scannedBytesMost = 256 * 1024 * 1024;
+export const scannedBytesMost = 256 * 1024 * 1024;
 /** Times within a log may go back by this: the clock was set, or lines of an instance were captured late. */
-const disorderMs = 3_600_000;
+export const disorderMs = 3_600_000;
 
 /** Reads one page of a workload's lines. */
 export async function readPage(log: WorkloadLog, query: LogQuery, signal: AbortSignal): Promise<LogPage> {

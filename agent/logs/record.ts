@@ -13,6 +13,11 @@ export interface Entry {
 /** A stored line with its number. */
 export interface StoredLine extends Entry {
   seq: number;
+  /**
+   * When the store took the line, in milliseconds since 1970: never before `at`, and never before that of an earlier
+   * line of any workload. An earlier release did not store it; it is `at` then.
+   */
+  arrived: number;
 }
 
 const streams = { o: 'stdout', e: 'stderr', b: 'build', s: 'system' } as const;
@@ -20,9 +25,19 @@ const levels = { d: 'debug', i: 'info', w: 'warn', e: 'error' } as const;
 const streamCode = { stdout: 'o', stderr: 'e', build: 'b', system: 's' } as const;
 const levelCode = { debug: 'd', info: 'i', warn: 'w', error: 'e' } as const;
 
-/** Encodes one stored line: `<seq> <milliseconds> <stream><level> <instance> <message>` and a line feed. */
-export function encodeLine(seq: number, entry: Entry): string {
-  return `${seq} ${entry.at} ${streamCode[entry.stream]}${levelCode[entry.level]} ${entry.instance} ${entry.message}\n`;
+/**
+ * Stands between the time of a line and its delay. An earlier release reads the time and its fraction as one number,
+ * which the fraction does not change: it is below the precision of a double.
+ */
+const delayMark = '.00000';
+
+/**
+ * Encodes one stored line: `<seq> <time> <stream><level> <instance> <message>` and a line feed. The time is in
+ * milliseconds since 1970; the milliseconds until the store took the line follow it after {@link delayMark}, if any.
+ */
+export function encodeLine(seq: number, entry: Entry, arrived: number): string {
+  const time = arrived > entry.at ? `${entry.at}${delayMark}${arrived - entry.at}` : String(entry.at);
+  return `${seq} ${time} ${streamCode[entry.stream]}${levelCode[entry.level]} ${entry.instance} ${entry.message}\n`;
 }
 
 /** Decodes a stored line. Returns `undefined` for a line that a crash left half written. */
@@ -32,12 +47,23 @@ export function decodeLine(text: string): StoredLine | undefined {
   const instanceEnd = text.indexOf(' ', atEnd + 4);
   if (seqEnd <= 0 || atEnd === -1 || instanceEnd === -1) return undefined;
   const seq = Number(text.slice(0, seqEnd));
-  const at = Number(text.slice(seqEnd + 1, atEnd));
+  const time = text.slice(seqEnd + 1, atEnd);
+  const mark = time.indexOf(delayMark);
+  const at = Number(mark === -1 ? time : time.slice(0, mark));
+  const arrived = mark === -1 ? at : at + Number(time.slice(mark + delayMark.length));
   const stream = streams[text[atEnd + 1] as keyof typeof streams] as StoredLine['stream'] | undefined; // any character
   const level = levels[text[atEnd + 2] as keyof typeof levels] as StoredLine['level'] | undefined; // any character
-  if (!Number.isSafeInteger(seq) || !Number.isSafeInteger(at) || stream === undefined || level === undefined)
-    return undefined;
-  return { seq, at, stream, level, instance: text.slice(atEnd + 4, instanceEnd), message: text.slice(instanceEnd + 1) };
+  if (!Number.isSafeInteger(seq) || !Number.isSafeInteger(at) || !Number.isSafeInteger(arrived)) return undefined;
+  if (stream === undefined || level === undefined) return undefined;
+  return {
+    seq,
+    at,
+    arrived,
+    stream,
+    level,
+    instance: text.slice(atEnd + 4, instanceEnd),
+    message: text.slice(instanceEnd + 1),
+  };
 }
 
 export function toLogLine(line: StoredLine): LogLine {

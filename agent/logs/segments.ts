@@ -22,8 +22,12 @@ export function segmentPath(folder: string, first: number): string {
   return join(folder, `${String(first).padStart(16, '0')}.log`);
 }
 
-/** Returns the segments of a folder, oldest first, and the number of the next line. Cuts off a torn last line. */
-export async function openSegments(folder: string): Promise<{ segments: Segment[]; next: number }> {
+/**
+ * Returns the segments of a folder, oldest first, the number of the next line, and the last line that there is. Cuts off a torn last line.
+ */
+export async function openSegments(
+  folder: string,
+): Promise<{ segments: Segment[]; next: number; last: StoredLine | undefined }> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const names = (await readdir(folder)).filter((name) => /^\d{16}\.log$/.test(name)).toSorted();
   const segments = await Promise.all(
@@ -34,12 +38,22 @@ export async function openSegments(folder: string): Promise<{ segments: Segment[
     }),
   );
   const newest = segments.at(-1);
-  if (newest === undefined) return { segments, next: 1 };
+  if (newest === undefined) return { segments, next: 1, last: undefined };
   await using file = await open(newest.path, 'r+');
   const end = await lastLine(file, newest.bytes);
   if (end.bytes !== newest.bytes) await file.truncate(end.bytes);
   newest.bytes = end.bytes;
-  return { segments, next: end.line === undefined ? newest.first : end.line.seq + 1 };
+  return {
+    segments,
+    next: end.line === undefined ? newest.first : end.line.seq + 1,
+    last: end.line ?? (await lastOf(segments.at(-2))),
+  };
+}
+
+async function lastOf(segment: Segment | undefined): Promise<StoredLine | undefined> {
+  if (segment === undefined) return undefined;
+  await using file = await open(segment.path, 'r');
+  return (await lastLine(file, segment.bytes)).line;
 }
 
 async function lastLine(file: FileHandle, size: number): Promise<{ bytes: number; line: StoredLine | undefined }> {
@@ -82,8 +96,15 @@ export function linesOf(block: Buffer): StoredLine[] {
   return lines;
 }
 
-/** Returns the offset of the first line with a number above `seq`. Bisects the file, as numbers only grow. */
-export async function offsetAfter(file: FileHandle, size: number, seq: number): Promise<number> {
+/**
+ * Returns the offset of the first line that `isAfter` holds for. Bisects the file: it must hold for every line after one
+ * that it holds for.
+ */
+export async function offsetAfter(
+  file: FileHandle,
+  size: number,
+  isAfter: (line: StoredLine) => boolean,
+): Promise<number> {
   let low = 0;
   let high = size;
   while (high - low > blockBytes) {
@@ -91,14 +112,14 @@ export async function offsetAfter(file: FileHandle, size: number, seq: number): 
     const block = await readExactly(file, middle, Math.min(blockBytes, high - middle));
     const feed = block.indexOf(lineFeed);
     const [line] = feed === -1 ? [] : linesOf(block.subarray(feed + 1));
-    if (line === undefined || line.seq > seq) high = middle;
+    if (line === undefined || isAfter(line)) high = middle;
     else low = middle + feed + 1;
   }
   const block = await readExactly(file, low, Math.min(2 * blockBytes, size - low));
   let offset = 0;
   for (let feed = block.indexOf(lineFeed); feed !== -1; feed = block.indexOf(lineFeed, offset)) {
     const line = decodeLine(block.toString('utf8', offset, feed));
-    if (line !== undefined && line.seq > seq) return low + offset;
+    if (line !== undefined && isAfter(line)) return low + offset;
     offset = feed + 1;
   }
   return low + offset;

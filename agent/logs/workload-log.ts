@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
 import { wait } from '../../time/clock.ts';
 import { syncDirectory } from '../disk/atomic-file.ts';
+import type { Arrivals } from './arrivals.ts';
 import type { Entry, StoredLine } from './record.ts';
 import { encodeLine } from './record.ts';
 import type { Segment } from './segments.ts';
@@ -20,8 +21,11 @@ export interface WorkloadLogOptions {
   segmentBytes: number;
   clock: Clock;
   log: Logger;
+  arrivals: Arrivals;
   /** A segment was completed. */
   rotated: () => void;
+  /** The disk is full: removes the oldest lines of any workload. Resolves with whether that gave room. */
+  makeRoom: () => Promise<boolean>;
 }
 
 const pendingBytesMost = 8 * 1024 * 1024;
@@ -32,6 +36,8 @@ const entryOverhead = 80;
 /** A file without a write for this time is closed: there may be thousands of logs. */
 const idleMs = 10_000;
 const batchBytesMost = 1024 * 1024;
+/** Longer than the longest stored line. */
+const firstBytes = 32 * 1024;
 
 /**
  * The lines of one workload on disk, numbered without gaps. Appending never waits: lines that cannot be written in time
@@ -45,6 +51,8 @@ export class WorkloadLog {
   #file: FileHandle | undefined;
   #cancelIdle: () => void = () => undefined;
   #next: number;
+  #lastArrived: number;
+  #removedArrived: number | undefined;
   #pending: Entry[] = [];
   #pendingBytes = 0;
   #dropped = 0;
@@ -53,16 +61,17 @@ export class WorkloadLog {
   #last: Promise<unknown> = Promise.resolve();
   readonly #closing = new AbortController();
 
-  private constructor(options: WorkloadLogOptions, segments: Segment[], next: number) {
+  private constructor(options: WorkloadLogOptions, { segments, next, last }: Awaited<ReturnType<typeof openSegments>>) {
     this.#options = options;
     this.#segments = segments;
     this.#next = next;
+    this.#lastArrived = last?.arrived ?? 0;
+    options.arrivals.seen(this.#lastArrived);
     this.#batchBytes = Math.min(batchBytesMost, options.segmentBytes);
   }
 
   static async open(options: WorkloadLogOptions): Promise<WorkloadLog> {
-    const { segments, next } = await openSegments(options.folder);
-    return new WorkloadLog(options, segments, next);
+    return new WorkloadLog(options, await openSegments(options.folder));
   }
 
   /** Number of the oldest line that is still there; if there is none, number of the next line. */
@@ -73,6 +82,11 @@ export class WorkloadLog {
   /** Number of the last line on disk; one less than that of the next line. */
   get lastSeq(): number {
     return this.#next - 1;
+  }
+
+  /** When the last line arrived, also if it was removed; 0 if that is not known. See {@link StoredLine.arrived}. */
+  get lastArrived(): number {
+    return this.#lastArrived;
   }
 
   get bytes(): number {
@@ -103,6 +117,11 @@ export class WorkloadLog {
     while (this.#pendingBytes > 0) await this.#written.promise;
   }
 
+  /** Resolves when what is being written now is on disk or was refused by it. */
+  async written(): Promise<void> {
+    await this.#last;
+  }
+
   /** Resolves when at most `pendingBytesMuch` bytes wait for the disk, or the signal aborts. */
   async drained(signal: AbortSignal): Promise<void> {
     while (this.#pendingBytes > pendingBytesMuch && !signal.aborted) await this.#afterWrite(signal);
@@ -123,25 +142,54 @@ export class WorkloadLog {
   async seek(seq: number): Promise<Cursor> {
     const segment = this.#segments.findLast((it) => it.first <= seq + 1) ?? this.#segments[0];
     if (segment === undefined) return { first: this.#next, offset: 0 };
-    const offset = await this.#reading(segment, (file) => offsetAfter(file, segment.bytes, seq));
+    const offset = await this.#reading(segment, (file) => offsetAfter(file, segment.bytes, (line) => line.seq > seq));
     return { first: segment.first, offset: offset ?? 0 };
   }
 
+  /**
+   * Returns the position before the first line that `isAfter` holds for: it must hold for every line after one that it
+   * holds for. `lost`: such lines may have been removed.
+   */
+  async seekTo(
+    isAfter: (line: Pick<StoredLine, 'arrived' | 'seq'>) => boolean,
+  ): Promise<{ cursor: Cursor; lost: boolean }> {
+    const segments = [...this.#segments];
+    let low = 0;
+    let high = segments.length;
+    let oldest: StoredLine | undefined;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const segment = segments[middle];
+      const line = segment && (await this.#firstOf(segment));
+      if (middle === 0) oldest = line;
+      if (line !== undefined && isAfter(line)) high = middle;
+      else low = middle + 1;
+    }
+    const segment = segments[Math.max(0, low - 1)];
+    if (segment === undefined) return { cursor: { first: this.#next, offset: 0 }, lost: false };
+    const offset = await this.#reading(segment, (file) => offsetAfter(file, segment.bytes, isAfter));
+    const cursor = { first: segment.first, offset: offset ?? 0 };
+    if (this.firstSeq === 1 || (low > 0 && (segments[0]?.bytes ?? 0) > 0)) return { cursor, lost: false };
+    // Earlier lines were removed, and all lines that are left are after the position.
+    const arrived = this.#removedArrived ?? oldest?.arrived ?? this.#lastArrived;
+    return { cursor, lost: isAfter({ arrived, seq: this.firstSeq - 1 }) };
+  }
+
   /** Returns some lines from the cursor on, and no line at the end. */
-  async forward(cursor: Cursor): Promise<{ lines: StoredLine[]; cursor: Cursor }> {
+  async forward(cursor: Cursor, block: number = blockBytes): Promise<{ lines: StoredLine[]; cursor: Cursor }> {
     for (let at = cursor; ;) {
       const index = this.#segments.findIndex((it) => it.first >= at.first);
       const segment = this.#segments[index];
       if (segment === undefined) return { lines: [], cursor: at };
       if (segment.first !== at.first) at = { first: segment.first, offset: 0 };
-      const length = Math.min(blockBytes, segment.bytes - at.offset);
+      const length = Math.min(block, segment.bytes - at.offset);
       const { offset } = at;
-      const block = length <= 0 ? undefined : await this.#reading(segment, (file) => readExactly(file, offset, length));
-      if (block !== undefined && block.length > 0) {
-        const end = block.lastIndexOf(0x0a) + 1;
+      const read = length <= 0 ? undefined : await this.#reading(segment, (file) => readExactly(file, offset, length));
+      if (read !== undefined && read.length > 0) {
+        const end = read.lastIndexOf(0x0a) + 1;
         return {
-          lines: linesOf(block),
-          cursor: { first: segment.first, offset: offset + (end === 0 ? block.length : end) },
+          lines: linesOf(read),
+          cursor: { first: segment.first, offset: offset + (end === 0 ? read.length : end) },
         };
       }
       const following = this.#segments[this.#segments.indexOf(segment) + 1];
@@ -155,13 +203,14 @@ export class WorkloadLog {
    */
   async *backward(
     wanted: (segment: Readonly<Segment>, following: Readonly<Segment> | undefined) => boolean,
+    blockLength: number = blockBytes,
   ): AsyncGenerator<StoredLine[]> {
     const segments = this.#segments.map((it) => ({ ...it }));
     for (const [index, segment] of [...segments.entries()].toReversed()) {
       if (!wanted(segment, segments[index + 1])) continue;
       let rest = Buffer.alloc(0);
       for (let end = segment.bytes; end > 0;) {
-        const start = Math.max(0, end - blockBytes);
+        const start = Math.max(0, end - blockLength);
         const length = end - start;
         const read = await this.#reading(segment, (file) => readExactly(file, start, length));
         if (read === undefined) return;
@@ -184,6 +233,8 @@ export class WorkloadLog {
         if (oldest.bytes === 0) return 0;
         await this.#rotate();
       }
+      const following = this.#segments[1];
+      this.#removedArrived = (following && (await this.#firstOf(following)))?.arrived ?? this.#lastArrived;
       this.#segments.splice(this.#segments.indexOf(oldest), 1);
       await rm(oldest.path, { force: true });
       return oldest.bytes;
@@ -209,6 +260,10 @@ export class WorkloadLog {
         this.#dropped -= dropped;
         this.#taken(entries);
       } catch (error) {
+        if (isFull(error) && (await this.#options.makeRoom())) {
+          this.#pending.unshift(...entries);
+          continue;
+        }
         if (dropped === 0)
           this.#options.log.error(
             { err: error, folder: this.#options.folder },
@@ -246,7 +301,11 @@ export class WorkloadLog {
     const segment = await this.#active();
     let text = '';
     let seq = this.#next;
-    for (const entry of entries) text += encodeLine(seq++, entry);
+    let arrived = this.#lastArrived;
+    for (const entry of entries) {
+      arrived = this.#options.arrivals.of(entry);
+      text += encodeLine(seq++, entry, arrived);
+    }
     const data = Buffer.from(text);
     try {
       for (let done = 0; done < data.length;) {
@@ -262,6 +321,7 @@ export class WorkloadLog {
     segment.bytes += data.length;
     segment.writtenAt = this.#options.clock.now().getTime();
     this.#next = seq;
+    this.#lastArrived = arrived;
   }
 
   /** Runs one change of the files at a time. */
@@ -308,6 +368,12 @@ export class WorkloadLog {
     return segment;
   }
 
+  async #firstOf(segment: Readonly<Segment>): Promise<StoredLine | undefined> {
+    const length = Math.min(firstBytes, segment.bytes);
+    const block = await this.#reading(segment, (file) => readExactly(file, 0, length));
+    return block && linesOf(block)[0];
+  }
+
   /** Resolves with `undefined` if retention removed the segment meanwhile. */
   async #reading<T>(segment: Readonly<Segment>, read: (file: FileHandle) => Promise<T>): Promise<T | undefined> {
     try {
@@ -327,6 +393,11 @@ export class WorkloadLog {
     await Promise.race([this.#written.promise, aborted.promise]);
     signal.removeEventListener('abort', abort);
   }
+}
+
+function isFull(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException; // errors of files have a code
+  return code === 'ENOSPC' || code === 'EDQUOT';
 }
 
 /** Approximate size of an entry in memory and on disk, in bytes. */

@@ -85,6 +85,7 @@ const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
   services: 'run instances with mounts or several ports',
   volumes: 'keep volumes',
   metrics: 'keep metrics',
+  'logs.server': 'show the logs of the whole server',
 };
 
 /** Whether containers can run on the server, and what to do if not. */

@@ -19,3 +19,19 @@ export async function failNextOf(method: 'datasync' | 'sync' | 'truncate' | 'wri
   };
   Reflect.set(prototype, method, failing);
 }
+
+/** Makes the next write of any open file wait, as a slow disk does, until the returned function is called. */
+export async function holdNextWrite(): Promise<() => void> {
+  const someFile = await open('/dev/null');
+  const prototype = Object.getPrototypeOf(someFile) as Pick<FileHandle, 'write'>;
+  await someFile.close();
+  const original = prototype.write;
+  const released = Promise.withResolvers<void>();
+  const held = async function (this: FileHandle, ...args: unknown[]): Promise<unknown> {
+    Reflect.set(prototype, 'write', original);
+    await released.promise;
+    return Reflect.apply(original, this, args);
+  };
+  Reflect.set(prototype, 'write', held);
+  return released.resolve;
+}

@@ -268,7 +268,7 @@ describe('retention', () => {
     await store.retain(1);
     await clock.advance(2 * 86_400_000);
     await store.prune();
-    expect(await store.storage()).toEqual({ total_bytes: 0, retention_days: 1, workloads: [] });
+    expect(await store.storage()).toEqual({ total_bytes: 0, retention_days: 1, max_bytes: 1e9, workloads: [] });
   });
 });
 

@@ -20,7 +20,7 @@ function entry({ at, stream, message }: Written): Entry {
 function stored(lines: readonly Written[], lag: number): StoredLine[] {
   return lines
     .slice(-comparedLines)
-    .map((line, index) => ({ ...entry({ ...line, at: line.at + lag }), seq: index + 1 }));
+    .map((line, index) => ({ ...entry({ ...line, at: line.at + lag }), seq: index + 1, arrived: line.at + lag }));
 }
 
 const times = fc.array(fc.nat(50), { minLength: 1, maxLength: 60 });
