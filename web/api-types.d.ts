@@ -809,6 +809,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/servers/{id}/logs/storage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the logs of a server take on its disk, in all and by what wrote them */
+        get: operations["getServerLogStorage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/servers/{id}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lines of the agent and of all workloads of a server, also of ones that are gone, in the order of their times */
+        get: operations["readServerLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/servers/{id}/tunnel-status": {
         parameters: {
             query?: never;
@@ -1807,6 +1841,59 @@ export interface components {
             first_at: string;
             last_at: string;
         }[];
+        LogStorage: {
+            total_bytes: number;
+            retention_days: number;
+            /** @description null: the agent is of an earlier release */
+            max_bytes: number | null;
+            /** @description Time of the oldest line */
+            oldest_at: string | null;
+            /** @description The largest first */
+            workloads: {
+                /** @enum {string} */
+                kind: "agent" | "application" | "volume" | "deleted";
+                /** @description Of the object; of the server for its agent */
+                id: string;
+                /** @description null for an object that does not exist any more */
+                name: string | null;
+                bytes: number;
+                lines: number;
+            }[];
+            /** @description Sources with lines that the list has no room for */
+            unlisted: number;
+        };
+        ServerLogs: {
+            /** @description In the order of their times */
+            lines: {
+                seq: number;
+                timestamp: string;
+                /**
+                 * @default system
+                 * @enum {string}
+                 */
+                stream: "stdout" | "stderr" | "build" | "system";
+                /**
+                 * @default info
+                 * @enum {string}
+                 */
+                level: "debug" | "info" | "warn" | "error";
+                message: string;
+                instance_id: string;
+                source: {
+                    /** @enum {string} */
+                    kind: "agent" | "application" | "volume" | "deleted";
+                    /** @description Of the object; of the server for its agent */
+                    id: string;
+                    /** @description null for an object that does not exist any more */
+                    name: string | null;
+                    instance_id: string;
+                };
+            }[];
+            next_cursor: string | null;
+            /** @description With a cursor: more lines follow the last one */
+            more: boolean;
+            truncated: boolean;
+        };
         TunnelStatus: {
             server_id: string;
             connected: boolean;
@@ -5611,6 +5698,96 @@ export interface operations {
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
             409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getServerLogStorage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["LogStorage"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    readServerLogs: {
+        parameters: {
+            query?: {
+                tail?: number;
+                /** @description RFC 3339, or an age such as 15m */
+                since?: string;
+                /** @description RFC 3339, or an age such as 15m */
+                until?: string;
+                search?: string;
+                stream?: string;
+                level?: string;
+                instance_id?: string;
+                /** @description `agent`, or the id of what wrote the lines, also of an object that was deleted */
+                source?: string;
+                kind?: string;
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ServerLogs"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
             429: components["responses"]["TOO_MANY_REQUESTS"];
             500: components["responses"]["INTERNAL_ERROR"];
             503: components["responses"]["SERVICE_UNAVAILABLE"];

@@ -21,6 +21,7 @@ import * as serviceKeys from './auth/service-keys.ts';
 import * as serverAgents from './servers/agent.ts';
 import * as serverJoins from './servers/join.ts';
 import * as serverTunnels from './servers/tunnel.ts';
+import * as serverLogs from './servers/logs.ts';
 import * as servers from './servers/object.ts';
 import * as settings from './settings.ts';
 import * as sessions from './auth/sessions.ts';
@@ -39,7 +40,7 @@ const areas = {
   members,
   invites,
   environments,
-  servers: { ...servers, ...serverAgents, ...serverJoins, ...serverTunnels },
+  servers: { ...servers, ...serverAgents, ...serverJoins, ...serverLogs, ...serverTunnels },
   applications: {
     ...applications,
     ...applicationEnv,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { LogQuery } from '../../agent-protocol/logs.ts';
+import type { LogFilter, LogQuery } from '../../agent-protocol/logs.ts';
 import { LogLine } from '../../agent-protocol/logs.ts';
 import type { Clock } from '../../time/clock.ts';
 import { badField } from '../ground/api-error.ts';
@@ -9,7 +9,7 @@ const streams = ['stdout', 'stderr', 'build', 'system'] as const;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 
 /** One of the values, or several separated by commas. */
-const listOf = <const T extends readonly [string, ...string[]]>(values: T) =>
+export const listOf = <const T extends readonly [string, ...string[]]>(values: T) =>
   z
     .string()
     .transform((text) => text.split(','))
@@ -49,18 +49,27 @@ export function logQueryOf(query: LogsQuery, scope: LogScope, clock: Clock): Log
   const instances = narrowed(scope.instances, query.instance_id === undefined ? undefined : [query.instance_id]);
   const wanted = narrowed(scope.streams, query.stream);
   if (instances?.length === 0 || wanted?.length === 0) return undefined;
-  const since = timeOf('since', query.since, clock);
-  const until = timeOf('until', query.until, clock);
   return {
+    ...lineConditions(query, clock),
     workload_id: scope.workload,
     tail: query.tail,
     ...(instances !== undefined && { instance_ids: [...instances] }),
     ...(wanted !== undefined && { streams: [...wanted] }),
+    ...(query.cursor !== undefined && { after_seq: parseSeqCursor(query.cursor) }),
+  };
+}
+
+/** What the query asks of each line. @throws ApiError BAD_REQUEST for an invalid time */
+export function lineConditions(query: Omit<LogsQuery, 'tail'>, clock: Clock): Omit<LogFilter, 'workload_id'> {
+  const since = timeOf('since', query.since, clock);
+  const until = timeOf('until', query.until, clock);
+  return {
+    ...(query.instance_id !== undefined && { instance_ids: [query.instance_id] }),
+    ...(query.stream !== undefined && { streams: query.stream }),
     ...(query.level !== undefined && { levels: query.level }),
     ...(query.search !== undefined && { search: query.search }),
     ...(since !== undefined && { since }),
     ...(until !== undefined && { until }),
-    ...(query.cursor !== undefined && { after_seq: parseSeqCursor(query.cursor) }),
   };
 }
 

@@ -329,6 +329,15 @@ export const examples: Readonly<Record<string, Example>> = {
   'GET /servers/:id/agent-status': { path: at('/servers/:server/agent-status') },
   'GET /servers/:id/tunnel-status': { path: at('/servers/:server/tunnel-status') },
   'GET /servers/tunnel-status/all': { path: at('/servers/tunnel-status/all') },
+  'GET /servers/:id/logs': {
+    path: at('/servers/:server/logs'),
+    before: ({ world }) =>
+      void (world.agents.answer = () => ({ lines: [], cursor: '0', more: false, truncated: false })),
+  },
+  'GET /servers/:id/logs/storage': {
+    path: at('/servers/:server/logs/storage'),
+    before: ({ world }) => void (world.agents.answer = () => ({ total_bytes: 0, retention_days: 7, workloads: [] })),
+  },
   'GET /servers/:id/events': { path: at('/servers/:server/events') },
 
   'GET /volumes': { path: at('/volumes'), before: addVolume, item: (stage) => ownVolumes.get(stage) ?? '' },
