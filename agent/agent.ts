@@ -6,6 +6,7 @@ import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { wait } from '../time/clock.ts';
 import type { Clock } from '../time/clock.ts';
+import { agentSource } from '../agent-protocol/logs.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import type { RunBuild } from './tasks/build-task.ts';
 import { connect } from './connect.ts';
@@ -29,6 +30,7 @@ import { newestSamples } from './metrics/newest.ts';
 import { Sampler } from './metrics/sampler.ts';
 import { Capture } from './logs/capture.ts';
 import { LogStore } from './logs/log-store.ts';
+import type { OwnLines } from './logs/own-lines.ts';
 import { readMachine } from './machine/machine.ts';
 import { Observer } from './engine/observer.ts';
 import { tasksOf } from './tasks/tasks.ts';
@@ -65,6 +67,10 @@ export interface AgentOptions {
   /** Uniform in [0, 1). */
   random: () => number;
   log: Logger;
+  /** Where the lines of `log` also go, so that they can be read by the control plane. */
+  ownLines?: OwnLines;
+  /** The log of the log store, whose lines must not go to `ownLines`; `log` by default. */
+  storeLog?: Logger;
 }
 
 /** A running agent. Disposal sends a goodbye and stops the agent: containers and their ports stay as they are. */
@@ -239,7 +245,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
 
 /** Opens what the agent keeps on disk; `stack` closes it. @throws Error if a file cannot be read or written */
 async function openFiles(
-  { dataDir, logBytes, clock, log }: AgentOptions,
+  { dataDir, logBytes, clock, log, storeLog = log, ownLines }: AgentOptions,
   identity: Identity,
   stack: AsyncDisposableStack,
 ): Promise<Files> {
@@ -247,14 +253,28 @@ async function openFiles(
   const secret = Buffer.from(identity.sign(Buffer.from('setpoint agent at rest')), 'base64url');
   const file = (name: string): [string, Buffer] => [join(dataDir, name), deriveKey(secret, name)];
   const folder = join(dataDir, 'logs');
+  const logs = stack.use(
+    await LogStore.open({ folder, maxBytes: logBytes, segmentBytes, retentionDays, clock, log: storeLog }),
+  );
+  if (ownLines !== undefined) stack.defer(keepOwnLines(ownLines, logs, storeLog));
   return {
     desired: stack.use(await DesiredSet.open(...file('desired'))),
     ledger: stack.use(await Ledger.open(...file('ledger'))),
     results: stack.use(await Results.open(...file('results'))),
     made: stack.use(await MadeVolumes.open(...file('volumes'))),
     metrics: stack.use(await MetricStore.open({ folder: join(dataDir, 'metrics'), clock, log })),
-    logs: stack.use(await LogStore.open({ folder, maxBytes: logBytes, segmentBytes, retentionDays, clock, log })),
+    logs,
   };
+}
+
+/** Keeps the agent's own lines in the log store until the returned function is called. */
+function keepOwnLines(ownLines: OwnLines, logs: LogStore, storeLog: Logger): () => void {
+  const { signal } = new AbortController();
+  return ownLines.passTo((entries) => {
+    logs.append(agentSource, entries, signal).catch((error: unknown) => {
+      storeLog.error({ err: error }, 'Cannot keep lines of the agent in the log store: they are in its own log only');
+    });
+  });
 }
 
 /**

@@ -1,11 +1,13 @@
 import { flushCompileCache } from 'node:module';
 import { join, resolve } from 'node:path';
-import type { Logger } from 'pino';
+import { pino } from 'pino';
+import type { DestinationStream, Logger } from 'pino';
 import packageFile from '../package.json' with { type: 'json' };
 import { systemClock } from '../time/clock.ts';
-import type { Agent } from '../agent/agent.ts';
+import type { Agent, AgentOptions } from '../agent/agent.ts';
 import { startAgent } from '../agent/agent.ts';
 import type { DiskSpace } from '../agent/disk/disk-guard.ts';
+import { OwnLines } from '../agent/logs/own-lines.ts';
 import { diskGuard, diskSpace } from '../agent/disk/disk-guard.ts';
 import { holdExclusively } from '../agent/machine/exclusive.ts';
 import { openIdentity } from '../agent/identity.ts';
@@ -32,22 +34,38 @@ const logBytes = 10 * 1024 ** 3;
 /** `setpoint agent`: runs the agent of this machine until the signal aborts; its containers continue to run. */
 export async function runAgent(options: unknown, signal: AbortSignal): Promise<void> {
   const config = parseConfig(AgentConfig, options);
-  const log = createLog({ level: config.logLevel });
-  await using agent = await startLocalAgent(config, log);
+  const logs = agentLogs(config.logLevel, pino.destination(1));
+  await using agent = await startLocalAgent(config, logs);
+  const { log } = logs;
   log.info({ server: agent.serverId, runtime: config.runtime }, 'Agent started');
   flushCompileCache(); // a process that is killed would save nothing
   await stopped(signal);
   log.info('Agent stops');
 }
 
+/** The logs of an agent: see `AgentOptions`. */
+export type AgentLogs = Required<Pick<AgentOptions, 'log' | 'storeLog' | 'ownLines'>>;
+
+/** Logs that write to `destination`; what the agent logs is kept in its log store as well. */
+export function agentLogs(level: string, destination: DestinationStream): AgentLogs {
+  const ownLines = new OwnLines(systemClock);
+  const both = {
+    write(line: string): void {
+      destination.write(line);
+      ownLines.write(line);
+    },
+  };
+  return { ownLines, log: createLog({ level }, both), storeLog: createLog({ level }, destination) };
+}
+
 /** @throws Error if there is neither an identity nor a join token, or if another agent uses the data directory. */
-export async function startLocalAgent(config: AgentConfig, log: Logger): Promise<Agent> {
+export async function startLocalAgent(config: AgentConfig, logs: AgentLogs): Promise<Agent> {
   await ensureDataDir(config.data);
   await using starting = new AsyncDisposableStack();
   starting.use(await holdExclusively(config.data));
   const { serverId } = await openIdentity(config.data, config.token);
   starting.use(await holdIdentity(serverId));
-  const engine = await openEngine(config, serverId, log);
+  const engine = await openEngine(config, serverId, logs.log);
   const { runtime } = engine;
   const disk = (): Promise<DiskSpace> => diskSpace([config.data, config.dockerRoot]);
   const record = await ImageRecord.open(join(config.data, 'images.json'));
@@ -85,7 +103,7 @@ export async function startLocalAgent(config: AgentConfig, log: Logger): Promise
     version: packageFile.version,
     clock: systemClock,
     random: Math.random,
-    log,
+    ...logs,
   });
   starting.use(agent);
   const running = starting.move();

@@ -10,7 +10,7 @@ import { run } from '../agent/machine/process.ts';
 import { parseApplications } from '../manifests/application.ts';
 import { baseImageTag, ensureBaseImage } from '../manifests/base-image.ts';
 import { ensureExampleRepository } from '../manifests/example-repository.ts';
-import { startLocalAgent } from './agent.ts';
+import { agentLogs, startLocalAgent } from './agent.ts';
 import { leftoverTable } from './agent-clean.ts';
 import { AgentConfig } from './agent-config.ts';
 import type { ApiObject, Client, Connection } from './client.ts';
@@ -48,7 +48,8 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   const dev = parseConfig(DevConfig, options);
   const data = resolve(dev.data);
   await ensureDataDir(data);
-  const log = createLog({ level: dev.logLevel }, pino.destination({ dest: join(data, 'dev.log'), sync: true }));
+  const destination = pino.destination({ dest: join(data, 'dev.log'), sync: true });
+  const log = createLog({ level: dev.logLevel }, destination);
   const config = parseConfig(ServerConfig, {
     listen: dev.listen,
     data: join(data, 'server'),
@@ -74,7 +75,7 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
     localImages: baseImageTag,
     ...(joinToken === undefined ? {} : { token: joinToken }),
   });
-  await using agent = await startLocalAgent(agentConfig, log);
+  await using agent = await startLocalAgent(agentConfig, agentLogs(dev.logLevel, destination));
   print(`Agent: server "${names.server}" (${agent.serverId}) on the Docker engine of this machine`);
 
   await printLeftovers(agentConfig.dockerSocket, signal);

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createServiceKey } from '../../api/auth/service-key.ts';
 import { systemRandom } from '../../api/ground/random.ts';
 import { AgentConfig } from '../../cli/agent-config.ts';
-import { startLocalAgent } from '../../cli/agent.ts';
+import { agentLogs, startLocalAgent } from '../../cli/agent.ts';
 import { startControlPlane } from '../../cli/control-plane.ts';
 import { createLog } from '../../cli/log.ts';
 import { parseConfig } from '../../cli/parse-config.ts';
@@ -79,7 +79,8 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
     const repository = await repositories.create('shop');
     await repository.commit({ Dockerfile: 'FROM scratch\n' });
     const etcd = kind === 'etcd' ? stack.use(await startEtcd()) : undefined;
-    const log = createLog({ level: 'trace' }, { write: (line) => void lines.push(line) });
+    const destination = { write: (line: string) => void lines.push(line) };
+    const log = createLog({ level: 'trace' }, destination);
     const config = parseConfig(ServerConfig, {
       listen: '127.0.0.1:0',
       data: join(dir, 'server'),
@@ -223,6 +224,7 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
     await ask('POST', '/auth/login', { email: guest, ...first }, repeatable({ ...mine, may: ['login of a guest'] }));
 
     // Workloads
+    const ofAgent = agentLogs('trace', destination);
     const agent = stack.use(
       await startLocalAgent(
         parseConfig(AgentConfig, {
@@ -234,7 +236,7 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
           gitFileRoots: tmpdir(),
           gitLoopback: true,
         }),
-        log.child({ part: 'agent' }),
+        { ...ofAgent, log: ofAgent.log.child({ part: 'agent' }) },
       ),
     );
     expect(agent.serverId).toBe(server.id);
@@ -341,6 +343,8 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
       mine,
     );
 
+    const ofItself = await ask('GET', `/servers/${server.id}/logs?source=agent&tail=5000`, undefined, mine);
+    expect(ofItself.data.lines.length).toBeGreaterThan(10);
     await ask('GET', '/notifications', undefined, mine);
     await ask('GET', `/servers/${server.id}/events`, undefined, mine);
     await ask('GET', '/audit', undefined, mine);
