@@ -1,4 +1,5 @@
 import type { LogChunk } from '../../agent-protocol/logs.ts';
+import type { ServerSample } from '../../agent-protocol/metrics.ts';
 import type { CallParams, ExecParams, LogStreamParams } from '../../agent-protocol/messages.ts';
 
 /** The agents of all servers, whichever replica they are connected to. */
@@ -34,6 +35,8 @@ export interface Agents {
     params: LogStreamParams,
     options: { signal: AbortSignal },
   ): AsyncIterable<LogChunk>;
+  /** Yields the newest measurement of the server, at once and every 5 s, until the signal aborts. @throws CallError */
+  samples(tenant: string, server: string, options: { signal: AbortSignal }): AsyncIterable<ServerSample>;
   /**
    * Opens a stream in both directions and yields its output until it ends or the signal aborts. The agent takes
    * `outgoing` as its process reads it. Leaving the loop stops both. @throws CallError, also if the agent's release does

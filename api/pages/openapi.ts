@@ -47,8 +47,8 @@ sent back. \`null\` clears an optional field. \`If-Match\` with a version that i
 
 **Repeating** a POST with the same \`Idempotency-Key\` within 24 hours answers as the first did.
 
-**Streams** are WebSockets below \`/<tenant>/ws\`: \`/deployments/{id}/logs\`, \`/applications/{id}/logs\`, \`/notifications\`,
-\`/watch\`. Frames are JSON with a \`type\`; the first is \`ready\`. The
+**Streams** are WebSockets below \`/<tenant>/ws\`: \`/deployments/{id}/logs\`, \`/applications/{id}/logs\`,
+\`/servers/{id}/metrics\`, \`/notifications\`, \`/watch\`. Frames are JSON with a \`type\`; the first is \`ready\`. The
 \`cursor\` of the last frame that had one resumes as \`?cursor=\`.`;
 
 const json = 'application/json';

@@ -1,6 +1,7 @@
 import type { AnyEndpoint } from '../endpoint/endpoint.ts';
 import * as applicationEnv from './applications/env.ts';
 import * as applicationLogs from './applications/logs.ts';
+import * as applicationMetrics from './applications/metrics.ts';
 import * as applications from './applications/object.ts';
 import * as applicationParts from './applications/application-lists.ts';
 import * as applicationSync from './applications/sync.ts';
@@ -20,6 +21,7 @@ import * as projects from './projects/object.ts';
 import * as serviceKeys from './auth/service-keys.ts';
 import * as serverAgents from './servers/agent.ts';
 import * as serverJoins from './servers/join.ts';
+import * as serverMetrics from './servers/metrics.ts';
 import * as serverTunnels from './servers/tunnel.ts';
 import * as serverLogs from './servers/logs.ts';
 import * as servers from './servers/object.ts';
@@ -40,12 +42,13 @@ const areas = {
   members,
   invites,
   environments,
-  servers: { ...servers, ...serverAgents, ...serverJoins, ...serverLogs, ...serverTunnels },
+  servers: { ...servers, ...serverAgents, ...serverJoins, ...serverLogs, ...serverMetrics, ...serverTunnels },
   applications: {
     ...applications,
     ...applicationEnv,
     ...applicationParts,
     ...applicationLogs,
+    ...applicationMetrics,
     ...applicationSync,
     ...applicationVerbs,
     ...applicationTerminal,

@@ -72,6 +72,11 @@ export class Channel {
     return this.#socket.bufferedAmount > limits.bufferedBytes;
   }
 
+  /** Whether the reader has not taken all that was sent. */
+  get isBehind(): boolean {
+    return this.#socket.bufferedAmount > 0;
+  }
+
   send(frame: object | PreparedFrame): void {
     if (this.#ended.signal.aborted) return;
     const prepared = frame instanceof PreparedFrame ? frame : new PreparedFrame(JSON.stringify(frame));

@@ -28,6 +28,7 @@ import { ChangeFeed } from './change-feed.ts';
 import { Channel } from './channel.ts';
 import { closeCode } from './close-code.ts';
 import { LogHub } from './log-hub.ts';
+import { SampleHub } from './sample-hub.ts';
 import { answerRaw } from '../http/raw-answer.ts';
 import type { Stream, StreamContext, StreamInput } from './stream.ts';
 
@@ -64,6 +65,7 @@ export class OpenStreams implements Disposable {
   readonly #audience: Audience;
   readonly #feed: ChangeFeed;
   readonly #hub: LogHub;
+  readonly #samples: SampleHub;
   /** Headers of the 101 answer to a request. */
   readonly #headers = new WeakMap<IncomingMessage, Headers>();
 
@@ -78,6 +80,7 @@ export class OpenStreams implements Disposable {
     this.#audience = new Audience(services.mirror, services.clock);
     this.#feed = new ChangeFeed(services.store, services.mirror, services.keep);
     this.#hub = new LogHub(services);
+    this.#samples = new SampleHub(services);
     this.#sockets.on('headers', (lines, request) => {
       for (const [name, value] of Object.entries(this.#headers.get(request) ?? {})) lines.push(`${name}: ${value}`);
     });
@@ -154,8 +157,8 @@ export class OpenStreams implements Disposable {
     if (now === undefined) throw notFound('Stream');
     const access = await this.#authorize({ tenant, view, principal, stream, request: info }, permission, now, it);
     const query = parseInput(stream.query, Object.fromEntries(url.searchParams), 'query');
-    const [feed, hub] = [this.#feed, this.#hub];
-    const ctx: StreamContext = { ...services, tenant, view, principal, access, request: info, feed, hub };
+    const [feed, hub, samples] = [this.#feed, this.#hub, this.#samples];
+    const ctx: StreamContext = { ...services, tenant, view, principal, access, request: info, feed, hub, samples };
     // the cast is safe: a stream without `on` does not read `it`
     stream.check?.(ctx, { it: it as ReadonlyResource<ResourceKind>, query });
     return { stream, ctx, permission, it, params, query, place };

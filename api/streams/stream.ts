@@ -10,6 +10,7 @@ import type { Permission, RouteName } from '../rights/permissions.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import type { Channel } from './channel.ts';
 import type { LogHub } from './log-hub.ts';
+import type { SampleHub } from './sample-hub.ts';
 
 /** What a stream may use. */
 export interface StreamContext extends ReadingServices {
@@ -20,6 +21,7 @@ export interface StreamContext extends ReadingServices {
   request: RequestInfo;
   feed: ChangeFeed;
   hub: LogHub;
+  samples: SampleHub;
 }
 
 /** Input of a stream: the object that its path names, its parameters, its query, and the channel that it writes to. */

@@ -1,7 +1,15 @@
 import type { Stream } from './stream.ts';
 import { terminal } from './terminal-stream.ts';
 import { applicationLogs, deploymentLogs } from './log-streams.ts';
+import { serverMetrics } from './metrics-stream.ts';
 import { notifications } from './notification-stream.ts';
 import { watch } from './watch-stream.ts';
 
-export const streams: readonly Stream[] = [applicationLogs, deploymentLogs, notifications, watch, terminal];
+export const streams: readonly Stream[] = [
+  applicationLogs,
+  deploymentLogs,
+  serverMetrics,
+  notifications,
+  watch,
+  terminal,
+];

@@ -4,6 +4,7 @@ import { LogLine } from '../../agent-protocol/logs.ts';
 import type { Clock } from '../../time/clock.ts';
 import { badField } from '../ground/api-error.ts';
 import { Reference } from '../resources/object-fields.ts';
+import { instantOf } from './instant.ts';
 
 const streams = ['stdout', 'stderr', 'build', 'system'] as const;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
@@ -78,18 +79,8 @@ function narrowed<T>(allowed: readonly T[] | undefined, wanted: readonly T[] | u
   return wanted.filter((one) => allowed.includes(one));
 }
 
-const unitMs = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-
 function timeOf(field: string, text: string | undefined, clock: Clock): string | undefined {
-  if (text === undefined) return undefined;
-  const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  if (amount !== undefined && unit !== undefined && Object.hasOwn(unitMs, unit)) {
-    const age = Number(amount) * unitMs[unit as keyof typeof unitMs]; // the pattern allows only these units
-    return new Date(clock.now().getTime() - age).toISOString();
-  }
-  const time = z.iso.datetime({ offset: true }).safeParse(text);
-  if (!time.success) throw badField(field, 'invalid', `${field} must be RFC 3339 or an age such as 15m: got ${text}`);
-  return new Date(time.data).toISOString();
+  return text === undefined ? undefined : new Date(instantOf(field, text, clock)).toISOString();
 }
 
 /** A cursor is the number of the last line that was read. @throws ApiError BAD_REQUEST */

@@ -1,6 +1,8 @@
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { decodeLogChunks } from '../../agent-protocol/log-stream.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
+import { decodeSamples } from '../../agent-protocol/metrics.ts';
+import type { ServerSample } from '../../agent-protocol/metrics.ts';
 import type { CallParams, LogStreamParams, StreamParams } from '../../agent-protocol/messages.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import { wait } from '../../time/clock.ts';
@@ -89,6 +91,19 @@ export class AgentRoutes {
   ): AsyncGenerator<LogChunk, void, undefined> {
     try {
       yield* decodeLogChunks(await this.#bytes(tenant, server, params, undefined, signal));
+    } catch (error) {
+      throw translated(error, server);
+    }
+  }
+
+  /** @throws AgentAway, CallFailed, or the signal's reason */
+  async *samples(
+    tenant: string,
+    server: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<ServerSample, void, undefined> {
+    try {
+      yield* decodeSamples(await this.#bytes(tenant, server, { kind: 'metrics' }, undefined, signal));
     } catch (error) {
       throw translated(error, server);
     }

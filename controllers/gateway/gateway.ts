@@ -7,6 +7,7 @@ import type { WebSocket } from 'ws';
 import { maxFrameBytes } from '../../agent-protocol/codec.ts';
 import { ControlSession } from '../../agent-protocol/control-session.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
+import type { ServerSample } from '../../agent-protocol/metrics.ts';
 import { subprotocol } from '../../agent-protocol/messages.ts';
 import type { CallParams, Load, LogStreamParams, StreamParams } from '../../agent-protocol/messages.ts';
 import { socketWire } from '../../agent-protocol/socket-wire.ts';
@@ -144,6 +145,11 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     options: { signal: AbortSignal },
   ): AsyncIterable<LogChunk> {
     return this.#routes.stream(tenant, server, params, options);
+  }
+
+  /** Yields the newest measurement of the server, every 5 s. @throws AgentAway, CallFailed, or the signal's reason */
+  samples(tenant: string, server: string, options: { signal: AbortSignal }): AsyncIterable<ServerSample> {
+    return this.#routes.samples(tenant, server, options);
   }
 
   /**

@@ -143,6 +143,12 @@ const noLogs = ({ world }: Stage): void => {
   world.agents.answer = () => ({ lines: [], truncated: false });
 };
 
+async function noMetrics({ world, tenant, server }: Stage): Promise<void> {
+  world.agents.answer = () => ({ since: 0, until: 3_600_000, step_ms: 5000, rows: [], latest: [] });
+  await agentIsThere(world.store, { tenant, server });
+  await world.settled();
+}
+
 async function giveIcon({ world, tenant, project }: Stage): Promise<void> {
   const repo = openRepository(world.store, tenant, world.clock);
   await repo.change('project', project, (draft) => void (draft.icon_path = '/icon'));
@@ -338,6 +344,7 @@ export const examples: Readonly<Record<string, Example>> = {
     path: at('/servers/:server/logs/storage'),
     before: ({ world }) => void (world.agents.answer = () => ({ total_bytes: 0, retention_days: 7, workloads: [] })),
   },
+  'GET /servers/:id/metrics': { path: at('/servers/:server/metrics'), before: noMetrics, masked: /workloads/ },
   'GET /servers/:id/events': { path: at('/servers/:server/events') },
 
   'GET /volumes': { path: at('/volumes'), before: addVolume, item: (stage) => ownVolumes.get(stage) ?? '' },
@@ -395,6 +402,7 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   'GET /applications/:id/runtime-logs': { path: at('/applications/:application/runtime-logs'), before: noLogs },
   'GET /applications/:id/build-logs': { path: at('/applications/:application/build-logs'), before: noLogs },
+  'GET /applications/:id/metrics': { path: at('/applications/:application/metrics'), before: noMetrics },
   'GET /applications/:appId/deployments': {
     path: at('/applications/:application/deployments'),
     item: ({ deployments }) => deployments.current,

@@ -39,11 +39,11 @@ async function stageFor(column: (typeof columns)[number], options: { scopes?: Ke
 /** 101 if it opens, else the status of the refusal. A token comes as it does from a browser, a key in a header. */
 async function statusOf(
   { path, on }: Stream,
-  { application, deployments }: Stage,
+  { application, deployments, server }: Stage,
   credential: Credential,
   tenant = 'default',
 ): Promise<number> {
-  const id = on?.[0] === 'deployment' ? deployments.current : application;
+  const id = on?.[0] === 'deployment' ? deployments.current : on?.[0] === 'server' ? server : application;
   const token = credential['authorization']?.split(' ')[1];
   const address = `${world.url.replace('http', 'ws')}/${tenant}${path.replace(':id', id)}`;
   try {

@@ -7,6 +7,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
+import type { ServerSample } from '../../agent-protocol/metrics.ts';
 import type { CallParams, ExecParams, LogStreamParams } from '../../agent-protocol/messages.ts';
 import type { Agents } from '../../api/ground/agents.ts';
 import { ApiConfig } from '../../api/ground/config.ts';
@@ -58,6 +59,7 @@ export interface Client {
 /** Agents whose answers the test sets; away until then. */
 export interface ScriptedAgents extends Agents {
   answer: ((server: string, params: CallParams) => unknown) | undefined;
+  sample: ((server: string, signal: AbortSignal) => AsyncIterable<ServerSample>) | undefined;
   /** Round trips in milliseconds, by server. */
   measured: Map<string, number>;
   follow: ((server: string, params: LogStreamParams, signal: AbortSignal) => AsyncIterable<LogChunk>) | undefined;
@@ -311,6 +313,11 @@ function scriptedAgents(): ScriptedAgents {
     stream(_tenant, server, params, { signal }) {
       if (agents.follow === undefined) throw new CallError('away', 'Agent is not connected');
       return agents.follow(server, params, signal);
+    },
+    sample: undefined,
+    samples(_tenant, server, { signal }) {
+      if (agents.sample === undefined) throw new CallError('away', 'Agent is not connected');
+      return agents.sample(server, signal);
     },
     duplex(_tenant, server, params, outgoing, { signal }) {
       if (agents.exec === undefined) throw new CallError('away', 'Agent is not connected');
