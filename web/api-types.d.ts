@@ -843,6 +843,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/servers/{id}/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Processor, memory, disk and network of a server: an hour in steps of 5 s, a week in steps of 5 min; users of projects see no network and no workloads */
+        get: operations["getServerMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/servers/{id}/tunnel-status": {
         parameters: {
             query?: never;
@@ -1044,6 +1061,23 @@ export interface paths {
         };
         /** Output of the instances of an application, also of ones that are gone */
         get: operations["readRuntimeLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/applications/{id}/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Processor, memory, network and disk of the instances of an application together, or of one of them */
+        get: operations["getApplicationMetrics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1894,6 +1928,74 @@ export interface components {
             more: boolean;
             truncated: boolean;
         };
+        ServerMetrics: {
+            server_id: string;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            /** @description At least the step that was asked for */
+            step_seconds: number;
+            /** @description A time that nothing is known of has no point */
+            points: components["schemas"]["ServerMetricsPoint"][];
+            /** @description What runs there now, by the last sample; only for admins */
+            workloads?: components["schemas"]["WorkloadUsage"][];
+        };
+        /** @description Means of one step and, in max, the largest samples in it */
+        ServerMetricsPoint: {
+            /**
+             * Format: date-time
+             * @description When its step begins, by the clock of the server
+             */
+            timestamp: string;
+            cpu: {
+                percent: number | null;
+                load1: number | null;
+            };
+            memory: {
+                used_bytes: number | null;
+                total_bytes: number | null;
+                percent: number | null;
+            };
+            disk: {
+                used_bytes: number | null;
+                total_bytes: number | null;
+                percent: number | null;
+            };
+            /** @description Bytes per second, of all interfaces to the outside */
+            network?: {
+                rx_bps: number | null;
+                tx_bps: number | null;
+            };
+            max: {
+                cpu_percent: number | null;
+                memory_used_bytes: number | null;
+                disk_used_bytes: number | null;
+                network_rx_bps?: number | null;
+                network_tx_bps?: number | null;
+            };
+        };
+        WorkloadUsage: {
+            workload_id: string;
+            instances: number;
+            cpu: {
+                /** @description 100 is one processor */
+                percent: number | null;
+            };
+            memory: {
+                used_bytes: number | null;
+                limit_bytes: number | null;
+            };
+            /** @description Bytes per second, of all interfaces to the outside */
+            network: {
+                rx_bps: number | null;
+                tx_bps: number | null;
+            };
+            disk: {
+                read_bps: number | null;
+                write_bps: number | null;
+            };
+        };
         TunnelStatus: {
             server_id: string;
             connected: boolean;
@@ -2056,6 +2158,50 @@ export interface components {
             }[];
             next_cursor: string | null;
             truncated: boolean;
+        };
+        ApplicationMetrics: {
+            application_id: string;
+            server_id: string;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            /** @description At least the step that was asked for */
+            step_seconds: number;
+            points: components["schemas"]["WorkloadMetricsPoint"][];
+        };
+        /** @description Means of one step, the sum of its instances; max: the sum of the largest samples of each */
+        WorkloadMetricsPoint: {
+            /**
+             * Format: date-time
+             * @description When its step begins, by the clock of the server
+             */
+            timestamp: string;
+            cpu: {
+                /** @description 100 is one processor */
+                percent: number | null;
+            };
+            memory: {
+                used_bytes: number | null;
+                limit_bytes: number | null;
+            };
+            /** @description Bytes per second, of all interfaces to the outside */
+            network: {
+                rx_bps: number | null;
+                tx_bps: number | null;
+            };
+            disk: {
+                read_bps: number | null;
+                write_bps: number | null;
+            };
+            max: {
+                cpu_percent: number | null;
+                memory_used_bytes: number | null;
+                network_rx_bps: number | null;
+                network_tx_bps: number | null;
+                disk_read_bps: number | null;
+                disk_write_bps: number | null;
+            };
         };
         Volume: {
             id: string;
@@ -5793,6 +5939,49 @@ export interface operations {
             503: components["responses"]["SERVICE_UNAVAILABLE"];
         };
     };
+    getServerMetrics: {
+        parameters: {
+            query?: {
+                since?: string;
+                until?: string;
+                /** @description From 5s to 1h: seconds, or 30s, 5m, 1h. What is kept for that time may be coarser: see step_seconds */
+                step?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ServerMetrics"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
     getTunnelStatus: {
         parameters: {
             query?: never;
@@ -6665,6 +6854,51 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Logs"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getApplicationMetrics: {
+        parameters: {
+            query?: {
+                since?: string;
+                until?: string;
+                /** @description From 5s to 1h: seconds, or 30s, 5m, 1h. What is kept for that time may be coarser: see step_seconds */
+                step?: string;
+                /** @description Also of one that is gone; by default the sum of all */
+                instance_id?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ApplicationMetrics"];
                     };
                 };
             };
