@@ -6,18 +6,21 @@ import { PreparedFrame } from './prepared-frame.ts';
 /** Lines that arrived together, with their frames: built once per source for all readers. */
 export class SharedLogChunk {
   readonly lines: readonly LogLine[];
+  /** Approximate size in memory. */
+  readonly bytes: number;
   readonly #frames = new Map<string, readonly PreparedFrame[]>();
 
   constructor(lines: readonly LogLine[]) {
     this.lines = lines;
+    this.bytes = lines.reduce((sum, { message }) => sum + message.length, 0);
   }
 
-  /** One frame per line, in the same order. */
-  frames(source: LogSource): readonly PreparedFrame[] {
-    const key = `${source.kind} ${source.id} ${source.name}`;
+  /** One frame per line, in the same order. `resumable`: a reader can resume after each of them. */
+  frames(source: LogSource, form: 'resumable' | 'merged'): readonly PreparedFrame[] {
+    const key = `${form} ${source.kind} ${source.id} ${source.name}`;
     let frames = this.#frames.get(key);
     if (frames === undefined) {
-      frames = this.lines.map((line) => new PreparedFrame(JSON.stringify(logFrame(line, source))));
+      frames = this.lines.map((line) => new PreparedFrame(JSON.stringify(logFrame(line, source, form))));
       this.#frames.set(key, frames);
     }
     return frames;

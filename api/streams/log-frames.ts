@@ -10,8 +10,8 @@ export interface LogSource {
 /** Longest line that is sent whole, in UTF-16 code units. */
 const maxLineLength = 16 * 1024;
 
-/** The frame of one line. */
-export function logFrame(line: LogLine, source: LogSource): object {
+/** The frame of one line. A merged stream has cursors of its own. */
+export function logFrame(line: LogLine, source: LogSource, form: 'resumable' | 'merged'): object {
   return {
     type: 'log',
     message: displayable(line.message),
@@ -19,7 +19,7 @@ export function logFrame(line: LogLine, source: LogSource): object {
     stream: line.stream,
     level: line.level,
     seq: line.seq,
-    cursor: String(line.seq),
+    ...(form === 'resumable' && { cursor: String(line.seq) }),
     source: { ...source, instance_id: line.instance_id },
   };
 }

@@ -1,11 +1,22 @@
 import type { Logger } from 'pino';
 import { CallError } from '../../agent-protocol/call-error.ts';
-import type { LogFollow } from '../../agent-protocol/logs.ts';
+import type { LogChunk, LogFollow } from '../../agent-protocol/logs.ts';
+import { LogPage } from '../../agent-protocol/logs.ts';
+import { wait } from '../../time/clock.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { Agents } from '../ground/agents.ts';
 import { agentBack } from './agent-back.ts';
 import { SharedLogChunk } from './log-chunk.ts';
+
+const limits = {
+  /** Workloads of one server that are followed by streams; further ones are polled, as an agent has few streams. */
+  streamsPerServer: 24,
+  pollEveryMs: 2000,
+  /** Most lines of one poll. */
+  polledLines: 1000,
+  readTimeoutMs: 15_000,
+} as const;
 
 /** Reads live lines of a workload. Its methods are called synchronously, in order. */
 export interface LogReader {
@@ -42,13 +53,23 @@ export interface LogSubscription {
   end(): void;
 }
 
+/** The workloads of one server that are followed. */
+interface FollowedServer {
+  /** How many of them have a stream. */
+  streams: number;
+  /** Polls run one at a time. */
+  polling: Promise<unknown>;
+}
+
 /**
  * Live lines for any number of readers. All readers of one workload share one stream of its agent. If the agent was
- * away, the stream continues after the last line.
+ * away, the stream continues after the last line. Where many workloads of one server are followed, some are polled: their
+ * lines come up to some seconds later, and none is left out.
  */
 export class LogHub {
   readonly #deps: Dependencies;
   readonly #follows = new Map<string, Follow>();
+  readonly #servers = new Map<string, FollowedServer>();
 
   constructor(deps: Dependencies) {
     this.#deps = deps;
@@ -92,11 +113,12 @@ export class LogHub {
     let from: LogFollow = { workload_id: workload, tail: 1 };
     while (!isOver()) {
       try {
-        const chunks = this.#deps.agents.stream(tenant, server, { kind: 'logs', follow: from }, { signal });
+        const chunks = this.#chunks(tenant, server, from, signal);
         for await (const { lines, dropped } of chunks) {
           if (isOver()) return;
           deliver(follow, new SharedLogChunk(lines), dropped ?? 0);
           const last = lines.at(-1);
+          // a polled workload may get a stream, which begins after the last line
           if (last !== undefined) from = { workload_id: workload, tail: 0, after_seq: last.seq };
           await room(follow);
         }
@@ -106,6 +128,51 @@ export class LogHub {
       }
       await agentBack(this.#deps, tenant, server, signal);
     }
+  }
+
+  /** Lines from now on, by a stream if the server has one to spare, else by one poll after another. */
+  async *#chunks(tenant: string, server: string, from: LogFollow, signal: AbortSignal): AsyncGenerator<LogChunk> {
+    const key = `${tenant} ${server}`;
+    const followed = this.#servers.get(key) ?? { streams: 0, polling: Promise.resolve() };
+    this.#servers.set(key, followed);
+    if (followed.streams < limits.streamsPerServer) {
+      followed.streams += 1;
+      try {
+        yield* this.#deps.agents.stream(tenant, server, { kind: 'logs', follow: from }, { signal });
+      } finally {
+        followed.streams -= 1;
+        if (followed.streams === 0) this.#servers.delete(key);
+      }
+      return;
+    }
+    let after = from.after_seq;
+    while (followed.streams >= limits.streamsPerServer) {
+      const at = { workload_id: from.workload_id, after_seq: after };
+      const poll = followed.polling.then(() => this.#poll(tenant, server, at, signal));
+      followed.polling = poll.catch(() => undefined);
+      const { chunk, more } = await poll;
+      after = chunk.lines.at(-1)?.seq ?? after ?? 0;
+      if (chunk.lines.length > 0) yield chunk;
+      if (!more) await wait(this.#deps.clock, limits.pollEveryMs, signal);
+    }
+  }
+
+  async #poll(
+    tenant: string,
+    server: string,
+    { workload_id, after_seq }: { workload_id: string; after_seq: number | undefined },
+    signal: AbortSignal,
+  ): Promise<{ chunk: LogChunk; more: boolean }> {
+    signal.throwIfAborted();
+    // The first poll finds where live lines begin, as the first line of a stream does.
+    const query =
+      after_seq === undefined ? { workload_id, tail: 1 } : { workload_id, after_seq, tail: limits.polledLines };
+    const options = { timeoutMs: limits.readTimeoutMs, signal };
+    const page = LogPage.parse(await this.#deps.agents.call(tenant, server, { method: 'logs.read', query }, options));
+    const first = page.lines[0]?.seq;
+    const isCut = page.truncated && page.next_seq === undefined && after_seq !== undefined && first !== undefined;
+    const chunk = { lines: page.lines, ...(isCut && { dropped: Math.max(1, first - after_seq - 1) }) };
+    return { chunk, more: page.next_seq !== undefined };
   }
 }
 

@@ -5,6 +5,7 @@ import { buildInstanceOf } from '../workloads/instance-ids.ts';
 import { logQueryOf, LogsQuery } from '../workloads/log-query.ts';
 import type { LogScope } from '../workloads/log-query.ts';
 import { deploymentStatus, isUnfinished } from '../resources/status.ts';
+import { channelSink } from './log-sink.ts';
 import { LogTail } from './log-tail.ts';
 import { defineStream } from './stream.ts';
 import type { StreamContext } from './stream.ts';
@@ -40,7 +41,7 @@ export const applicationLogs = defineStream({
     const source = { kind: 'application', id, name: it.desired.name } as const;
     const server = it.desired.server_id;
     const begins = (after: number): void => ready(String(after));
-    await new LogTail(ctx, { server, follow, source, channel, begins }).run(channel.signal);
+    await new LogTail(ctx, { server, follow, sink: channelSink(channel, source), begins }).run(channel.signal);
     return 'closed';
   },
 });
@@ -83,7 +84,7 @@ export const deploymentLogs = defineStream({
     try {
       sendStatus();
       if (follow === undefined) return 'nothing to follow';
-      const tail = new LogTail(ctx, { server: it.desired.server_id, follow, source, channel });
+      const tail = new LogTail(ctx, { server: it.desired.server_id, follow, sink: channelSink(channel, source) });
       if (!over.signal.aborted) await tail.run(AbortSignal.any([channel.signal, over.signal]));
       if (over.signal.aborted) await tail.finish(channel.signal);
     } finally {

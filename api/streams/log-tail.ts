@@ -2,30 +2,38 @@ import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogFollow, LogLine } from '../../agent-protocol/logs.ts';
 import { LogPage } from '../../agent-protocol/logs.ts';
 import { agentBack } from './agent-back.ts';
-import type { Channel } from './channel.ts';
 import { SharedLogChunk } from './log-chunk.ts';
-import type { LogSource } from './log-frames.ts';
 import type { LogReader, LogSubscription } from './log-hub.ts';
 import { createLogMatcher } from './log-matcher.ts';
+import type { LogSink } from './log-sink.ts';
 import type { StreamContext } from './stream.ts';
 
 const limits = {
   /** Live lines that wait for a slow reader; with more, it reads from the server's disk until it has caught up. */
   pendingLines: 2000,
+  pendingBytes: 8 * 1024 * 1024,
   pageLines: 5000,
   readTimeoutMs: 15_000,
 } as const;
 
-/** Which lines of which server a tail sends, and the object that it shows as their source. */
+/** Which lines of which server a tail sends, and where to. */
 export interface TailOptions {
   server: string;
   follow: LogFollow;
-  source: LogSource;
-  channel: Channel;
+  sink: LogSink;
   /**
    * Called once, before the first line, with the number after which the lines begin, where `follow` does not name it.
    */
   begins?: (after: number) => void;
+  /** Where the lines begin if the agent cannot be asked for the last ones, RFC 3339: no later line is left out then. */
+  orSince?: string;
+  /** The limits of one of many tails of a reader. `turn` runs some of their reads at a time. */
+  share?: {
+    pendingLines: number;
+    pendingBytes: number;
+    pageLines: number;
+    turn: <T>(read: () => Promise<T>) => Promise<T>;
+  };
 }
 
 /**
@@ -39,9 +47,12 @@ export interface TailOptions {
 export class LogTail implements LogReader {
   readonly #ctx: StreamContext;
   readonly #options: TailOptions;
-  readonly #matches: (line: LogLine) => boolean;
+  readonly #limits: Required<TailOptions>['share'];
+  #follow: LogFollow;
+  #matches: (line: LogLine) => boolean;
   #pending: SharedLogChunk[] = [];
   #pendingLines = 0;
+  #pendingBytes = 0;
   #mustFill = true;
   /** Number of the last line that was sent or skipped; absent before the first read. */
   #seen: number | undefined;
@@ -51,24 +62,29 @@ export class LogTail implements LogReader {
   constructor(ctx: StreamContext, options: TailOptions) {
     this.#ctx = ctx;
     this.#options = options;
+    this.#limits = options.share ?? { ...limits, turn: (read) => read() };
+    this.#follow = options.follow;
     this.#matches = createLogMatcher(options.follow);
     this.#seen = options.follow.after_seq;
   }
 
   get isFull(): boolean {
-    return this.#pendingLines >= limits.pendingLines || this.#options.channel.isFull;
+    const { pendingLines, pendingBytes } = this.#limits;
+    return this.#pendingLines >= pendingLines || this.#pendingBytes >= pendingBytes || this.#options.sink.isFull;
   }
 
   take(chunk: SharedLogChunk): void {
     if (this.#mustFill) return;
     this.#pending.push(chunk);
     this.#pendingLines += chunk.lines.length;
-    if (this.#pendingLines > limits.pendingLines) this.#fillAgain();
+    this.#pendingBytes += chunk.bytes;
+    const { pendingLines, pendingBytes } = this.#limits;
+    if (this.#pendingLines > pendingLines || this.#pendingBytes > pendingBytes) this.#fillAgain();
     this.#wake.resolve();
   }
 
   lost(count: number): void {
-    this.#options.channel.send({ type: 'gap', dropped: count });
+    this.#options.sink.lost(count);
   }
 
   began(): void {
@@ -79,13 +95,14 @@ export class LogTail implements LogReader {
   /** Sends lines until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { hub, tenant } = this.#ctx;
-    const { server, follow } = this.#options;
+    const { server, sink, follow } = this.#options;
     const isOver = (): boolean => signal.aborted;
     const wake = (): void => this.#wake.resolve();
     signal.addEventListener('abort', wake, { once: true });
     this.#subscription = hub.subscribe(tenant, server, follow.workload_id, this);
     try {
       while (!isOver()) {
+        sink.reading(this.#mustFill);
         if (this.#mustFill) await this.#fill(signal);
         else if (this.#pending.length > 0) await this.#flush();
         else {
@@ -113,8 +130,13 @@ export class LogTail implements LogReader {
 
   #fillAgain(): void {
     this.#mustFill = true;
+    this.#drop();
+  }
+
+  #drop(): void {
     this.#pending = [];
     this.#pendingLines = 0;
+    this.#pendingBytes = 0;
   }
 
   /** Live lines wait meanwhile; if too many wait, filling starts again from the last line that was sent. */
@@ -125,13 +147,24 @@ export class LogTail implements LogReader {
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof CallError)) throw error;
+      this.#beginSince();
       this.#fillAgain();
+      this.#options.sink.reading(false);
       await agentBack(this.#ctx, this.#ctx.tenant, this.#options.server, signal);
     }
   }
 
+  /** The agent could not be asked for the last lines: the lines begin at a time instead. */
+  #beginSince(): void {
+    const { orSince } = this.#options;
+    if (this.#seen !== undefined || orSince === undefined) return;
+    this.#seen = 0;
+    this.#follow = { ...this.#follow, since: orSince };
+    this.#matches = createLogMatcher(this.#follow);
+  }
+
   async #readStored(signal: AbortSignal): Promise<void> {
-    const { follow } = this.#options;
+    const follow = this.#follow;
     if (this.#seen === undefined) await this.#readLast(follow, signal);
     else await this.#readAfter(this.#seen, signal);
   }
@@ -151,7 +184,7 @@ export class LogTail implements LogReader {
   async #readAfter(seen: number, signal: AbortSignal): Promise<void> {
     let after: number | undefined = seen;
     while (after !== undefined && !signal.aborted) {
-      const query: LogFollow = { ...this.#options.follow, tail: limits.pageLines, after_seq: after };
+      const query: LogFollow = { ...this.#follow, tail: this.#limits.pageLines, after_seq: after };
       const page: LogPage = await this.#read(query, signal);
       const [first] = page.lines;
       // neither the end of a page nor lines before the start of a replay are lost lines
@@ -166,13 +199,15 @@ export class LogTail implements LogReader {
   async #read(query: LogFollow, signal: AbortSignal): Promise<LogPage> {
     const { agents, tenant } = this.#ctx;
     const options = { timeoutMs: limits.readTimeoutMs, signal };
-    return LogPage.parse(await agents.call(tenant, this.#options.server, { method: 'logs.read', query }, options));
+    const { server } = this.#options;
+    return LogPage.parse(
+      await this.#limits.turn(() => agents.call(tenant, server, { method: 'logs.read', query }, options)),
+    );
   }
 
   async #flush(): Promise<void> {
     const chunks = this.#pending;
-    this.#pending = [];
-    this.#pendingLines = 0;
+    this.#drop();
     for (const chunk of chunks) {
       const seen = this.#seen ?? 0;
       await this.#send(chunk, (line) => line.seq > seen && this.#matches(line));
@@ -183,9 +218,6 @@ export class LogTail implements LogReader {
   }
 
   async #send(chunk: SharedLogChunk, matches: (line: LogLine) => boolean = () => true): Promise<void> {
-    const { channel, source } = this.#options;
-    const wanted = new Set(chunk.lines.flatMap((line, at) => (matches(line) ? [at] : [])));
-    channel.sendAll(chunk.frames(source).filter((_, at) => wanted.has(at)));
-    await channel.drained();
+    await this.#options.sink.send(chunk, matches);
   }
 }

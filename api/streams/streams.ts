@@ -1,6 +1,7 @@
 import type { Stream } from './stream.ts';
 import { terminal } from './terminal-stream.ts';
 import { applicationLogs, deploymentLogs } from './log-streams.ts';
+import { mergedLogs } from './merged-log-stream.ts';
 import { serverMetrics } from './metrics-stream.ts';
 import { notifications } from './notification-stream.ts';
 import { watch } from './watch-stream.ts';
@@ -8,6 +9,7 @@ import { watch } from './watch-stream.ts';
 export const streams: readonly Stream[] = [
   applicationLogs,
   deploymentLogs,
+  mergedLogs,
   serverMetrics,
   notifications,
   watch,

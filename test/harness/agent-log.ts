@@ -12,12 +12,14 @@ export interface AgentLog {
   /** Queries that were read. */
   reads: LogQuery[];
   add(...messages: string[]): void;
+  /** Adds a line with this time, in milliseconds since 1970. */
+  addAt(at: number, message: string): void;
   /** Ends every stream, as a connection does that breaks. */
   cut(): void;
 }
 
 /** Lets the agents answer from a log, as a real one does: stored lines, then live ones, at the reader's pace. */
-export function agentLog(agents: ScriptedAgents, instance: string = 'i'): AgentLog {
+export function agentLog(agents: Pick<ScriptedAgents, 'answer' | 'follow'>, instance: string = 'i'): AgentLog {
   const added = new EventTarget();
   let cut = new AbortController();
   const log: AgentLog = {
@@ -25,11 +27,11 @@ export function agentLog(agents: ScriptedAgents, instance: string = 'i'): AgentL
     open: 0,
     reads: [],
     add(...messages) {
-      for (const message of messages) {
-        const seq = (log.lines.at(-1)?.seq ?? 0) + 1;
-        const timestamp = new Date(Date.UTC(2026, 0, 1) + seq).toISOString();
-        log.lines.push({ seq, timestamp, stream: 'stdout', level: 'info', message, instance_id: instance });
-      }
+      for (const message of messages) push(message, undefined);
+      added.dispatchEvent(new Event('line'));
+    },
+    addAt(at, message) {
+      push(message, at);
       added.dispatchEvent(new Event('line'));
     },
     cut() {
@@ -37,12 +39,18 @@ export function agentLog(agents: ScriptedAgents, instance: string = 'i'): AgentL
       cut = new AbortController();
     },
   };
+  const push = (message: string, at: number | undefined): void => {
+    const seq = (log.lines.at(-1)?.seq ?? 0) + 1;
+    const timestamp = new Date(at ?? Date.UTC(2026, 0, 1) + seq).toISOString();
+    log.lines.push({ seq, timestamp, stream: 'stdout', level: 'info', message, instance_id: instance });
+  };
   const matching = (filter: LogFilter): LogLine[] =>
     log.lines.filter(
       (line) =>
         filter.instance_ids?.includes(line.instance_id) !== false &&
         filter.streams?.includes(line.stream) !== false &&
         filter.levels?.includes(line.level) !== false &&
+        (filter.since === undefined || line.timestamp >= filter.since) &&
         line.message.includes(filter.search ?? ''),
     );
 
@@ -82,4 +90,38 @@ export function agentLog(agents: ScriptedAgents, instance: string = 'i'): AgentL
     }
   };
   return log;
+}
+
+/** The log stores of many agents: one log per workload. */
+export function agentLogs(agents: ScriptedAgents): {
+  /** The log of a workload. */
+  of(workload: string): AgentLog;
+  /** Servers whose agents do not answer. Cut the logs of a server that is added. */
+  away: Set<string>;
+} {
+  const logs = new Map<string, { log: AgentLog; script: Pick<ScriptedAgents, 'answer' | 'follow'> }>();
+  const away = new Set<string>();
+  const known = (workload: string) => {
+    let found = logs.get(workload);
+    if (found === undefined) {
+      const script: Pick<ScriptedAgents, 'answer' | 'follow'> = { answer: undefined, follow: undefined };
+      found = { log: agentLog(script), script };
+      logs.set(workload, found);
+    }
+    return found;
+  };
+  const reach = (server: string): void => {
+    if (away.has(server)) throw new CallError('away', 'The agent is away');
+  };
+  agents.answer = (server, params) => {
+    reach(server);
+    if (params.method !== 'logs.read') throw new CallError('unsupported', params.method);
+    return known(params.query.workload_id).script.answer?.(server, params);
+  };
+  agents.follow = async function* (server, params, signal) {
+    reach(server);
+    const { follow } = known(params.follow.workload_id).script;
+    if (follow !== undefined) yield* follow(server, params, signal);
+  };
+  return { of: (workload) => known(workload).log, away };
 }
