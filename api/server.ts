@@ -12,6 +12,7 @@ import { createPasswords } from './auth/passwords.ts';
 import { createSetupToken } from './auth/setup-token.ts';
 import type { SetupToken } from './auth/setup-token.ts';
 import { createShortSecrets } from './auth/short-secrets.ts';
+import { createKeyPairs } from './ssh-keys/key-pairs.ts';
 import { createStreamTickets, forgetExpiredTickets } from './auth/stream-tickets.ts';
 import { createTerminalSessions, forgetExpiredTerminals } from './rights/terminal-sessions.ts';
 import { createTokens } from './auth/tokens.ts';
@@ -72,6 +73,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     ...deps,
     tokens,
     passwords: createPasswords(),
+    keyPairs: createKeyPairs(clock),
     throttle: createLoginThrottle(clock),
     shortSecrets,
     setupToken: createSetupToken(config, shortSecrets),

@@ -149,6 +149,8 @@ class Follower {
       environment: byId(environments.flat()),
       deployment: new Map(),
       volume: byId(volumes),
+      // no page shows them, and only admins of the tenant may read their list
+      ssh_key: new Map(),
     };
   }
 

@@ -9,6 +9,7 @@ export type Server = Schemas['Server'] | Schemas['ServerSummary'];
 export type Application = Schemas['Application'];
 export type Deployment = Schemas['Deployment'];
 export type Volume = Schemas['Volume'];
+export type SshKey = Schemas['SshKey'];
 export type Instance = Schemas['Instance'];
 export type Condition = Application['conditions'][number];
 export type Invite = Schemas['Invite'];
@@ -23,6 +24,7 @@ function emptyMaps() {
     application: new Map<string, Application>(),
     deployment: new Map<string, Deployment>(),
     volume: new Map<string, Volume>(),
+    ssh_key: new Map<string, SshKey>(),
   };
 }
 

@@ -16,6 +16,7 @@ import type { Access } from '../rights/authorize.ts';
 import type { TerminalSessions } from '../rights/terminal-sessions.ts';
 import type { Budgets } from '../budgets/budgets.ts';
 import type { ApiDependencies, RequestInfo } from '../ground/dependencies.ts';
+import type { KeyPairs } from '../ssh-keys/key-pairs.ts';
 import type { InTurn } from './in-turn.ts';
 import type { Keep, Reply } from '../ground/cached-json.ts';
 import type { Quota } from '../http/rate-limit.ts';
@@ -26,6 +27,7 @@ import type { RequestRepository } from './request-repository.ts';
 export interface Services extends ApiDependencies, Nearness {
   tokens: Tokens;
   passwords: Passwords;
+  keyPairs: KeyPairs;
   throttle: LoginThrottle;
   shortSecrets: ShortSecrets;
   setupToken: SetupToken;

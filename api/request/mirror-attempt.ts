@@ -111,6 +111,7 @@ export class MirrorAttempt {
       mailer: this.afterCommit('the mailer', real.mailer),
       tokens: this.afterCommit('tokens', real.tokens),
       passwords: this.afterCommit('passwords', real.passwords),
+      keyPairs: this.afterCommit('pairs of keys', real.keyPairs),
       throttle: this.afterCommit('counted logins', real.throttle),
       setupToken: this.afterCommit('the setup token', real.setupToken),
       tickets: this.afterCommit('tickets', real.tickets),

@@ -10,6 +10,7 @@ import { projects } from './project.ts';
 import type { ChangeOf, Resource } from './resource.ts';
 import { servers } from './server.ts';
 import { settings } from './settings.ts';
+import { sshKeys } from './ssh-key.ts';
 import { serviceKeys, sessions, users } from './user.ts';
 import { volumes } from './volume.ts';
 
@@ -21,6 +22,7 @@ export const resources = {
   application: applications,
   deployment: deployments,
   volume: volumes,
+  ssh_key: sshKeys,
   member: members,
   invite: invites,
   user: users,

@@ -68,6 +68,7 @@ function isHost(text: string): boolean {
 }
 
 const Username = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,31}$/, 'Must be a user name such as root');
+const sshKeyText = 'An SSH key of the tenant (/settings/ssh-keys), which cannot be deleted while a server uses it';
 const LogRetentionDays = z.int().min(1).max(365);
 
 /**
@@ -80,8 +81,8 @@ const fields = z.strictObject({
   ip_address: HostAddress.nullish(),
   port: z.int().min(1).max(65535).nullish(),
   username: Username.nullish(),
-  sshKeyId: Reference.nullish(),
-  ssh_key_id: Reference.nullish(),
+  sshKeyId: Reference.nullish().meta({ description: sshKeyText }),
+  ssh_key_id: Reference.nullish().meta({ description: sshKeyText }),
   log_retention_days: LogRetentionDays.nullish(),
   direct_ports_enabled: z.boolean().nullish(),
   direct_ports: z.strictObject(DirectPorts.shape).partial().nullish().meta({ description: 'null: the usual ones' }),

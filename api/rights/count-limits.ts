@@ -23,6 +23,7 @@ export const countLimits = {
   invitesPerTenant: 1000,
   applicationsPerEnvironment: 1000,
   serversPerTenant: 1000,
+  sshKeysPerTenant: 500,
   serviceKeysPerUser: 100,
   /** Comparisons of one application with its branch that are under way. */
   comparisonsPerApplication: 10,

@@ -74,6 +74,11 @@ const rows = {
   'GET /settings/service-keys': ['s s s s s s s', 'read', ['narrowed']],
   'POST /settings/service-keys': ['s s s s s s s', admin, ['narrowed']],
   'DELETE /settings/service-keys/:id': ['+ s s s s s s', admin, ['narrowed']],
+  'GET /settings/ssh-keys': ['+ + - - - - -'],
+  'POST /settings/ssh-keys': ['+ + - - - - -', admin],
+  'GET /settings/ssh-keys/:id': ['+ + - - - - -'],
+  'PUT /settings/ssh-keys/:id': ['+ + - - - - -', admin],
+  'DELETE /settings/ssh-keys/:id': ['+ + - - - - -', admin],
 
   'GET /projects': ['+ + f f f f f'],
   'POST /projects': ['+ + + + + + +'],

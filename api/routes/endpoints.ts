@@ -27,6 +27,7 @@ import * as serverLogs from './servers/logs.ts';
 import * as servers from './servers/object.ts';
 import * as settings from './settings.ts';
 import * as sessions from './auth/sessions.ts';
+import * as sshKeys from './ssh-keys.ts';
 import * as streamTickets from './auth/stream-tickets.ts';
 import * as twoFactor from './auth/two-factor.ts';
 import * as userInvites from './users/invites.ts';
@@ -38,6 +39,7 @@ const areas = {
   users: { ...users, ...userInvites },
   settings: { ...settings, ...limits },
   'service-keys': serviceKeys,
+  'ssh-keys': sshKeys,
   projects: { ...projects, ...projectIcon },
   members,
   invites,

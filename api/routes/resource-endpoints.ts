@@ -85,6 +85,8 @@ export function updateEndpoint<K extends NamedKind, A, S extends Seen, M, B exte
   at: At,
   options: {
     body: z.ZodType<B> & Pick<z.ZodObject, 'shape'>;
+    /** Counts against the smaller of the two rate limits. */
+    heavy?: true;
     change?: (draft: DesiredOf<K>, body: B, ctx: RequestContext) => void;
     check?: (
       ctx: RequestContext,
@@ -93,10 +95,11 @@ export function updateEndpoint<K extends NamedKind, A, S extends Seen, M, B exte
     ) => Promise<void>;
   },
 ) {
-  const { body: schema, change, check } = options;
+  const { body: schema, heavy, change, check } = options;
   return defineEndpoint({
     ...at,
     method: 'PUT',
+    ...(heavy === true && { heavy }),
     on: [resource.kind, lastParam(at.path)],
     body: schema,
     readOnly: readOnlyFields(resource.answer, schema),

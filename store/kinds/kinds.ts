@@ -7,6 +7,7 @@ import { notification, operation } from './operation.ts';
 import { environment, project } from './project.ts';
 import { server } from './server.ts';
 import { settings } from './settings.ts';
+import { sshKey } from './ssh-key.ts';
 import { volume } from './volume.ts';
 
 /** Every kind of object, by its name. */
@@ -27,6 +28,7 @@ export const kinds = {
   invite,
   settings,
   volume,
+  ssh_key: sshKey,
 } as const;
 
 export type KindName = keyof typeof kinds;

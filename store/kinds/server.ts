@@ -40,6 +40,8 @@ export const server = defineKind({
     machine_id: z.string().optional(),
   }),
   unique: (d) => [{ scope: 'all', name: d.name }],
+  populates: { ssh_key: 'ssh_key' },
+  indexes: { ssh_key: (d) => d.ssh_key_id },
   agentRecords: true,
   finalizers: ['server'],
   keep: { untilDeleted: 'A user deletes it' },

@@ -103,6 +103,14 @@ const rows: Record<string, Row> = {
       ),
     ask: ({ owner }, name) => owner.post('/servers', { name }),
   },
+  'SSH keys of a tenant': {
+    route: 'POST /settings/ssh-keys',
+    cap: countLimits.sshKeysPerTenant,
+    where: 'The tenant',
+    before: 0,
+    make: (unit, _, n) => unit.create('ssh_key', crypto.randomUUID(), desiredState('ssh_key', { name: `k${n}` })),
+    ask: ({ owner }, name) => owner.post('/settings/ssh-keys', { name, password: 'open sesame' }),
+  },
   'environments of a project': {
     route: 'POST /projects/:projectId/environments',
     cap: countLimits.environmentsPerProject,

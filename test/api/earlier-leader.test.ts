@@ -86,6 +86,16 @@ function expectRefused({ status, body, headers }: Answer, unknown: string): void
 }
 
 describe('while a replica of the first release leads', () => {
+  it('what only the API acts on is accepted: an SSH key, and a server that is to use it', async () => {
+    await ledBy(first);
+    const made = await owner.post('/settings/ssh-keys', { name: aName(), password: 'open sesame' });
+    expect(made.status).toBe(201);
+    const used = await owner.put(`/servers/${place.server}`, { ssh_key_id: made.data.id });
+    expect([used.status, used.data.ssh_key_id]).toEqual([200, made.data.id]);
+    expect((await owner.put(`/servers/${place.server}`, { ssh_key_id: null })).status).toBe(200);
+    expect((await owner.delete(`/settings/ssh-keys/${made.data.id}`)).status).toBe(204);
+  });
+
   it('an object of a kind that it does not know is refused, and nothing of it is written', async () => {
     await ledBy(first);
     const name = aName();

@@ -48,6 +48,7 @@ const places = {
   empty: (it: Stage) => it.emptyEnvironment,
   server: (it: Stage) => it.server,
   emptyServer: (it: Stage) => it.emptyServer,
+  sshKey: (it: Stage) => it.sshKey,
   application: (it: Stage) => it.application,
   current: (it: Stage) => it.deployments.current,
   queued: (it: Stage) => it.deployments.queued,
@@ -253,6 +254,14 @@ export const examples: Readonly<Record<string, Example>> = {
     bodyOfNarrowed: ({ project }) => ({ name: 'ci', project_id: project }),
   },
   'DELETE /settings/service-keys/:id': { path: at('/settings/service-keys/:key') },
+  'GET /settings/ssh-keys': { path: at('/settings/ssh-keys'), item: ({ sshKey }) => sshKey },
+  'POST /settings/ssh-keys': {
+    path: at('/settings/ssh-keys'),
+    body: ({ sshKey }) => ({ name: `more of ${sshKey}`, password: 'open sesame' }),
+  },
+  'GET /settings/ssh-keys/:id': { path: at('/settings/ssh-keys/:sshKey') },
+  'PUT /settings/ssh-keys/:id': { path: at('/settings/ssh-keys/:sshKey'), body: () => ({ description: 'changed' }) },
+  'DELETE /settings/ssh-keys/:id': { path: at('/settings/ssh-keys/:sshKey') },
 
   'GET /projects': { path: at('/projects'), item: ({ project }) => project },
   'POST /projects': { path: at('/projects'), body: ({ project }) => ({ name: `more of ${project}` }) },

@@ -47,9 +47,11 @@ const kindOf: Readonly<Record<string, { kind: KindName; of: (stage: Stage) => st
   },
   workload_id: { kind: 'application', of: ({ application }) => application },
   new_owner_id: { kind: 'user', of: ({ viewer }) => viewer.id },
+  ssh_key_id: { kind: 'ssh_key', of: ({ sshKey }) => sshKey },
+  sshKeyId: { kind: 'ssh_key', of: ({ sshKey }) => sshKey },
 };
 /** Fields of kinds that are not served: every id in them is refused. */
-const unserved: ReadonlySet<string> = new Set(['registry_id', 'ssh_key_id', 'sshKeyId']);
+const unserved: ReadonlySet<string> = new Set(['registry_id']);
 
 type Reference = readonly [name: string, field: string, endpoint: AnyEndpoint];
 
@@ -134,9 +136,9 @@ describe.each(references)('%s: %s', (name, field, endpoint) => {
   });
 });
 
-// servers and users are of the tenant: everybody may name them
+// servers and users are of the tenant: everybody may name them; SSH keys are, and only its admins may
 const ofProjects = references.filter(
-  ([, field]) => field === 'new_owner_id' || !['server', 'user'].includes(targetOf(field).kind),
+  ([, field]) => field === 'new_owner_id' || !['server', 'user', 'ssh_key'].includes(targetOf(field).kind),
 );
 
 describe.each(ofProjects)('%s: %s', (name, field, endpoint) => {

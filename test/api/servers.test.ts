@@ -217,7 +217,7 @@ describe('a server', () => {
     },
   );
 
-  it('refers to no SSH key, as there are none', async () => {
+  it('refers to no SSH key that is unknown, and keeps one that it has', async () => {
     const sshKeyId = crypto.randomUUID();
     const made = await owner.post('/servers', { name: crypto.randomUUID(), sshKeyId });
     expect([made.status, made.body.error?.details?.[0]?.field]).toEqual([404, 'sshKeyId']);

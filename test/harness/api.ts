@@ -86,6 +86,8 @@ export interface ApiWorld extends AsyncDisposable {
   mails: Mail[];
   /** Lines that were logged at error or above; a test that ends with one unlooked at has missed a bug. */
   faults: string[];
+  /** All lines that were logged, at `logLevel` or above. */
+  logged: string[];
   /** What the first user of a tenant must present. */
   setupToken(tenant: string): string | undefined;
   /** Resolves when the mirror shows what is committed. */
@@ -119,6 +121,7 @@ export async function startApi(
     clock?: Clock;
     config?: Partial<ApiConfig>;
     freeze?: boolean;
+    logLevel?: 'error' | 'trace';
     mailer?: Mailer;
     wrap?: (store: Store) => Store;
   } = {},
@@ -128,7 +131,12 @@ export async function startApi(
   const dir = await mkdtemp(join(tmpdir(), 'setpoint-api-'));
   starting.defer(() => rm(dir, { recursive: true, force: true }));
   const faults: string[] = [];
-  const log = pino({ level: 'error' }, { write: (line: string) => void faults.push(line) });
+  const logged: string[] = [];
+  const write = (line: string): void => {
+    logged.push(line);
+    if (JSON.parse(line).level >= pino.levels.values['error']!) faults.push(line);
+  };
+  const log = pino({ level: options.logLevel ?? 'error' }, { write });
   const inner = starting.use(await emptyStore(clock));
   const store = options.wrap?.(inner) ?? inner;
   const keyring = await openKeyring({ path: join(dir, 'keys.json'), store });
@@ -190,6 +198,7 @@ export async function startApi(
     agents,
     mails,
     faults,
+    logged,
     setupToken: api.setupToken,
     settled,
     replica: async () => (await serve(running)).url,

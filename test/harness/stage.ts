@@ -35,6 +35,8 @@ export interface Stage {
   emptyEnvironment: string;
   server: string;
   emptyServer: string;
+  /** No server uses it. */
+  sshKey: string;
   application: string;
   applicationName: string;
   /** The one that serves, the one before it, and one under way. */
@@ -158,6 +160,8 @@ export async function setStage(
     [emptyEnvironment, 'staging'],
   ] as const)
     unit.create('environment', id, { project_id: project, name, type: 'production' });
+  const sshKey = randomUUID();
+  unit.create('ssh_key', sshKey, desiredState('ssh_key'));
   for (const id of [server, emptyServer])
     unit.create(
       'server',
@@ -220,6 +224,7 @@ export async function setStage(
     emptyEnvironment,
     server,
     emptyServer,
+    sshKey,
     application,
     applicationName,
     deployments: { current, earlier, queued },

@@ -59,6 +59,10 @@ const required: { readonly [K in KindName]: () => object } = {
     server_id: randomId(),
     name: `volume-${randomId()}`,
   }),
+  ssh_key: () => ({
+    name: `key-${randomId()}`,
+    credential: { type: 'password', password: { $sealed: 'key.nonce.text', for: 'ssh_key/id/credential.password' } },
+  }),
 };
 
 /**

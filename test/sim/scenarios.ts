@@ -278,6 +278,25 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
+    name: 'let a server use an SSH key, rotate it, delete the one before',
+    running: 1,
+    prepare: running(1),
+    async run(world, { machine }) {
+      const key = async (name: string): Promise<string> => {
+        const { data } = await world.must('POST', '/settings/ssh-keys', { name, password: `sesame of ${name}` });
+        return data.id;
+      };
+      const [first, second] = [await key('first'), await key('second')];
+      const server = `/servers/${machine.server}`;
+      await world.must('PUT', server, { ssh_key_id: first });
+      expect((await world.call('DELETE', `/settings/ssh-keys/${first}`)).status).toBe(409);
+      await world.must('PUT', `/settings/ssh-keys/${first}`, { password: 'another sesame' });
+      await world.must('PUT', server, { ssh_key_id: second });
+      await world.must('DELETE', `/settings/ssh-keys/${first}`);
+      expect((await world.must('GET', `/settings/ssh-keys/${second}`)).data.server_ids).toEqual([machine.server]);
+    },
+  },
+  {
     name: 'delete an application',
     running: 2,
     prepare: running(2),

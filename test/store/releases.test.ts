@@ -108,7 +108,7 @@ const head = { observedGeneration: 4, conditions: [] };
  */
 const refused: readonly string[] = ['assignment', 'login_code'];
 /** Kinds that it does not know. It leaves their keys alone. */
-const unknown: readonly string[] = ['settings', 'volume'];
+const unknown: readonly string[] = ['settings', 'volume', 'ssh_key'];
 
 const both = Object.values(earlierKinds).map((earlier) => ({
   kind: earlier.kind,

@@ -1,8 +1,8 @@
 import { defined } from '../../../store/defined.ts';
 import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import type { TenantView } from '../../../store/mirror.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
 import { objectsIn } from '../../../store/objects-in.ts';
-import { notFound } from '../../ground/api-error.ts';
 import { visibleProjects } from '../../rights/authorize.ts';
 import { countLimits, requireRoom } from '../../rights/count-limits.ts';
 import { grantsAny } from '../../rights/grants.ts';
@@ -52,10 +52,11 @@ export const createServer = defineEndpoint({
       what: 'servers',
       remedy: 'delete one that is not needed',
     });
-    refuseSshKey(body, undefined);
+    const key = sshKeyFrom(ctx.view, body, undefined);
     const id = ctx.random.id();
     const join = newJoin(ctx, id);
     const unit = ctx.repo.begin();
+    if (key !== undefined) unit.require(key);
     const server = unit.create(
       'server',
       id,
@@ -103,10 +104,17 @@ function allowedFrom(
   return [...new Set(sent)];
 }
 
-/** SSH keys do not exist yet; a server may keep the id that it has. @throws ApiError NOT_FOUND */
-function refuseSshKey({ sshKeyId, ssh_key_id = sshKeyId }: Update, before: string | undefined): void {
-  if (ssh_key_id === undefined || ssh_key_id === null || ssh_key_id === before) return;
-  throw notFound('SSH key', sshKeyId === undefined ? 'ssh_key_id' : 'sshKeyId');
+/**
+ * The key that a server begins to use; `undefined`: none, or the one of before, so that an answer can be sent back. The
+ * unit of the server must `require` it, or the key can be deleted meanwhile. @throws as `referred`
+ */
+function sshKeyFrom(
+  view: TenantView,
+  { sshKeyId, ssh_key_id = sshKeyId }: Update,
+  before: string | undefined,
+): ReadonlyResource<'ssh_key'> | undefined {
+  if (ssh_key_id === undefined || ssh_key_id === null || ssh_key_id === before) return undefined;
+  return referred(view, 'ssh_key', ssh_key_id, sshKeyId === undefined ? 'ssh_key_id' : 'sshKeyId');
 }
 
 export const getServer = getEndpoint(servers, {
@@ -120,7 +128,6 @@ export const updateServer = updateEndpoint(
   {
     body: ServerUpdate,
     change(draft, body, { view }) {
-      refuseSshKey(body, draft.ssh_key_id);
       const fields = fieldsOf(body);
       draft.port = fields.port ?? draft.port;
       draft.username = fields.username ?? draft.username;
@@ -130,6 +137,10 @@ export const updateServer = updateEndpoint(
       assign(draft, 'allowed_projects', allowedFrom(view, body.allowed_projects, draft.allowed_projects));
       assign(draft, 'ip_address', fields.ip_address);
       assign(draft, 'ssh_key_id', fields.ssh_key_id);
+    },
+    async check({ view }, unit, { it, body }) {
+      const key = sshKeyFrom(view, body, it.desired.ssh_key_id);
+      if (key !== undefined) unit.require(key);
     },
   },
 );

@@ -73,6 +73,29 @@ test('values of an older key are sealed anew in place, and no generation grows',
   await remove();
 });
 
+test.each(['private_key', 'password'] as const)('the %s of an SSH key is sealed anew', async (field) => {
+  const { rig, ring, remove } = await withSecret();
+  await using _ = rig;
+  const secret = { tenant, kind: 'ssh_key', id: id('key'), path: `credential.${field}` };
+  const sealed = ring.seal('open sesame', secret);
+  const unit = rig.repo.begin();
+  unit.create('ssh_key', id('key'), {
+    name: 'fleet',
+    credential:
+      field === 'password'
+        ? { type: 'password', password: sealed }
+        : { type: 'key', algorithm: 'ed25519', public_key: 'ssh-ed25519 AAAA', private_key: sealed },
+  });
+  await unit.commit();
+  await ring.addKey();
+  await rotate(ring, termOf(), deps(rig));
+  const { credential } = (await rig.repo.get('ssh_key', id('key')))!.desired;
+  const now = credential.type === 'password' ? credential.password : credential.private_key;
+  expect([ring.needsReseal(now), ring.unseal(now, secret)]).toEqual([false, 'open sesame']);
+  expect(now.$sealed).not.toBe(sealed.$sealed);
+  await remove();
+});
+
 test('the keys of the installation and answers that are kept are sealed anew, too', async () => {
   const { rig, ring, remove } = await withSecret();
   await using _ = rig;
