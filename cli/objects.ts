@@ -3,6 +3,7 @@ import { deploymentVerbs } from '../rules/deployment.ts';
 import { environmentVerbs } from '../rules/environment.ts';
 import { projectVerbs } from '../rules/project.ts';
 import { serverVerbs } from '../rules/server.ts';
+import { sshKeyVerbs } from '../rules/ssh-key.ts';
 import type { VerbTable } from '../rules/verb-table.ts';
 import { volumeVerbs } from '../rules/volume.ts';
 import { Refused } from './client.ts';
@@ -69,6 +70,12 @@ const kinds = {
     hasEvents: true,
     takes: ' with its data',
     verbs: volumeVerbs,
+  },
+  'ssh-keys': {
+    names: ['ssh_key', 'ssh-key'],
+    path: '/api/v1/settings/ssh-keys',
+    takes: '; machines that know its public half still accept it',
+    verbs: sshKeyVerbs,
   },
 } as const satisfies Readonly<Record<string, Row>>;
 
@@ -215,5 +222,5 @@ function known(all: readonly ApiObject[]): string {
 
 export function pathOf(kind: CliKind, it: ApiObject): string {
   if (kind === 'environments') return `/api/v1/projects/${String(it['project_id'])}/environments/${it.id}`;
-  return `/api/v1/${kind}/${it.id}`;
+  return `${rowOfKind(kind).path ?? `/api/v1/${kind}`}/${it.id}`;
 }

@@ -38,6 +38,12 @@ const columns: Record<CliKind, Record<string, Cell>> = {
     status: field('status'),
     path: (it) => z.array(z.object({ mount_path: z.string() })).parse(it['bindings'])[0]?.mount_path ?? '',
   },
+  'ssh-keys': {
+    name: field('name'),
+    type: field('type'),
+    servers: (it) => String(z.array(z.string()).parse(it['server_ids']).length),
+    fingerprint: field('fingerprint'),
+  },
 };
 
 export function headOf(kind: CliKind): string[] {
@@ -54,6 +60,8 @@ const usual: Readonly<Record<string, string>> = {
   agent: 'disconnected',
   ready: 'DeploymentFailed',
   trigger: 'rollback',
+  type: 'ecdsa-nistp256',
+  fingerprint: 'SHA256:0123456789012345678901234567890123456789012',
   commit: '0123456789ab',
   age: '59m',
 };

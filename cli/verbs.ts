@@ -1,6 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { Client } from './client.ts';
 import type * as Ports from './verbs/ports.ts';
+import type { SshKeyOptions } from './verbs/ssh-key.ts';
 
 /** One subcommand of `setpoint` that calls the API. */
 export interface Verb {
@@ -85,12 +86,21 @@ export const verbs: readonly Verb[] = [
     run: async (client, [action, project, ...rest]) =>
       (await import('./verbs/members.ts')).members(client, action, project, rest),
   }),
-  verb<[kind: string, name: string], Scope & { directPorts?: boolean; on?: string }>({
+  verb<[kind: string, name: string], Scope & { directPorts?: boolean; on?: string } & SshKeyOptions>({
     use: 'create <kind> <name>',
-    text: 'create an object of a kind, such as a project; prints how the agent of a server joins',
+    text: 'create an object of a kind, such as a project; prints how the agent of a server joins, and the public half of an SSH key',
     options: [
       new Option('--direct-ports', 'ports of applications are open on the server itself'),
       new Option('--on <server>', 'the server of a volume; by default that of its project'),
+      new Option('--generate <type>', 'the type of an SSH key; by default ed25519').choices(['ed25519', 'rsa']),
+      new Option(
+        '--private-key <file>',
+        'import an SSH key; its passphrase is asked for, or read from standard input',
+      ).conflicts(['generate', 'password']),
+      new Option(
+        '--password',
+        'an SSH key that is a password, which is asked for, or read from standard input',
+      ).conflicts('generate'),
     ],
     run: async (client, [kind, name], options) =>
       (await import('./verbs/create.ts')).create(client, kind, name, options),
@@ -188,11 +198,6 @@ export const verbs: readonly Verb[] = [
     ],
     run: async (client, [name], options, signal) =>
       (await import('./verbs/logs.ts')).logs(client, name, options, signal),
-  }),
-  verb<[what: string], Scope>({
-    use: 'top <what>',
-    text: 'print what servers or applications use now of processor, memory, disk and network, the busiest first',
-    run: async (client, [what], options) => (await import('./verbs/top.ts')).top(client, what, options),
   }),
   verb<[application: string, ...command: string[]], Scope & { instance?: string; shell?: string }>({
     use: 'exec <application> [command...]',

@@ -1,15 +1,17 @@
 import { z } from 'zod';
 import type { Client } from '../client.ts';
 import { findObject, kindOf, singular } from '../objects.ts';
+import { createSshKey } from './ssh-key.ts';
+import type { SshKeyOptions } from './ssh-key.ts';
 
 const Join = z.object({ install_command: z.string(), join_token_expires_at: z.string() });
 
-/** Creates a project, an environment, a volume or a server; for a server it prints how its agent joins. */
+/** Creates a project, an environment, a volume, an SSH key or a server; for a server it prints how its agent joins. */
 export async function create(
   client: Client,
   word: string,
   name: string,
-  options: { project?: string; directPorts?: boolean; on?: string },
+  options: { project?: string; directPorts?: boolean; on?: string } & SshKeyOptions,
 ): Promise<void> {
   const kind = kindOf(word);
   switch (kind) {
@@ -40,6 +42,9 @@ export async function create(
       await client.request('POST', '/api/v1/volumes', { project_id: project.id, ...server, name });
       break;
     }
+    case 'ssh-keys':
+      await createSshKey(client, name, options);
+      return;
     case 'applications':
     case 'deployments':
       throw new Error(

@@ -76,10 +76,10 @@ export class CommandLine implements AsyncDisposable {
   }
 
   /** Runs it at a terminal of its own, whose screen is its standard output. */
-  atTerminal(argv: readonly string[]): Running & Resizable {
+  atTerminal(argv: readonly string[], env: Readonly<Record<string, string>> = {}): Running & Resizable {
     const device = join(this.home, `terminal-${randomUUID()}`);
     const line = `tty > '${device}'; exec ${[command, ...argv].map((word) => `'${word}'`).join(' ')}`;
-    const script = this.#launch('script', ['--quiet', '--return', '--flush', '--command', line, '/dev/null']);
+    const script = this.#launch('script', ['--quiet', '--return', '--flush', '--command', line, '/dev/null'], env);
     return {
       ...this.#follow(script),
       resize: async (cols, rows) => {
