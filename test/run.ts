@@ -1,5 +1,5 @@
 /**
- * Runs the checks and the layers of the suite and ends with the line `N passed, N failed`.
+ * Runs the checks and the layers of the suite. Names again what failed, and ends with the line `N passed, N failed`.
  * A check counts as one test. What did not run counts as failed: a skipped test, a file that did not load, a layer that
  * crashed or has no tests. So does what is left behind: a process or a container.
  * Usage: node test/run.ts [--only check,unit,…] [--minutes 45]
@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { mkdtemp, open, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, relative } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
@@ -49,6 +49,8 @@ type Output = 'at once' | 'at its end';
 interface Tally {
   passed: number;
   failed: number;
+  /** What did not pass, in words. */
+  names?: readonly string[];
 }
 
 /** The part of vitest's JSON report that counts. */
@@ -57,8 +59,18 @@ const Report = z.object({
   numFailedTests: z.int(),
   numPendingTests: z.int(),
   numTodoTests: z.int(),
-  testResults: z.array(z.object({ status: z.string(), assertionResults: z.array(z.unknown()) })),
+  testResults: z.array(
+    z.object({
+      name: z.string(),
+      status: z.string(),
+      assertionResults: z.array(
+        z.object({ status: z.string(), fullName: z.string(), failureMessages: z.array(z.string()).nullish() }),
+      ),
+    }),
+  ),
 });
+
+type Report = z.infer<typeof Report>;
 
 const { values } = parseArgs({ options: { only: { type: 'string' }, minutes: { type: 'string', default: '45' } } });
 const wanted = values.only?.split(',') ?? byDefault;
@@ -77,7 +89,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 }
 
 const verdicts: string[] = [];
-const total: Tally = { passed: 0, failed: 0 };
+const failures: string[] = [];
+const total = { passed: 0, failed: 0 };
 const scratch = await mkdtemp(join(tmpdir(), 'setpoint-test-'));
 process.once('exit', () => rmSync(scratch, { recursive: true }));
 try {
@@ -89,6 +102,7 @@ try {
   console.error(error);
   note('The run itself', { passed: 0, failed: 1 });
 }
+if (failures.length > 0) console.log(`\nWhat did not pass:\n${failures.join('\n')}`);
 console.log(`\n${verdicts.join('\n')}\n${total.passed} passed, ${total.failed} failed`);
 process.exit(total.failed === 0 ? 0 : 1);
 
@@ -114,9 +128,9 @@ async function runCheck(name: string, argv: readonly string[], output: Output): 
 async function runLayer(layer: string, output: Output): Promise<void> {
   const file = join(scratch, `${layer}.json`);
   const succeeded = await run(layer, [...vitest, '--project', layer, `--outputFile.json=${file}`], output);
-  const { passed, failed } = await read(file);
+  const { passed, failed, names = [] } = await read(file);
   const ran = succeeded && passed > 0;
-  note(layer, { passed, failed: ran ? failed : Math.max(failed, 1) });
+  note(layer, { passed, failed: ran ? failed : Math.max(failed, 1), names });
 }
 
 /** What vitest tells of a layer; nothing where it crashed before it told. */
@@ -128,10 +142,24 @@ async function read(file: string): Promise<Tally> {
   return {
     passed: report.numPassedTests,
     failed: report.numFailedTests + report.numPendingTests + report.numTodoTests + notLoaded.length,
+    names: report.testResults.flatMap(namesOf),
   };
 }
 
-function note(name: string, { passed, failed }: Tally): void {
+/** The tests of a file that did not pass, each with the first line of its reason. */
+function namesOf({ name, status, assertionResults }: Report['testResults'][number]): string[] {
+  const path = relative(root, name);
+  if (status === 'failed' && assertionResults.length === 0) return [`${path} did not load`];
+  return assertionResults
+    .filter((it) => it.status !== 'passed')
+    .map((it) => {
+      const [reason = it.status] = (it.failureMessages?.[0] ?? it.status).split('\n');
+      return `${path} > ${it.fullName}: ${reason.slice(0, 300)}`;
+    });
+}
+
+function note(name: string, { passed, failed, names = [] }: Tally): void {
+  failures.push(...names.map((it) => `  ${name}: ${it}`));
   verdicts.push(`${name}: ${passed} passed, ${failed} failed`);
   total.passed += passed;
   total.failed += failed;

@@ -16,7 +16,7 @@ import { prober } from '../../agent/runtime/probe.ts';
 import type { Container } from '../../agent/runtime/runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import type { TestDocker } from '../harness/docker.ts';
-import { testDocker } from '../harness/docker.ts';
+import { engineCall, testDocker } from '../harness/docker.ts';
 import { docker as byCommand } from '../harness/engine.ts';
 import type { TestImages } from '../harness/test-image.ts';
 import { openImages } from '../harness/open-images.ts';
@@ -118,22 +118,6 @@ async function isReady(item: WireAssignment, unlike?: string): Promise<Container
   );
 }
 
-/** As an operator with the engine's own client. */
-async function engine(method: string, path: string, body?: object): Promise<number> {
-  const { request } = await import('node:http');
-  return new Promise((resolve, reject) => {
-    const outgoing = request({
-      socketPath: '/var/run/docker.sock',
-      method,
-      path: `/v1.41${path}`,
-      headers: { host: 'engine', 'content-type': 'application/json' },
-    });
-    outgoing.on('error', reject);
-    outgoing.on('response', (answer) => answer.resume().on('end', () => resolve(answer.statusCode ?? 0)));
-    outgoing.end(body === undefined ? undefined : JSON.stringify(body));
-  });
-}
-
 /** A program in the container of an instance. */
 async function inside(container: Container, ...command: string[]): Promise<string> {
   const { exitCode, output } = await docker.runtime.run(
@@ -216,28 +200,26 @@ describe('an agent on a real engine', () => {
     const first = await isReady(item);
     expect(first.name).toBe(containerName(item));
 
-    expect(await engine('DELETE', `/containers/${first.id}?force=1`)).toBe(204);
+    await engineCall('DELETE', `/containers/${first.id}?force=1`);
     const second = await isReady(item, first.id);
     expect(agent.backend.report(item.id)?.events?.items.map(({ reason }) => reason)).toContain('ContainerRemoved');
 
-    expect(await engine('POST', `/containers/${second.id}/stop?t=1`)).toBe(204);
+    await engineCall('POST', `/containers/${second.id}/stop?t=1`);
     await until('started again', () => Promise.resolve((agent.backend.report(item.id)?.restarts ?? 0) >= 1));
     expect((await isReady(item)).id).toBe(second.id);
 
-    expect(await engine('POST', `/containers/${second.id}/pause`)).toBe(204);
+    await engineCall('POST', `/containers/${second.id}/pause`);
     await until('goes on', async () => (await containerOf(item))?.state === 'running');
     expect((await isReady(item)).id).toBe(second.id);
 
-    expect(await engine('POST', `/containers/${second.id}/update`, { Memory: 64e6, MemorySwap: 64e6 })).toBe(200);
+    await engineCall('POST', `/containers/${second.id}/update`, { Memory: 64e6, MemorySwap: 64e6 });
     const third = await isReady(item, second.id);
 
-    expect(await engine('POST', `/containers/${third.id}/rename?name=sp-other-${item.id.slice(0, 8)}`)).toBe(204);
+    await engineCall('POST', `/containers/${third.id}/rename?name=sp-other-${item.id.slice(0, 8)}`);
     const fourth = await isReady(item, third.id);
     expect(fourth.name).toBe(containerName(item));
 
-    expect(await engine('POST', `/networks/${docker.network}/disconnect`, { Container: fourth.id, Force: true })).toBe(
-      200,
-    );
+    await engineCall('POST', `/networks/${docker.network}/disconnect`, { Container: fourth.id, Force: true });
     await isReady(item, fourth.id);
   });
 
