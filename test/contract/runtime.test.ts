@@ -204,9 +204,33 @@ describe.each([
       expect(after! - before!).toBeLessThan(4 * 1024 * 1024);
     });
 
+    test('are measured by what they have used since their start, whether or not their process is known', async () => {
+      const id = await startReady({});
+      const { pid } = await inspect(id);
+      for (const known of [pid, 0]) {
+        const before = await rig.runtime.usage({ id, pid: known }, signal());
+        expect(before).toMatchObject({ receivedBytes: expect.any(Number), sentBytes: expect.any(Number) });
+        expect(before!.memoryBytes).toBeGreaterThan(0);
+        await rig.runtime.run(id, rig.program({ counts: 300_000 }), { timeoutMs: 60_000 }, signal());
+        const after = await rig.runtime.usage({ id, pid: known }, signal());
+        // A program of the mock engine takes no time.
+        const used = after!.cpuMs - before!.cpuMs;
+        if (rig.runtime.name === 'mock') expect(used).toBe(0);
+        else expect(used).toBeGreaterThan(1);
+      }
+    });
+
+    test('that do not run are not measured', async () => {
+      const id = await startReady({});
+      const { pid } = await inspect(id);
+      await rig.runtime.stop(id, 10, signal());
+      for (const known of [pid, 0]) expect(await rig.runtime.usage({ id, pid: known }, signal())).toBeUndefined();
+    });
+
     test('that do not exist are undefined', async () => {
       expect(await rig.runtime.inspect(absent, signal())).toBeUndefined();
       expect(await rig.runtime.written(absent, signal())).toBeUndefined();
+      expect(await rig.runtime.usage({ id: absent, pid: 0 }, signal())).toBeUndefined();
     });
 
     test('of a name that exists are not made', async () => {
