@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 installed := node_modules/.package-lock.json
 
-.PHONY: help deps dev check test-quick test test-long test-fresh bench clean
+.PHONY: help deps dev check release test-quick test test-long test-fresh bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -19,6 +19,10 @@ dev: $(installed) ## Run a server and an agent on this machine, with an example 
 check: $(installed) ## Check format, lint, types, and that what is generated is up to date
 	@manifests/install/machine.sh check
 	@exec node test/run.ts --only check
+
+release: $(installed) ## Build the agent for servers, as one executable per architecture, into dist
+	@manifests/install/machine.sh check
+	@exec node cli/release/release.ts
 
 test-quick: deps ## For daily work: check, and the layers unit and api, which start no programs
 	@exec node test/run.ts --only check,unit,api

@@ -2,32 +2,16 @@
 import { Command, Option } from 'commander';
 import packageFile from '../package.json' with { type: 'json' };
 import { displayable } from '../api/streams/log-frames.ts';
+import { agentCommand } from './agent-command.ts';
 import { createClient } from './client.ts';
 import { loadConnection } from './credentials.ts';
+import { flag, forgetEmptyVariables } from './flag.ts';
 import { stopSignal } from './stop-signal.ts';
 import { createKeyVerb, verbs } from './verbs.ts';
 import type { Verb } from './verbs.ts';
 import type * as Login from './verbs/login.ts';
 
-// an empty variable counts as unset
-for (const [name, value] of Object.entries(process.env))
-  if (name.startsWith('SETPOINT_') && value === '') Reflect.deleteProperty(process.env, name);
-
-/** A flag that the environment can set, too: `--log-level` is `SETPOINT_LOG_LEVEL`. */
-function flag(flags: string, text: string): Option {
-  const option = new Option(flags, text);
-  const name = option.long?.slice(2).replaceAll('-', '_').toUpperCase() ?? '';
-  return option.env(`SETPOINT_${name}`);
-}
-
-/**
- * Earlier releases read the join token from `SETPOINT_TOKEN`, which holds a session's token or service key for the
- * other commands.
- */
-function joinTokenOfOld(): string | undefined {
-  const token = process.env['SETPOINT_TOKEN'];
-  return token?.startsWith('sj_') === true ? token : undefined;
-}
+forgetEmptyVariables();
 
 const program = new Command('setpoint')
   .description('Drives your own servers toward what you declared')
@@ -55,6 +39,7 @@ program
     flag('--metrics-from <list>', 'addresses or CIDR ranges that may read /metrics (this machine, private networks)'),
   )
   .addOption(flag('--trusted-proxies <list>', 'addresses or CIDR ranges whose X-Forwarded-For is believed'))
+  .addOption(flag('--agent-release <dir>', 'release of the agent that servers get from here (dist, by make release)'))
   .addOption(
     flag('--smtp-url <url>', 'mail server: smtp://[USER:PASSWORD@]HOST[:PORT], or smtps://… (mail is only logged)'),
   )
@@ -76,48 +61,7 @@ program
   .addOption(flag('--log-level <level>', 'fatal, error, warn, info, debug or trace (info)'))
   .action(async (options: unknown) => (await import('./server.ts')).runServer(options, stopSignal()));
 
-const agent = program
-  .command('agent')
-  .description('run the agent of one server')
-  .addOption(
-    flag(
-      '--server <url>',
-      'address of the control plane with its tenant: https://HOST/TENANT; several, with commas, are its replicas',
-    ),
-  )
-  .addOption(flag('--allow-plain-http', 'the control plane may be reached by http beyond this machine'))
-  .addOption(
-    new Option('--token <token>', 'join token, needed at the first start only')
-      .env('SETPOINT_JOIN_TOKEN')
-      .default(joinTokenOfOld(), 'none'),
-  )
-  .addOption(flag('--data <dir>', 'identity, desired set and logs (/var/lib/setpoint/agent)'))
-  .addOption(flag('--runtime <name>', 'docker, or mock for trying things out (docker)'))
-  .addOption(flag('--docker-socket <path>', 'socket of the engine (/var/run/docker.sock)'))
-  .addOption(flag('--take-over-ports', 'take ports from agents that left rules and do not run here any more'))
-  .addOption(
-    flag('--local-images <list>', 'images of this machine that every project may use: NAME, NAME:TAG, PREFIX/*'),
-  )
-  .addOption(flag('--git-protocols <list>', 'also fetch sources by: http, file'))
-  .addOption(flag('--git-file-roots <list>', 'folders below which sources may be fetched by file'))
-  .addOption(flag('--git-loopback', 'sources may be fetched from this machine itself'))
-  .addOption(flag('--git-private-networks <list>', 'private networks that sources may be fetched from: 10.0.0.0/8'))
-  .addOption(flag('--ssh-config <path>', 'configuration of ssh for fetching sources: key, known hosts'))
-  .addOption(flag('--log-level <level>', 'fatal, error, warn, info, debug or trace (info)'))
-  .action(async (options: unknown) => (await import('./agent.ts')).runAgent(options, stopSignal()));
-
-agent
-  .command('clean')
-  .description('remove what agents left on this machine that do not run here any more: it is shown first')
-  .addOption(flag('--docker-socket <path>', 'socket of the engine').default('/var/run/docker.sock'))
-  .addOption(
-    new Option('--only <servers>', 'of these servers, with commas between').argParser((text) => text.split(',')),
-  )
-  .option('--dry-run', 'only print what would be removed')
-  .option('-y, --yes', 'do not ask')
-  .action(async (_options: unknown, command: Command) =>
-    (await import('./agent-clean.ts')).cleanAgent(command.optsWithGlobals(), stopSignal()),
-  );
+program.addCommand(agentCommand('agent'));
 
 program
   .command('dev')

@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import packageFile from '../../package.json' with { type: 'json' };
+import { releaseFileName, signRelease } from '../../agent-protocol/release-manifest.ts';
+import type { Platform, ReleaseManifest } from '../../agent-protocol/release-manifest.ts';
+import { bundleAgent } from './bundle.ts';
+import { makeExecutable } from './executable.ts';
+import { nodeFor } from './node-binary.ts';
+
+/** The earliest version whose agents can be updated to this one without a version between them. */
+const minVersion = '0.1.0';
+
+/**
+ * Builds the executables of the agent for these platforms into a folder, with their signed manifest `manifest.json`. A
+ * control plane may serve the folder meanwhile: the manifest is replaced last, and executables of earlier releases are
+ * removed after it. @throws Error if one of them cannot be built
+ */
+export async function buildRelease(
+  { out, key, platforms }: { out: string; key: KeyObject; platforms: readonly Platform[] },
+  signal: AbortSignal,
+): Promise<ReleaseManifest> {
+  const { version } = packageFile;
+  await mkdir(out, { recursive: true });
+  const { code: module } = await bundleAgent();
+  const files: ReleaseManifest['files'] = [];
+  for (const platform of platforms) {
+    const name = releaseFileName(version, platform);
+    // In the same file system, so that the executable can be moved to its place.
+    const work = await mkdtemp(join(out, '.work-'));
+    try {
+      await makeExecutable({ node: await nodeFor(platform, work, signal), module, work, to: join(work, name) }, signal);
+      files.push({ platform, name, ...(await measure(join(work, name), signal)) });
+      await rename(join(work, name), join(out, name));
+    } finally {
+      await rm(work, { recursive: true, force: true });
+    }
+  }
+  const manifest: ReleaseManifest = { product: 'setpoint-agent', version, min_version: minVersion, files };
+  const path = join(out, 'manifest.json');
+  await writeFile(`${path}.new`, `${JSON.stringify(signRelease(manifest, key), null, 2)}\n`);
+  await rename(`${path}.new`, path);
+  await removeOthers(out, files);
+  return manifest;
+}
+
+async function measure(path: string, signal: AbortSignal): Promise<{ size: number; sha256: string }> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20, signal })) hash.update(chunk);
+  return { size: (await stat(path)).size, sha256: hash.digest('hex') };
+}
+
+async function removeOthers(out: string, files: ReleaseManifest['files']): Promise<void> {
+  const kept = new Set(files.map(({ name }) => name));
+  const names = await readdir(out);
+  const others = names.filter((name) => name.startsWith('setpoint-agent-') && !kept.has(name));
+  for (const name of others) await rm(join(out, name));
+}

@@ -1,0 +1,36 @@
+/** Builds the agent as one executable for each platform, and signs what it built: see docs/operations.md. */
+import { parseArgs } from 'node:util';
+import { platforms } from '../../agent-protocol/release-manifest.ts';
+import { releaseKey, releaseKeyPath } from './release-key.ts';
+import { buildRelease } from './build-release.ts';
+
+const usage = `Usage: make release, or node cli/release/release.ts [--out FOLDER] [--key FILE] [--platform NAME]…
+  --out       where the release is written (dist)
+  --key       the key that signs it, which is made if there is none (${releaseKeyPath()})
+  --platform  only for this platform: ${platforms.join(', ')} (all)`;
+const deadlineMs = 30 * 60_000;
+
+try {
+  const { values } = parseArgs({
+    options: {
+      out: { type: 'string', default: 'dist' },
+      key: { type: 'string', default: process.env['SETPOINT_RELEASE_KEY'] ?? releaseKeyPath() },
+      platform: { type: 'string', multiple: true, default: [...platforms] },
+    },
+  });
+  const wanted = platforms.filter((it) => values.platform.includes(it));
+  if (wanted.length !== values.platform.length) throw new Error(usage);
+  const { key, isNew } = await releaseKey(values.key);
+  if (isNew)
+    console.log(`Made the key that signs releases: ${values.key}. Keep a copy, and keep it off the control plane`);
+  const started = performance.now();
+  const { version, files } = await buildRelease(
+    { out: values.out, key, platforms: wanted },
+    AbortSignal.timeout(deadlineMs),
+  );
+  for (const { name, size } of files) console.log(`${values.out}/${name}  ${(size / 1e6).toFixed(1)} MB`);
+  console.log(`Release ${version} was built in ${((performance.now() - started) / 1000).toFixed(1)} s`);
+} catch (error) {
+  console.error(error instanceof Error ? error.message : String(error));
+  process.exitCode = 1;
+}

@@ -1,0 +1,13 @@
+/** The program of a release: the agent alone, as one executable without a Node on the machine. */
+import packageFile from '../package.json' with { type: 'json' };
+import { displayable } from '../api/streams/log-frames.ts';
+import { agentCommand } from './agent-command.ts';
+import { forgetEmptyVariables } from './flag.ts';
+
+forgetEmptyVariables();
+try {
+  await agentCommand('setpoint-agent').version(packageFile.version).parseAsync();
+} catch (error) {
+  console.error(displayable(error instanceof Error ? error.message : String(error)));
+  process.exitCode = 1;
+}

@@ -1,0 +1,85 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import packageFile from '../../package.json' with { type: 'json' };
+import { openRelease } from '../../agent-protocol/release-manifest.ts';
+import { buildRelease } from '../../cli/release/build-release.ts';
+import { bundleAgent } from '../../cli/release/bundle.ts';
+import { releaseKey } from '../../cli/release/release-key.ts';
+import { builtRelease, ownPlatform, testReleaseKey } from '../harness/built-release.ts';
+import type { BuiltRelease } from '../harness/built-release.ts';
+
+const execute = promisify(execFile);
+const deadlineMs = 120_000;
+let folder: string;
+let built: BuiltRelease;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'setpoint-release-'));
+  built = await builtRelease();
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+it('runs where there is no Node, whatever the environment gives to one', async () => {
+  for (const env of [{}, { NODE_OPTIONS: '--require=/nonexistent.js' }]) {
+    const { stdout } = await execute(built.executable, ['--version'], { env, cwd: '/' });
+    expect(stdout.trim()).toBe(packageFile.version);
+  }
+  const { stdout } = await execute(built.executable, ['clean', '--help'], { env: {} });
+  expect(stdout).toContain('setpoint-agent clean');
+});
+
+it('says what is wrong with its settings as the command of a checkout does', async () => {
+  const failed = execute(built.executable, ['--server', 'http://192.0.2.1/default'], { env: {} });
+  await expect(failed).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('--server: must be https') });
+});
+
+it(
+  'has the same bytes and signature each time it is built',
+  async () => {
+    const { key } = await testReleaseKey();
+    const again = await buildRelease({ out: folder, key, platforms: [ownPlatform] }, AbortSignal.timeout(deadlineMs));
+    expect(again).toEqual(built.manifest);
+    expect(await readFile(join(folder, 'manifest.json'), 'utf8')).toBe(
+      await readFile(join(built.folder, 'manifest.json'), 'utf8'),
+    );
+    expect((await readdir(folder)).toSorted()).toEqual(['manifest.json', again.files[0]!.name]);
+    // another user than the one who built it serves it
+    expect((await stat(join(folder, 'manifest.json'))).mode & 0o444).toBe(0o444);
+    expect((await stat(join(folder, again.files[0]!.name))).mode & 0o555).toBe(0o555);
+  },
+  deadlineMs,
+);
+
+it('is signed by the key of the build, and by no other', async () => {
+  const signed: unknown = JSON.parse(await readFile(join(built.folder, 'manifest.json'), 'utf8'));
+  const { key } = await testReleaseKey();
+  const own = key.export({ format: 'jwk' }).x!;
+  expect(openRelease(signed, [own])).toEqual(built.manifest);
+  expect(() => openRelease(signed, [])).toThrow('unknown key');
+});
+
+it('has no part of the control plane and no package but those of the agent in it', async () => {
+  const { sources } = await bundleAgent();
+  const packages = new Set(sources.map((it) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(it)?.[1]));
+  const direct = Object.keys(packageFile.dependencies).filter((it) => packages.has(it));
+  expect(direct).toEqual(['commander', 'p-queue', 'pino', 'tar-stream', 'ws', 'zod']);
+  const own = sources.filter((it) => !/node_modules\/|^\0/.test(it));
+  expect(own.filter((it) => !/^(agent|agent-protocol|cli|time)\//.test(it))).toEqual([
+    'package.json',
+    'api/streams/log-frames.ts',
+    'store/faults.ts',
+    'store/visible.ts',
+  ]);
+});
+
+it('is signed by no key that others can read', async () => {
+  const path = join(folder, 'key.pem');
+  expect((await releaseKey(path)).isNew).toBe(true);
+  expect((await releaseKey(path)).isNew).toBe(false);
+  await chmod(path, 0o640);
+  await expect(releaseKey(path)).rejects.toThrow('Other users can read the key');
+});

@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { openRelease, platforms } from '../../agent-protocol/release-manifest.ts';
+import type { Platform, ReleaseManifest } from '../../agent-protocol/release-manifest.ts';
+import { buildRelease } from '../../cli/release/build-release.ts';
+import { bundleAgent } from '../../cli/release/bundle.ts';
+import { releaseKey } from '../../cli/release/release-key.ts';
+
+const root = new URL('../../', import.meta.url).pathname;
+const cache = join(root, '.cache/test-release');
+/** Changes of these change what a release is made of, as the module of the agent does. */
+const makers = ['package-lock.json', 'cli/release/executable.ts', 'cli/release/build-release.ts'];
+const deadlineMs = 120_000;
+
+export interface BuiltRelease {
+  folder: string;
+  manifest: ReleaseManifest;
+  /** Path of the executable for this machine. */
+  executable: string;
+}
+
+/** The name of this machine in a release. */
+export const ownPlatform: Platform = ownOf(`${process.platform}-${process.arch}`);
+
+function ownOf(name: string): Platform {
+  const found = platforms.find((it) => it === name);
+  if (found === undefined) throw new Error(`There is no release of the agent for this machine: ${name}`);
+  return found;
+}
+
+/** The key that signs the releases of tests. */
+export async function testReleaseKey(): ReturnType<typeof releaseKey> {
+  await mkdir(cache, { recursive: true });
+  return releaseKey(join(cache, 'key.pem'));
+}
+
+/**
+ * The release of this checkout for this machine alone. It is built where its sources have changed since the last time:
+ * that takes seconds, and 150 MB.
+ */
+export async function builtRelease(): Promise<BuiltRelease> {
+  const { key } = await testReleaseKey();
+  const hash = createHash('sha256').update((await bundleAgent()).code);
+  for (const name of makers) hash.update(await readFile(join(root, name)));
+  const folder = join(cache, hash.digest('hex').slice(0, 16));
+  const known = await read(folder);
+  if (known !== undefined) return known;
+  const building = await mkdtemp(join(cache, '.building-'));
+  try {
+    await buildRelease({ out: building, key, platforms: [ownPlatform] }, AbortSignal.timeout(deadlineMs));
+    await rename(building, folder).catch((error: unknown) => {
+      // another test has built it meanwhile
+      if (!(error instanceof Error && 'code' in error && error.code === 'ENOTEMPTY')) throw error;
+    });
+  } finally {
+    await rm(building, { recursive: true, force: true });
+  }
+  for (const name of await readdir(cache))
+    if (/^[0-9a-f]{16}$/.test(name) && join(cache, name) !== folder) await rm(join(cache, name), { recursive: true });
+  const built = await read(folder);
+  if (built === undefined) throw new Error(`The release is not in ${folder} after its build`);
+  return built;
+}
+
+async function read(folder: string): Promise<BuiltRelease | undefined> {
+  const text = await readFile(join(folder, 'manifest.json'), 'utf8').catch(() => undefined);
+  if (text === undefined) return undefined;
+  const manifest = openRelease(JSON.parse(text), 'any');
+  return { folder, manifest, executable: join(folder, manifest.files[0]!.name) };
+}
