@@ -63,6 +63,8 @@ export interface AgentOptions {
   /** Most bytes of all logs together. */
   logBytes: number;
   version: string;
+  /** Called whenever a control plane has welcomed the agent. */
+  welcomed?: () => void;
   clock: Clock;
   /** Uniform in [0, 1). */
   random: () => number;
@@ -307,7 +309,7 @@ function live(options: AgentOptions, parts: LiveParts, stack: AsyncDisposableSta
 
 /** Connects to the control plane, if the agent has one, and again whenever the connection is lost. */
 async function keepConnected(
-  { controlPlane, dial, engine, version, clock, random, log }: AgentOptions,
+  { controlPlane, dial, engine, version, welcomed, clock, random, log }: AgentOptions,
   { monitor, identity, backend }: LiveParts,
   signal: AbortSignal,
 ): Promise<void> {
@@ -320,6 +322,7 @@ async function keepConnected(
       identity,
       machine: await readMachine(identity.serverId),
       agentVersion: version,
+      ...(welcomed !== undefined && { welcomed }),
       runtime: () => ({ name: engine.runtime.name, version: monitor.state.version ?? 'unknown' }),
       backend,
       clock,

@@ -26,6 +26,8 @@ export interface ConnectOptions {
   identity: Identity;
   machine: Machine;
   agentVersion: string;
+  /** Called whenever the control plane has welcomed the agent. */
+  welcomed?: () => void;
   /** Name and version of the container engine, as known at each attempt. */
   runtime: () => { name: string; version: string };
   backend: AgentHost;
@@ -189,6 +191,7 @@ function connectOnce(
       controlKeyHash: identity.controlKeyHash,
       welcomed: ({ session: id }, verdict) => {
         wasWelcomed = true;
+        options.welcomed?.();
         log.info({ session: id }, 'Connected to the control plane');
         logTrust(log, identity, verdict);
         const known = verdict.kind === 'proven' ? verdict.keyHash : undefined;

@@ -31,6 +31,7 @@ import { forgetExpiredAnswers, forgetExpiredEveryMs } from './request/idempotenc
 import { createInTurn } from './endpoint/in-turn.ts';
 import { createKeep } from './ground/cached-json.ts';
 import { createPageCache } from './request/page-cache.ts';
+import { agentReleases } from './ground/agent-release.ts';
 import { createReadiness } from './pages/readiness.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { errorBody, securityHeaders, sendBody } from './http/respond.ts';
@@ -87,6 +88,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     inTurn: createInTurn(),
     ...createNearness(store, mirror, clock),
     pageCache: createPageCache(),
+    releases: agentReleases(config.agentRelease, log),
   };
   await services.fresh();
   const dispatch = createDispatch({
@@ -98,7 +100,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
   });
   let isDraining = false;
   const readiness = createReadiness({ ...deps, fresh: services.fresh, isDraining: () => isDraining });
-  const systemPage = createSystemPages({ ...deps, readiness });
+  const systemPage = createSystemPages({ ...deps, releases: services.releases, readiness });
   const describe = createDescription(deps);
 
   const anonymousHeaders = (): Headers => ({

@@ -33,6 +33,8 @@ export const AgentConfig = z
     gitPrivateNetworks: List.pipe(z.array(z.union([z.cidrv4(), z.cidrv6()]))).default([]),
     /** Configuration file of ssh for fetching sources: key, known hosts. */
     sshConfig: z.string().optional(),
+    /** Folder of the installation that a supervisor runs; absent in a checkout. */
+    agentHome: z.string().optional(),
     logLevel: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
   })
   .refine(({ server, allowPlainHttp }) => allowPlainHttp || server.every(isPrivate), {

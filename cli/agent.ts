@@ -27,6 +27,7 @@ import { ensureDataDir } from './data-dir.ts';
 import { createLog } from './log.ts';
 import { parseConfig } from './parse-config.ts';
 import { stopped } from './stop-signal.ts';
+import { endTrial } from './trial.ts';
 
 /** All logs of a server together. */
 const logBytes = 10 * 1024 ** 3;
@@ -101,6 +102,7 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs): Pro
     disk,
     logBytes,
     version: packageFile.version,
+    welcomed: () => onWelcome(config, log),
     clock: systemClock,
     random: Math.random,
     ...logs,
@@ -108,6 +110,17 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs): Pro
   starting.use(agent);
   const running = starting.move();
   return { ...agent, [Symbol.asyncDispose]: () => running.disposeAsync() };
+}
+
+/** What is left to do for an update once the new version has connected. */
+function onWelcome({ agentHome }: AgentConfig, log: Logger): void {
+  if (agentHome === undefined) return;
+  endTrial(agentHome, packageFile.version).catch((error: unknown) =>
+    log.error(
+      { err: error },
+      'Cannot end the trial of this version: its supervisor goes back to the version before. Check the disk of its folder',
+    ),
+  );
 }
 
 async function openEngine(config: AgentConfig, server: string, log: Logger): Promise<Engine> {

@@ -63,6 +63,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
       trustedProxies: config.trustedProxies,
       allowedHosts: config.allowedHosts,
       ...(config.metricsFrom !== undefined && { metricsFrom: config.metricsFrom }),
+      agentRelease: config.agentRelease,
       ownPorts: ownPorts(config),
       ...(config.mail !== undefined && { mail: config.mail }),
       auditKeepMs: config.auditRetentionDays * 24 * 3_600_000,

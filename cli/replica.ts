@@ -53,6 +53,7 @@ export interface ReplicaOptions {
   /** See `ApiConfig`. */
   allowedHosts?: ApiConfig['allowedHosts'];
   metricsFrom?: ApiConfig['metricsFrom'];
+  agentRelease?: ApiConfig['agentRelease'];
   /** Ports of the control plane itself: no application of any server may take them. */
   ownPorts: number[];
   /** Mail server and sender; without it mail is only logged. */
@@ -157,6 +158,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
         allowedHosts: options.allowedHosts,
         metricsFrom: options.metricsFrom,
         setupToken: options.setupToken,
+        agentRelease: options.agentRelease,
         ownPorts: options.ownPorts,
         buildDeadlineMs: options.buildDeadlineMs,
         ...options.limits,

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { isIPv4 } from 'node:net';
 import { z } from 'zod';
+import { fileURLToPath } from 'node:url';
 import { taskTypes } from '../agent-protocol/task-types.ts';
 import { parseSmtpUrl } from '../controllers/mail/smtp.ts';
 
@@ -71,6 +72,8 @@ export const ServerConfig = z
     publicUrl: z.url().optional(),
     /** URL under which the other replicas reach this one; default: the address that it listens on. */
     internalUrl: z.url().optional(),
+    /** Folder with the release of the agent that machines get from here; default: where `make release` puts it. */
+    agentRelease: z.string().default(fileURLToPath(new URL('../dist', import.meta.url))),
     logLevel: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
     /** Host names that are answered, besides that of the public URL; `*`: all. */
     allowedHosts: List.optional(),

@@ -15,6 +15,7 @@ import type { Tokens } from '../auth/tokens.ts';
 import type { Access } from '../rights/authorize.ts';
 import type { TerminalSessions } from '../rights/terminal-sessions.ts';
 import type { Budgets } from '../budgets/budgets.ts';
+import type { AgentReleases } from '../ground/agent-release.ts';
 import type { ApiDependencies, RequestInfo } from '../ground/dependencies.ts';
 import type { KeyPairs } from '../ssh-keys/key-pairs.ts';
 import type { InTurn } from './in-turn.ts';
@@ -36,6 +37,8 @@ export interface Services extends ApiDependencies, Nearness {
   /** Takes a token of a client that asks for one-time codes; `undefined` if the limit is off. */
   codeRate(address: string): Quota | undefined;
   keep: Keep;
+  /** The release of the agent that this replica serves. */
+  releases: AgentReleases;
   audit: AuditLog;
   budgets: Budgets;
   /** Runs writers of one object one after another. */

@@ -14,6 +14,8 @@ export const ApiConfig = z.strictObject({
   allowedHosts: z.array(z.string()).optional(),
   /** Addresses or CIDR ranges of proxies whose `X-Forwarded-For` is trusted. */
   trustedProxies: z.array(z.string()).default([]),
+  /** Folder with the release of the agent that machines get from here, as `make release` fills it. */
+  agentRelease: z.string().optional(),
   /** Ports of the control plane itself: no application may take them. */
   ownPorts: z.array(z.int()).default([]),
   /** Addresses or CIDR ranges that may read the metrics; by default this machine and private networks. */

@@ -3,6 +3,10 @@ import type { Registry } from 'prom-client';
 import { forbidden, notFound } from '../ground/api-error.ts';
 import type { ApiError } from '../ground/api-error.ts';
 import type { ApiConfig } from '../ground/config.ts';
+import type { AgentReleases } from '../ground/agent-release.ts';
+import type { Clock } from '../../time/clock.ts';
+import type { Logger } from 'pino';
+import { createAgentPages } from './agent-pages.ts';
 import { consolePolicy, createConsole } from './console.ts';
 import { docsPage, docsPolicy } from './docs-page.ts';
 import { endpointsByArea } from '../routes/endpoints.ts';
@@ -13,6 +17,9 @@ import type { Headers } from '../http/respond.ts';
 interface Dependencies {
   registry: Registry;
   config: ApiConfig;
+  releases: AgentReleases;
+  clock: Clock;
+  log: Logger;
   /** Why this replica is not ready; `undefined` if it is ready. */
   readiness(): Promise<ApiError | undefined>;
 }
@@ -20,7 +27,7 @@ interface Dependencies {
 type Page = (response: ServerResponse, headers: Headers, requestId: string) => Promise<void> | void;
 
 /**
- * Pages that belong to no tenant: health, metrics, documentation and the console. Returns `undefined` for any other
+ * Pages that belong to no tenant: health, metrics, documentation, the console and the agent's release. Returns `undefined` for any other
  * path.
  */
 export function createSystemPages(deps: Dependencies): (request: IncomingMessage) => Page | undefined {
@@ -33,6 +40,7 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
   const documented = (): Promise<{ json: string; html: string }> => (documents ??= document());
 
   const mayReadMetrics = createMetricsAccess(deps.config);
+  const agentPage = createAgentPages(deps);
   const consoleFile = createConsole();
   const consolePage =
     (path: string): Page =>
@@ -75,7 +83,7 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
     if (path === '/metrics' && !mayReadMetrics(request)) return refuseMetrics;
     if (path === '/console' || path === '/console/') return consolePage('index.html');
     if (path.startsWith('/console/')) return consolePage(path.slice('/console/'.length));
-    return Object.hasOwn(pages, path) ? pages[path] : undefined;
+    return Object.hasOwn(pages, path) ? pages[path] : agentPage(path, request);
   };
 }
 

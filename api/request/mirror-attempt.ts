@@ -116,6 +116,7 @@ export class MirrorAttempt {
       setupToken: this.afterCommit('the setup token', real.setupToken),
       tickets: this.afterCommit('tickets', real.tickets),
       terminals: this.afterCommit('terminals', real.terminals),
+      releases: this.afterCommit('the disk', real.releases),
       codeRate: this.afterCommit('the rate of codes', real.codeRate),
       audit: this.afterCommit('the audit log', real.audit),
       budgets: this.afterCommit('budgets', real.budgets),

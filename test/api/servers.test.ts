@@ -76,8 +76,8 @@ describe('a server', () => {
       direct_ports_enabled: false,
     });
     expect(parseJoinToken(join_token)).toEqual({ serverId: id, controlKeyHash: hashControlKey('no key') });
-    expect(install_command).toMatch(/^setpoint agent --server https?:\/\/[^ /]+\/default --token [^ ]+$/);
-    expect(install_command.endsWith(` ${join_token}`)).toBe(true);
+    expect(install_command).toMatch(/^SETPOINT_JOIN_TOKEN=[^ ]+ setpoint agent --server https?:\/\/[^ /]+\/default$/);
+    expect(install_command).toContain(`=${join_token} `);
     const stored = await world.repo.get('server', id);
     expect(stored?.desired.join_token_hash).toBe(hashJoinToken(join_token));
     expect(JSON.stringify((await owner.get(`/servers/${id}`)).data)).not.toContain(join_token);

@@ -21,6 +21,8 @@ export interface InstallationOptions {
   agentData?: string;
   /** The `setpoint` that all programs run at first; by default that of this checkout. */
   command?: string;
+  /** The executable of a release, which runs as the agent instead. */
+  agentExecutable?: string;
 }
 
 /** The first user of every installation. */
@@ -41,6 +43,7 @@ export class Installation implements AsyncDisposable {
   readonly #agentFlags: readonly string[];
   readonly #agentData: string;
   readonly #command: string;
+  readonly #agentExecutable: string | undefined;
 
   private constructor(
     dir: string,
@@ -54,6 +57,7 @@ export class Installation implements AsyncDisposable {
     this.#agentFlags = options.agentFlags ?? [];
     this.#agentData = options.agentData ?? join(dir, 'agent');
     this.#command = options.command ?? present;
+    this.#agentExecutable = options.agentExecutable;
   }
 
   static async start(options: InstallationOptions): Promise<Installation> {
@@ -110,7 +114,7 @@ export class Installation implements AsyncDisposable {
     ];
     this.agent = new Program(
       [
-        'agent',
+        ...(this.#agentExecutable === undefined ? ['agent'] : []),
         ...flags,
         '--git-protocols',
         'http,file',
@@ -123,7 +127,7 @@ export class Installation implements AsyncDisposable {
       // Earlier releases do not know this setting: they ignore a variable, but not a flag.
       { SETPOINT_LOCAL_IMAGES: 'setpoint-test/*' },
     );
-    this.agent.command = this.#command;
+    this.agent.command = this.#agentExecutable ?? this.#command;
     this.agent.start();
     await this.until('the server is active', async () => {
       const it = await this.client.object('GET', `/api/v1/servers/${created.id}`);

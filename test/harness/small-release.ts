@@ -1,0 +1,41 @@
+import { createHash, generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { releaseFileName, signRelease } from '../../agent-protocol/release-manifest.ts';
+import type { ReleaseManifest } from '../../agent-protocol/release-manifest.ts';
+
+const { privateKey } = generateKeyPairSync('ed25519');
+
+/** A release whose executables are texts, in a folder of its own. */
+export interface SmallRelease extends AsyncDisposable {
+  readonly folder: string;
+  manifest: ReleaseManifest;
+  /** Replaces it by another version with that content for each platform. */
+  publish(version: string, contents: Readonly<Record<string, string>>): Promise<void>;
+}
+
+export async function smallRelease(version: string, contents: Readonly<Record<string, string>>): Promise<SmallRelease> {
+  const folder = await mkdtemp(join(tmpdir(), 'setpoint-small-release-'));
+  const publish = async (next: string, texts: Readonly<Record<string, string>>): Promise<ReleaseManifest> => {
+    const files = Object.entries(texts).map(([platform, text]) => ({
+      platform,
+      name: releaseFileName(next, platform),
+      size: Buffer.byteLength(text),
+      sha256: createHash('sha256').update(text).digest('hex'),
+    }));
+    for (const { name, platform } of files) await writeFile(join(folder, name), texts[platform] ?? '');
+    const manifest: ReleaseManifest = { product: 'setpoint-agent', version: next, min_version: '0.1.0', files };
+    await writeFile(join(folder, 'manifest.json'), JSON.stringify(signRelease(manifest, privateKey)));
+    return manifest;
+  };
+  const release: SmallRelease = {
+    folder,
+    manifest: await publish(version, contents),
+    publish: async (next, texts) => {
+      release.manifest = await publish(next, texts);
+    },
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
+  };
+  return release;
+}
