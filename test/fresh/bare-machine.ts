@@ -93,7 +93,7 @@ async function makeImage(suite: string, image: string): Promise<void> {
 }
 
 /** The mirror that this machine takes Debian's packages from; that of `debootstrap` where it takes others. */
-async function mirror(): Promise<string[]> {
+export async function mirror(): Promise<string[]> {
   const format = ['--format', '$(SITE) $(ORIGIN) $(LABEL)'];
   const { stdout } = await execute('apt-get', ['indextargets', ...format, 'Created-By: Packages']);
   const site = stdout.split('\n').find((line) => line.endsWith(' Debian Debian'));

@@ -126,6 +126,10 @@ describe('the script that installs the agent refuses', () => {
     [['--server', 'setpoint.test'], 'must begin with https:// or http://'],
     [['--server', "https://setpoint.test/'$(reboot)'"], '--server must be a URL'],
     [['--server', 'https://setpoint.test/a\nSETPOINT_RUNTIME=mock'], '--server must be a URL'],
+    [['--server', 'http://setpoint.test/default'], 'add --allow-plain-http'],
+    [['--server', 'https://one.test/default,http://two.test/default'], 'add --allow-plain-http'],
+    [['--server', 'http://localhost:7070/default'], 'needs a join token'],
+    [['--server', 'http://setpoint.test/default', '--allow-plain-http'], 'needs a join token'],
     [['--sever', 'x'], 'Unknown argument: --sever'],
   ])('the arguments %j', async (args, message) => {
     const { code, stderr } = await install({ args, env: { SETPOINT_JOIN_TOKEN: '' } });

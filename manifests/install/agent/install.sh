@@ -66,6 +66,13 @@ check_arguments() {
     http://* | https://*) ;;
     *) fail "--server must begin with https:// or http://: $server" ;;
   esac
+  case ",$server" in
+    *,http://localhost[:/]* | *,http://127.*[:/]* | *,http://\[::1\][:/]*) ;;
+    *,http://*)
+      [ -n "$plain_http" ] || [ "$(setting SETPOINT_ALLOW_PLAIN_HTTP)" = true ] ||
+        fail "With http, others on the network can read the join token and the secrets of workloads: let the control plane have an https address, or add --allow-plain-http on a private network that you trust: $server"
+      ;;
+  esac
   case $token in
     '' | sj_*) ;;
     *) fail 'The join token must begin with sj_: setpoint join SERVER makes one' ;;
