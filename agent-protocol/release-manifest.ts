@@ -49,6 +49,11 @@ export function releaseFileName(version: string, platform: string): string {
   return `setpoint-agent-${version}-${platform}`;
 }
 
+/** Name of the same file as gzip, which lies beside it, if at all. */
+export function packedName(name: string): string {
+  return `${name}.gz`;
+}
+
 export function signRelease(manifest: ReleaseManifest, privateKey: KeyObject): SignedRelease {
   const text = JSON.stringify(ReleaseManifest.parse(manifest));
   return {

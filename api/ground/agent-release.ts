@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto';
 import { open, readFile, stat } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
 import type { Logger } from 'pino';
-import { openRelease } from '../../agent-protocol/release-manifest.ts';
+import { openRelease, packedName } from '../../agent-protocol/release-manifest.ts';
 import type { ReleaseManifest } from '../../agent-protocol/release-manifest.ts';
 import { ApiError } from './api-error.ts';
 
@@ -24,6 +26,8 @@ export interface AgentReleases {
    * the first time, and again when the file has changed. @throws ApiError SERVICE_UNAVAILABLE if they differ
    */
   open(file: ReleaseFile): Promise<FileHandle>;
+  /** The same for its gzip; `undefined` if there is none. */
+  openPacked(file: ReleaseFile): Promise<FileHandle | undefined>;
 }
 
 const maxManifestBytes = 128 * 1024;
@@ -52,7 +56,7 @@ export function agentReleases(folder: string | undefined, log: Logger): AgentRel
     const path = join(folder, 'manifest.json');
     try {
       const found = await stat(path, { bigint: true }).catch((error: unknown) => {
-        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+        if (isAbsent(error)) return undefined;
         throw error;
       });
       if (found === undefined) return undefined;
@@ -68,22 +72,36 @@ export function agentReleases(folder: string | undefined, log: Logger): AgentRel
     }
   };
 
-  const opened = async (file: ReleaseFile): Promise<FileHandle> => {
+  const opened = async (file: ReleaseFile, form: Form): Promise<FileHandle> => {
     await using stack = new AsyncDisposableStack();
-    try {
-      const handle = stack.use(await open(join(folder ?? '', file.name), 'r'));
-      const state = `${stateOf(await handle.stat({ bigint: true }))} ${file.sha256}`;
-      const comparison = compared.get(state) ?? compare(handle, file);
-      if (compared.size >= maxRemembered) compared.clear();
-      compared.set(state, comparison);
-      await comparison;
-      stack.move();
-      return handle;
-    } catch (error) {
-      throw damaged(error);
-    }
+    const name = form === 'gzip' ? packedName(file.name) : file.name;
+    const handle = stack.use(await open(join(folder ?? '', name), 'r'));
+    const state = `${stateOf(await handle.stat({ bigint: true }))} ${file.sha256}`;
+    const comparison = compared.get(state) ?? compare(handle, file, form);
+    if (compared.size >= maxRemembered) compared.clear();
+    compared.set(state, comparison);
+    await comparison;
+    stack.move();
+    return handle;
   };
-  return { current, open: opened };
+  return {
+    current,
+    open: (file) =>
+      opened(file, 'plain').catch((error: unknown) => {
+        throw damaged(error);
+      }),
+    openPacked: (file) =>
+      opened(file, 'gzip').catch((error: unknown) => {
+        if (isAbsent(error)) return undefined;
+        throw damaged(error);
+      }),
+  };
+}
+
+type Form = 'plain' | 'gzip';
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }
 
 /** Differs when a file was replaced or written to. */
@@ -91,15 +109,25 @@ function stateOf(it: { dev: bigint; ino: bigint; size: bigint; mtimeNs: bigint; 
   return [it.dev, it.ino, it.size, it.mtimeNs, it.ctimeNs].join(' ');
 }
 
-/** @throws Error if the file has other bytes than its manifest says */
-async function compare(handle: FileHandle, { name, size, sha256 }: ReleaseFile): Promise<void> {
+/** @throws Error if the file, unpacked if it is a gzip, has other bytes than its manifest says */
+async function compare(handle: FileHandle, { name, size, sha256 }: ReleaseFile, form: Form): Promise<void> {
   const hash = createHash('sha256');
   let length = 0;
-  for await (const chunk of handle.createReadStream({ start: 0, autoClose: false, highWaterMark: 1 << 20 })) {
-    length += (chunk as Buffer).length; // the stream has no encoding
-    hash.update(chunk as Buffer);
-  }
+  const content = handle.createReadStream({ start: 0, autoClose: false, highWaterMark: 1 << 20 });
+  const plain = form === 'gzip' ? [createGunzip({ chunkSize: 1 << 20 })] : [];
+  await pipeline([
+    content,
+    ...plain,
+    async (chunks: AsyncIterable<Buffer>) => {
+      for await (const chunk of chunks) {
+        length += chunk.length;
+        // a gzip could go on for ever
+        if (length > size) throw new Error(`${name} is not the file of the manifest: it has more bytes, as ${form}`);
+        hash.update(chunk);
+      }
+    },
+  ]);
   const found = hash.digest('hex');
   if (found !== sha256 || length !== size)
-    throw new Error(`${name} is not the file of the manifest: ${length} bytes with SHA-256 ${found}`);
+    throw new Error(`${name} is not the file of the manifest: ${length} bytes with SHA-256 ${found}, as ${form}`);
 }

@@ -104,8 +104,12 @@ function createDownload({ releases, config, clock, log }: Dependencies) {
     const stop = new AbortController();
     const cancel = clock.timer(deadlineMs, () => stop.abort());
     try {
-      await using handle = await releases.open(file);
-      await sendFile({ handle, file, request, response, headers }, stop.signal);
+      await using packed = takesGzip(request) ? await releases.openPacked(file) : undefined;
+      if (packed !== undefined) await sendPacked(packed, { file, request, response, headers }, stop.signal);
+      else {
+        await using handle = await releases.open(file);
+        await sendFile(handle, { file, request, response, headers }, stop.signal);
+      }
     } catch (error) {
       if (error instanceof ApiError) throw error;
       response.destroy();
@@ -117,26 +121,61 @@ function createDownload({ releases, config, clock, log }: Dependencies) {
   };
 }
 
+interface Asked {
+  file: ReleaseFile;
+  request: IncomingMessage;
+  response: ServerResponse;
+  headers: Headers;
+}
+
+const common = { 'content-type': 'application/octet-stream', vary: 'accept-encoding' };
+
 async function sendFile(
-  it: { handle: FileHandle; file: ReleaseFile; request: IncomingMessage; response: ServerResponse; headers: Headers },
+  handle: FileHandle,
+  { file, request, response, headers }: Asked,
   signal: AbortSignal,
 ): Promise<void> {
-  const { handle, file, request, response, headers } = it;
   const etag = `"${file.sha256}"`;
   const range = rangeOf(request, etag, file.size);
   if (range === 'beyond') {
-    sendBody(response, 416, { ...headers, 'content-range': `bytes */${file.size}` }, '', 'application/octet-stream');
+    sendBody(response, 416, { ...headers, 'content-range': `bytes */${file.size}` }, '', common['content-type']);
     return;
   }
   const { start, last } = range ?? { start: 0, last: file.size - 1 };
   response.writeHead(range === undefined ? 200 : 206, {
     ...headers,
-    'content-type': 'application/octet-stream',
+    ...common,
     'content-length': last - start + 1,
     'accept-ranges': 'bytes',
     etag,
     ...(range !== undefined && { 'content-range': `bytes ${start}-${last}/${file.size}` }),
   });
+  await send(handle, { start, last }, request, response, signal);
+}
+
+async function sendPacked(
+  handle: FileHandle,
+  { file, request, response, headers }: Asked,
+  signal: AbortSignal,
+): Promise<void> {
+  const { size } = await handle.stat();
+  response.writeHead(200, {
+    ...headers,
+    ...common,
+    'content-encoding': 'gzip',
+    'content-length': size,
+    etag: `"${file.sha256}-gzip"`,
+  });
+  await send(handle, { start: 0, last: size - 1 }, request, response, signal);
+}
+
+async function send(
+  handle: FileHandle,
+  { start, last }: { start: number; last: number },
+  request: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
   if (request.method === 'HEAD') {
     response.end();
     return;
@@ -144,6 +183,14 @@ async function sendFile(
   response.setTimeout(stallMs, () => response.destroy());
   const content = handle.createReadStream({ start, end: last, autoClose: false, highWaterMark: 256 * 1024 });
   await pipeline(content, response, { signal });
+}
+
+/** Whether the whole file may be sent as gzip; a part of it is always one of the file itself. */
+function takesGzip({ headers }: IncomingMessage): boolean {
+  return (
+    headers.range === undefined &&
+    /(^|[,\s])gzip\s*($|,|;\s*q=(1|0\.[0-9]*[1-9]))/.test(headers['accept-encoding']?.toString() ?? '')
+  );
 }
 
 /** The part of a file that is asked for; `undefined`: all of it, also for forms of the header that are not served. */

@@ -2,6 +2,7 @@ import { appendFile, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openRelease } from '../../agent-protocol/release-manifest.ts';
 import { startApi } from '../harness/api.ts';
@@ -49,6 +50,32 @@ describe('the release of the agent', () => {
     const head = await get(file, { method: 'HEAD' });
     expect(head.headers.get('content-length')).toBe(String(content.length));
     expect(await head.text()).toBe('');
+  });
+
+  it('has a gzip of them for those who take it, unless a part is asked for', async () => {
+    const path = join(release.folder, 'setpoint-agent-1.2.3-linux-x64.gz');
+    await writeFile(path, gzipSync(content));
+    const asGzip = { headers: { 'accept-encoding': 'gzip' } };
+    const packed = await get(file, asGzip);
+    expect(packed.headers.get('content-encoding')).toBe('gzip');
+    expect(packed.headers.get('vary')).toBe('accept-encoding');
+    expect(await packed.text()).toBe(content); // fetch unpacks it
+    for (const headers of [
+      { 'accept-encoding': 'identity' },
+      { 'accept-encoding': 'br, gzip;q=0' },
+      { 'accept-encoding': 'gzip', range: 'bytes=0-' },
+    ]) {
+      const plain = await get(file, { headers });
+      expect(plain.headers.get('content-encoding')).toBe(null);
+      expect(await plain.text()).toBe(content);
+    }
+    expected = ['as gzip'];
+    for (const other of [gzipSync('another agent'), gzipSync(content.repeat(100_000)), Buffer.from(content)]) {
+      await writeFile(path, other);
+      expect((await get(file, asGzip)).status).toBe(503);
+    }
+    expected.push('incorrect header check');
+    expect(world.faults).toHaveLength(3);
   });
 
   it.each([

@@ -48,7 +48,10 @@ export async function builtRelease(): Promise<BuiltRelease> {
   if (known !== undefined) return known;
   const building = await mkdtemp(join(cache, '.building-'));
   try {
-    await buildRelease({ out: building, key, platforms: [ownPlatform] }, AbortSignal.timeout(deadlineMs));
+    await buildRelease(
+      { out: building, key, platforms: [ownPlatform], packed: false },
+      AbortSignal.timeout(deadlineMs),
+    );
     await rename(building, folder).catch((error: unknown) => {
       // another test has built it meanwhile
       if (!(error instanceof Error && 'code' in error && error.code === 'ENOTEMPTY')) throw error;

@@ -131,7 +131,7 @@ install_executable() {
 
 fetch() {
   if command -v curl >/dev/null; then
-    curl -fsSL --retry 3 --connect-timeout 10 --speed-limit 1000 --speed-time 60 --max-time 3600 --output "$2" "$1"
+    curl -fsSL --compressed --retry 3 --connect-timeout 10 --speed-limit 1000 --speed-time 60 --max-time 3600 --output "$2" "$1"
   else
     wget -q -T 60 -O "$2" "$1"
   fi
