@@ -12,6 +12,8 @@ import { bundleAgent } from './bundle.ts';
 import { makeExecutable } from './executable.ts';
 import { nodeFor } from './node-binary.ts';
 
+/** Packages of Node for other processors. */
+const cache = new URL('../../.cache/release', import.meta.url).pathname;
 /** The earliest version whose agents can be updated to this one without a version between them. */
 const minVersion = '0.1.0';
 
@@ -34,7 +36,10 @@ export async function buildRelease(
     // In the same file system, so that the executable can be moved to its place.
     const work = await mkdtemp(join(out, '.work-'));
     try {
-      await makeExecutable({ node: await nodeFor(platform, work, signal), module, work, to: join(work, name) }, signal);
+      await makeExecutable(
+        { node: await nodeFor(platform, { work, cache }, signal), module, work, to: join(work, name) },
+        signal,
+      );
       files.push({ platform, name, ...(await measure(join(work, name), signal)) });
       if (packed) await pack(join(work, name), join(out, packedName(name)), signal);
       await rename(join(work, name), join(out, name));

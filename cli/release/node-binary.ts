@@ -18,18 +18,21 @@ const Lock = z.object({
 
 /**
  * The Node that this project pins, for that platform: the installed one for this machine's own, else the one of its
- * package, which npm fetches and whose integrity the lockfile has. `work`: a folder of the caller. @throws Error if
- * neither can be had
+ * package, which npm fetches and whose integrity the lockfile has. `cache`: where packages are kept for the next time;
+ * `work`: a folder of the caller. @throws Error if neither can be had
  */
-export async function nodeFor(platform: Platform, work: string, signal: AbortSignal): Promise<string> {
+export async function nodeFor(
+  platform: Platform,
+  { work, cache }: { work: string; cache: string },
+  signal: AbortSignal,
+): Promise<string> {
   const name = `node-${platform}`;
   const installed = join(root, 'node_modules', name, 'bin/node');
   if (await exists(installed)) return installed;
   const { version, integrity } = await locked(name);
-  const folder = join(root, '.cache/release');
-  const archive = join(folder, `${name}-${version}.tgz`);
+  const archive = join(cache, `${name}-${version}.tgz`);
   if (!(await exists(archive))) {
-    await mkdir(folder, { recursive: true });
+    await mkdir(cache, { recursive: true });
     await rename(await fetchPackage(`${name}@${version}`, work, signal), archive);
   }
   const found = await integrityOf(archive, signal);

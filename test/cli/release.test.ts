@@ -1,13 +1,14 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import packageFile from '../../package.json' with { type: 'json' };
-import { openRelease } from '../../agent-protocol/release-manifest.ts';
+import { openRelease, platforms } from '../../agent-protocol/release-manifest.ts';
 import { buildRelease } from '../../cli/release/build-release.ts';
 import { bundleAgent } from '../../cli/release/bundle.ts';
+import { nodeFor } from '../../cli/release/node-binary.ts';
 import { releaseKey } from '../../cli/release/release-key.ts';
 import { builtRelease, ownPlatform, testReleaseKey } from '../harness/built-release.ts';
 import type { BuiltRelease } from '../harness/built-release.ts';
@@ -77,6 +78,19 @@ it('has no part of the control plane and no package but those of the agent in it
     'store/faults.ts',
     'store/visible.ts',
   ]);
+});
+
+it('has no Node in it but the one that the lockfile names', async () => {
+  const other = platforms.find((it) => it !== ownPlatform)!;
+  const lock = JSON.parse(await readFile(join(import.meta.dirname, '../../package-lock.json'), 'utf8')) as {
+    packages: Record<string, { version: string }>;
+  };
+  const { version } = lock.packages[`node_modules/node-${other}`]!;
+  const archive = join(folder, `node-${other}-${version}.tgz`);
+  await writeFile(archive, 'another package');
+  const made = nodeFor(other, { work: folder, cache: folder }, AbortSignal.timeout(deadlineMs));
+  await expect(made).rejects.toThrow('is not the one that package-lock.json names');
+  await expect(stat(archive)).rejects.toThrow('ENOENT'); // the next build fetches it again
 });
 
 it('is signed by no key that others can read', async () => {
