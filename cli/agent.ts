@@ -102,7 +102,7 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs): Pro
     disk,
     logBytes,
     version: packageFile.version,
-    welcomed: () => onWelcome(config, log),
+    welcomed: () => onWelcome(config, logs.log),
     clock: systemClock,
     random: Math.random,
     ...logs,
