@@ -143,14 +143,14 @@ function logTrust(log: Logger, { controlKeyHash: known }: Identity, verdict: Ver
 
 /** What the operator of this machine can do, by the code of the refusal. */
 const advice = {
-  unauthorized: 'Make a new join token by `setpoint join SERVER`, and start the agent once with --token',
+  unauthorized: 'Make a new join token by `setpoint join SERVER`, and run the command that it prints on this machine',
   unknown: 'Create the server, and start the agent with its join token and an empty data directory',
   retired: 'The server was deleted: stop this agent, or let it join as another server with an empty data directory',
   upgrade: 'Install the release that the control plane runs',
   superseded: 'Another agent runs with this identity: stop one of them, and never copy a data directory',
   impostor:
     'Check which machine answers at the address of the control plane. If it was installed anew or is of an earlier ' +
-    'release, make a join token by `setpoint join SERVER`, and start the agent once with --token',
+    'release, make a join token by `setpoint join SERVER`, and run the command that it prints on this machine',
 } as const satisfies Record<Exclude<Refusal['code'], 'busy'> | 'impostor', string>;
 
 function connectOnce(

@@ -52,7 +52,7 @@ export async function openIdentity(folder: string, joinToken?: string): Promise<
   const known = await read(path);
   if (known === undefined && joinToken === undefined)
     throw new Error(
-      `The agent has no identity yet (${path}): make a join token by \`setpoint join SERVER\`, and start the agent once with --token`,
+      `The agent has no identity yet (${path}): make a join token by \`setpoint join SERVER\`, and run the command that it prints on this machine`,
     );
   if (known !== undefined && wanted !== undefined && known.server_id !== wanted)
     throw new Error(

@@ -139,7 +139,7 @@ describe('after a login', () => {
       output('^server two is created\nRun this on that machine as root, once, before \\S+:\n  setpoint agent '),
     );
     const again = await run('join', 'two');
-    const token = / --token (\S+)/;
+    const token = /SETPOINT_JOIN_TOKEN=(\S+)/;
     expect(again.out).toMatch(token);
     expect(token.exec(again.out)?.[1]).not.toBe(token.exec(created.out)?.[1]);
     expect((await run('create', 'server', 'two')).code).toBe(1);
