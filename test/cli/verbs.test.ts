@@ -136,7 +136,7 @@ describe('after a login', () => {
     expect((await run('create', 'environment', 'staging')).err).toContain('name it by --project');
     const created = await run('create', 'server', 'two');
     expect(created).toEqual(
-      output('^server two is created\nRun this on that machine as root, once, before \\S+:\n  setpoint agent '),
+      output('^server two is created\nRun this on that machine as root, once, before \\S+:\n  .*SETPOINT_JOIN_TOKEN='),
     );
     const again = await run('join', 'two');
     const token = /SETPOINT_JOIN_TOKEN=(\S+)/;
@@ -419,13 +419,24 @@ describe('after a login', () => {
   });
 
   it.concurrent('an agent whose join token was replaced logs what to do', async () => {
-    const command = async (...argv: string[]) => /setpoint (agent .*)$/m.exec((await run(...argv)).out)?.[1] ?? '';
-    const old = (await command('create', 'server', 'three')).split(' ');
-    await command('join', 'three');
-    const agent = town.cli.start([...old, '--data', join(town.cli.home, 'three'), '--runtime', 'mock']);
+    const created = (await run('create', 'server', 'three')).out;
+    const old = /SETPOINT_JOIN_TOKEN=(\S+)/.exec(created)?.[1] ?? '';
+    const address = /--server (\S+)$/m.exec(created)?.[1] ?? '';
+    await run('join', 'three');
+    const agent = town.cli.start([
+      'agent',
+      '--server',
+      address,
+      '--token',
+      old,
+      '--data',
+      join(town.cli.home, 'three'),
+      '--runtime',
+      'mock',
+    ]);
     await agent.prints('setpoint join');
     expect(agent.out()).toContain('The join token is used, expired or replaced');
-    expect(agent.out()).not.toContain(old.at(-1));
+    expect(agent.out()).not.toContain(old);
     expect(await agent.interrupt()).toMatchObject({ code: 0 });
   });
 

@@ -133,7 +133,8 @@ fetch() {
   if command -v curl >/dev/null; then
     curl -fsSL --compressed --retry 3 --connect-timeout 10 --speed-limit 1000 --speed-time 60 --max-time 3600 --output "$2" "$1"
   else
-    wget -q -T 60 -O "$2" "$1"
+    # the wget of busybox cannot bound its time itself
+    timeout 3600 wget -q -O "$2" "$1"
   fi
 }
 
@@ -245,7 +246,8 @@ stop_supervisor() {
   [ -f "$pid_file" ] || return 0
   old=$(cat "$pid_file")
   # the id may be that of another program by now
-  tr '\0' ' ' <"/proc/$old/cmdline" 2>/dev/null | grep -qF "$home/supervise" || return 0
+  [ -r "/proc/$old/cmdline" ] || return 0
+  tr '\0' ' ' <"/proc/$old/cmdline" | grep -qF "$home/supervise" || return 0
   kill -TERM "$old"
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
     kill -0 "$old" 2>/dev/null || return 0
