@@ -15,10 +15,20 @@ const execute = promisify(execFile);
 const packages = ['systemd', 'systemd-sysv', 'dbus', 'curl', 'ca-certificates'];
 /** What a container has no hardware for, or would change the machine around it. */
 const masked = [
-  ...['systemd-udevd.service', 'systemd-udev-trigger.service', 'systemd-logind.service', 'getty.target'],
-  ...['console-getty.service', 'apt-daily.timer', 'apt-daily-upgrade.timer', 'systemd-timesyncd.service'],
-  ...['sys-kernel-debug.mount', 'sys-kernel-tracing.mount', 'dev-hugepages.mount', 'dev-mqueue.mount'],
-  ...['sys-fs-fuse-connections.mount', 'proc-sys-fs-binfmt_misc.automount'],
+  'systemd-udevd.service',
+  'systemd-udev-trigger.service',
+  'systemd-logind.service',
+  'getty.target',
+  'console-getty.service',
+  'apt-daily.timer',
+  'apt-daily-upgrade.timer',
+  'systemd-timesyncd.service',
+  'sys-kernel-debug.mount',
+  'sys-kernel-tracing.mount',
+  'dev-hugepages.mount',
+  'dev-mqueue.mount',
+  'sys-fs-fuse-connections.mount',
+  'proc-sys-fs-binfmt_misc.automount',
 ];
 const remount = `[Unit]
 DefaultDependencies=no
