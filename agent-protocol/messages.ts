@@ -27,7 +27,12 @@ export const agentCapabilities: readonly string[] = [
   'metrics',
   /** The call `logs.server` merges the lines of all workloads, and the agent keeps its own lines with them. */
   'logs.server',
+  /** The stream `shell`: a terminal of the server itself. */
+  'terminals.server',
 ];
+
+/** Capabilities that an agent can be started without, by its operator. */
+export const forbiddable = { serverTerminals: 'terminals.server' } as const;
 
 /** A position in the store's history, as the agent keeps it beside its desired set. */
 export const Position = z.object({ incarnation: z.string(), revision: z.int() });
@@ -74,6 +79,8 @@ export const Hello = z.object({
   capabilities: z.array(z.string().max(64)).max(64),
   store: Position.nullable(),
   engine: EngineState.optional(),
+  /** Capabilities that the operator of the machine switched off; {@link forbiddable} has those that can be. */
+  forbids: z.array(z.string().max(64)).max(16).optional(),
   /** Asks the control plane to prove itself in its welcome, by the key with the hash `key_hash` if that is given. */
   control: z.object({ nonce: z.string().max(64), key_hash: z.string().max(64).optional() }).optional(),
 });
@@ -254,6 +261,9 @@ const Result = z.object({
 const LogStreamParams = z.object({ kind: z.literal('logs'), follow: LogFollow });
 export type LogStreamParams = z.infer<typeof LogStreamParams>;
 
+/** A program without arguments. */
+export const terminalShell = /^[\w./+-]+$/;
+
 /** Columns or rows of a terminal. */
 const Cells = z.int().min(1).max(1000);
 
@@ -269,13 +279,29 @@ const ExecParams = z.object({
 export type ExecParams = z.infer<typeof ExecParams>;
 
 const MetricsStreamParams = z.object({ kind: z.literal('metrics') });
+/** A login shell of the agent's user on a terminal of the server: `shell`, else that of the user. */
+const ShellParams = z.object({
+  kind: z.literal('shell'),
+  shell: z.string().min(1).max(200).regex(terminalShell).optional(),
+  cols: Cells,
+  rows: Cells,
+});
+export type ShellParams = z.infer<typeof ShellParams>;
+
+/** What runs on a terminal, and where. */
+export type TerminalParams = ExecParams | ShellParams;
 
 /**
  * Streams that the control plane opens on the agent. A log stream has one `LogChunk` as JSON per line: `log-stream.ts`.
  * The stream of a terminal is duplex: `terminal-stream.ts`. The stream `metrics` has the newest sample of the server as
  * a line, every 5 s: `metrics.ts`.
  */
-export const StreamParams = z.discriminatedUnion('kind', [LogStreamParams, ExecParams, MetricsStreamParams]);
+export const StreamParams = z.discriminatedUnion('kind', [
+  LogStreamParams,
+  ExecParams,
+  ShellParams,
+  MetricsStreamParams,
+]);
 export type StreamParams = z.infer<typeof StreamParams>;
 
 const StreamOpen = z.object({

@@ -9,6 +9,7 @@ import type { Clock } from '../time/clock.ts';
 import { agentSource } from '../agent-protocol/logs.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import type { RunBuild } from './tasks/build-task.ts';
+import { forbiddable } from '../agent-protocol/messages.ts';
 import { connect } from './connect.ts';
 import { SessionHost } from './session-host.ts';
 import { DesiredSet } from './desired/desired.ts';
@@ -28,6 +29,7 @@ import { LoadMeter } from './machine/load.ts';
 import { MetricStore } from './metrics/metric-store.ts';
 import { newestSamples } from './metrics/newest.ts';
 import { Sampler } from './metrics/sampler.ts';
+import type { ServerShells } from './machine/server-shells.ts';
 import { Capture } from './logs/capture.ts';
 import { LogStore } from './logs/log-store.ts';
 import type { OwnLines } from './logs/own-lines.ts';
@@ -58,6 +60,8 @@ export interface AgentOptions {
   images: ImageStore;
   build: RunBuild;
   gitHead: ReadHead;
+  /** Shells of the machine; absent if its operator does not allow terminals of the server. */
+  serverShells?: ServerShells;
   /** Space on the disk that holds images and logs. */
   disk: () => Promise<DiskSpace>;
   /** Most bytes of all logs together. */
@@ -221,7 +225,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       },
       engine: () => monitor.state,
       gitHead: options.gitHead,
-      terminals: new Terminals({ observer, runtime, log }),
+      terminals: new Terminals({ observer, runtime, shells: options.serverShells, log }),
       removals: new RemovalGuard(clock),
       images: options.images,
       housekeeping,
@@ -309,7 +313,7 @@ function live(options: AgentOptions, parts: LiveParts, stack: AsyncDisposableSta
 
 /** Connects to the control plane, if the agent has one, and again whenever the connection is lost. */
 async function keepConnected(
-  { controlPlane, dial, engine, version, welcomed, clock, random, log }: AgentOptions,
+  { controlPlane, dial, engine, version, welcomed, serverShells, clock, random, log }: AgentOptions,
   { monitor, identity, backend }: LiveParts,
   signal: AbortSignal,
 ): Promise<void> {
@@ -323,6 +327,7 @@ async function keepConnected(
       machine: await readMachine(identity.serverId),
       agentVersion: version,
       ...(welcomed !== undefined && { welcomed }),
+      ...(serverShells === undefined && { forbids: [forbiddable.serverTerminals] }),
       runtime: () => ({ name: engine.runtime.name, version: monitor.state.version ?? 'unknown' }),
       backend,
       clock,

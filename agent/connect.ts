@@ -28,6 +28,8 @@ export interface ConnectOptions {
   agentVersion: string;
   /** Called whenever the control plane has welcomed the agent. */
   welcomed?: () => void;
+  /** Capabilities that the operator of this machine switched off. */
+  forbids?: readonly string[];
   /** Name and version of the container engine, as known at each attempt. */
   runtime: () => { name: string; version: string };
   backend: AgentHost;
@@ -186,6 +188,7 @@ function connectOnce(
         runtime: runtime.name,
         runtime_version: runtime.version,
         capabilities: [...agentCapabilities],
+        ...(options.forbids !== undefined && { forbids: [...options.forbids] }),
       },
       sign: (bytes) => identity.sign(bytes),
       controlKeyHash: identity.controlKeyHash,

@@ -163,6 +163,7 @@ export class SessionHost implements AgentHost {
       case 'logs':
         return this.#logs(params.follow, signal);
       case 'exec':
+      case 'shell':
         return this.#deps.terminals.open(params, incoming, signal);
       case 'metrics':
         return this.#deps.metrics.newest(signal);

@@ -1,8 +1,9 @@
 import type { Logger } from 'pino';
 import { CallError } from '../agent-protocol/call-error.ts';
-import type { ExecParams } from '../agent-protocol/messages.ts';
+import type { ExecParams, ShellParams, TerminalParams } from '../agent-protocol/messages.ts';
 import { decodeTerminalInput, encodeTerminal } from '../agent-protocol/terminal-stream.ts';
 import type { Observer } from './engine/observer.ts';
+import type { ServerShells } from './machine/server-shells.ts';
 import { ExecFailure } from './runtime/exec.ts';
 import type { ExecProcess } from './runtime/exec.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
@@ -14,30 +15,34 @@ export const mostTerminals = 32;
 /** Tried in this order where the user names none. */
 const shells = ['/bin/bash', '/bin/sh'] as const;
 
+export interface TerminalsDeps {
+  observer: Pick<Observer, 'of'>;
+  runtime: Pick<ContainerRuntime, 'exec'>;
+  /** `undefined` if the operator of the machine does not allow terminals of the server. */
+  shells: ServerShells | undefined;
+  log: Logger;
+}
+
 /**
- * Terminals in the containers of this agent. A container is found by its assignment through the observer, so that no
- * name or id of a user ever reaches the engine.
+ * Terminals in the containers of this agent, and of the server itself. A container is found by its assignment through
+ * the observer, so that no name or id of a user ever reaches the engine.
  */
 export class Terminals {
-  readonly #observer: Pick<Observer, 'of'>;
-  readonly #runtime: Pick<ContainerRuntime, 'exec'>;
-  readonly #log: Logger;
+  readonly #deps: TerminalsDeps;
   #open = 0;
 
-  constructor(deps: { observer: Pick<Observer, 'of'>; runtime: Pick<ContainerRuntime, 'exec'>; log: Logger }) {
-    this.#observer = deps.observer;
-    this.#runtime = deps.runtime;
-    this.#log = deps.log;
+  constructor(deps: TerminalsDeps) {
+    this.#deps = deps;
   }
 
   /**
-   * Runs a program in the container of an instance. Input and output are those of `terminal-stream.ts`; the last output
-   * is the exit code. The process ends with the signal.
+   * Runs a program in the container of an instance, or a shell of the server. Input and output are those of
+   * `terminal-stream.ts`; the last output is the exit code. The process ends with the signal.
    *
-   * @throws CallError `too_many`, `not_running`, `no_program`, `runtime_unavailable`
+   * @throws CallError `too_many`, `not_running`, `no_program`, `runtime_unavailable`, `forbidden`
    */
   async *open(
-    params: ExecParams,
+    params: TerminalParams,
     incoming: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): AsyncGenerator<Uint8Array> {
@@ -55,22 +60,36 @@ export class Terminals {
     } finally {
       void input.return?.();
       stop.abort(new CallError('stopped', 'The terminal is over'));
-      void this.#left(params.assignment, process);
+      void this.#left(params, process);
     }
   }
 
   /** The place of a terminal is free when its process is gone. */
-  async #left(assignment: string, process: ExecProcess | undefined): Promise<void> {
+  async #left(params: TerminalParams, process: ExecProcess | undefined): Promise<void> {
     const isGone = process === undefined || (await process.exited) !== undefined;
     this.#open--;
-    if (isGone) return;
+    if (isGone || params.kind !== 'exec') return; // the shells of the server log it themselves
     const advice = 'If it still runs, a restart of the instance ends it';
-    this.#log.warn({ assignment, advice }, 'The process of a terminal could not be ended');
+    this.#deps.log.warn({ assignment: params.assignment, advice }, 'The process of a terminal could not be ended');
   }
 
-  async #start(params: ExecParams, signal: AbortSignal): Promise<ExecProcess> {
+  #start(params: TerminalParams, signal: AbortSignal): Promise<ExecProcess> {
+    return params.kind === 'exec' ? this.#inInstance(params, signal) : this.#onServer(params, signal);
+  }
+
+  async #onServer({ shell, cols, rows }: ShellParams, signal: AbortSignal): Promise<ExecProcess> {
+    const { shells } = this.#deps;
+    if (shells === undefined)
+      throw new CallError(
+        'forbidden',
+        'The agent of the server allows no terminals of the server: start it without --no-server-terminals',
+      );
+    return shells.open({ size: { cols, rows }, ...(shell !== undefined && { shell }) }, signal);
+  }
+
+  async #inInstance(params: ExecParams, signal: AbortSignal): Promise<ExecProcess> {
     const { assignment, command, shell, cols, rows } = params;
-    const running = this.#observer.of(assignment).find(({ container }) => container.state === 'running');
+    const running = this.#deps.observer.of(assignment).find(({ container }) => container.state === 'running');
     if (running === undefined)
       throw new CallError(
         'not_running',
@@ -81,7 +100,7 @@ export class Terminals {
     for (const one of tried) {
       try {
         const options = { command: one, tty: { cols, rows }, env: { TERM: 'xterm-256color' } };
-        return await this.#runtime.exec(running.container.id, options, signal);
+        return await this.#deps.runtime.exec(running.container.id, options, signal);
       } catch (error) {
         if (!(error instanceof ExecFailure) || error.code !== 'no_program') throw translated(error);
       }

@@ -35,6 +35,8 @@ export const AgentConfig = z
     sshConfig: z.string().optional(),
     /** Folder of the installation that a supervisor runs; absent in a checkout. */
     agentHome: z.string().optional(),
+    /** Whether superadmins, and admins where the tenant allows it, may open a shell on this machine. */
+    serverTerminals: z.union([z.boolean(), z.stringbool()]).default(true),
     logLevel: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
   })
   .refine(({ server, allowPlainHttp }) => allowPlainHttp || server.every(isPrivate), {

@@ -17,6 +17,7 @@ import type { Engine } from '../agent/engine/engine.ts';
 import { engineOf } from '../agent/engine/engine.ts';
 import { imageStore } from '../agent/engine/image-store.ts';
 import { endOrphans } from '../agent/machine/orphans.ts';
+import { endEarlierShells, serverShells } from '../agent/machine/server-shells.ts';
 import { openRegistries, registryGuard } from '../agent/engine/registry-guard.ts';
 import { runBuild } from '../agent/tasks/build.ts';
 import { git } from '../agent/tasks/git.ts';
@@ -31,6 +32,8 @@ import { endTrial } from './trial.ts';
 
 /** All logs of a server together. */
 const logBytes = 10 * 1024 ** 3;
+/** systemd kills what does not end within 5 s. */
+const endShellsMs = 20_000;
 
 /** `setpoint agent`: runs the agent of this machine until the signal aborts; its containers continue to run. */
 export async function runAgent(options: unknown, signal: AbortSignal): Promise<void> {
@@ -66,7 +69,8 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs): Pro
   starting.use(await holdExclusively(config.data));
   const { serverId } = await openIdentity(config.data, config.token);
   starting.use(await holdIdentity(serverId));
-  const engine = await openEngine(config, serverId, logs.log);
+  const { log } = logs;
+  const engine = await openEngine(config, serverId, log);
   const { runtime } = engine;
   const disk = (): Promise<DiskSpace> => diskSpace([config.data, config.dockerRoot]);
   const record = await ImageRecord.open(join(config.data, 'images.json'));
@@ -89,6 +93,7 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs): Pro
     ...(config.sshConfig === undefined ? {} : { sshConfig: config.sshConfig }),
   });
   await endOrphans(owner, new AbortController().signal);
+  await endEarlierShells(owner, log, AbortSignal.timeout(endShellsMs));
   const folder = await openWorkFolder(join(config.data, 'work'));
   const agent = await startAgent({
     controlPlane: config.server,
@@ -99,6 +104,7 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs): Pro
     build: (item, progress, signal) =>
       runBuild(item, { runtime, images, git: sources, folder, server: serverId }, progress, signal),
     gitHead: headReader({ git: sources, folder }),
+    ...(config.serverTerminals && { serverShells: serverShells({ owner, clock: systemClock, log }) }),
     disk,
     logBytes,
     version: packageFile.version,

@@ -209,6 +209,14 @@ export const verbs: readonly Verb[] = [
     run: async (client, [name, ...command], options, signal) =>
       (await import('./verbs/exec.ts')).exec(client, name, command, options, signal),
   }),
+  verb<[server: string], { shell?: string }>({
+    use: 'shell <server>',
+    text: 'open a login shell of its agent on a terminal of a server; exits with its code',
+    inProject: false,
+    options: [new Option('--shell <path>', 'the shell; by default that of the user of the agent')],
+    run: async (client, [name], options, signal) =>
+      (await import('./verbs/exec.ts')).shell(client, name, options, signal),
+  }),
   verb<[kind: string, name: string], Waiting & { yes?: boolean; force?: boolean }>({
     use: 'delete <kind> <name>',
     text: 'delete an object with what belongs to it; asks before it does',

@@ -19,6 +19,7 @@ export const serverVerbs = {
     update: { label: 'Change', route: 'PUT /servers/:id', in: always },
     join_token: { label: 'Make a join token', route: 'POST /servers/:id/join-token', in: always },
     ping: { label: 'Ping', route: 'POST /servers/:id/ping', in: always },
+    terminal: { label: 'Open a terminal', route: 'POST /servers/:id/terminal', in: always },
     confirm_removals: { label: 'Confirm removals', route: 'POST /servers/:id/confirm-removals', in: always },
     delete: {
       label: 'Delete',

@@ -22,6 +22,7 @@ const Agent = z.object({
   runtimeVersion: z.string().exactOptional(),
   capabilities: z.array(z.string()).exactOptional(),
   since: z.string().exactOptional(),
+  forbids: z.array(z.string()).exactOptional(),
   engineTrouble: z.object({ reason: z.string(), message: z.string() }).exactOptional(),
   conflict: z.boolean().exactOptional(),
 });

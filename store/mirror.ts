@@ -65,6 +65,8 @@ export interface LiveAgent {
   since?: string;
   /** What its release understands beyond the first; absent: the replica that admitted it did not record that. */
   capabilities?: readonly string[];
+  /** Capabilities that the operator of the machine switched off. */
+  forbids?: readonly string[];
   /** Why its container engine cannot be used; `reason` is CamelCase. */
   engineTrouble?: { reason: string; message: string };
   /** Sessions of different machines keep replacing each other: one is a copy of the other. */

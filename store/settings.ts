@@ -1,5 +1,5 @@
 import { settingsId } from './kinds/settings.ts';
-import type { Budget, Circle } from './kinds/settings.ts';
+import type { Budget, Circle, TerminalCircle } from './kinds/settings.ts';
 import type { TenantView } from './mirror.ts';
 import type { ReadonlyResource } from './resource.ts';
 import { revision } from './revision.ts';
@@ -15,6 +15,7 @@ export type Bounds = Readonly<Record<keyof Budget, number>>;
 export interface TenantSettings {
   project_creation: Circle;
   new_addresses: Circle;
+  server_terminals: TerminalCircle;
   registries: readonly string[];
   budgets: Readonly<Record<BudgetScope, Bounds>>;
 }
@@ -25,6 +26,7 @@ const MiB = 1024 * 1024;
 export const defaultSettings: TenantSettings = {
   project_creation: 'users',
   new_addresses: 'admins',
+  server_terminals: 'admins',
   registries: [
     'docker.io',
     'ghcr.io',
@@ -77,10 +79,11 @@ export function settingsOf(view: TenantView): TenantSettings {
 
 /** The settings that follow from a settings object: absent fields have their defaults. */
 export function effective({ desired }: ReadonlyResource<'settings'>): TenantSettings {
-  const { project_creation, new_addresses, registries, budgets } = desired;
+  const { project_creation, new_addresses, server_terminals, registries, budgets } = desired;
   return {
     project_creation: project_creation ?? defaultSettings.project_creation,
     new_addresses: new_addresses ?? defaultSettings.new_addresses,
+    server_terminals: server_terminals ?? defaultSettings.server_terminals,
     registries: registries ?? defaultSettings.registries,
     budgets: {
       project: budgetOf(budgets.project, defaultSettings.budgets.project),

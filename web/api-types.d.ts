@@ -897,6 +897,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/servers/{id}/terminal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a terminal of a server: its creator attaches at /ws/terminal/{sessionId}, once, within 60 seconds */
+        post: operations["createServerTerminal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/servers/{id}/tunnel-status": {
         parameters: {
             query?: never;
@@ -1651,6 +1668,11 @@ export interface components {
              * @enum {string}
              */
             new_addresses: "users" | "admins";
+            /**
+             * @description Who may open terminals of servers: admins as well, or superadmins alone
+             * @enum {string}
+             */
+            server_terminals: "admins" | "superadmins";
             /** @description Registries that images may come from: HOST, HOST:PORT, or *.HOST for those below a name */
             registries: string[];
             budgets: {
@@ -3743,6 +3765,7 @@ export interface operations {
                 "application/json": {
                     project_creation?: ("users" | "admins") | null;
                     new_addresses?: ("users" | "admins") | null;
+                    server_terminals?: ("admins" | "superadmins") | null;
                     registries?: string[] | null;
                     budgets?: {
                         project?: {
@@ -6311,6 +6334,62 @@ export interface operations {
             401: components["responses"]["UNAUTHORIZED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createServerTerminal: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description By default that of the user of the agent */
+                    shell?: string;
+                    /** @default 80 */
+                    cols?: number;
+                    /** @default 24 */
+                    rows?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            sessionId: string;
+                            expires_at: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["TOO_MANY_REQUESTS"];
             500: components["responses"]["INTERNAL_ERROR"];
             503: components["responses"]["SERVICE_UNAVAILABLE"];

@@ -1,4 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 
 /** The whole environment of every program, except for its own variables. */
@@ -25,6 +27,8 @@ export interface ProcessResult {
   stdout: string;
   stderr: string;
 }
+
+const startedErrorChars = 4096;
 
 /** The program wrote more than `maxOutputBytes`. */
 export class OutputLimitError extends Error {
@@ -68,6 +72,43 @@ export async function run(program: string, options: ProcessOptions, signal: Abor
   } finally {
     signal.removeEventListener('abort', kill);
   }
+}
+
+export interface StartOptions extends Pick<ProcessOptions, 'args' | 'cwd' | 'env'> {
+  /** Descriptors that the program gets; standard error may be collected instead. */
+  stdio: readonly [stdin: number | 'ignore', stdout: number | 'ignore', stderr: number | 'pipe'];
+}
+
+/** A program that goes on, which its starter ends. */
+export interface StartedProgram {
+  readonly pid: number;
+  /** Resolves when the program has ended: with its exit code, 128 and the number of the signal that ended it, as a shell does. */
+  readonly ended: Promise<{ code: number; stderr: string }>;
+}
+
+/**
+ * Starts a program that goes on, in the process group of the agent. Of its standard error the first 4 KiB are kept.
+ * @throws an error with the code `ENOENT` if the program or its folder does not exist
+ */
+export async function start(program: string, options: StartOptions): Promise<StartedProgram> {
+  const child = spawn(program, options.args, {
+    cwd: options.cwd ?? '/',
+    env: { ...environment, ...options.env },
+    stdio: [...options.stdio],
+    shell: false,
+  });
+  let stderr = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    stderr = (stderr + chunk.toString()).slice(0, startedErrorChars);
+  });
+  const ended = new Promise<{ code: number; stderr: string }>((resolve) => {
+    child.once('close', (code, signal) => {
+      resolve({ code: code ?? 128 + (signal === null ? 0 : constants.signals[signal]), stderr });
+    });
+  });
+  await once(child, 'spawn'); // rejects with the error of a program that cannot be started
+  if (child.pid === undefined) throw new Error(`Cannot start ${program}: it has no process`);
+  return { pid: child.pid, ended };
 }
 
 function killGroup({ pid }: ChildProcess): void {

@@ -39,6 +39,8 @@ export interface AuditLog extends AsyncDisposable {
    * ApiError
    */
   read(asked: Asked, objects: readonly AuditedObject[]): Promise<void>;
+  /** Records that a terminal was made; await it before its id is sent. @throws any error of the store; ApiError */
+  made(asked: Asked, objects: readonly AuditedObject[]): Promise<void>;
   /**
    * Records that a terminal was opened; await it before anything runs. @throws any error of the store; ApiError
    */
@@ -118,6 +120,7 @@ export function createAuditLog({ store, mirror, clock, random, log }: Dependenci
           objects.map((it) => ({ ...it, action: 'read' as const })),
         ),
       ),
+    made: (asked, objects) => write(recordOf(asked, 'ok', [...objects])),
     opened: (asked, objects) => write({ ...recordOf(asked, 'ok', [...objects]), terminal: { event: 'opened' } }),
     closed: (asked, objects, what) =>
       tryToWrite({ ...recordOf(asked, 'ok', [...objects]), terminal: { event: 'closed', ...what } }),

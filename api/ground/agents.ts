@@ -1,6 +1,6 @@
 import type { LogChunk } from '../../agent-protocol/logs.ts';
 import type { ServerSample } from '../../agent-protocol/metrics.ts';
-import type { CallParams, ExecParams, LogStreamParams } from '../../agent-protocol/messages.ts';
+import type { CallParams, LogStreamParams, TerminalParams } from '../../agent-protocol/messages.ts';
 
 /** The agents of all servers, whichever replica they are connected to. */
 export interface Agents {
@@ -45,7 +45,7 @@ export interface Agents {
   duplex(
     tenant: string,
     server: string,
-    params: ExecParams,
+    params: TerminalParams,
     outgoing: AsyncIterable<Uint8Array>,
     options: { signal: AbortSignal },
   ): AsyncIterable<Uint8Array>;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Budget, Circle, RegistryHost } from '../../store/kinds/settings.ts';
+import { Budget, Circle, RegistryHost, TerminalCircle } from '../../store/kinds/settings.ts';
 import { budgetScopes, effective, settingsObject } from '../../store/settings.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { defineResource } from './resource.ts';
@@ -23,6 +23,9 @@ export const Settings = z
     project_creation: Circle.meta({ description: 'Who may create projects' }),
     new_addresses: Circle.meta({
       description: 'Who may invite addresses without an account to a project: everybody who may invite, or admins',
+    }),
+    server_terminals: TerminalCircle.meta({
+      description: 'Who may open terminals of servers: admins as well, or superadmins alone',
     }),
     registries: z.array(z.string()).meta({
       description: 'Registries that images may come from: HOST, HOST:PORT, or *.HOST for those below a name',
@@ -49,6 +52,7 @@ export const SettingsUpdate = z
   .strictObject({
     project_creation: Circle.nullable(),
     new_addresses: Circle.nullable(),
+    server_terminals: TerminalCircle.nullable(),
     registries: z
       .array(z.string().trim().toLowerCase().pipe(RegistryHost))
       .max(200)
@@ -72,10 +76,11 @@ export const settings = defineResource({
 });
 
 function toSettings(it: ReadonlyResource<'settings'>): Settings {
-  const { project_creation, new_addresses, registries, budgets } = effective(it);
+  const { project_creation, new_addresses, server_terminals, registries, budgets } = effective(it);
   return {
     project_creation,
     new_addresses,
+    server_terminals,
     registries: [...registries],
     budgets: { project: { ...budgets.project }, user: { ...budgets.user }, tenant: { ...budgets.tenant } },
     resource_version: String(it.meta.desiredRevision),

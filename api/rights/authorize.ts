@@ -2,6 +2,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { KeyScope } from '../../store/kinds/identity.ts';
 import { placeOf } from '../../store/kinds/membership.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { settingsOf } from '../../store/settings.ts';
 import { ApiError, forbidden } from '../ground/api-error.ts';
 import { keyOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
@@ -41,6 +42,8 @@ export function authorize(principal: Principal, permission: Permission, place: P
     project === undefined ? columnInTenant(principal, tenant, server) : columnIn(principal, project, tenant);
   const grant = permission.grants[column];
   if (grant === '-') throw forbidden();
+  if (permission.isSwitched && column === 'admin' && settingsOf(tenant).server_terminals === 'superadmins')
+    throw forbidden('Only superadmins open terminals of servers here: the setting server_terminals says so');
   if (project === undefined && isNarrowed(principal) && !isForNarrowed(permission, grant))
     throw forbidden('The service key is narrowed to one project');
   const isMasked = permission.isMasked && key !== undefined && !scopeCovers(key.desired.scopes, 'write');

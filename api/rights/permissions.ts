@@ -22,6 +22,8 @@ export interface Permission {
    * project.
    */
   isOfNarrowed: boolean;
+  /** A setting of the tenant may take it from admins: `server_terminals`. */
+  isSwitched: boolean;
   /** A user who must choose a new password may use it. */
   isOpenInReset: boolean;
 }
@@ -33,7 +35,7 @@ const admin = 'admin';
 /** Routes that change the credentials of an account: a stolen key must not be enough to take over the account. */
 const session = 'session';
 
-type Mark = 'masked' | 'narrowed' | 'reset';
+type Mark = 'masked' | 'narrowed' | 'reset' | 'switched';
 type Row = readonly [grants: string, scope?: Permission['scope'], marks?: readonly Mark[]];
 
 /**
@@ -127,7 +129,7 @@ const rows = {
   'GET /servers/:id/logs/storage': ['+ + - - - - -'],
   'GET /servers/:id/logs': ['+ + - - - - -'],
   'GET /servers/:id/events': ['+ + - - - - -'],
-  'POST /servers/:id/terminal': ['+ + - - - - -', admin],
+  'POST /servers/:id/terminal': ['+ + - - - - -', admin, ['switched']],
 
   'GET /applications': ['+ + f f f f f'],
   'GET /applications/check-name': ['+ + + + + - -'],
@@ -281,6 +283,7 @@ function permission(name: string, [grants, scope, given = []]: Row): Permission 
     scope: scope ?? (reads ? 'read' : 'write'),
     isMasked: given.includes('masked'),
     isOfNarrowed: given.includes('narrowed'),
+    isSwitched: given.includes('switched'),
     isOpenInReset: given.includes('reset'),
   };
 }

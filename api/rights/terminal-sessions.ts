@@ -17,12 +17,20 @@ const leaseMs = 30_000;
 const clearedPerSession = 20;
 const prefix = 'trm_';
 
-const Stored = z.object({
-  application_id: z.string(),
-  /** The assignment that is the instance. */
-  instance_id: z.string(),
-  server_id: z.string(),
-  command: z.tuple([z.string()], z.string()).optional(),
+/** Where a terminal is; `in` is absent in records of an earlier release, which knows instances only. */
+const Place = z.discriminatedUnion('in', [
+  z.object({
+    in: z.literal('instance').default('instance'),
+    application_id: z.string(),
+    /** The assignment that is the instance. */
+    instance_id: z.string(),
+    server_id: z.string(),
+    command: z.tuple([z.string()], z.string()).optional(),
+  }),
+  z.object({ in: z.literal('server'), server_id: z.string() }),
+]);
+
+const Session = z.object({
   shell: z.string().optional(),
   cols: z.int(),
   rows: z.int(),
@@ -34,13 +42,15 @@ const Stored = z.object({
     z.object({ is: z.literal('open') }),
   ]),
 });
+const Stored = z.intersection(Place, Session);
 type Stored = z.infer<typeof Stored>;
 
 /** What a terminal runs, and where. */
-export type TerminalPlace = Omit<Stored, 'by' | 'state'>;
+export type TerminalPlace = z.infer<typeof Place> & Omit<z.infer<typeof Session>, 'by' | 'state'>;
 
 /** A terminal that its creator attached to. */
-export interface AttachedTerminal extends TerminalPlace {
+export interface AttachedTerminal {
+  place: TerminalPlace;
   /** Forgets the terminal. Never rejects: the lease forgets it, too. */
   release(): Promise<void>;
 }
@@ -116,7 +126,9 @@ async function attach(
   const key = keyOf(view.tenant, id);
   const entry = await store.get(key);
   if (entry === undefined) return undefined;
-  const { by, state, ...place } = Stored.parse(JSON.parse(entry.value));
+  const stored = Stored.safeParse(JSON.parse(entry.value));
+  if (!stored.success) return undefined; // a place that only a later release knows
+  const { by, state, ...place } = stored.data;
   const own = credentialOf(caller);
   if (by.type !== own.type || by.id !== own.id) return undefined;
   if (state.is === 'open' || Date.parse(state.expires_at) <= clock.now().getTime()) return undefined;
@@ -128,7 +140,7 @@ async function attach(
       if: [{ key, is: 'at', revision: entry.modRevision }],
       then: [{ put: key, value: JSON.stringify(open), lease: lease.id }],
     });
-    if (taken.committed) return { ...place, release };
+    if (taken.committed) return { place, release };
   } catch (error) {
     await release();
     throw error;

@@ -25,6 +25,7 @@ import * as serverMetrics from './servers/metrics.ts';
 import * as serverTunnels from './servers/tunnel.ts';
 import * as serverLogs from './servers/logs.ts';
 import * as servers from './servers/object.ts';
+import * as serverTerminals from './servers/terminal.ts';
 import * as settings from './settings.ts';
 import * as sessions from './auth/sessions.ts';
 import * as sshKeys from './ssh-keys.ts';
@@ -44,7 +45,15 @@ const areas = {
   members,
   invites,
   environments,
-  servers: { ...servers, ...serverAgents, ...serverJoins, ...serverLogs, ...serverMetrics, ...serverTunnels },
+  servers: {
+    ...servers,
+    ...serverAgents,
+    ...serverJoins,
+    ...serverLogs,
+    ...serverMetrics,
+    ...serverTerminals,
+    ...serverTunnels,
+  },
   applications: {
     ...applications,
     ...applicationEnv,

@@ -27,6 +27,7 @@ export const updateSettings = defineEndpoint({
     const changed = unit.change(known, (draft) => {
       assign(draft, 'project_creation', body.project_creation);
       assign(draft, 'new_addresses', body.new_addresses);
+      assign(draft, 'server_terminals', body.server_terminals);
       assign(draft, 'registries', body.registries);
       draft.budgets = changedBudgets(draft.budgets, body.budgets);
     });

@@ -147,7 +147,10 @@ function proofOf({ by }: Principal): ReadonlyResource<'session'> | ReadonlyResou
   return by.type === 'session' ? by.session : by.key;
 }
 
-function restsOn({ about, principal: { user, by } }: Seat, { kind, id, before, after }: ObjectChange): boolean {
+function restsOn(
+  { about, permission, principal: { user, by } }: Seat,
+  { kind, id, before, after }: ObjectChange,
+): boolean {
   switch (kind) {
     case 'user':
       return user.meta.id === id;
@@ -160,6 +163,8 @@ function restsOn({ about, principal: { user, by } }: Seat, { kind, id, before, a
     case 'service_key':
       // a key that another key made ends with any of its ancestors
       return by.type === 'key' && (by.key.meta.id === id || by.key.desired.parent_id !== undefined);
+    case 'settings':
+      return permission.isSwitched;
     default:
       return about.has(id);
   }

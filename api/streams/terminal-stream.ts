@@ -1,16 +1,15 @@
 import { z } from 'zod';
 import { isStaying } from '../../store/resource.ts';
+import type { TerminalParams } from '../../agent-protocol/messages.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { decodeTerminalOutput, encodeTerminal } from '../../agent-protocol/terminal-stream.ts';
 import type { TerminalInput } from '../../agent-protocol/terminal-stream.ts';
-import { mention } from '../audit/audit-log.ts';
-import { permissionOf } from '../rights/permissions.ts';
 import { projectIdOf } from '../endpoint/subject.ts';
-import type { AttachedTerminal } from '../rights/terminal-sessions.ts';
 import type { Channel, Message } from './channel.ts';
 import { closeCode } from './close-code.ts';
 import { defineStream } from './stream.ts';
 import type { StreamContext } from './stream.ts';
+import { placed } from '../workloads/terminal-places.ts';
 
 /** A terminal ends if nothing is typed and nothing is shown for this time … */
 const idleMs = 15 * 60_000;
@@ -27,7 +26,7 @@ const route = 'WS /ws/terminal/:sessionId';
 
 export const terminal = defineStream({
   path: '/ws/terminal/:sessionId',
-  summary: 'A terminal in an instance: input, resize and binary frames to it; output, exit and error frames from it',
+  summary: 'A terminal: input, resize and binary frames to it; output, exit and error frames from it',
   query: z.object({ output: z.enum(['text', 'binary']).default('text') }),
   reads: true,
   async run(ctx, { params, query, channel, rest }) {
@@ -40,20 +39,20 @@ export const terminal = defineStream({
     const began = clock.monotonic();
     const counted = { in: 0, out: 0 };
     try {
-      const application = view.get('application', attached.application_id);
-      if (!isStaying(application)) {
+      const { place } = attached;
+      const { it, permission, about, params: runs, shown } = placed(view, place);
+      if (!isStaying(it)) {
         channel.close(closeCode.gone, 'gone');
         return 'gone';
       }
       // A caller who may no longer make a terminal here may not keep this one.
-      rest({ permission: permissionOf('POST', '/applications/:id/terminal'), it: application });
+      rest({ permission, it });
       if (channel.signal.aborted) return 'not allowed';
-      const projectId = projectIdOf(application);
+      const projectId = projectIdOf(it);
       const asked = { tenant, view, route, request, caller: principal, ...(projectId !== undefined && { projectId }) };
-      const about = [mention(application), { kind: 'assignment', id: attached.instance_id }];
       await audit.opened(asked, about);
-      channel.send({ type: 'ready', instance_id: attached.instance_id });
-      const reason = await converse(ctx, attached, channel, query.output === 'binary', counted);
+      channel.send({ type: 'ready', ...shown });
+      const reason = await converse(ctx, place.server_id, runs, channel, query.output === 'binary', counted);
       const seconds = Math.round((clock.monotonic() - began) / 1000);
       await audit.closed(asked, about, { seconds, bytes_in: counted.in, bytes_out: counted.out, reason });
       return reason;
@@ -66,7 +65,8 @@ export const terminal = defineStream({
 /** Passes bytes in both directions until the terminal is over. Returns the reason. */
 async function converse(
   { agents, tenant, clock }: StreamContext,
-  { server_id, instance_id, command, shell, cols, rows }: AttachedTerminal,
+  server: string,
+  params: TerminalParams,
   channel: Channel,
   isBinary: boolean,
   counted: { in: number; out: number },
@@ -105,11 +105,9 @@ async function converse(
     }
   }
 
-  const what = { kind: 'exec', assignment: instance_id, cols, rows } as const;
-  const params = { ...what, ...(command !== undefined && { command }), ...(shell !== undefined && { shell }) };
   const decoder = new TextDecoder();
   try {
-    const output = agents.duplex(tenant, server_id, params, outgoing(), { signal: channel.signal });
+    const output = agents.duplex(tenant, server, params, outgoing(), { signal: channel.signal });
     for await (const it of decodeTerminalOutput(output)) {
       if (it.type === 'exit') {
         channel.send({ type: 'exit', code: it.code ?? null });

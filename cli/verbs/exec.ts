@@ -29,12 +29,29 @@ export async function exec(
   signal: AbortSignal,
 ): Promise<void> {
   const app = await findObject(client, 'applications', name, options.project);
-  const made = await client.request('POST', `/api/v1/applications/${app.id}/terminal`, {
+  const body = {
     ...(command.length > 0 && { command }),
     ...(options.shell !== undefined && { shell: options.shell }),
     ...(options.instance !== undefined && { instance_id: options.instance }),
-    ...sizeHere(),
-  });
+  };
+  await attached(client, `/api/v1/applications/${app.id}/terminal`, body, signal);
+}
+
+/** Runs a login shell of a server's agent on a terminal, as {@link exec} does in an instance. */
+export async function shell(
+  client: Client,
+  name: string,
+  options: { shell?: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const server = await findObject(client, 'servers', name);
+  const body = options.shell === undefined ? {} : { shell: options.shell };
+  await attached(client, `/api/v1/servers/${server.id}/terminal`, body, signal);
+}
+
+/** Makes a terminal and joins it with that of this process until it ends. @throws Error if it ends without a code */
+async function attached(client: Client, path: string, body: object, signal: AbortSignal): Promise<void> {
+  const made = await client.request('POST', path, { ...body, ...sizeHere() });
   const socket = await client.socket(`/ws/terminal/${Made.parse(made).sessionId}`, { output: 'binary' });
   using _ = joined(socket, signal);
   const end = await endOf(socket);

@@ -18,6 +18,8 @@ const LiveValue = z.object({
   runtimeVersion: z.string(),
   /** What the agent understands beyond the first release. */
   capabilities: z.array(z.string()).optional(),
+  /** Those of them that the operator of the machine switched off. */
+  forbids: z.array(z.string()).optional(),
   /** Why the agent's container engine cannot be used. */
   engineTrouble: z.object({ reason: z.string(), message: z.string() }).optional(),
   /** RFC 3339: when the session began, for display. */

@@ -239,6 +239,7 @@ export class ServerSession implements ControlHost {
       runtime: hello.runtime,
       runtimeVersion: hello.runtime_version,
       capabilities: hello.capabilities,
+      ...(hello.forbids !== undefined && { forbids: hello.forbids }),
       ...(hello.engine?.trouble !== undefined && { engineTrouble: { ...hello.engine.trouble } }),
       since: this.since.toISOString(),
     };

@@ -86,6 +86,7 @@ const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
   volumes: 'keep volumes',
   metrics: 'keep metrics',
   'logs.server': 'show the logs of the whole server',
+  'terminals.server': 'open terminals of the server',
 };
 
 /** Whether containers can run on the server, and what to do if not. */

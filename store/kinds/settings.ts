@@ -5,6 +5,10 @@ import { defineKind } from './define.ts';
 export const Circle = z.enum(['users', 'admins']);
 export type Circle = z.infer<typeof Circle>;
 
+/** Who may open terminals of servers: admins as well, or superadmins alone. */
+export const TerminalCircle = z.enum(['admins', 'superadmins']);
+export type TerminalCircle = z.infer<typeof TerminalCircle>;
+
 /** A registry as image references name it: `HOST`, `HOST:PORT`, or `*.HOST` for every host below one. Lower case. */
 export const RegistryHost = z
   .string()
@@ -39,6 +43,8 @@ export const settings = defineKind({
     project_creation: Circle.optional(),
     /** Who may invite addresses without an account to a project, and so into the tenant. */
     new_addresses: Circle.optional(),
+    /** Who may open terminals of servers. */
+    server_terminals: TerminalCircle.optional(),
     /** Registries that images may come from. */
     registries: z.array(RegistryHost).max(200).optional(),
     budgets: z.object({ project: Budget, user: Budget, tenant: Budget }).partial().default({}),

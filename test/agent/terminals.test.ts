@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WireAssignment } from '../../agent-protocol/assignment.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
-import type { ExecParams } from '../../agent-protocol/messages.ts';
+import type { ExecParams, TerminalParams } from '../../agent-protocol/messages.ts';
 import { decodeTerminalOutput, encodeTerminal } from '../../agent-protocol/terminal-stream.ts';
 import type { TerminalInput } from '../../agent-protocol/terminal-stream.ts';
+import type { ServerShells } from '../../agent/machine/server-shells.ts';
+import { mockExec } from '../../agent/runtime/mock/mock-exec.ts';
 import { mostTerminals } from '../../agent/terminals.ts';
 import { settle } from '../harness/fake-clock.ts';
 import { AgentWorld, service } from './agent-world.ts';
@@ -26,6 +28,10 @@ async function running(image = 'web:1'): Promise<void> {
 
 /** A user at a terminal. */
 function terminal(changes: Partial<ExecParams> = {}) {
+  return terminalAt({ kind: 'exec', assignment: item.id, cols: 80, rows: 24, ...changes });
+}
+
+function terminalAt(params: TerminalParams) {
   const stop = new AbortController();
   const waiting: Uint8Array[] = [];
   let wake = Promise.withResolvers<void>();
@@ -53,7 +59,6 @@ function terminal(changes: Partial<ExecParams> = {}) {
     waiting.push(encodeTerminal(it));
     wake.resolve();
   };
-  const params: ExecParams = { kind: 'exec', assignment: item.id, cols: 80, rows: 24, ...changes };
   let text = '';
   let code: number | undefined;
   const end = (async () => {
@@ -163,5 +168,56 @@ describe('a terminal', () => {
     expect(await another.end).toBe(4);
     for (const user of open) user.stop.abort(new CallError('stopped', 'The reader left'));
     await Promise.allSettled(open.map((user) => user.end));
+  });
+});
+
+describe('a terminal of the server', () => {
+  const params: TerminalParams = { kind: 'shell', cols: 80, rows: 24 };
+
+  /** Shells that are those of the mock engine, with the program that was asked for. */
+  async function allowed(): Promise<string[]> {
+    await world.stop();
+    const opened: string[] = [];
+    const serverShells: ServerShells = {
+      async open({ shell = '/bin/sh', size }, signal) {
+        opened.push(shell);
+        return mockExec(world.container(item), { command: [shell], tty: size }, signal);
+      },
+    };
+    await world.start({ serverShells });
+    await running();
+    return opened;
+  }
+
+  test('runs a shell of the machine, with its size and code', async () => {
+    const opened = await allowed();
+    const user = terminalAt(params);
+    user.send({ type: 'resize', cols: 100, rows: 30 });
+    user.type('stty size\r');
+    await settle(30);
+    expect(user.text()).toContain('30 100\r\n');
+    user.type('exit 3\r');
+    expect(await user.end).toBe(3);
+    await user.left;
+    const named = terminalAt({ ...params, shell: '/bin/bash' });
+    await named.end.catch(() => undefined);
+    expect(opened).toEqual(['/bin/sh', '/bin/bash']);
+  });
+
+  test('has its place among those of the instances', async () => {
+    await allowed();
+    const open = Array.from({ length: mostTerminals }, (_, n) => (n % 2 === 0 ? terminal() : terminalAt(params)));
+    await settle(100);
+    for (const one of [terminal(), terminalAt(params)])
+      await expect(one.end).rejects.toMatchObject({ code: 'too_many' });
+    for (const user of open) user.stop.abort(new CallError('stopped', 'The reader left'));
+    await Promise.allSettled(open.map((user) => user.end));
+  });
+
+  test('is refused by an agent that was started without', async () => {
+    await expect(terminalAt(params).end).rejects.toMatchObject({
+      code: 'forbidden',
+      message: 'The agent of the server allows no terminals of the server: start it without --no-server-terminals',
+    });
   });
 });

@@ -209,6 +209,7 @@ const elsewhere: Record<string, string> = {
   'POST /settings/service-keys': 'countLimits.serviceKeysPerUser',
   'POST /projects/:projectId/environments/:envId/clone': 'countLimits.environmentsPerProject',
   'POST /applications/:id/terminal': 'countLimits.terminalsPerUser',
+  'POST /servers/:id/terminal': 'countLimits.terminalsPerUser',
 };
 
 it('every route that makes an object is bounded', () => {

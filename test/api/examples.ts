@@ -341,6 +341,14 @@ export const examples: Readonly<Record<string, Example>> = {
     path: at('/servers/:server/ping'),
     before: ({ world }) => void (world.agents.answer = () => ({})),
   },
+  'POST /servers/:id/terminal': {
+    path: at('/servers/:server/terminal'),
+    body: () => ({ shell: '/bin/sh', cols: 80, rows: 24 }),
+    before: async (stage) => {
+      await agentIsThere(stage.world.store, stage);
+      await stage.world.settled();
+    },
+  },
   'GET /servers/:id/agent-status': { path: at('/servers/:server/agent-status') },
   'GET /servers/:id/tunnel-status': { path: at('/servers/:server/tunnel-status') },
   'GET /servers/tunnel-status/all': { path: at('/servers/tunnel-status/all') },

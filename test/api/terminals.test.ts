@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { CallError } from '../../agent-protocol/call-error.ts';
-import type { ExecParams } from '../../agent-protocol/messages.ts';
+import type { ExecParams, TerminalParams } from '../../agent-protocol/messages.ts';
 import { decodeTerminalInput, encodeTerminal } from '../../agent-protocol/terminal-stream.ts';
 import { countLimits } from '../../api/rights/count-limits.ts';
 import { forgetExpiredTerminals } from '../../api/rights/terminal-sessions.ts';
@@ -64,11 +64,11 @@ afterEach(async () => {
 /** A process that shows what is typed, tells its size, and ends by `exit CODE`. */
 async function* echo(
   _server: string,
-  params: ExecParams,
+  params: TerminalParams,
   incoming: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
-  asked.push(params);
+  if (params.kind === 'exec') asked.push(params);
   running++;
   const left = Promise.withResolvers<never>();
   left.promise.catch(() => undefined);

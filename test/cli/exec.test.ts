@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { Town } from '../harness/command-line.ts';
 import { until } from '../harness/until.ts';
@@ -73,5 +74,33 @@ it('what cannot be run is an error that says what to do', async () => {
   expect(await town.cli.run(['exec', 'web'])).toMatchObject({
     code: 1,
     err: 'Cannot open a terminal as the application is stopped: start it first\n',
+  });
+});
+
+it('a shell of a server is one of its machine, with the window that is here', async () => {
+  const running = town.cli.atTerminal(['shell', 'one', '--shell', '/bin/sh']);
+  await running.prints(/[#$] /);
+  running.type('stty size\r');
+  await running.prints('24 80\r');
+  await running.resize(133, 44);
+  await until('the terminal there has the new size', async () => {
+    running.type('stty size\r');
+    return running.out().includes('44 133\r');
+  });
+  running.type('exit 6\r');
+  expect(await running.ended()).toMatchObject({ code: 6 });
+  const piped = await town.cli.run(['shell', 'one'], 'echo "of $USER"; exit 3\n');
+  expect(piped).toMatchObject({ code: 3, err: '', out: expect.stringContaining(`of ${userInfo().username}\r\n`) });
+});
+
+it('a server whose agent was started without has no shell, and says why', async () => {
+  await town.agent.kill();
+  town.agent.start({ SETPOINT_NO_SERVER_TERMINALS: 'true' });
+  await until('its agent is back', async () => (await town.cli.run(['shell', 'one'])).err.startsWith('The operator'), {
+    explain: () => town.agent.lastOutput(),
+  });
+  expect(await town.cli.run(['shell', 'one'])).toMatchObject({
+    code: 1,
+    err: 'The operator of the machine allows no terminals of the server: start its agent without --no-server-terminals, or log in otherwise\n',
   });
 });

@@ -8,7 +8,7 @@ import { Registry } from 'prom-client';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
 import type { ServerSample } from '../../agent-protocol/metrics.ts';
-import type { CallParams, ExecParams, LogStreamParams } from '../../agent-protocol/messages.ts';
+import type { CallParams, LogStreamParams, TerminalParams } from '../../agent-protocol/messages.ts';
 import type { Agents } from '../../api/ground/agents.ts';
 import { ApiConfig } from '../../api/ground/config.ts';
 import { systemRandom } from '../../api/ground/random.ts';
@@ -66,7 +66,7 @@ export interface ScriptedAgents extends Agents {
   exec:
     | ((
         server: string,
-        params: ExecParams,
+        params: TerminalParams,
         incoming: AsyncIterable<Uint8Array>,
         signal: AbortSignal,
       ) => AsyncIterable<Uint8Array>)

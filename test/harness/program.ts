@@ -36,12 +36,13 @@ export class Program {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  start(): void {
+  /** `env` comes to that of the constructor, for this start. */
+  start(env: Readonly<Record<string, string>> = {}): void {
     if (this.isRunning) throw new Error(`Already running: ${this.#argv.join(' ')}`);
     const log = createWriteStream(this.#logPath, { flags: 'a' });
     const child = spawn(this.command, this.#argv, {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: process.env['PATH'], HOME: '/nonexistent', ...this.#env },
+      env: { PATH: process.env['PATH'], HOME: '/nonexistent', ...this.#env, ...env },
     });
     child.stdout.pipe(log);
     child.stderr.pipe(log, { end: false });

@@ -54,6 +54,7 @@ export function rawAgent(
     tenant?: string;
     /** None by default. */
     capabilities?: readonly string[];
+    forbids?: readonly string[];
   },
 ): RawAgent {
   const backend = options.backend ?? new FakeBackend();
@@ -81,6 +82,7 @@ export function rawAgent(
       runtime: 'mock',
       runtime_version: '1',
       capabilities: [...(options.capabilities ?? [])],
+      ...(options.forbids !== undefined && { forbids: [...options.forbids] }),
     },
     sign: (bytes) => sign(null, bytes, options.key.privateKey).toString('base64url'),
     controlKeyHash: options.controlKeyHash,

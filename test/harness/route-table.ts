@@ -12,6 +12,8 @@ export interface ExpectedRoute {
   isMasked: boolean;
   /** A row of the account that is open to a key narrowed to a project. */
   isOfNarrowed: boolean;
+  /** A setting of the tenant may take it from admins. */
+  isSwitched: boolean;
   /** Open while the password must be changed. */
   isOpenInReset: boolean;
   /** It is served, and not only declared. */
@@ -27,7 +29,7 @@ const scopeWords: readonly string[] = [
   'admin',
   'session',
 ] satisfies ExpectedRoute['scope'][];
-const flagWords: readonly string[] = ['masked', 'narrowed', 'reset', 'later'];
+const flagWords: readonly string[] = ['masked', 'narrowed', 'switched', 'reset', 'later'];
 
 /** Every route that tests expect, by its name. */
 export const expectedRoutes: ReadonlyMap<string, ExpectedRoute> = readRoutes('../api/routes.txt', parseRoute);
@@ -55,6 +57,7 @@ function parseRoute(words: readonly string[]): ExpectedRoute {
     scope,
     isMasked: flags.includes('masked'),
     isOfNarrowed: flags.includes('narrowed'),
+    isSwitched: flags.includes('switched'),
     isOpenInReset: flags.includes('reset'),
     isServed: !flags.includes('later'),
   };

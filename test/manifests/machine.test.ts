@@ -19,6 +19,9 @@ const startedAt: Readonly<Record<string, readonly string[]>> = {
   'agent/machine/process.ts: program': [],
   "cli/release/node-binary.ts: 'npm'": [], // as where the project itself was installed
   'cli/release/executable.ts: process.execPath': [],
+  // only where systemd runs the machine
+  "agent/machine/server-shells.ts: 'systemctl'": [],
+  "agent/machine/server-shells.ts: 'systemd-run'": [],
   "agent/tasks/git.ts: 'git'": ['git', 'ssh'],
   'bench/server-process.ts: program': [],
   'cli/dev.ts: program': [],
@@ -71,15 +74,16 @@ test.each([
 test('a call that starts a program is found by what it calls', () => {
   const text = `
     import { execFile as file, spawn } from 'node:child_process';
-    import { run } from '../process.ts';
+    import { run, start } from '../process.ts';
     const execute = promisify(file);
     const tool = '/usr/sbin/tool';
-    spawn('one', ['two']); execute(\`three\`); run(tool, {}); other('four'); promisify(file)('five', []);
+    spawn('one', ['two']); execute(\`three\`); run(tool, {}); start('seven', {}); other('four'); promisify(file)('five', []);
     launch({ executablePath: '/usr/bin/six' });`;
   expect(startsIn(text, 'a.ts')).toEqual([
     { program: 'one', place: "a.ts: 'one'" },
     { program: undefined, place: 'a.ts: `three`' },
     { program: 'tool', place: 'a.ts: tool' },
+    { program: 'seven', place: "a.ts: 'seven'" },
     { program: 'five', place: "a.ts: 'five'" },
     { program: 'six', place: "a.ts: '/usr/bin/six'" },
   ]);

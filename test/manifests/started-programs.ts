@@ -17,7 +17,7 @@ const starters = new Set(['spawn', 'spawnSync', 'exec', 'execSync', 'execFile', 
 
 /**
  * Every call below these folders that starts a program: the functions of `node:child_process`, what `promisify` makes of
- * them, `run` of `agent/machine/process.ts`, and the `executablePath` of a browser.
+ * them, `run` and `start` of `agent/machine/process.ts`, and the `executablePath` of a browser.
  */
 export async function startedPrograms(root: string, folders: readonly string[]): Promise<Start[]> {
   const starts: Start[] = [];
@@ -64,7 +64,9 @@ function startingNames(nodes: readonly Node[]): Set<string> {
     for (const specifier of node['specifiers'] as Node[]) {
       const imported = String((specifier['imported'] as Node | undefined)?.['name']);
       const starts =
-        from === 'node:child_process' ? starters.has(imported) : from.endsWith('/process.ts') && imported === 'run';
+        from === 'node:child_process'
+          ? starters.has(imported)
+          : from.endsWith('/process.ts') && ['run', 'start'].includes(imported);
       if (starts) names.add(String((specifier['local'] as Node)['name']));
     }
   }

@@ -2,11 +2,16 @@ import { z } from 'zod';
 import type { TenantView } from '../../../store/mirror.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { isStaying } from '../../../store/resource.ts';
-import { badRequest, conflicting, notFound, serviceUnavailable } from '../../ground/api-error.ts';
+import { badRequest, conflicting, notFound } from '../../ground/api-error.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { Reference } from '../../resources/object-fields.ts';
-
-const Cells = z.int().min(1).max(1000);
+import {
+  MadeTerminal,
+  makeTerminal,
+  requireTerminals,
+  TerminalShell,
+  terminalSize,
+} from '../../workloads/terminals.ts';
 
 export const createApplicationTerminal = defineEndpoint({
   method: 'POST',
@@ -15,12 +20,9 @@ export const createApplicationTerminal = defineEndpoint({
   on: ['application', 'id'],
   heavy: true,
   body: z.strictObject({
-    shell: z
-      .string()
-      .max(200)
-      .regex(/^[\w./+-]+$/, 'Must be a program, without arguments')
-      .optional()
-      .meta({ description: 'By default the first of /bin/bash and /bin/sh that the container has' }),
+    shell: TerminalShell.optional().meta({
+      description: 'By default the first of /bin/bash and /bin/sh that the container has',
+    }),
     command: z
       .array(z.string().max(4096))
       .min(1)
@@ -28,24 +30,18 @@ export const createApplicationTerminal = defineEndpoint({
       .optional()
       .meta({ description: 'Program and arguments, in place of a shell; no shell reads them' }),
     instance_id: Reference.optional().meta({ description: 'By default the ready instance with the lowest number' }),
-    cols: Cells.default(80),
-    rows: Cells.default(24),
+    ...terminalSize,
   }),
-  response: z.object({ sessionId: z.string(), expires_at: z.string() }),
+  response: MadeTerminal,
   status: 201,
   handle: async (ctx, { it, body: { shell, command, instance_id, cols, rows } }) => {
-    const { view, tenant, principal } = ctx;
+    const { view } = ctx;
     if (shell !== undefined && command !== undefined) throw badRequest('Only one of shell and command can be given');
     const { instance_id: id, server_id } = instanceOf(view, it, instance_id);
-    const agent = view.agent(server_id);
-    if (agent === undefined)
-      throw serviceUnavailable(
-        'The agent of the server is not connected: check that the machine is up and runs its agent',
-      );
-    if (agent.capabilities?.includes('streams.duplex') === false)
-      throw conflicting('The agent of the server is of an earlier release, which has no terminals: upgrade the agent');
+    requireTerminals(view, server_id, 'streams.duplex', 'terminals');
     const [program, ...args] = command ?? [];
-    const made = await ctx.terminals.make(tenant, principal, {
+    return makeTerminal(ctx, it, 'POST /applications/:id/terminal', {
+      in: 'instance',
       application_id: it.meta.id,
       instance_id: id,
       server_id,
@@ -54,7 +50,6 @@ export const createApplicationTerminal = defineEndpoint({
       cols,
       rows,
     });
-    return { sessionId: made.id, expires_at: made.expiresAt };
   },
 });
 

@@ -207,6 +207,15 @@ describe('a connection', () => {
     expect(new Set(waits).size).toBeGreaterThan(waits.length / 2);
   });
 
+  it('has its live key say what the operator of its machine switched off', async () => {
+    const server = await world.server();
+    const forbids = ['terminals.server'];
+    const agent = attempt({ server: server.id, key: agentKey(), token: server.token, capabilities: forbids, forbids });
+    expect(await agent.outcome).toBe('welcome');
+    await eventually(replica.mirror, () => replica.mirror.tenant(tenant).agent(server.id));
+    expect(replica.mirror.tenant(tenant).agent(server.id)).toMatchObject({ capabilities: forbids, forbids });
+  });
+
   it('has its live key say who is there, under its epoch', async () => {
     const server = await world.server();
     const { agent } = await joined(server);

@@ -7,7 +7,7 @@ import { CallError } from '../../../agent-protocol/call-error.ts';
 import { systemClock } from '../../../time/clock.ts';
 import { encodeLogChunk } from '../../../agent-protocol/log-stream.ts';
 import type { LogChunk } from '../../../agent-protocol/logs.ts';
-import type { LogStreamParams } from '../../../agent-protocol/messages.ts';
+import type { LogStreamParams, TerminalParams } from '../../../agent-protocol/messages.ts';
 import { AgentAway, CallFailed } from '../../../controllers/gateway/agent-errors.ts';
 import { clusterKey } from '../../../controllers/gateway/cluster-key.ts';
 import { limits } from '../../../controllers/gateway/limits.ts';
@@ -132,6 +132,15 @@ describe.each(['held here', 'held by another replica'])('an agent that is %s', (
     expect(read.equals(output)).toBe(true);
     closing.resolve();
     expect((await arrived.promise).equals(input)).toBe(true);
+  });
+
+  it.each<TerminalParams>([
+    { kind: 'exec', assignment: 'an-instance', shell: '/bin/zsh', cols: 91, rows: 31 },
+    { kind: 'shell', shell: '/bin/zsh', cols: 91, rows: 31 },
+  ])('leads to the place of a terminal: %o', async (place) => {
+    backend.onStream = (asked) => Readable.from([Buffer.from(JSON.stringify(asked))]);
+    const output = replica().gateway.duplex(tenant, server.id, place, Readable.from([]), { signal: never });
+    expect(JSON.parse((await collect(output)).toString())).toEqual(place);
   });
 
   it('answers after its input has ended', async () => {
