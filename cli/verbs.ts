@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { Client } from './client.ts';
+import type { LogsOptions } from './verbs/logs.ts';
 import type * as Ports from './verbs/ports.ts';
 import type { SshKeyOptions } from './verbs/ssh-key.ts';
 
@@ -189,15 +190,18 @@ export const verbs: readonly Verb[] = [
     options: [],
     run: async (client, [name], options) => (await import('./verbs/volume.ts')).unbind(client, name, options),
   }),
-  verb<[application: string], Scope & { follow?: boolean; tail: string }>({
-    use: 'logs <application>',
-    text: 'print the output of an application',
+  verb<[application?: string, server?: string], LogsOptions>({
+    use: 'logs [application] [server]',
+    text: 'print the output of an application, or of all on a server: logs server NAME; of all applications: logs -f',
     options: [
-      new Option('-f, --follow', 'go on'),
+      new Option('-f, --follow', 'go on; without a name, with all applications'),
       new Option('--tail <n>', 'lines to begin with').default('200').argParser(lineCount),
+      new Option('--search <text>', 'lines that have this text'),
+      new Option('--level <level>', 'lines of these levels, with commas between'),
+      new Option('--source <id>', 'of a server: lines of its agent (agent), or of what has this id'),
     ],
-    run: async (client, [name], options, signal) =>
-      (await import('./verbs/logs.ts')).logs(client, name, options, signal),
+    run: async (client, [first, second], options, signal) =>
+      (await import('./verbs/logs.ts')).logs(client, first, second, options, signal),
   }),
   verb<[application: string, ...command: string[]], Scope & { instance?: string; shell?: string }>({
     use: 'exec <application> [command...]',

@@ -1,38 +1,138 @@
 import { z } from 'zod';
 import { displayable } from '../../api/streams/log-frames.ts';
 import type { Client } from '../client.ts';
-import { findObject } from '../objects.ts';
+import { findObject, kindOf } from '../objects.ts';
 import { resumed } from '../resume.ts';
 
-const Page = z.object({
-  lines: z.array(z.looseObject({ timestamp: z.string(), stream: z.string(), message: z.string() })),
-});
+const Line = z.looseObject({ timestamp: z.string(), stream: z.string(), message: z.string() });
+const Page = z.object({ lines: z.array(Line) });
+const Source = z.object({ kind: z.string(), id: z.string(), name: z.string().nullable() });
+const ServerPage = z.object({ lines: z.array(Line.extend({ source: Source })) });
+const MergedFrame = z.discriminatedUnion('type', [
+  Line.extend({ type: z.literal('log'), seq: z.int(), source: Source }),
+  z.object({ type: z.literal('source'), state: z.string(), source: Source }),
+  z.object({ type: z.literal('limit'), sources: z.int(), left_out: z.int() }),
+  z.object({ type: z.literal('gap'), dropped: z.int(), source: Source }),
+  z.object({ type: z.literal('end'), reason: z.string() }),
+]);
+type MergedFrame = z.infer<typeof MergedFrame>;
 
-/** Prints the output of an application; with `follow`, continues until interrupted and resumes a broken stream. */
+export interface LogsOptions {
+  project?: string;
+  follow?: boolean;
+  tail: string;
+  search?: string;
+  level?: string;
+  source?: string;
+}
+
+/**
+ * Prints lines of an application (`APP`), of a server with all that runs there (`server NAME`), or of all applications of
+ * a project (no name); with `follow`, continues until interrupted and resumes a broken stream.
+ */
 export async function logs(
   client: Client,
-  name: string,
-  options: { project?: string; follow?: boolean; tail: string },
+  first: string | undefined,
+  second: string | undefined,
+  options: LogsOptions,
   signal: AbortSignal,
 ): Promise<void> {
+  if (first === undefined) return ofProject(client, options, signal);
+  if (second === undefined) return ofApplication(client, first, options, signal);
+  switch (kindOf(first)) {
+    case 'applications':
+      return ofApplication(client, second, options, signal);
+    case 'servers':
+      return ofServer(client, second, options);
+    default:
+      throw new Error(`Only an application or a server has logs: got ${first}`);
+  }
+}
+
+async function ofApplication(client: Client, name: string, options: LogsOptions, signal: AbortSignal): Promise<void> {
   const app = await findObject(client, 'applications', name, options.project);
+  const query = { tail: options.tail, ...filter(options) };
   if (options.follow !== true) {
     const answer = await client.request(
       'GET',
-      `/api/v1/applications/${app.id}/runtime-logs?tail=${encodeURIComponent(options.tail)}`,
+      `/api/v1/applications/${app.id}/runtime-logs?${new URLSearchParams(query).toString()}`,
     );
     for (const line of Page.parse(answer).lines) print(line);
     return;
   }
   const path = `/ws/applications/${app.id}/logs`;
-  for await (const frame of resumed(client, path, { tail: options.tail }, { tail: '0' }, signal)) {
-    if (frame['type'] === 'log') print(frame);
+  for await (const frame of resumed(client, path, query, { tail: '0' }, signal)) {
+    if (frame['type'] === 'log') print(Line.parse(frame));
     else if (frame['type'] === 'gap') console.error(`… ${String(frame['dropped'])} lines were dropped`);
     else if (frame['type'] === 'end') console.error(`The stream ended: ${String(frame['reason'])}`);
   }
 }
 
-function print(line: Record<string, unknown>): void {
-  const write = line['stream'] === 'stderr' ? console.error : console.log;
-  write(`${String(line['timestamp'])} ${displayable(String(line['message']))}`);
+async function ofServer(client: Client, name: string, options: LogsOptions): Promise<void> {
+  if (options.follow === true)
+    throw new Error('The logs of a server cannot be followed: follow those of a project with logs --follow --project');
+  const server = await findObject(client, 'servers', name);
+  const query = {
+    tail: options.tail,
+    ...filter(options),
+    ...(options.source !== undefined && { source: options.source }),
+  };
+  const answer = await client.request(
+    'GET',
+    `/api/v1/servers/${server.id}/logs?${new URLSearchParams(query).toString()}`,
+  );
+  for (const line of ServerPage.parse(answer).lines)
+    print(line, line.source.kind === 'agent' ? 'agent' : (line.source.name ?? `deleted ${line.source.id}`));
+}
+
+async function ofProject(client: Client, options: LogsOptions, signal: AbortSignal): Promise<void> {
+  if (options.follow !== true) throw new Error('Name an application or a server, or follow all with logs --follow');
+  const project = options.project === undefined ? undefined : await findObject(client, 'projects', options.project);
+  const query = { tail: options.tail, ...filter(options), ...(project && { projectId: project.id }) };
+  /** Numbers of the last lines that were printed: a stream that was cut repeats what came after its last cursor. */
+  const printed = new Map<string, number>();
+  for await (const frame of resumed(client, '/ws/logs', query, {}, signal)) {
+    const known = MergedFrame.safeParse(frame);
+    if (known.success) printMerged(known.data, printed);
+  }
+}
+
+function printMerged(frame: MergedFrame, printed: Map<string, number>): void {
+  switch (frame.type) {
+    case 'log':
+      if (frame.seq <= (printed.get(frame.source.id) ?? 0)) return;
+      printed.set(frame.source.id, frame.seq);
+      print(frame, nameOf(frame.source));
+      return;
+    case 'source':
+      if (frame.state !== 'joined') console.error(`… ${nameOf(frame.source)}: ${states[frame.state] ?? frame.state}`);
+      return;
+    case 'limit':
+      console.error(`… ${frame.left_out} applications are left out, as ${frame.sources} are followed: name a project`);
+      return;
+    case 'gap':
+      console.error(`… ${nameOf(frame.source)}: ${frame.dropped} lines were dropped`);
+      return;
+    case 'end':
+      console.error(`The stream ended: ${frame.reason}`);
+  }
+}
+
+const states: Readonly<Record<string, string>> = {
+  away: 'the agent of its server is not connected; its lines come once it is',
+  back: 'the agent of its server is connected again',
+  left: 'it was deleted, or may no longer be read',
+};
+
+function nameOf(source: z.infer<typeof Source>): string {
+  return source.name ?? source.id;
+}
+
+function filter({ search, level }: LogsOptions): Record<string, string> {
+  return { ...(search !== undefined && { search }), ...(level !== undefined && { level }) };
+}
+
+function print(line: z.infer<typeof Line>, source?: string): void {
+  const write = line.stream === 'stderr' ? console.error : console.log;
+  write(`${line.timestamp} ${source === undefined ? '' : `${displayable(source)} `}${displayable(line.message)}`);
 }

@@ -396,6 +396,24 @@ describe('after a login', () => {
     await following.prints(/Listening\n[^]*Listening\n/);
     expect(await following.interrupt()).toMatchObject({ code: 0, err: '' });
     expect((await run('logs', 'talking', '--tail', 'few')).err).toContain('It must be a number of lines');
+    expect(await run('logs', 'talking', '--search', 'of nothing')).toEqual(output('^$'));
+    expect((await run('logs', 'application', 'talking', '--tail', '1')).out).toMatch(/^\S+Z Listening\n$/);
+  });
+
+  it.concurrent('the output of a server is printed with what wrote it, and that of all applications is followed', async () => {
+    expect((await applied('chatting')).code).toBe(0);
+    const { name } = z.object({ name: z.string() }).parse((await town.client.list('/api/v1/servers'))[0]);
+    const printed = await run('logs', 'server', name, '--search', 'Listening');
+    expect(printed.out).toMatch(/^\S+Z chatting Listening$/m);
+    const own = await run('logs', 'server', name, '--source', 'agent');
+    expect(own.out).toMatch(/^\S+Z agent Agent started \{"server":"/m);
+    expect((await run('logs', 'server', name, '-f')).err).toContain('cannot be followed');
+    expect((await run('logs')).err).toContain('Name an application or a server');
+    const following = town.cli.start(['logs', '--follow', '--tail', '500']);
+    await following.prints('chatting Listening');
+    expect((await run('restart', 'chatting')).code).toBe(0);
+    await following.prints(/chatting Listening\n[^]*chatting Listening\n/);
+    expect((await following.interrupt()).code).toBe(0);
   });
 
   it.concurrent('a watch prints every change in the columns of its list, until it is interrupted', async () => {
