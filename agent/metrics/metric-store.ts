@@ -70,7 +70,9 @@ export class MetricStore implements AsyncDisposable {
   /** Keeps what was measured at a wall time. Never rejects. Calls take effect one after the other. */
   record(at: number, server: Measured<ServerValue>, instances: readonly InstanceSample[]): Promise<void> {
     this.#newest = { at: this.#clock.monotonic(), instances: instances.slice(0, mostInstances) };
-    this.#recording = this.#recording.then(() => this.#record(at, server, instances));
+    this.#recording = this.#recording
+      .then(() => this.#record(at, server, instances))
+      .catch((error: unknown) => this.#log.error({ err: error }, 'Metrics of one time were not kept, which is a bug'));
     return this.#recording;
   }
 
