@@ -1,12 +1,12 @@
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { instanceValues, mostInstances, sampleMs, serverValues } from '../../agent-protocol/metrics.ts';
 import type { InstanceValue, Measured, MetricsPage, MetricsQuery, ServerValue } from '../../agent-protocol/metrics.ts';
 import type { Clock } from '../../time/clock.ts';
-import { answerable, rowsOf } from './points.ts';
+import { answerable, Total } from './points.ts';
 import { readSeries, Series } from './series.ts';
-import type { Rings } from './series.ts';
 
 /** One measurement of an instance. */
 export interface InstanceSample {
@@ -86,13 +86,15 @@ export class MetricStore implements AsyncDisposable {
         : [...this.#files.keys()].filter((it) =>
             instance === undefined ? it.startsWith(`${workload}.`) : it === fileOf({ workload, instance }),
           );
-    const found: Rings[] = [];
+    const total = new Total(asked);
     for (const name of names) {
       signal.throwIfAborted();
       const rings = (await this.#live.get(name)?.series.read()) ?? (await readSeries(join(this.#folder, name)));
-      if (rings !== undefined) found.push(rings);
+      if (rings !== undefined) total.add(rings);
+      // Each of many series is added in a turn of its own, and only one is in memory.
+      await setImmediate();
     }
-    const rows = await rowsOf(found, asked, workload === undefined ? serverValues : instanceValues);
+    const rows = total.rows(workload === undefined ? serverValues : instanceValues);
     return { ...asked, rows, ...(workload === undefined && { latest: this.#latest() }) };
   }
 

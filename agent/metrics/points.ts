@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import { meanMs, meansForMs, mostPoints, sampledForMs, sampleMs } from '../../agent-protocol/metrics.ts';
 import type { MetricsPage, MetricsQuery } from '../../agent-protocol/metrics.ts';
 import { added, together } from './ring.ts';
@@ -20,35 +19,43 @@ export function answerable({ since, until, step_ms }: Asked, now: number): Asked
   return { since: from, until: to, step_ms: Math.ceil(least / kept) * kept };
 }
 
-/** The sum of the series, one row per step of which anything is known. `asked` is {@link answerable}. */
-export async function rowsOf(
-  series: readonly Rings[],
-  { since, until, step_ms }: Asked,
-  names: readonly string[],
-): Promise<MetricsPage['rows']> {
-  const first = Math.floor(since / step_ms);
-  const last = Math.ceil(until / step_ms);
-  const rows: MetricsPage['rows'] = [];
-  for (let step = Math.max(first, last - mostPoints); step < last; step++) {
-    // A long read of many series leaves turns to the rest of the agent.
-    if (rows.length % 100 === 99) await setImmediate();
-    const slot = together(within(series, step * step_ms, step_ms));
-    if (slot === undefined) continue;
-    const values = [slot.means, slot.maxima].flatMap((all) => names.map((name, n) => rounded(name, all[n])));
-    rows.push([step * step_ms, ...values]);
-  }
-  return rows;
-}
+/** The sum of several series over the time of a query. `asked` is {@link answerable}. */
+export class Total {
+  readonly #stepMs: number;
+  /** The finest form that divides the step: samples only if the step is not one of whole means. */
+  readonly #kept: number;
+  readonly #first: number;
+  /** The slots of that form from the first step on. */
+  readonly #slots: (Slot | undefined)[];
 
-/** The slots of a step, in the finest form that divides it: samples only if the step is not one of whole means. */
-function* within(series: readonly Rings[], from: number, step_ms: number): Generator<Slot> {
-  const isOfMeans = step_ms % meanMs === 0;
-  const kept = isOfMeans ? meanMs : sampleMs;
-  for (let at = from; at < from + step_ms; at += kept) {
-    const number = at / kept;
-    const slots = series.map((it) => (isOfMeans ? meanOf(it, number) : it.samples.get(number)));
-    const slot = added(slots.filter((it) => it !== undefined));
-    if (slot !== undefined) yield slot;
+  constructor({ since, until, step_ms }: Asked) {
+    this.#stepMs = step_ms;
+    this.#kept = step_ms % meanMs === 0 ? meanMs : sampleMs;
+    const last = Math.ceil(until / step_ms);
+    this.#first = Math.max(Math.floor(since / step_ms), last - mostPoints);
+    this.#slots = Array.from({ length: (last - this.#first) * (step_ms / this.#kept) });
+  }
+
+  add(series: Rings): void {
+    const first = (this.#first * this.#stepMs) / this.#kept;
+    for (let n = 0; n < this.#slots.length; n++) {
+      const slot = this.#kept === meanMs ? meanOf(series, first + n) : series.samples.get(first + n);
+      const sum = this.#slots[n];
+      if (slot !== undefined) this.#slots[n] = sum === undefined ? slot : added(sum, slot);
+    }
+  }
+
+  /** One row per step of which anything is known. */
+  rows(names: readonly string[]): MetricsPage['rows'] {
+    const perStep = this.#stepMs / this.#kept;
+    const rows: MetricsPage['rows'] = [];
+    for (let n = 0; n < this.#slots.length; n += perStep) {
+      const slot = together(this.#slots.slice(n, n + perStep).filter((it) => it !== undefined));
+      if (slot === undefined) continue;
+      const values = [slot.means, slot.maxima].flatMap((all) => names.map((name, at) => rounded(name, all[at])));
+      rows.push([(this.#first + n / perStep) * this.#stepMs, ...values]);
+    }
+    return rows;
   }
 }
 

@@ -145,20 +145,15 @@ export function together(slots: Iterable<Slot>): Slot | undefined {
 }
 
 /**
- * Adds up what several series have at the same time. The maximum is at most the sum of their maxima, which need not have
- * been at one moment.
+ * Adds up what two series have at the same time. The maximum is at most the sum of their maxima, which need not have been
+ * at one moment.
  */
-export function added(slots: readonly Slot[]): Slot | undefined {
-  const [first, ...others] = slots;
-  if (first === undefined) return undefined;
-  return others.reduce<Slot>(
-    (sum, slot) => ({
-      count: Math.max(sum.count, slot.count),
-      means: sum.means.map((value, n) => plus(value, slot.means[n])),
-      maxima: sum.maxima.map((value, n) => plus(value, slot.maxima[n])),
-    }),
-    first,
-  );
+export function added(a: Slot, b: Slot): Slot {
+  return {
+    count: Math.max(a.count, b.count),
+    means: a.means.map((value, n) => plus(value, b.means[n])),
+    maxima: a.maxima.map((value, n) => plus(value, b.maxima[n])),
+  };
 }
 
 /** What is not known of one series does not hide what is known of another one. */

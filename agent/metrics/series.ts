@@ -14,6 +14,8 @@ export const meanForm: RingForm = { stepMs: meanMs, slots: meansForMs / meanMs, 
 export interface Rings {
   samples: Ring;
   means: Ring;
+  /** The step of the last sample. */
+  last: number | undefined;
 }
 
 const headerBytes = 64;
@@ -40,15 +42,14 @@ export async function readSeries(path: string): Promise<Rings | undefined> {
 
 function ringsOf(bytes: Buffer): Rings | undefined {
   if (bytes.length !== seriesBytes || !bytes.subarray(0, headerBytes).equals(header)) return undefined;
-  return {
-    samples: new Ring(sampleForm, Buffer.from(bytes.subarray(headerBytes, meansAt))),
-    means: new Ring(meanForm, bytes.subarray(meansAt)),
-  };
+  const samples = new Ring(sampleForm, Buffer.from(bytes.subarray(headerBytes, meansAt)));
+  return { samples, means: new Ring(meanForm, bytes.subarray(meansAt)), last: samples.last };
 }
 
 /** The mean of a step of 5 minutes: of its samples where they are kept, else what was stored of them. */
-export function meanOf({ samples, means }: Rings, step: number): Slot | undefined {
+export function meanOf({ samples, means, last }: Rings, step: number): Slot | undefined {
   const stored = means.get(step);
+  if (last === undefined || step < meanStepOf(last) - sampledForMs / meanMs) return stored;
   const computed = meanOfSamples(samples, step);
   return computed !== undefined && computed.count > (stored?.count ?? 0) ? computed : stored;
 }
@@ -79,7 +80,7 @@ export class Series implements AsyncDisposable {
     this.#path = path;
     this.#file = file;
     this.#samples = rings?.samples ?? new Ring(sampleForm);
-    this.#last = this.#samples.last;
+    this.#last = rings?.last;
     this.#stored = new Map();
     if (rings !== undefined && this.#last !== undefined)
       for (const step of meansUpTo(this.#last)) this.#stored.set(step, rings.means.get(step)?.count ?? 0);
@@ -139,7 +140,7 @@ export class Series implements AsyncDisposable {
     const stored = Buffer.alloc(meansBytes);
     // What cannot be read is a gap.
     await this.#file?.read(stored, 0, meansBytes, meansAt).catch(() => undefined);
-    return { samples: this.#samples, means: new Ring(meanForm, stored) };
+    return { samples: this.#samples, means: new Ring(meanForm, stored), last: this.#last };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
