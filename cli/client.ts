@@ -1,7 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { json } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
 import { z } from 'zod';
-import { systemClock, wait } from '../time/clock.ts';
 
 /** The control plane of a client, and its credential: `token` is a session's token or a service key. */
 export interface Connection {
@@ -131,7 +131,7 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
       if (!(seconds > 0) || waitedSeconds + seconds > (await patienceFor(response))) return response;
       await response.body?.cancel();
       waitedSeconds += seconds;
-      await wait(systemClock, seconds * 1000, init.signal);
+      await delay(seconds * 1000, undefined, { signal: init.signal }); // keeps the process alive: nothing else does
     }
   }
 

@@ -104,3 +104,15 @@ it('a server whose agent was started without has no shell, and says why', async 
     err: 'The operator of the machine allows no terminals of the server: start its agent without --no-server-terminals, or log in otherwise\n',
   });
 });
+
+it('a command that has to be sent again goes on until it is answered', async () => {
+  await town.agent.kill();
+  await until('the control plane knows', async () => {
+    const { out } = await town.cli.run(['get', 'servers']);
+    return out.includes('disconnected');
+  });
+  expect(await town.cli.run(['shell', 'one'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('The agent of the server is not connected'),
+  });
+});
