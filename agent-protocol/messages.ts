@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { WireConfiguration, WireItem, WireReport } from './assignment.ts';
 import { MetricsQuery } from './metrics.ts';
 import { LogFollow, LogQuery, ServerLogQuery } from './logs.ts';
+import { HealableCheck, healableChecks } from './diagnosis.ts';
 import { PortPolicy } from './port-policy.ts';
 import { taskCapabilities } from './task-types.ts';
 
@@ -29,6 +30,8 @@ export const agentCapabilities: readonly string[] = [
   'logs.server',
   /** The stream `shell`: a terminal of the server itself. */
   'terminals.server',
+  /** The calls `diagnose` and `heal`. */
+  'diagnose',
 ];
 
 /** Capabilities that an agent can be started without, by its operator. */
@@ -224,6 +227,10 @@ export const CallParams = z.discriminatedUnion('method', [
     /** Full id of a commit. */
     since: z.string().optional(),
   }),
+  /** Examines the machine: `diagnosis.ts`. Changes nothing. */
+  z.object({ method: z.literal('diagnose') }),
+  /** Heals what these checks find; absent: all that can be healed. May be repeated. */
+  z.object({ method: z.literal('heal'), checks: z.array(HealableCheck).max(healableChecks.length).optional() }),
 ]);
 export type CallParams = z.infer<typeof CallParams>;
 

@@ -11,7 +11,12 @@ import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import type { RunBuild } from './tasks/build-task.ts';
 import { forbiddable } from '../agent-protocol/messages.ts';
 import { connect } from './connect.ts';
+import { checks } from './diagnose/checks.ts';
+import { Examiner } from './diagnose/examiner.ts';
 import { SessionHost } from './session-host.ts';
+import { straysOf } from './strays.ts';
+import { realOutside, surroundingsOf } from './surroundings.ts';
+import type { Outside } from './surroundings.ts';
 import { DesiredSet } from './desired/desired.ts';
 import type { DiskSpace } from './disk/disk-guard.ts';
 import { diskGuard } from './disk/disk-guard.ts';
@@ -33,6 +38,8 @@ import type { ServerShells } from './machine/server-shells.ts';
 import { Capture } from './logs/capture.ts';
 import { LogStore } from './logs/log-store.ts';
 import type { OwnLines } from './logs/own-lines.ts';
+import { identitiesHere } from './machine/machine-identities.ts';
+import type { Identities } from './machine/machine-identities.ts';
 import { readMachine } from './machine/machine.ts';
 import { Observer } from './engine/observer.ts';
 import { tasksOf } from './tasks/tasks.ts';
@@ -64,6 +71,10 @@ export interface AgentOptions {
   serverShells?: ServerShells;
   /** Space on the disk that holds images and logs. */
   disk: () => Promise<DiskSpace>;
+  /** The network around the machine, as its checks see it; by default as it is. */
+  outside?: Outside;
+  /** The agents that run on this machine; by default those that it shows. */
+  identities?: () => Promise<Identities>;
   /** Most bytes of all logs together. */
   logBytes: number;
   version: string;
@@ -226,6 +237,17 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       engine: () => monitor.state,
       gitHead: options.gitHead,
       terminals: new Terminals({ observer, runtime, shells: options.serverShells, log }),
+      examiner: examinerOf(options, {
+        server,
+        desired,
+        observer,
+        monitor,
+        publication,
+        logs,
+        housekeeping,
+        fleet,
+        made,
+      }),
       removals: new RemovalGuard(clock),
       images: options.images,
       housekeeping,
@@ -281,6 +303,29 @@ function keepOwnLines(ownLines: OwnLines, logs: LogStore, storeLog: Logger): () 
       storeLog.error({ err: error }, 'Cannot keep lines of the agent in the log store: they are in its own log only');
     });
   });
+}
+
+/** What examines and heals the machine. */
+function examinerOf(
+  { engine, images, controlPlane, disk, outside = realOutside, identities = identitiesHere, clock, log }: AgentOptions,
+  parts: Pick<LiveParts, 'observer' | 'monitor' | 'publication' | 'fleet'> &
+    Pick<Files, 'desired' | 'logs' | 'made'> & { server: string; housekeeping: Housekeeping },
+): Examiner {
+  const { runtime, hasRules } = engine;
+  const strays = straysOf({ ...parts, runtime, hasRules, identities, clock });
+  const registries = () => images.registries;
+  const world = surroundingsOf({
+    ...parts,
+    controlPlane: controlPlane ?? [],
+    registries,
+    disk,
+    strays,
+    hasRules,
+    outside,
+    clock,
+    log,
+  });
+  return new Examiner({ checks, world, facts: (signal) => runtime.facts(signal), clock });
 }
 
 /**

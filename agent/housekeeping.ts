@@ -88,17 +88,25 @@ export class Housekeeping {
   }
 
   async #networks(): Promise<void> {
-    const { runtime, server, desired, observer, clock, networks } = this.#deps;
+    using limit = deadline(this.#deps.clock, callMs, 'Removing networks', this.#closing.signal);
+    for (const name of await this.unneededNetworks(limit.signal)) await this.removeNetwork(name, limit.signal);
+  }
+
+  /** Networks of this server that nothing needs; none while that is not known. */
+  async unneededNetworks(signal: AbortSignal): Promise<string[]> {
+    const { runtime, server, desired, observer } = this.#deps;
     // Without a set, and before the engine answered, it is not known which networks are needed. A set of an earlier
     // process is enough, as a needed network is made again: this server may be deleted while its agent restarts.
-    if (desired.position() === undefined || !observer.reachable) return;
-    using limit = deadline(clock, callMs, 'Removing networks', this.#closing.signal);
-    const present = await runtime.networks({ [labels.server]: server }, limit.signal);
-    for (const name of present) {
-      if (!name.startsWith('sp-') || this.#neededNetworks().has(name)) continue;
-      networks.delete(name);
-      await runtime.removeNetwork(name, limit.signal);
-    }
+    if (desired.position() === undefined || !observer.reachable) return [];
+    const present = await runtime.networks({ [labels.server]: server }, signal);
+    return present.filter((name) => name.startsWith('sp-') && !this.#neededNetworks().has(name));
+  }
+
+  /** Removes a network of this server, unless it is needed by now. */
+  async removeNetwork(name: string, signal: AbortSignal): Promise<void> {
+    if (this.#neededNetworks().has(name)) return;
+    this.#deps.networks.delete(name);
+    await this.#deps.runtime.removeNetwork(name, signal);
   }
 
   /** Networks of desired services, and networks that a container of the agent is still in. */

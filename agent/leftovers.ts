@@ -1,11 +1,12 @@
 import type { Clock } from '../time/clock.ts';
 import { identitiesHere } from './machine/machine-identities.ts';
+import type { Identities } from './machine/machine-identities.ts';
 import { iptables } from './ports/firewall.ts';
 import { foreignPorts, ownersOfRules } from './ports/foreign-rules.ts';
 import { removeRules } from './ports/iptables-publisher.ts';
 import { shortOwner } from './ports/rules.ts';
-import type { ContainerRuntime } from './runtime/runtime.ts';
-import type { Belongings } from './runtime/docker/belongings.ts';
+import type { Present } from './ports/rules.ts';
+import type { Belongings, ContainerRuntime } from './runtime/runtime.ts';
 
 /** What an agent that does not run on this machine left on it; `server` is the id of its server. */
 export interface Leftover extends Belongings {
@@ -21,23 +22,37 @@ export interface Found {
   doubtful: boolean;
 }
 
-type Engine = Pick<ContainerRuntime, 'remove' | 'removeNetwork' | 'removeImage'> & {
-  belongings(signal: AbortSignal): Promise<Belongings[]>;
-};
+const noRules: Present = new Map();
 
-/** Finds what belongs to servers whose agents do not run on this machine. Changes nothing. */
-export async function findLeftovers(deps: { engine: Engine; clock: Clock }, signal: AbortSignal): Promise<Found> {
+type Engine = Pick<ContainerRuntime, 'belongings' | 'remove' | 'removeNetwork' | 'removeImage'>;
+
+/**
+ * Finds what belongs to servers whose agents do not run on this machine. Changes nothing. `hasRules`: ports of its
+ * containers are rules of the kernel, which is so by default. `identities`: the agents of the machine.
+ */
+export async function findLeftovers(
+  deps: {
+    engine: Pick<Engine, 'belongings'>;
+    clock: Clock;
+    hasRules?: boolean;
+    identities?: () => Promise<Identities>;
+  },
+  signal: AbortSignal,
+): Promise<Found> {
   const [all, present, identities] = await Promise.all([
     deps.engine.belongings(signal),
-    iptables(deps.clock).read(signal),
-    identitiesHere(),
+    deps.hasRules === false ? noRules : iptables(deps.clock).read(signal),
+    (deps.identities ?? identitiesHere)(),
   ]);
   const ports = foreignPorts(present, '');
   const rules = ownersOfRules(present);
   const known = new Set(all.map(({ server }) => shortOwner(server)));
   // A server of which only rules are left is known by its short form only.
   const bare = [...rules].filter((owner) => !known.has(owner));
-  const everybody = [...all, ...bare.map((server) => ({ server, containers: [], networks: [], images: [] }))];
+  const everybody = [
+    ...all,
+    ...bare.map((server) => ({ server, containers: [], running: [], networks: [], images: [] })),
+  ];
   const living = new Set([...identities.living].map(shortOwner));
   const leftovers = everybody
     .filter(({ server }) => !living.has(shortOwner(server)))

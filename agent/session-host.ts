@@ -7,6 +7,7 @@ import type { CallParams, EngineState, Load, Position, StreamParams } from '../a
 import type { MetricsPage, MetricsQuery } from '../agent-protocol/metrics.ts';
 import type { ServerSettings } from '../agent-protocol/server-settings.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
+import type { Examiner } from './diagnose/examiner.ts';
 import type { DesiredSet } from './desired/desired.ts';
 import type { Fleet } from './fleet.ts';
 import type { Housekeeping } from './housekeeping.ts';
@@ -33,6 +34,7 @@ export interface SessionHostDeps {
   engine: () => EngineState;
   gitHead: ReadHead;
   terminals: Pick<Terminals, 'open'>;
+  examiner: Pick<Examiner, 'examine' | 'heal'>;
   removals: RemovalGuard;
   images: Pick<ImageStore, 'allow'>;
   housekeeping: Pick<Housekeeping, 'soon' | 'keepImages'>;
@@ -139,7 +141,7 @@ export class SessionHost implements AgentHost {
   }
 
   async call(params: CallParams, signal: AbortSignal): Promise<unknown> {
-    const { logs, gitHead } = this.#deps;
+    const { logs, gitHead, examiner } = this.#deps;
     switch (params.method) {
       case 'ping':
         return {};
@@ -151,6 +153,10 @@ export class SessionHost implements AgentHost {
         return logs.storage();
       case 'metrics.read':
         return this.#deps.metrics.read(params.query, signal);
+      case 'diagnose':
+        return examiner.examine(signal);
+      case 'heal':
+        return examiner.heal(params.checks, signal);
       case 'git.head':
         return translated(() =>
           gitHead({ url: params.repository_url, branch: params.branch, since: params.since }, signal),

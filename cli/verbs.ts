@@ -228,6 +228,20 @@ export const verbs: readonly Verb[] = [
     run: async (client, [kind, name], options) =>
       (await import('./verbs/delete.ts')).deleteObject(client, kind, name, options),
   }),
+  verb<[server: string], { output?: string }>({
+    use: 'diagnose <server>',
+    text: 'examine a server and its machine, and print what to do; exits with 1 if a check fails',
+    inProject: false,
+    options: [output],
+    run: async (client, [name], options) => (await import('./verbs/diagnose.ts')).diagnose(client, name, options),
+  }),
+  verb<[server: string], { check?: string[]; output?: string }>({
+    use: 'heal <server>',
+    text: 'heal what Setpoint itself may: it removes nothing that runs and nothing with data',
+    inProject: false,
+    options: [new Option('--check <names...>', 'only what these checks found, such as disk'), output],
+    run: async (client, [name], options) => (await import('./verbs/diagnose.ts')).heal(client, name, options),
+  }),
   verb<[server: string]>({
     use: 'confirm-removals <server>',
     text: 'let a server remove the instances that a restored store does not know',

@@ -6,6 +6,8 @@ const day = 24 * hour;
 export const retention = {
   deploymentsPerApplication: 20,
   operationsKeepMs: day,
+  /** Ended healings of servers, whose number `countLimits.healingsPerServer` bounds. */
+  healingsKeepMs: hour,
   /** Ended operations that are kept of one application. */
   operationsPerApplication: 20,
   /** Sessions that one user may have; the oldest is deleted. */

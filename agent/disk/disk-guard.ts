@@ -5,6 +5,8 @@ import { RuntimeFailure } from '../runtime/runtime.ts';
 export interface DiskSpace {
   freeBytes: number;
   totalBytes: number;
+  /** Files that may still be made, of the file system with the least share of them; absent: they have no bound. */
+  files?: { free: number; total: number };
 }
 
 /** Refuses new work that would fill the disk, so that running containers go on. */
@@ -71,13 +73,15 @@ export async function diskSpace(paths: readonly string[]): Promise<DiskSpace> {
   const spaces = await Promise.all(paths.map((path) => spaceOf(path)));
   const [least] = spaces.filter((it) => it !== undefined).toSorted((a, b) => a.freeBytes - b.freeBytes);
   if (least === undefined) throw new Error(`Cannot measure the disk as none of these exists: ${paths.join(', ')}`);
-  return least;
+  const [files] = spaces.flatMap((it) => it?.files ?? []).toSorted((a, b) => a.free / a.total - b.free / b.total);
+  return { freeBytes: least.freeBytes, totalBytes: least.totalBytes, ...(files !== undefined && { files }) };
 }
 
 async function spaceOf(path: string): Promise<DiskSpace | undefined> {
   try {
-    const { bavail, blocks, bsize } = await statfs(path);
-    return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+    const { bavail, blocks, bsize, ffree, files } = await statfs(path);
+    const space = { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+    return files === 0 ? space : { ...space, files: { free: ffree, total: files } };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // errors of statfs have a code
     throw error;

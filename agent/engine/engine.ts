@@ -12,6 +12,8 @@ export interface Engine {
   runtime: ContainerRuntime;
   /** Makes ports of the server lead to its containers. */
   ports: PortPublisher;
+  /** Whether it does so by rules of the kernel's packet filter, which outlive an agent. */
+  hasRules: boolean;
   /** Checks the health of its containers. */
   prober: Prober;
   /** Describes why it cannot be used, and what to do. The text is the same while the cause is the same. */

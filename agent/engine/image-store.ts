@@ -32,6 +32,8 @@ export interface ImageStore {
   builtFor(owner: ImageOwner, signal: AbortSignal): Promise<string[]>;
   /** Sets the registries that the tenant allows. @throws Error if they cannot be stored */
   allow(registries: readonly string[]): Promise<void>;
+  /** The registries that the tenant allows; `undefined`: every public one. */
+  readonly registries: readonly string[] | undefined;
 }
 
 export interface ImageStoreDeps {
@@ -61,6 +63,10 @@ export function imageStore({ runtime, disk, registries, record, localImages }: I
     },
 
     allow: (list) => record.allow(list),
+
+    get registries() {
+      return record.registries;
+    },
   };
 
   async function byPin(wanted: WantedImage, pinned: string, signal: AbortSignal): Promise<LocalImage> {

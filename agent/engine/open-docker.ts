@@ -12,6 +12,7 @@ export function openDocker({ options, server, takeOverPorts, log }: DockerSettin
   return {
     runtime,
     ports: new IptablesPublisher(server, { clock, log, takeOver: takeOverPorts }),
+    hasRules: true,
     prober: prober({ clock, runtime }),
     trouble: (error) => engineTrouble(dockerWords, error),
   };

@@ -18,6 +18,7 @@ export function openMock({
   return {
     runtime: mockRuntime(engine),
     ports,
+    hasRules: false,
     prober: mockProber(engine),
     trouble: (error) => engineTrouble(words, error),
   };

@@ -1,4 +1,4 @@
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { access, constants, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { CallError } from '../../agent-protocol/call-error.ts';
@@ -134,6 +134,16 @@ export class LogStore {
       }
     }
     return found.toReversed();
+  }
+
+  /** Bytes of all segments, and how many there may be. */
+  get size(): { bytes: number; maxBytes: number } {
+    return { bytes: this.#bytes(), maxBytes: this.#options.maxBytes };
+  }
+
+  /** @throws Error of the file system if lines cannot be stored */
+  async probe(): Promise<void> {
+    await access(this.#options.folder, constants.W_OK | constants.X_OK);
   }
 
   async storage(): Promise<LogStorage> {

@@ -5,6 +5,7 @@ import type { Load } from '../../agent-protocol/messages.ts';
 import { sampleMs } from '../../agent-protocol/metrics.ts';
 import type { Measured, ServerSample, ServerValue } from '../../agent-protocol/metrics.ts';
 import type { DiskSpace } from '../disk/disk-guard.ts';
+import { readMemory } from './memory.ts';
 
 interface Counters {
   /** Monotonic. */
@@ -17,7 +18,6 @@ interface Counters {
 
 /** A disk that does not answer in this time, such as one on a network, is not known in that measurement. */
 const diskMs = 2_000;
-const kibibyte = 1024;
 /** Interfaces whose traffic also passes another interface. */
 const inner = /^(?:lo|veth|docker|br-|virbr|tun|tap|cni|flannel)/;
 
@@ -88,7 +88,7 @@ export class LoadMeter {
   }
 
   async #measure(): Promise<void> {
-    const [memory, network, disk] = await Promise.all([readMemory(), readNetwork(), this.#space()]);
+    const [memory, network, disk] = await Promise.all([measureMemory(), readNetwork(), this.#space()]);
     const now = { at: this.#clock.monotonic(), ...readProcessors(), ...network };
     const before = this.#last;
     this.#last = now;
@@ -143,16 +143,10 @@ function readProcessors(): { busy: number; total: number } {
   return { busy, total: busy + idle };
 }
 
-async function readMemory(): Promise<Measured<ServerValue>> {
-  const text = await readFile('/proc/meminfo', 'utf8').catch(() => '');
-  const value = (name: string): number | undefined => {
-    const found = new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1];
-    return found === undefined ? undefined : Number(found) * kibibyte;
-  };
-  const total = value('MemTotal');
-  const available = value('MemAvailable');
-  if (total === undefined || available === undefined) return {};
-  return { memory_used_bytes: total - available, memory_total_bytes: total };
+async function measureMemory(): Promise<Measured<ServerValue>> {
+  const memory = await readMemory();
+  if (memory === undefined) return {};
+  return { memory_used_bytes: memory.total - memory.available, memory_total_bytes: memory.total };
 }
 
 /** Reads /proc/net/dev: bytes through the machine's own interfaces since it started. */

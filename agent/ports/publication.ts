@@ -91,6 +91,13 @@ export class Publication {
     return this.#problems.get(assignment);
   }
 
+  /** Whether an instance asks for a port of the server, and the first problem of those that do. */
+  stand(port: number): { isWanted: boolean; problem: PortProblem | undefined } {
+    const asking = [...this.#offers].filter(([, offers]) => offers.some((one) => one.port === port));
+    const problems = asking.flatMap(([id]) => (this.#published.has(keyOf(id, port)) ? [] : (this.problem(id) ?? [])));
+    return { isWanted: asking.length > 0, problem: problems[0] };
+  }
+
   /** Returns what is missing although the ports lead to the instance, such as a source that it does not answer. */
   notice(assignment: string): string | undefined {
     if (!this.isPublished(assignment)) return undefined;

@@ -231,6 +231,37 @@ export interface Usage {
   writtenBytes?: number | undefined;
 }
 
+/** What an engine has of one server, whichever agent made it. */
+export interface Belongings {
+  server: string;
+  /** Ids. Only containers that also have the name that an agent gives to the container of their assignment. */
+  containers: string[];
+  /** Ids of those that are not at rest: running, paused or restarting. */
+  running: string[];
+  /** Names. */
+  networks: string[];
+  /** Ids, each once. */
+  images: string[];
+}
+
+/** What an engine tells of itself. */
+export interface EngineFacts {
+  version: string;
+  /** Version of the program that starts its containers, if that is runc. */
+  runc: string | undefined;
+  /** Containers go on while the engine restarts. */
+  liveRestore: boolean;
+  /** Proxies through which it reaches registries: their URLs, with which hosts it reaches without them. */
+  proxy: { http: string; https: string; none: string };
+  addresses: {
+    /** Networks that its pools have room for, and how many of these are free. */
+    total: number;
+    free: number;
+    /** The agent has further addresses of its own for networks. */
+    hasSpare: boolean;
+  };
+}
+
 /** A failure with a code and message of the product. `retryable` is false if only a change of the request can help. */
 export class RuntimeFailure extends Error {
   readonly code: FailureCode;
@@ -265,6 +296,10 @@ export interface ContainerRuntime {
   readonly can: Abilities;
   /** @throws RuntimeFailure `runtime_unavailable` if the engine does not answer */
   version(signal: AbortSignal): Promise<string>;
+  /** @throws RuntimeFailure `runtime_unavailable` if the engine does not answer */
+  facts(signal: AbortSignal): Promise<EngineFacts>;
+  /** Returns everything on the engine that has the label of a server, by server. */
+  belongings(signal: AbortSignal): Promise<Belongings[]>;
   /** Returns all containers that have `labels.server` with this server's id, running or not. */
   list(server: string, signal: AbortSignal): Promise<Container[]>;
   /** Returns `undefined` if there is no such container. */

@@ -27,6 +27,8 @@ export const countLimits = {
   serviceKeysPerUser: 100,
   /** Comparisons of one application with its branch that are under way. */
   comparisonsPerApplication: 10,
+  /** Healings of one server that are under way or ended within the last hour. */
+  healingsPerServer: 20,
   /** Terminals that wait for their user or are open. */
   terminalsPerUser: 10,
   /** Terminals of one server: as many as its agent serves. */

@@ -20,6 +20,7 @@ import * as projectIcon from './projects/icon.ts';
 import * as projects from './projects/object.ts';
 import * as serviceKeys from './auth/service-keys.ts';
 import * as serverAgents from './servers/agent.ts';
+import * as serverDiagnosis from './servers/diagnose.ts';
 import * as serverJoins from './servers/join.ts';
 import * as serverMetrics from './servers/metrics.ts';
 import * as serverTunnels from './servers/tunnel.ts';
@@ -53,6 +54,7 @@ const areas = {
     ...serverMetrics,
     ...serverTerminals,
     ...serverTunnels,
+    ...serverDiagnosis,
   },
   applications: {
     ...applications,

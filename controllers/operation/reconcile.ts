@@ -20,7 +20,7 @@ export function operationController(
   return {
     name: 'operation',
     kind: 'operation',
-    reads: ['application', 'deployment'],
+    reads: ['application', 'deployment', 'server'],
     children: [],
     notifies: { never: 'The request that began it answers with its failure' },
     wakes: [],

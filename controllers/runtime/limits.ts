@@ -71,6 +71,7 @@ export const limits = {
     sweepMs: 10 * minute,
     deploymentsPerApplication: retention.deploymentsPerApplication,
     operationsKeepMs: retention.operationsKeepMs,
+    healingsKeepMs: retention.healingsKeepMs,
     operationsPerApplication: retention.operationsPerApplication,
     sessionsPerUser: retention.sessionsPerUser,
     loginCodesKeepMs: retention.loginCodesKeepMs,

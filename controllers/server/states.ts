@@ -87,6 +87,7 @@ const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
   metrics: 'keep metrics',
   'logs.server': 'show the logs of the whole server',
   'terminals.server': 'open terminals of the server',
+  diagnose: 'examine and heal its machine',
 };
 
 /** Whether containers can run on the server, and what to do if not. */

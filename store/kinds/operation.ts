@@ -5,10 +5,10 @@ import { Id } from './fields.ts';
 
 const OperationPhase = z.enum(['pending', 'running', 'succeeded', 'failed', 'expired']);
 
-export const OperationType = z.enum(['sync']);
+export const OperationType = z.enum(['sync', 'heal']);
 export type OperationType = z.infer<typeof OperationType>;
 
-/** Something to do once, with a deadline and a result: comparing a git branch, checking a server. */
+/** Something to do once, with a deadline and a result: comparing a git branch, healing a server. */
 export const operation = defineKind({
   kind: 'operation',
   version: 1,
@@ -17,6 +17,8 @@ export const operation = defineKind({
     project_id: Id.optional(),
     application_id: Id.optional(),
     server_id: Id.optional(),
+    /** Of a healing: the checks whose findings are healed; absent: all. */
+    checks: z.array(z.string()).max(16).optional(),
     requested_by: Id.optional(),
     requested_at: z.string(),
     deadline_seconds: z.int().default(60),
@@ -35,8 +37,11 @@ export const operation = defineKind({
       under: 'application',
       hasEnded: ({ observed }) => observed?.finished_at !== undefined,
     },
-    until: ({ observed }) =>
-      observed?.finished_at === undefined ? undefined : Date.parse(observed.finished_at) + retention.operationsKeepMs,
+    until: ({ desired, observed }) =>
+      observed?.finished_at === undefined
+        ? undefined
+        : Date.parse(observed.finished_at) +
+          (desired.type === 'heal' ? retention.healingsKeepMs : retention.operationsKeepMs),
   },
 });
 

@@ -120,6 +120,13 @@ async function addVolume(stage: Stage): Promise<void> {
   ownVolumes.set(stage, id);
 }
 
+/** The agent of the server is connected, and of a release that examines nothing. */
+async function addEarlierAgent({ world, tenant, server }: Stage): Promise<void> {
+  const live = { replica: 'r', session: 's', machineId: 'm', capabilities: [] };
+  await world.store.txn({ if: [], then: [{ put: keys.agent(tenant, server), value: JSON.stringify(live) }] });
+  await world.settled();
+}
+
 const tenantInvites = new WeakMap<Stage, string>();
 
 async function addTenantInvite(stage: Stage): Promise<void> {
@@ -362,6 +369,13 @@ export const examples: Readonly<Record<string, Example>> = {
     before: ({ world }) => void (world.agents.answer = () => ({ total_bytes: 0, retention_days: 7, workloads: [] })),
   },
   'GET /servers/:id/metrics': { path: at('/servers/:server/metrics'), before: noMetrics, masked: /workloads/ },
+  'GET /servers/:id/diagnose': { path: at('/servers/:server/diagnose') },
+  'POST /servers/:id/heal': {
+    path: at('/servers/:server/heal'),
+    body: () => ({}),
+    before: addEarlierAgent,
+    status: 409, // its agent is of an earlier release
+  },
   'GET /servers/:id/events': { path: at('/servers/:server/events') },
 
   'GET /volumes': { path: at('/volumes'), before: addVolume, item: (stage) => ownVolumes.get(stage) ?? '' },

@@ -51,6 +51,7 @@ async function start(): Promise<void> {
     engine: {
       runtime: docker.runtime,
       ports: ports.publisher(),
+      hasRules: false,
       prober: prober({ clock: systemClock, runtime: docker.runtime }),
       trouble: (error) => engineTrouble(dockerWords, error),
     },

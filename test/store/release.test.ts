@@ -21,7 +21,7 @@ function anObject<K extends KindName>(kind: K, desired: Partial<DesiredOf<K>> = 
   };
 }
 
-test('of the first release, a leader lacks volumes and settings, mounts of applications and rules for ports', () => {
+test('of the first release, a leader lacks volumes and settings, mounts of applications, rules for ports and healings', () => {
   const gap = gapOf(firstRelease);
   expect([...(gap?.kinds ?? [])]).toEqual(['settings', 'volume']);
   const fields = [...(gap?.fields ?? [])].map(([kind, all]) => [
@@ -31,6 +31,7 @@ test('of the first release, a leader lacks volumes and settings, mounts of appli
   expect(fields).toEqual([
     ['server', ['direct_ports']],
     ['application', ['mounts']],
+    ['operation', ['type=heal', 'checks']],
   ]);
 });
 

@@ -1,12 +1,13 @@
 import type { Clock } from '../../../time/clock.ts';
 import type { ContainerRuntime } from '../runtime.ts';
-import { belongings, type Belongings } from './belongings.ts';
+import { belongings } from './belongings.ts';
 import { build, type BuildLimits } from './build.ts';
 import { containers } from './containers.ts';
 import type { ContainerLimits } from './creation.ts';
 import { Engine } from './engine.ts';
 import { events } from './events.ts';
 import { exec } from './exec.ts';
+import { facts } from './facts.ts';
 import { images } from './images.ts';
 import { networks } from './networks.ts';
 import { output } from './output.ts';
@@ -29,10 +30,7 @@ export const defaultContainerLimits: ContainerLimits = {
   logFiles: 3,
 };
 
-export interface DockerRuntime extends ContainerRuntime, Disposable {
-  /** See {@link Belongings}. */
-  belongings(signal: AbortSignal): Promise<Belongings[]>;
-}
+export interface DockerRuntime extends ContainerRuntime, Disposable {}
 
 /** A Docker engine, 20.10 or later, by its API over the unix socket. Disposal closes the connections. */
 export function dockerRuntime(options: DockerOptions): DockerRuntime {
@@ -42,6 +40,7 @@ export function dockerRuntime(options: DockerOptions): DockerRuntime {
     name: 'docker',
     can: { restart: true, hold: true },
     version: (signal) => engine.version(signal),
+    facts: (signal) => facts(engine, signal),
     ...containers(engine, options.containers),
     ...images(engine),
     ...networks(engine),

@@ -1,7 +1,17 @@
 import { bears } from '../bears.ts';
+import { belongingsOf } from '../belongings.ts';
 import { answered, commandProbe, connectionTo, failed, imageProbe, type Prober } from '../probe.ts';
-import { labels, RuntimeFailure, type ContainerRuntime, type RuntimeEvent } from '../runtime.ts';
+import { labels, RuntimeFailure, type ContainerRuntime, type EngineFacts, type RuntimeEvent } from '../runtime.ts';
 import type { MockEngine } from './mock-engine.ts';
+
+/** A mock engine has no programs of its own and no end of addresses. */
+const mockFacts: EngineFacts = {
+  version: '1.0',
+  runc: undefined,
+  liveRestore: true,
+  proxy: { http: '', https: '', none: '' },
+  addresses: { total: 31, free: 31, hasSpare: true },
+};
 
 /**
  * Makes a client of a mock engine. If its signal aborts, a call ends for the client, but goes on in the engine. `can`
@@ -27,6 +37,15 @@ export function mockRuntime(
     name: 'mock',
     can,
     version: (signal) => ask('version', undefined, signal, () => '1.0'),
+    facts: (signal) => ask('facts', undefined, signal, () => mockFacts),
+    belongings: (signal) =>
+      ask('belongings', undefined, signal, () =>
+        belongingsOf({
+          containers: engine.containers.map((one) => ({ ...one.summary(), names: [one.name] })),
+          networks: [...engine.networks].map(([name, given]) => ({ name, labels: given })),
+          images: engine.localImages(),
+        }),
+      ),
     list: (server, signal) =>
       ask('list', undefined, signal, () =>
         engine.containers.map((one) => one.summary()).filter((one) => one.labels[labels.server] === server),

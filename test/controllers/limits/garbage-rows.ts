@@ -147,6 +147,16 @@ const garbage: Rows<'garbage'> = {
   operationsKeepMs: from(day, (n) =>
     isExpired(judgedAfter(n, 'operation', (unit) => unit.create('operation', id('o'), operation), endOperations)),
   ),
+  healingsKeepMs: from(hour, (n) =>
+    isExpired(
+      judgedAfter(
+        n,
+        'operation',
+        (unit) => unit.create('operation', id('o'), { ...operation, type: 'heal' }),
+        endOperations,
+      ),
+    ),
+  ),
   operationsPerApplication: upTo(20, async (n) => {
     const make = (unit: Unit, m: number): void =>
       void unit.create('operation', id(`o${m}`), { ...operation, application_id: id('app') });

@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { backoff } from '../../../controllers/runtime/backoff.ts';
 import type { Context, Verdict } from '../../../controllers/runtime/controller.ts';
 import { operationController } from '../../../controllers/operation/reconcile.ts';
+import { runs } from '../../../controllers/operation/runs.ts';
 import { KeyedQueue } from '../../../controllers/runtime/queue.ts';
 import { Since } from '../../../controllers/runtime/since.ts';
 import { Waiters } from '../../../controllers/runtime/waiters.ts';
@@ -273,7 +274,7 @@ const since: Rows<'since'> = {
 const operations: Rows<'operations'> = {
   runMs: from(45 * second, async (n) => {
     const agents = { call: () => Promise.reject(new Error('No agent is called')) };
-    const controller = operationController(agents, { sync: (_, { signal }) => hang(signal) });
+    const controller = operationController(agents, { ...runs, sync: (_, { signal }) => hang(signal) });
     await using rig = await openRig({ controllers: [controller] });
     const unit = rig.repo.begin();
     unit.create('operation', id('o'), { type: 'sync', requested_at: '', deadline_seconds: 3600 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CallError } from '../../../agent-protocol/call-error.ts';
 import type { CallParams, GitHead } from '../../../agent-protocol/messages.ts';
 import { operationController } from '../../../controllers/operation/reconcile.ts';
+import { runs } from '../../../controllers/operation/runs.ts';
 import type { AgentCalls, Run } from '../../../controllers/operation/run.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
 import { keys } from '../../../store/keys.ts';
@@ -177,7 +178,7 @@ async function carryOut(rig: Rig, deadline_seconds: number): Promise<() => Reado
 const none: AgentCalls = { call: () => Promise.reject(new Error('No agent is called')) };
 
 function openWith(run: Run): Promise<Rig> {
-  return openRig({ controllers: [operationController(none, { sync: run })] });
+  return openRig({ controllers: [operationController(none, { ...runs, sync: run })] });
 }
 
 describe('an operation of any type', () => {

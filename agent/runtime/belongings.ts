@@ -1,0 +1,40 @@
+import type { Belongings } from './runtime.ts';
+import { labels as ours } from './runtime.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+/** All that an engine has with the label of a server. */
+interface Labelled {
+  containers: readonly { id: string; names: readonly string[]; state: string; labels: Labels }[];
+  networks: readonly { name: string; labels: Labels }[];
+  images: readonly { id: string; labels: Labels }[];
+}
+
+/** States of a container of which nothing runs. */
+const atRest = new Set(['created', 'exited', 'dead']);
+
+/** Orders it by server. A foreign container or network with copied labels does not count: it has another name. */
+export function belongingsOf({ containers, networks, images }: Labelled): Belongings[] {
+  const found = new Map<string, Belongings>();
+  const of = (server: string): Belongings => {
+    const it = found.get(server) ?? { server, containers: [], running: [], networks: [], images: [] };
+    found.set(server, it);
+    return it;
+  };
+  for (const { id, names, state, labels } of containers) {
+    const { [ours.server]: server, [ours.assignment]: assignment } = labels;
+    if (server === undefined || assignment === undefined) continue;
+    if (!names.some((name) => name.startsWith('sp-') && name.endsWith(`-${assignment.slice(0, 8)}`))) continue;
+    of(server).containers.push(id);
+    if (!atRest.has(state)) of(server).running.push(id);
+  }
+  for (const { name, labels } of networks) {
+    const server = labels[ours.server];
+    if (server !== undefined && name.startsWith('sp-')) of(server).networks.push(name);
+  }
+  for (const { id, labels } of images) {
+    const server = labels[ours.server];
+    if (server !== undefined && !of(server).images.includes(id)) of(server).images.push(id);
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,91 @@
+import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
+import { CheckResult, CheckStatus, HealableCheck, HealAction, Healing } from '../../../agent-protocol/diagnosis.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
+import { conflicting, serviceUnavailable } from '../../ground/api-error.ts';
+import { untilSettled } from '../../ground/settle.ts';
+import { countLimits, requireRoom } from '../../rights/count-limits.ts';
+import { agentIsAway, examine, requireExaminable, worstOf } from '../../workloads/diagnosis.ts';
+
+/** How long a request waits for the end of a healing, and how long a healing may take. */
+const patienceMs = 15_000;
+const deadlineSeconds = 45;
+
+export const diagnoseServer = defineEndpoint({
+  method: 'GET',
+  path: '/servers/:id/diagnose',
+  summary: 'Examine a server: its agent and its machine, with what to do about each finding',
+  on: ['server', 'id'],
+  heavy: true,
+  waitsForAgent: true,
+  response: z.object({
+    status: CheckStatus.meta({ description: 'The worst of the checks' }),
+    checks: z.array(CheckResult),
+  }),
+  handle: async (ctx, { it }) => {
+    const checks = await examine(ctx, it);
+    return { status: worstOf(checks), checks };
+  },
+});
+
+export const healServer = defineEndpoint({
+  method: 'POST',
+  path: '/servers/:id/heal',
+  summary:
+    'Heal what the checks of a server found and the agent may: nothing that runs and nothing with data is removed',
+  on: ['server', 'id'],
+  heavy: true,
+  waitsForAgent: true,
+  body: z
+    .strictObject({
+      checks: z
+        .array(HealableCheck)
+        .min(1)
+        .max(HealableCheck.options.length)
+        .optional()
+        .meta({ description: 'Only what these checks found; by default all' }),
+    })
+    .default({}),
+  response: z.object({
+    status: z.enum(['done', 'running']).meta({
+      description:
+        'running: it goes on for longer than the request waits. The same request again waits for it while it does',
+    }),
+    actions: z.array(HealAction),
+  }),
+  handle: async (ctx, { it, body }) => {
+    const { view, tenant } = ctx;
+    requireExaminable(ctx, it);
+    const kept = view.by('operation', 'server', it.meta.id).filter(({ desired }) => desired.type === 'heal');
+    const underWay = kept.find(({ observed }) => observed?.finished_at === undefined);
+    if (underWay !== undefined && !isDeepStrictEqual(underWay.desired.checks, body.checks))
+      throw conflicting('The server is being healed of other findings: wait until that has ended, a minute at most');
+    let id = underWay?.meta.id;
+    if (id === undefined) {
+      requireRoom(kept.length, countLimits.healingsPerServer, {
+        where: 'The server',
+        what: 'healings within an hour',
+        remedy: 'see what GET /servers/:id/diagnose shows that only a person can heal',
+      });
+      id = ctx.random.id();
+      const unit = ctx.repo.begin();
+      unit.require(it);
+      unit.create('operation', id, {
+        type: 'heal',
+        server_id: it.meta.id,
+        ...(body.checks !== undefined && { checks: body.checks }),
+        requested_by: ctx.principal.user.meta.id,
+        requested_at: ctx.clock.now().toISOString(),
+        deadline_seconds: deadlineSeconds,
+      });
+      await ctx.commit(unit, () => undefined);
+    }
+    const observed = () => view.get('operation', id)?.observed;
+    await untilSettled(ctx, tenant, () => observed()?.finished_at !== undefined, patienceMs, ctx.signal());
+    const { phase, result, error, finished_at } = observed() ?? {};
+    if (finished_at === undefined) return { status: 'running' as const, actions: [] };
+    if (phase === 'succeeded') return { status: 'done' as const, ...Healing.parse(result) };
+    if (error === undefined || error.code === 'away' || error.code === 'timeout') throw serviceUnavailable(agentIsAway);
+    throw conflicting(error.message, [{ field: '', reason: error.code, message: error.message }]);
+  },
+});
