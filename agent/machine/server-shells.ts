@@ -74,7 +74,8 @@ export function serverShells({ owner, clock, log }: { owner: string; clock: Cloc
         signal.throwIfAborted();
         const plan = { shell, home: user.home, env, id: randomUUID(), owner };
         const session = (await isOurSystemd()) ? await asUnit(pty, plan) : await asChild(pty, plan, clock);
-        return processOf(pty, session, { clock, log }, signal);
+        log.info({ terminal: plan.id, shell }, 'A terminal of the server was opened');
+        return processOf(pty, session, { clock, log: log.child({ terminal: plan.id }) }, signal);
       } catch (error) {
         pty.hangUp();
         throw error;
@@ -109,8 +110,9 @@ function processOf(
   const whole = (async () => {
     await Promise.race([session.ended, aborted.promise]);
     const isGone = await session.end();
+    if (!isGone) log.warn('Programs on a terminal of the server could not be ended');
+    log.info('A terminal of the server was closed');
     if (isGone) return session.ended;
-    log.warn('Programs on a terminal of the server could not be ended');
     return undefined;
   })().finally(() => {
     signal.removeEventListener('abort', hangUp);
