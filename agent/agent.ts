@@ -122,8 +122,8 @@ interface LiveParts {
 /** More starts or builds at once would make each of them slower. */
 const parallelStarts = 4;
 const segmentBytes = 8 * 1024 * 1024;
-/** Used until the control plane sends the retention of the server. */
-const retentionDays = 7;
+/** Used until the control plane has sent the retention of the server once: the longest that it can be. */
+const retentionDays = 365;
 /** The agent connects after this time, also if the engine or an instance does not answer. */
 const settleMs = 10_000;
 /** Time until the next attempt to record the containers that were found. */

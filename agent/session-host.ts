@@ -192,7 +192,10 @@ export class SessionHost implements AgentHost {
         );
       });
     logs.retain(logRetentionDays).catch((error: unknown) => {
-      log.error({ err: error }, 'Cannot remove old logs: the disk may fill up');
+      log.error(
+        { err: error },
+        'Cannot keep logs as long as the server says: the agent tries again at its next connection',
+      );
     });
   }
 

@@ -1,6 +1,7 @@
-import { access, constants, mkdir, readdir, rm } from 'node:fs/promises';
+import { access, constants, mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
+import { z } from 'zod';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { Clock } from '../../time/clock.ts';
 import { retentionClock } from '../../agent-protocol/retention-clock.ts';
@@ -13,6 +14,7 @@ import type {
   ServerLogPage,
   ServerLogQuery,
 } from '../../agent-protocol/logs.ts';
+import { writeAtomically } from '../disk/atomic-file.ts';
 import { Arrivals } from './arrivals.ts';
 import { followLines, readPage } from './query.ts';
 import type { Entry, StoredLine } from './record.ts';
@@ -24,6 +26,7 @@ export interface LogStoreOptions {
   /** Most bytes of all segments together. Beyond it the oldest segments of the largest workload are removed. */
   maxBytes: number;
   segmentBytes: number;
+  /** Until {@link LogStore.retain} was called once; its value is kept on disk. */
   retentionDays: number;
   /** Bytes of all segments together that a full disk leaves; 64 MiB by default. */
   leastBytes?: number;
@@ -35,6 +38,9 @@ const dayMs = 86_400_000;
 /** A folder without a write for this time is removed, and with it the number of its last line. */
 const forgottenDays = 400;
 const workloadId = /^[0-9A-Za-z-]{1,64}$/;
+/** Beside the folders of workloads, none of which can have this name. */
+const retentionFile = 'retention.json';
+const Retention = z.object({ days: z.number().positive() });
 /** Most workloads that are listed one by one. */
 const listedMost = 5000;
 /** A full disk removes no more lines once the logs take no more than this: something else fills it. */
@@ -48,6 +54,8 @@ export class LogStore {
   readonly #logs: Map<string, WorkloadLog>;
   readonly #opening = new Map<string, Promise<WorkloadLog>>();
   #retentionDays: number;
+  /** The retention that this process wrote to the disk. */
+  #keptDays: number | undefined;
   #time: () => number;
   #pruning: Promise<void> = Promise.resolve();
   #reading: Promise<unknown> = Promise.resolve();
@@ -66,6 +74,7 @@ export class LogStore {
   static async open(options: LogStoreOptions): Promise<LogStore> {
     await mkdir(options.folder, { recursive: true, mode: 0o700 });
     const store = new LogStore(options);
+    store.#retentionDays = (await keptRetention(options.folder)) ?? options.retentionDays;
     const names = (await readdir(options.folder)).filter((name) => workloadId.test(name));
     for (const name of names) await store.#of(name);
     const written = [...store.#logs.values()].flatMap(({ segments }) => segments.map(({ writtenAt }) => writtenAt));
@@ -164,10 +173,15 @@ export class LogStore {
     };
   }
 
+  /** Lines are kept so long from now on, also after a restart. @throws Error if that cannot be written to the disk */
   async retain(days: number): Promise<void> {
-    if (days === this.#retentionDays) return;
-    this.#retentionDays = days;
-    await this.prune();
+    if (days !== this.#retentionDays) {
+      this.#retentionDays = days;
+      await this.prune();
+    }
+    if (days === this.#keptDays) return;
+    await writeAtomically(join(this.#options.folder, retentionFile), JSON.stringify({ days }));
+    this.#keptDays = days;
   }
 
   /** Applies the limits of age and size. */
@@ -266,6 +280,15 @@ export class LogStore {
     });
     this.#logs.set(workload, opened);
     return opened;
+  }
+}
+
+/** The retention of the process before; `undefined` if there is none, or if it cannot be read. */
+async function keptRetention(folder: string): Promise<number | undefined> {
+  try {
+    return Retention.parse(JSON.parse(await readFile(join(folder, retentionFile), 'utf8'))).days;
+  } catch {
+    return undefined;
   }
 }
 

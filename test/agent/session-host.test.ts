@@ -198,7 +198,7 @@ describe('output of services', () => {
     expect(seen.length).toBeGreaterThan(400);
     expect(seen).toEqual(output.slice(0, seen.length).map(({ text }) => text));
     const storage = await world.agent.backend.call({ method: 'logs.storage' }, signal());
-    expect(storage).toMatchObject({ retention_days: 7, workloads: [{ id: item.workload_id, lines: seen.length }] });
+    expect(storage).toMatchObject({ retention_days: 365, workloads: [{ id: item.workload_id, lines: seen.length }] });
   });
 
   test('stays after the service is gone, until its retention ends', async () => {

@@ -256,6 +256,37 @@ describe('retention', () => {
     expect((await read({ tail: 1 })).lines[0]?.message).toBe('line 2000');
   });
 
+  /** Makes the first segments as old as that. */
+  async function age(segments: number, days: number): Promise<void> {
+    await store[Symbol.asyncDispose]();
+    const folder = join(dir, workload);
+    const then = new Date(start - days * 86_400_000);
+    for (const name of (await readdir(folder)).toSorted().slice(0, segments))
+      await utimes(join(folder, name), then, then);
+  }
+
+  test('takes away older lines at once when it is made shorter', async () => {
+    await write(1, 500);
+    await age(3, 5);
+    store = await open();
+    expect((await read({ tail: 5000 })).lines[0]?.seq).toBe(1);
+    await store.retain(4);
+    expect((await read({ tail: 5000 })).lines[0]?.seq).toBeGreaterThan(100);
+  });
+
+  test('that was set is known at the next start, before the control plane sends it', async () => {
+    await write(1, 500);
+    await store.retain(30);
+    await age(3, 20);
+    store = await open();
+    expect((await read({ tail: 5000 })).lines[0]?.seq).toBe(1);
+    expect((await store.storage()).retention_days).toBe(30);
+    await age(0, 0);
+    await writeFile(join(dir, 'retention.json'), 'cut of');
+    store = await open();
+    expect((await store.storage()).retention_days).toBe(7);
+  });
+
   test('is sent with what the logs take', async () => {
     await write(1, 100);
     const storage = await store.storage();
