@@ -173,7 +173,7 @@ describe('after a login', () => {
     expect(await run('get', 'things')).toMatchObject({
       code: 1,
       out: '',
-      err: 'Unknown kind things: one of projects, environments, servers, applications, deployments, volumes\n',
+      err: 'Unknown kind things: one of projects, environments, servers, applications, deployments, volumes, ssh-keys\n',
     });
     expect((await run('get', 'projects', 'shpo')).err).toMatch(/^No project is called shpo: there is .*shop/);
   });
