@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import packageFile from '../../package.json' with { type: 'json' };
@@ -34,7 +34,7 @@ export async function buildRelease(
   for (const platform of platforms) {
     const name = releaseFileName(version, platform);
     // In the same file system, so that the executable can be moved to its place.
-    const work = await mkdtemp(join(out, '.work-'));
+    const work = await mkdtemp(join(resolve(out), '.work-'));
     try {
       await makeExecutable(
         { node: await nodeFor(platform, { work, cache }, signal), module, work, to: join(work, name) },

@@ -59,7 +59,7 @@ async function fetchPackage(specifier: string, work: string, signal: AbortSignal
   const { code, stdout, stderr } = await run(
     'npm',
     {
-      args: ['pack', '--silent', '--pack-destination', work, specifier],
+      args: ['pack', '--loglevel=error', '--pack-destination', work, specifier],
       cwd: work,
       env: Object.fromEntries(Object.entries(process.env).filter((it): it is [string, string] => it[1] !== undefined)),
       maxOutputBytes,

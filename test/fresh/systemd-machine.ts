@@ -38,11 +38,12 @@ Type=oneshot
 ExecStart=/bin/bash -c 'for m in /sys/fs/cgroup/*; do mountpoint -q $m && mount -o remount,rw,bind $m; done; mount -o remount,rw,bind /sys; mount -o remount,rw,bind /proc/sys; true'
 `;
 const flags = [
+  ['--stop-signal', 'SIGRTMIN+3'],
   ['--cgroupns', 'private', '--cap-add', 'ALL', '--cap-drop', 'SYS_RESOURCE', '--device-cgroup-rule', 'a *:* rwm'],
   ['seccomp', 'apparmor', 'systempaths'].flatMap((it) => ['--security-opt', `${it}=unconfined`]),
   ['/run:exec', '/run/lock', '/tmp:exec'].flatMap((it) => ['--tmpfs', it]),
 ].flat();
-const changes = ['CMD ["/sbin/init"]', 'ENV container=docker', 'STOPSIGNAL SIGRTMIN+3'];
+const changes = ['CMD ["/sbin/init"]', 'ENV container=docker'];
 
 /** A machine with Debian, systemd and curl, and nothing else. It shares the kernel with this machine. */
 export interface SystemdMachine extends AsyncDisposable {
