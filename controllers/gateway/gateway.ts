@@ -24,6 +24,8 @@ import { announceReplica } from './announce-replica.ts';
 import { ControlKeys } from './control-keys.ts';
 import { limits } from './limits.ts';
 import { gatewayMetrics } from './metrics.ts';
+import { serverGauges } from './server-gauges.ts';
+import type { ConnectedServer } from './server-gauges.ts';
 import { AgentRoutes } from './agent-routes.ts';
 import { Passes } from './passes.ts';
 import { RelayServer } from './relay-server.ts';
@@ -81,6 +83,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     const { store, mirror, clock, random, log, registry, replica, clusterKey } = options;
     this.#options = options;
     const metrics = gatewayMetrics(registry, () => this.#sessions.size);
+    serverGauges(registry, () => this.#connected());
     this.#deps = { ...options, metrics, replica: replica.id, controlKeys: new ControlKeys(mirror, options.unsealer) };
     this.#admission = new Admission(clock);
     this.#passes = new Passes(mirror, clock);
@@ -262,6 +265,13 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     const meaning = parseKey(change.key);
     if (meaning?.area !== 'agent' && meaning?.area !== 'removals') return;
     this.#sessions.get(keyOf(meaning.tenant, meaning.server))?.keyChanged(change);
+  }
+
+  *#connected(): Generator<ConnectedServer> {
+    for (const { tenant, server: id = '', load } of this.#sessions.values()) {
+      const name = this.#options.mirror.tenant(tenant).get('server', id)?.desired.name;
+      if (name !== undefined) yield { tenant, id, name, load };
+    }
   }
 
   *#concerned({ tenant, kind, id, before, after }: ObjectChange): Generator<ServerSession> {

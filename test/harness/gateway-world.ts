@@ -46,6 +46,8 @@ export interface TestReplica extends AsyncDisposable {
   gateway: Gateway;
   mirror: Mirror;
   drift: string[];
+  /** What the replica shows at `/metrics`. */
+  registry: Registry;
   /** Open connections of agents and of other replicas. */
   connections(): Promise<number>;
 }
@@ -107,6 +109,7 @@ export class GatewayWorld implements AsyncDisposable {
     const url = `http://127.0.0.1:${port}`;
     const id = randomUUID();
     const drift: string[] = [];
+    const registry = new Registry();
     await beginEra(store, id);
     const gateway = stack.use(
       new Gateway({
@@ -118,7 +121,7 @@ export class GatewayWorld implements AsyncDisposable {
         clock: this.#clock,
         random: Math.random,
         log,
-        registry: new Registry(),
+        registry,
         driftCorrected: (kind) => drift.push(kind),
         replica: { id, url, version: '0' },
         clusterKey: await clusterKey(this.store, this.keyring, this.keyring),
@@ -138,6 +141,7 @@ export class GatewayWorld implements AsyncDisposable {
       gateway,
       mirror,
       drift,
+      registry,
       connections: () => promisify(http.getConnections.bind(http))(),
       [Symbol.asyncDispose]: () => owned.disposeAsync(),
     };

@@ -1,0 +1,92 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { encodeSample } from '../../../agent-protocol/metrics.ts';
+import type { ServerSample } from '../../../agent-protocol/metrics.ts';
+import { keys } from '../../../store/keys.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { FakeBackend } from '../../harness/fake-backend.ts';
+import { GatewayWorld, tenant } from '../../harness/gateway-world.ts';
+import type { TestReplica } from '../../harness/gateway-world.ts';
+import { until } from '../../harness/until.ts';
+
+let world: GatewayWorld;
+let holder: TestReplica;
+let other: TestReplica;
+let backend: FakeBackend;
+let server: { id: string; token: string };
+
+beforeEach(async () => {
+  world = await GatewayWorld.start();
+  holder = await world.replica();
+  other = await world.replica();
+  backend = new FakeBackend();
+  server = await world.server();
+  await world.agent(holder, server, backend);
+  await world.connected(holder, server.id);
+  await world.connected(other, server.id);
+  await eventually(other.mirror, () => other.mirror.key(keys.replica(holder.id)));
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+const sample = (at: number): ServerSample => ({ at, cores: 2, values: { cpu_percent: at } });
+
+describe.each(['held here', 'held by another replica'])('the samples of an agent that is %s', (where) => {
+  const replica = (): TestReplica => (where === 'held here' ? holder : other);
+
+  it('arrive as they are measured, until the reader leaves', async () => {
+    const left = Promise.withResolvers<void>();
+    backend.onStream = async function* (params, signal) {
+      expect(params).toEqual({ kind: 'metrics' });
+      signal.addEventListener('abort', () => left.resolve(), { once: true });
+      yield encodeSample(sample(1));
+      yield Buffer.concat([encodeSample(sample(2)), encodeSample(sample(3)).subarray(0, 10)]);
+      yield encodeSample(sample(3)).subarray(10);
+      await left.promise;
+    };
+    const stop = new AbortController();
+    const found: ServerSample[] = [];
+    for await (const one of replica().gateway.samples(tenant, server.id, { signal: stop.signal })) {
+      found.push(one);
+      if (found.length === 3) break;
+    }
+    expect(found).toEqual([sample(1), sample(2), sample(3)]);
+    await left.promise;
+  });
+
+  it.each([
+    ['something else', 'not JSON\n'],
+    ['a sample without end', 'x'.repeat(10_000)],
+  ])('are an error if the agent sends %s', async (_, text) => {
+    backend.onStream = async function* () {
+      yield Buffer.from(text);
+    };
+    const { signal } = new AbortController();
+    const samples = replica().gateway.samples(tenant, server.id, { signal })[Symbol.asyncIterator]();
+    await expect(samples.next()).rejects.toMatchObject({ code: 'malformed' });
+  });
+});
+
+describe('the metrics of a replica', () => {
+  const shown = async (replica: TestReplica): Promise<string[]> =>
+    (await replica.registry.metrics()).split('\n').filter((line) => line.startsWith('setpoint_server_'));
+
+  it('show the servers whose agents it holds, as long as it does', async () => {
+    const name = holder.mirror.tenant(tenant).get('server', server.id)?.desired.name;
+    const labels = `{tenant="${tenant}",server="${server.id}",name="${name}"}`;
+    await until('a beat has come', async () => (await shown(holder)).length > 1);
+    const load = backend.load();
+    expect(await shown(holder)).toEqual([
+      `setpoint_server_connected${labels} 1`,
+      `setpoint_server_cpu_ratio${labels} ${load.cpu_percent / 100}`,
+      `setpoint_server_cpu_cores${labels} ${load.cores}`,
+      `setpoint_server_memory_used_bytes${labels} ${load.memory_used_bytes}`,
+      `setpoint_server_memory_total_bytes${labels} ${load.memory_total_bytes}`,
+      `setpoint_server_disk_used_bytes${labels} ${load.disk_used_bytes}`,
+      `setpoint_server_disk_total_bytes${labels} ${load.disk_total_bytes}`,
+      `setpoint_server_network_receive_bytes_per_second${labels} ${load.network_rx_bps}`,
+      `setpoint_server_network_transmit_bytes_per_second${labels} ${load.network_tx_bps}`,
+    ]);
+    expect(await shown(other)).toEqual([]);
+    await holder[Symbol.asyncDispose]();
+    expect(await shown(holder)).toEqual([]);
+  });
+});
