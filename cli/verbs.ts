@@ -203,6 +203,11 @@ export const verbs: readonly Verb[] = [
     run: async (client, [first, second], options, signal) =>
       (await import('./verbs/logs.ts')).logs(client, first, second, options, signal),
   }),
+  verb<[what: string], Scope>({
+    use: 'top <what>',
+    text: 'print what servers or applications use now of processor, memory, disk and network, the busiest first',
+    run: async (client, [what], options) => (await import('./verbs/top.ts')).top(client, what, options),
+  }),
   verb<[application: string, ...command: string[]], Scope & { instance?: string; shell?: string }>({
     use: 'exec <application> [command...]',
     text: 'open a shell on a terminal in an application, or run a command: APP -- COMMAND; exits with its code',

@@ -12,7 +12,7 @@ export interface ConnectedServer {
 }
 
 /** Most servers that the metrics of one replica show. */
-export const mostShown = 5000;
+const mostShown = 5000;
 
 type Shown = readonly [name: string, help: string, of: (load: Load) => number | undefined];
 
