@@ -233,9 +233,9 @@ export const verbs: readonly Verb[] = [
     run: async (client, [kind, name], options) =>
       (await import('./verbs/delete.ts')).deleteObject(client, kind, name, options),
   }),
-  verb<[server: string], { output?: string }>({
-    use: 'diagnose <server>',
-    text: 'examine a server and its machine, and print what to do; exits with 1 if a check fails',
+  verb<[server?: string], { output?: string }>({
+    use: 'diagnose [server]',
+    text: 'examine a server and its machine, or the control plane itself; exits with 1 if a check fails',
     inProject: false,
     options: [output],
     run: async (client, [name], options) => (await import('./verbs/diagnose.ts')).diagnose(client, name, options),

@@ -56,6 +56,12 @@ export function isCompacted(error: unknown): boolean {
   return failureOf(error)?.kind === 'compacted';
 }
 
+/** The revision up to which history was compacted; `undefined` for any other error. */
+export function compactedTo(error: unknown): Revision | undefined {
+  const failure = failureOf(error);
+  return failure?.kind === 'compacted' ? failure.compactedTo : undefined;
+}
+
 /** History is shorter than the revision asked for: the store was restored or replaced. */
 export function isRewound(error: unknown): boolean {
   return failureOf(error)?.kind === 'rewound';

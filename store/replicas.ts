@@ -43,6 +43,21 @@ export function replicaUrl(mirror: Pick<Mirror, 'key'>, id: string): string | un
   return entry && parsed(Announcement, entry.value)?.url;
 }
 
+/** The versions of the replicas in the directory, and the id of the one that leads the controllers. */
+export function directoryOf(mirror: Pick<Mirror, 'key' | 'keysUnder'>): {
+  replicas: { id: string; version: string }[];
+  leader: string | undefined;
+} {
+  const leads = mirror.key(keys.leader(controllersLead));
+  const prefix = keys.replica('');
+  return {
+    replicas: mirror.keysUnder(prefix).map(({ key, value }) => {
+      return { id: key.slice(prefix.length), version: parsed(Announcement, value)?.version ?? 'unknown' };
+    }),
+    leader: leads && parsed(Leader, leads.value)?.replica,
+  };
+}
+
 /**
  * URL of a replica in the directory that cannot read all that this release writes; `undefined`: there is none. One that
  * announced nothing about its records is of a release before they were announced.

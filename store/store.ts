@@ -48,6 +48,8 @@ export interface Store {
   barrier(): Promise<Revision>;
   /** The size of the store and its room to grow. @throws Unavailable. */
   size(): Promise<StoreSize>;
+  /** Examines the store behind this process, within some seconds: see {@link StoreHealth}. @throws Unavailable. */
+  health(): Promise<StoreHealth>;
   /**
    * Forgets history up to `before`; the present is kept. Lists at `before` and watches above it go on working.
    *
@@ -56,6 +58,41 @@ export interface Store {
   compact(before: Revision): Promise<void>;
   /** Ends watches with Unavailable, revokes nothing, frees every handle. */
   close(): Promise<void>;
+}
+
+/** What an operator wants to know of a store. Times in milliseconds. */
+export type StoreHealth = {
+  /** How long a durable write took, and a linearizable read. */
+  writeMs: number;
+  readMs: number;
+  /** The revision after that write. */
+  revision: Revision;
+} & (
+  | {
+      backend: 'etcd';
+      /** The members of the cluster. */
+      members: StoreMember[];
+      /** The alarms of all members, such as NOSPACE and CORRUPT. */
+      alarms: string[];
+      /** Size at which a member refuses writes. */
+      quotaBytes: number;
+    }
+  | {
+      backend: 'sqlite';
+      bytes: number;
+      /** Bytes of the log of writes that are not in the file yet. */
+      logBytes: number;
+      /** Bytes that its disk has left; `undefined` for a store in memory. */
+      freeBytes: number | undefined;
+      /** What is wrong with the file, `none`, or `unchecked` if the file is too large to look at, or in memory. */
+      fault: string;
+    }
+);
+
+export interface StoreMember {
+  name: string;
+  /** What it told of itself; absent: it does not answer. */
+  status?: { version: string; bytes: number; usedBytes: number; isLeader: boolean; isLearner: boolean };
 }
 
 export interface StoreSize {

@@ -52,7 +52,7 @@ export interface Services extends ApiDependencies, Nearness {
  * past the audit log, as that does not compile.
  */
 export interface ReadingServices extends Omit<Services, 'store' | 'repositoryFor' | 'otherLeader'> {
-  store: Pick<Store, 'incarnation' | 'get' | 'list'>;
+  store: Pick<Store, 'incarnation' | 'get' | 'list' | 'health'>;
 }
 
 /** What a handler may use. */

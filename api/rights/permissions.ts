@@ -72,6 +72,7 @@ const rows = {
   'GET /limits': ['+ + s s s s s'],
   'GET /settings': ['+ + + + + + +'],
   'PUT /settings': ['+ - - - - - -', admin],
+  'GET /system/diagnose': ['+ - - - - - -', admin],
   'GET /users/:id/service-keys': ['+ + - - - - -'],
   'GET /settings/service-keys': ['s s s s s s s', 'read', ['narrowed']],
   'POST /settings/service-keys': ['s s s s s s s', admin, ['narrowed']],

@@ -28,6 +28,7 @@ import * as serverLogs from './servers/logs.ts';
 import * as servers from './servers/object.ts';
 import * as serverTerminals from './servers/terminal.ts';
 import * as settings from './settings.ts';
+import * as system from './system.ts';
 import * as sessions from './auth/sessions.ts';
 import * as sshKeys from './ssh-keys.ts';
 import * as streamTickets from './auth/stream-tickets.ts';
@@ -66,6 +67,7 @@ const areas = {
     ...applicationVerbs,
     ...applicationTerminal,
   },
+  system,
   deployments,
   volumes,
   notifications,

@@ -23,8 +23,16 @@ const Healing = z.object({
   ),
 });
 
-/** Prints what the checks of a server found. The process exits with 1 if one failed. */
-export async function diagnose(client: Client, name: string, { output }: { output?: string }): Promise<void> {
+/** Prints what the checks of a server found; without a name, those of the control plane. Exits with 1 if one failed. */
+export async function diagnose(
+  client: Client,
+  name: string | undefined,
+  { output }: { output?: string },
+): Promise<void> {
+  if (name === undefined) {
+    await show(client, '/api/v1/system/diagnose', output ?? 'text', undefined);
+    return;
+  }
   const server = await findObject(client, 'servers', name);
   await show(client, `${pathOf('servers', server)}/diagnose`, output ?? 'text', name);
 }

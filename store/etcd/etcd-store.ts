@@ -6,7 +6,19 @@ import { guardHolds } from '../guard-holds.ts';
 import { keys } from '../keys.ts';
 import { isCompacted, isFull, rewound, unavailable } from '../errors.ts';
 import type { Revision } from '../revision.ts';
-import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, StoreSize, Txn, TxnResult } from '../store.ts';
+import type {
+  Batch,
+  Entry,
+  KeyRange,
+  Lease,
+  ListOptions,
+  Page,
+  Store,
+  StoreHealth,
+  StoreSize,
+  Txn,
+  TxnResult,
+} from '../store.ts';
 import type { Endpoints } from './endpoints.ts';
 import { meansCompacted, meansFuture, meansNoSpace, toCommitError, toFullUnknown, toStoreError } from './failure.ts';
 import { markKey } from './history.ts';
@@ -181,6 +193,36 @@ export class EtcdStore implements Store, AsyncDisposable {
       const used = Math.max(...members.map((it) => Number(it.dbSizeInUse)));
       const isFull = bytes >= this.#quotaBytes || members.some(({ errors }) => errors.some(meansNoSpace));
       return { bytes, room: isFull ? 0 : this.#quotaBytes - used };
+    });
+  }
+
+  async health(): Promise<StoreHealth> {
+    const begun = performance.now();
+    const revision = await this.barrier();
+    const written = performance.now();
+    await this.revision();
+    const readMs = performance.now() - written;
+    return this.#attempt('ask for the state of the members', async () => {
+      const [{ members }, { alarms }, answers] = await Promise.all([
+        this.#endpoints.repeatable(({ client, options }) => client.cluster.memberList({}, options)),
+        this.#endpoints.repeatable(({ client, options }) => client.maintenance.alarm({ action: 'Get' }, options)),
+        this.#endpoints.each(({ client, options }) => client.maintenance.status(options)),
+      ]);
+      return {
+        backend: 'etcd',
+        writeMs: written - begun,
+        readMs,
+        revision,
+        quotaBytes: this.#quotaBytes,
+        alarms: [...new Set(alarms.map(({ alarm }) => String(alarm)))],
+        members: members.map(({ ID, name }) => {
+          const it = answers.find(({ header }) => header.member_id === ID);
+          if (it === undefined) return { name };
+          const { version, dbSize, dbSizeInUse, leader, isLearner } = it;
+          const sizes = { bytes: Number(dbSize), usedBytes: Number(dbSizeInUse) };
+          return { name, status: { version, ...sizes, isLeader: leader === ID, isLearner } };
+        }),
+      };
     });
   }
 

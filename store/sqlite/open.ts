@@ -9,6 +9,7 @@ import { StoreError } from '../errors.ts';
 import type { Store } from '../store.ts';
 import { Engine } from './engine.ts';
 import { tryLock } from './lock.ts';
+import { examineFile } from './examine-file.ts';
 import { Marker, readMarker } from './marker.ts';
 import { prepareSchema } from './schema.ts';
 import { SqliteStore } from './sqlite-store.ts';
@@ -38,6 +39,7 @@ function openInMemory(clock: Clock): SqliteStore {
     committed: () => undefined,
     release: () => engine.close(),
     free: async () => Infinity,
+    examine: async () => ({ logBytes: 0, fault: 'unchecked' }),
   });
 }
 
@@ -74,6 +76,7 @@ function openFile(path: string, clock: Clock): SqliteStore {
         const { bavail, bsize } = await statfs(dirname(real));
         return bavail * bsize;
       },
+      examine: (bytes) => examineFile(real, bytes),
     });
   } catch (error) {
     cleanup.dispose();

@@ -3,9 +3,22 @@ import { checkList } from '../check-list.ts';
 import { checkTtl } from '../check-ttl.ts';
 import { checkTxn } from '../check-txn.ts';
 import type { Clock } from '../../time/clock.ts';
+import { keys } from '../keys.ts';
 import { isFull, StoreError, unavailable } from '../errors.ts';
 import type { Revision } from '../revision.ts';
-import type { Batch, Entry, KeyRange, Lease, ListOptions, Page, Store, StoreSize, Txn, TxnResult } from '../store.ts';
+import type {
+  Batch,
+  Entry,
+  KeyRange,
+  Lease,
+  ListOptions,
+  Page,
+  Store,
+  StoreHealth,
+  StoreSize,
+  Txn,
+  TxnResult,
+} from '../store.ts';
 import { CommitQueue } from './commit-queue.ts';
 import type { Engine } from './engine.ts';
 import { Leases } from './leases.ts';
@@ -25,13 +38,14 @@ export class SqliteStore implements Store, AsyncDisposable {
   readonly #leases: Leases;
   readonly #release: () => void;
   readonly #free: () => Promise<number>;
+  readonly #examine: (bytes: number) => Promise<{ logBytes: number; fault: string }>;
   /** The last write was refused because the file system is full. */
   #isRefused = false;
   #compaction: Promise<void> = Promise.resolve();
 
   /**
    * `opening` numbers the openings of the file, `committed` is called after every commit, `release` closes what was
-   * opened, `free` returns the bytes that the file system has left.
+   * opened, `free` returns the bytes that the file system has left, `examine` looks into a file of that size.
    */
   constructor(options: {
     engine: Engine;
@@ -40,10 +54,12 @@ export class SqliteStore implements Store, AsyncDisposable {
     committed: () => void;
     release: () => void;
     free: () => Promise<number>;
+    examine: (bytes: number) => Promise<{ logBytes: number; fault: string }>;
   }) {
     this.#engine = options.engine;
     this.#release = options.release;
     this.#free = options.free;
+    this.#examine = options.examine;
     this.#queue = new CommitQueue(options.engine, () => {
       options.committed();
       this.#bell.ring();
@@ -92,6 +108,25 @@ export class SqliteStore implements Store, AsyncDisposable {
     const { bytes, free } = this.#read(() => this.#engine.size());
     const room = free + (await this.#free());
     return { bytes, room: this.#isRefused && room < leastFree ? 0 : room };
+  }
+
+  async health(): Promise<StoreHealth> {
+    const begun = performance.now();
+    const { revision } = await this.txn({ if: [], then: [{ put: keys.meta('barrier'), value: '' }] });
+    const written = performance.now();
+    await this.get(keys.meta('barrier'));
+    const readMs = performance.now() - written;
+    const { bytes } = this.#read(() => this.#engine.size());
+    const free = await this.#free();
+    return {
+      backend: 'sqlite',
+      writeMs: written - begun,
+      readMs,
+      revision,
+      bytes,
+      freeBytes: Number.isFinite(free) ? free : undefined,
+      ...(await this.#examine(bytes)),
+    };
   }
 
   /** A failed pass keeps what it reached; the next one goes on from there. */

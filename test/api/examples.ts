@@ -248,6 +248,7 @@ export const examples: Readonly<Record<string, Example>> = {
   'PUT /users/:id': { path: bystander, before: addBystander, body: () => ({ disabled: true }) },
   'DELETE /users/:id': { path: bystander, before: addBystander },
   'GET /limits': { path: at('/limits') },
+  'GET /system/diagnose': { path: at('/system/diagnose') },
   'GET /settings': { path: at('/settings') },
   'PUT /settings': { path: at('/settings'), body: () => ({ project_creation: 'users' }) },
   'GET /users/:id/service-keys': {

@@ -7,6 +7,7 @@ import type {
   ListOptions,
   Page,
   Store,
+  StoreHealth,
   StoreSize,
   Txn,
   TxnResult,
@@ -54,6 +55,10 @@ export class ForwardingStore implements Store {
 
   size(): Promise<StoreSize> {
     return this.inner.size();
+  }
+
+  health(): Promise<StoreHealth> {
+    return this.inner.health();
   }
 
   compact(before: Revision): Promise<void> {
