@@ -203,24 +203,32 @@ export class EtcdStore implements Store, AsyncDisposable {
     await this.revision();
     const readMs = performance.now() - written;
     return this.#attempt('ask for the state of the members', async () => {
-      const [{ members }, { alarms }, answers] = await Promise.all([
-        this.#endpoints.repeatable(({ client, options }) => client.cluster.memberList({}, options)),
-        this.#endpoints.repeatable(({ client, options }) => client.maintenance.alarm({ action: 'Get' }, options)),
+      // Both may be for the root user of etcd alone. Its members then are those that answer; they tell their alarms, too.
+      const [listed, raised, answers] = await Promise.all([
+        this.#endpoints
+          .repeatable(({ client, options }) => client.cluster.memberList({}, options))
+          .then(({ members }) => members.map(({ ID, name }) => ({ id: ID, name })))
+          .catch(() => undefined),
+        this.#endpoints
+          .repeatable(({ client, options }) => client.maintenance.alarm({ action: 'Get' }, options))
+          .then(({ alarms }) => alarms.map(({ alarm }) => String(alarm)))
+          .catch(() => undefined),
         this.#endpoints.each(({ client, options }) => client.maintenance.status(options)),
       ]);
+      const members = listed ?? answers.map(({ header }) => ({ id: header.member_id, name: header.member_id }));
       return {
         backend: 'etcd',
         writeMs: written - begun,
         readMs,
         revision,
         quotaBytes: this.#quotaBytes,
-        alarms: [...new Set(alarms.map(({ alarm }) => String(alarm)))],
-        members: members.map(({ ID, name }) => {
-          const it = answers.find(({ header }) => header.member_id === ID);
+        alarms: [...new Set(raised ?? answers.flatMap(({ errors }) => errors))],
+        members: members.map(({ id, name }) => {
+          const it = answers.find(({ header }) => header.member_id === id);
           if (it === undefined) return { name };
           const { version, dbSize, dbSizeInUse, leader, isLearner } = it;
           const sizes = { bytes: Number(dbSize), usedBytes: Number(dbSizeInUse) };
-          return { name, status: { version, ...sizes, isLeader: leader === ID, isLearner } };
+          return { name, status: { version, ...sizes, isLeader: leader === id, isLearner } };
         }),
       };
     });

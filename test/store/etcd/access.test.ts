@@ -85,6 +85,11 @@ test('a user of etcd needs a right to our keys alone, and goes on when etcd forg
   expect(await store.revision()).toBe(at);
   expect(await store.barrier()).toBe(after(at));
   expect((await store.size()).room).toBeGreaterThan(0);
+  expect(await store.health()).toMatchObject({
+    backend: 'etcd',
+    alarms: [],
+    members: [{ status: { isLeader: true } }],
+  });
   expect(isUnavailable(await failureOf(store.get('/elsewhere')))).toBe(true);
   await expectRefusal({ ...access, login: { user: 'setpoint', password: 'wrong' } });
 

@@ -4,6 +4,7 @@ import { openEtcd } from '../../../store/etcd/open.ts';
 import { after, changesUpTo, failureOf, put, write } from '../../contract/store-steps.ts';
 import { startEtcdCluster } from '../../harness/etcd.ts';
 import { TcpProxy } from '../../harness/tcp-proxy.ts';
+import { until } from '../../harness/until.ts';
 
 test('a store outlives a member of its cluster, and is unavailable without a majority', async () => {
   const members = await startEtcdCluster(3);
@@ -37,6 +38,27 @@ test('a store outlives a member of its cluster, and is unavailable without a maj
   expect(isUnavailable(await end)).toBe(true);
   expect(isUnavailable(await failureOf(store.get('last')))).toBe(true);
   expect(isUnavailable(await failureOf(put(store, 'last', '2')))).toBe(true);
+});
+
+test('the health of a cluster shows each member, its leader and who does not answer', async () => {
+  const members = await startEtcdCluster(3);
+  await using stack = new AsyncDisposableStack();
+  for (const member of members) stack.use(member);
+  await using store = await openEtcd({ hosts: members.map((member) => member.host) });
+  const whole = await store.health();
+  if (whole.backend !== 'etcd') throw new Error('It is no etcd');
+  expect(whole.members.map(({ status }) => status?.isLeader).toSorted()).toEqual([false, false, true]);
+  expect(whole.members.every(({ status }) => (status?.bytes ?? 0) > 0 && status?.version.includes('.') === true)).toBe(
+    true,
+  );
+  expect(whole).toMatchObject({ alarms: [], quotaBytes: 2 * 1024 ** 3 });
+  expect(whole.revision).toBeLessThanOrEqual(await store.revision());
+
+  await members[0]?.kill();
+  const left = await until('a majority leads', () => store.health().catch(() => undefined));
+  if (left.backend !== 'etcd') throw new Error('It is no etcd');
+  expect(left.members.filter(({ status }) => status === undefined)).toHaveLength(1);
+  expect(left.members.filter(({ status }) => status !== undefined)).toHaveLength(2);
 });
 
 test('a transaction that a member took and did not answer in time is unknown, and is not sent to another one', async () => {
