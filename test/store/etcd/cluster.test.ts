@@ -47,7 +47,8 @@ test('the health of a cluster shows each member, its leader and who does not ans
   await using store = await openEtcd({ hosts: members.map((member) => member.host) });
   const whole = await store.health();
   if (whole.backend !== 'etcd') throw new Error('It is no etcd');
-  expect(whole.members.map(({ status }) => status?.isLeader).toSorted()).toEqual([false, false, true]);
+  expect(whole.members).toHaveLength(3);
+  expect(whole.members.filter(({ status }) => status?.isLeader === true)).toHaveLength(1);
   expect(whole.members.every(({ status }) => (status?.bytes ?? 0) > 0 && status?.version.includes('.') === true)).toBe(
     true,
   );
