@@ -63,6 +63,8 @@ test.each([
   ['rules/a.ts', '../store/keys.ts', 'keys'],
   ['rules/a.ts', 'node:crypto', 'createHash'],
   ['time/a.ts', '../store/keys.ts', 'keys'],
+  ['network/a.ts', '../store/keys.ts', 'keys'],
+  ['api/a.ts', '../network/address.ts', 'reachOf'],
   ['manifests/a.ts', '../api/api-error.ts', 'ApiError'],
   ['controllers/application/a.ts', '../../store/seal.ts', 'Unsealer'],
   ['api/routes/a.ts', '../../store/seal.ts', 'openKeyring'],

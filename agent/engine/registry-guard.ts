@@ -1,8 +1,8 @@
 import { request as requestTls } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { request as requestPlain } from '../../agent-protocol/node-http.ts';
-import { addressesOf } from './addresses-of.ts';
-import { reachOf } from './network-address.ts';
+import { addressesOf } from '../../network/addresses-of.ts';
+import { reachOf } from '../../network/address.ts';
 import { notAllowed } from '../runtime/image-reference.ts';
 
 /** Checks a registry before the engine connects to it, because the engine has no such check. */

@@ -1,5 +1,5 @@
-import { addressesOf } from '../engine/addresses-of.ts';
-import { reachOf } from '../engine/network-address.ts';
+import { addressesOf } from '../../network/addresses-of.ts';
+import { reachOf } from '../../network/address.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 
 /**

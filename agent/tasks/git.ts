@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../time/clock.ts';
 import { changedFilesLimits } from '../../agent-protocol/messages.ts';
-import { networks } from '../engine/network-address.ts';
+import { networks } from '../../network/address.ts';
 import { ownerVariable } from '../machine/orphans.ts';
 import { OutputLimitError, run, type ProcessResult } from '../machine/process.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';

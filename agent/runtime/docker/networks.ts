@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { bears } from '../bears.ts';
 import { labels as ours, RuntimeFailure, type ContainerRuntime } from '../runtime.ts';
 import type { Engine } from './engine.ts';
-import { unlessAborted } from '../unless-aborted.ts';
+import { unlessAborted } from '../../../time/unless-aborted.ts';
 import { fail, isStatus } from './failure.ts';
 import { freeSubnets } from './subnets.ts';
 import { EngineError } from './transport.ts';

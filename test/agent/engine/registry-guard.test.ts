@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { networks, reachOf } from '../../../agent/engine/network-address.ts';
+import { networks, reachOf } from '../../../network/address.ts';
 import { isListed, registryGuard } from '../../../agent/engine/registry-guard.ts';
 
 const refused = { code: 'image_not_allowed', retryable: false };

@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../time/clock.ts';
-import { networks } from '../../../agent/engine/network-address.ts';
+import { networks } from '../../../network/address.ts';
 import { git, type Git } from '../../../agent/tasks/git.ts';
 import { gitHostAddresses } from '../../../agent/tasks/git-host.ts';
 import { gitUrl } from '../../../agent/tasks/git-source.ts';

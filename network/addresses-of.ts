@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { unlessAborted } from '../runtime/unless-aborted.ts';
+import { unlessAborted } from '../time/unless-aborted.ts';
 
 const lookupMs = 10_000;
 
