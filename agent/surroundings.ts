@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../time/clock.ts';
 import type { World } from './diagnose/world.ts';
 import type { DiskSpace } from './disk/disk-guard.ts';
-import { addressesOf } from './engine/addresses-of.ts';
+import { addressesOf } from '../network/addresses-of.ts';
 import type { EngineMonitor } from './engine/engine-monitor.ts';
 import type { Housekeeping } from './housekeeping.ts';
 import type { LogStore } from './logs/log-store.ts';

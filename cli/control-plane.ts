@@ -64,6 +64,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
       allowedHosts: config.allowedHosts,
       ...(config.metricsFrom !== undefined && { metricsFrom: config.metricsFrom }),
       agentRelease: config.agentRelease,
+      sshNetworks: config.sshNetworks,
       ownPorts: ownPorts(config),
       ...(config.mail !== undefined && { mail: config.mail }),
       auditKeepMs: config.auditRetentionDays * 24 * 3_600_000,

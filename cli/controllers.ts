@@ -5,7 +5,7 @@ import { environmentController } from '../controllers/environment/reconcile.ts';
 import { inviteController } from '../controllers/invite/reconcile.ts';
 import type { InviteSettings } from '../controllers/invite/reconcile.ts';
 import { operationController } from '../controllers/operation/reconcile.ts';
-import type { AgentCalls } from '../controllers/operation/run.ts';
+import type { AgentCalls, LookAtMachine } from '../controllers/operation/run.ts';
 import { projectController } from '../controllers/project/reconcile.ts';
 import type { AnyController } from '../controllers/runtime/graph.ts';
 import { serverController } from '../controllers/server/reconcile.ts';
@@ -16,6 +16,7 @@ export interface ControllerOptions extends Pick<InviteSettings, 'mailer' | 'publ
   keyring: Transplanter;
   random: Pick<Random, 'bytes'>;
   agents: AgentCalls;
+  machines: LookAtMachine;
   isMailOnlyLogged: boolean;
   buildDeadlineMs: number;
   rolloutDeadlineMs: number;
@@ -23,14 +24,15 @@ export interface ControllerOptions extends Pick<InviteSettings, 'mailer' | 'publ
 
 /** The controllers of a control plane, one per kind. */
 export function controllersOf(options: ControllerOptions): AnyController[] {
-  const { keyring, random, agents, mailer, isMailOnlyLogged, publicUrl, buildDeadlineMs, rolloutDeadlineMs } = options;
+  const { keyring, random, agents, machines, mailer, isMailOnlyLogged, publicUrl, buildDeadlineMs, rolloutDeadlineMs } =
+    options;
   return [
     projectController,
     environmentController(keyring),
     serverController({ offlineAfterMs: 45_000 }),
     applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: rolloutDeadlineMs }),
     deploymentController({ queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs, rolloutDeadlineMs }),
-    operationController(agents),
+    operationController({ agents, machines }),
     volumeController,
     inviteController({
       mailer,

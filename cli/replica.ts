@@ -24,6 +24,8 @@ import { startControllers } from '../controllers/runtime/manager.ts';
 import { tenantDeletion } from '../controllers/tenant/deletion.ts';
 import { signingKeyRotation } from '../controllers/signing-keys/signing-keys.ts';
 import type { Clock } from '../time/clock.ts';
+import { Machines } from '../controllers/ssh/machines.ts';
+import { networks } from '../network/address.ts';
 import type { Mirror } from '../store/mirror.ts';
 import { startMirror } from '../store/store-mirror.ts';
 import { openRepository } from '../store/repo.ts';
@@ -54,6 +56,8 @@ export interface ReplicaOptions {
   allowedHosts?: ApiConfig['allowedHosts'];
   metricsFrom?: ApiConfig['metricsFrom'];
   agentRelease?: ApiConfig['agentRelease'];
+  /** Networks of the control plane's own machine to which it may log in by SSH. */
+  sshNetworks?: readonly string[];
   /** Ports of the control plane itself: no application of any server may take them. */
   ownPorts: number[];
   /** Mail server and sender; without it mail is only logged. */
@@ -178,6 +182,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       controllers: controllersOf({
         ...options,
         agents: gateway,
+        machines: new Machines({ clock, unsealer: keyring, isAllowed: networks(options.sshNetworks ?? []) }),
         mailer,
         isMailOnlyLogged: options.mail === undefined,
       }),

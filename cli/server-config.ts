@@ -80,6 +80,8 @@ export const ServerConfig = z
     /** Networks from which the metrics may be read; default: this machine and private networks. */
     metricsFrom: Networks.optional(),
     trustedProxies: Networks.default([]),
+    /** Networks to which servers may be logged in to by SSH although only this machine reaches them: 127.0.0.0/8. */
+    sshNetworks: Networks.default([]),
     smtpUrl: SmtpUrl.optional(),
     /** Sender of mail. */
     mailFrom: z.email().optional(),

@@ -240,6 +240,21 @@ export const verbs: readonly Verb[] = [
     options: [output],
     run: async (client, [name], options) => (await import('./verbs/diagnose.ts')).diagnose(client, name, options),
   }),
+  verb<[server: string], { output?: string }>({
+    use: 'validate <server>',
+    text: 'log in to the machine of a server by SSH and print whether it can be used; exits with 1 if it cannot',
+    inProject: false,
+    options: [output],
+    run: async (client, [name], options) => (await import('./verbs/machine.ts')).validate(client, name, options),
+  }),
+  verb<[server: string, fingerprint: string], { type?: string }>({
+    use: 'trust-host-key <server> <fingerprint>',
+    text: 'pin another host key of a server: compare it on the machine first, by ssh-keygen -l',
+    inProject: false,
+    options: [new Option('--type <type>', 'of the key, such as ssh-ed25519')],
+    run: async (client, [name, fingerprint], options) =>
+      (await import('./verbs/machine.ts')).trustHostKey(client, name, fingerprint, options),
+  }),
   verb<[server: string], { check?: string[]; output?: string }>({
     use: 'heal <server>',
     text: 'heal what Setpoint itself may: it removes nothing that runs and nothing with data',

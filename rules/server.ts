@@ -20,6 +20,8 @@ export const serverVerbs = {
     join_token: { label: 'Make a join token', route: 'POST /servers/:id/join-token', in: always },
     ping: { label: 'Ping', route: 'POST /servers/:id/ping', in: always },
     terminal: { label: 'Open a terminal', route: 'POST /servers/:id/terminal', in: always },
+    validate: { label: 'Validate', route: 'POST /servers/:id/validate', in: always },
+    trust_host_key: { label: 'Trust a host key', route: 'POST /servers/:id/trust-host-key', in: always },
     heal: { label: 'Heal', route: 'POST /servers/:id/heal', in: always },
     confirm_removals: { label: 'Confirm removals', route: 'POST /servers/:id/confirm-removals', in: always },
     delete: {

@@ -8,6 +8,8 @@ export const retention = {
   operationsKeepMs: day,
   /** Ended healings of servers, whose number `countLimits.healingsPerServer` bounds. */
   healingsKeepMs: hour,
+  /** Ended validations of servers, whose number `countLimits.validationsPerServer` bounds. */
+  validationsKeepMs: minute,
   /** Ended operations that are kept of one application. */
   operationsPerApplication: 20,
   /** Sessions that one user may have; the oldest is deleted. */

@@ -3,7 +3,19 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '..');
-const product = ['agent', 'agent-protocol', 'api', 'cli', 'controllers', 'manifests', 'network', 'rules', 'store', 'time', 'web'];
+const product = [
+  'agent',
+  'agent-protocol',
+  'api',
+  'cli',
+  'controllers',
+  'manifests',
+  'network',
+  'rules',
+  'store',
+  'time',
+  'web',
+];
 const users = [...product, 'bench', 'test'];
 
 const imports = /(?:import|export) (?:type )?(?:\{(?<names>[^}]*)\}|\* as \w+|\*) from '(?<from>[^']+)'/g;

@@ -829,6 +829,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/servers/{id}/trust-host-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pin the host key of a server, in place of the one that was pinned before: compare it on the machine first */
+        post: operations["trustHostKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/servers/{id}/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Log in to the machine of a server by SSH and look at whether it can be used; changes nothing on it */
+        post: operations["validateServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/servers/{id}/join-token": {
         parameters: {
             query?: never;
@@ -1924,6 +1958,12 @@ export interface components {
             port: number;
             username: string;
             ssh_key_id: string | null;
+            /** @description The key that its machine must show by SSH; null: the first one that it shows */
+            host_key: {
+                /** @description Such as ssh-ed25519; null: not known */
+                type: string | null;
+                fingerprint: string;
+            } | null;
             /** @enum {string} */
             status: "active" | "provisioning" | "error" | "offline" | "deleting";
             /** @enum {string} */
@@ -1968,6 +2008,12 @@ export interface components {
             port: number;
             username: string;
             ssh_key_id: string | null;
+            /** @description The key that its machine must show by SSH; null: the first one that it shows */
+            host_key: {
+                /** @description Such as ssh-ed25519; null: not known */
+                type: string | null;
+                fingerprint: string;
+            } | null;
             /** @enum {string} */
             status: "active" | "provisioning" | "error" | "offline" | "deleting";
             /** @enum {string} */
@@ -5939,6 +5985,12 @@ export interface operations {
                     created_at?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    host_key?: {
+                        /** @description Such as ssh-ed25519; null: not known */
+                        type: string | null;
+                        fingerprint: string;
+                    } | null;
                     /**
                      * @description Read-only: it may be sent back, and changes nothing
                      * @enum {string}
@@ -6200,6 +6252,120 @@ export interface operations {
                             /** @constant */
                             reachable: true;
                             latency_ms: number;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    trustHostKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    fingerprint: string;
+                    /** @description Of a machine with several host keys: which one the fingerprint is of */
+                    type?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Server"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    validateServer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            /**
+                             * @description The worst of the checks
+                             * @enum {string}
+                             */
+                            status: "pass" | "warn" | "fail";
+                            /** @description The key that the machine showed; null: it showed none */
+                            host_key: {
+                                type: string;
+                                fingerprint: string;
+                                /** @description It was known before; the first one is pinned by this request */
+                                is_pinned: boolean;
+                            } | null;
+                            checks: {
+                                name: string;
+                                /** @enum {string} */
+                                status: "pass" | "warn" | "fail";
+                                message: string;
+                                remediation: string | null;
+                                auto_fixable: boolean;
+                            }[];
                         };
                     };
                 };

@@ -4,7 +4,7 @@ import type { CheckResult, Diagnosis, HealAction, HealableCheck, Healing } from 
 import type { Clock } from '../../time/clock.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { EngineFacts } from '../runtime/runtime.ts';
-import { unlessAborted } from '../runtime/unless-aborted.ts';
+import { unlessAborted } from '../../time/unless-aborted.ts';
 import type { Check, Finding } from './check.ts';
 import type { World } from './world.ts';
 

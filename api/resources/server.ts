@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { DirectPorts, directPortsOf } from '../../store/direct-ports.ts';
 import { server } from '../../store/kinds/server.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -15,13 +17,18 @@ const nullableText = z.string().nullable();
 const ServerStatus = z.enum(['active', 'provisioning', 'error', 'offline', 'deleting']);
 export const AgentStatusField = z.enum(['connected', 'disconnected', 'unknown']);
 
+const HostKey = z.object({
+  type: z.string().nullable().meta({ description: 'Such as ssh-ed25519; null: not known' }),
+  fingerprint: z.string(),
+});
+
 /** What users of projects may see of a server. */
 const ServerSummary = z
   .object({ id: z.string(), name: z.string(), status: ServerStatus, agent_status: AgentStatusField })
   .meta({ id: 'ServerSummary' });
 type ServerSummary = z.infer<typeof ServerSummary>;
 
-const Server = z
+export const Server = z
   .object({
     ...objectFields,
     name: z.string(),
@@ -29,6 +36,9 @@ const Server = z
     port: z.int(),
     username: z.string(),
     ssh_key_id: nullableText,
+    host_key: HostKey.nullable().meta({
+      description: 'The key that its machine must show by SSH; null: the first one that it shows',
+    }),
     status: ServerStatus,
     agent_status: AgentStatusField,
     agent_id: nullableText,
@@ -100,6 +110,10 @@ export type ServerCreate = z.infer<typeof ServerCreate>;
 export const ServerUpdate = fields.partial().meta({ hidden: ['ipAddress', 'sshKeyId'] });
 export type ServerUpdate = z.infer<typeof ServerUpdate>;
 
+function hostKeyOf(stored: DeepReadonly<DesiredOf<'server'>['host_key']>): z.infer<typeof HostKey> | null {
+  return stored === undefined ? null : { type: stored.type ?? null, fingerprint: stored.fingerprint };
+}
+
 function toServer(it: ReadonlyResource<'server'>, { agent_status }: Pick<Server, 'agent_status'>): Server {
   const { desired, observed } = it;
   return {
@@ -109,6 +123,7 @@ function toServer(it: ReadonlyResource<'server'>, { agent_status }: Pick<Server,
     port: desired.port,
     username: desired.username,
     ssh_key_id: desired.ssh_key_id ?? null,
+    host_key: hostKeyOf(desired.host_key),
     status: serverStatus(it),
     agent_status,
     agent_id: desired.agent_id ?? null,

@@ -29,6 +29,8 @@ export const countLimits = {
   comparisonsPerApplication: 10,
   /** Healings of one server that are under way or ended within the last hour. */
   healingsPerServer: 20,
+  /** Validations of one server that are under way or ended within the last minute. */
+  validationsPerServer: 5,
   /** Terminals that wait for their user or are open. */
   terminalsPerUser: 10,
   /** Terminals of one server: as many as its agent serves. */

@@ -25,6 +25,7 @@ import * as serverJoins from './servers/join.ts';
 import * as serverMetrics from './servers/metrics.ts';
 import * as serverTunnels from './servers/tunnel.ts';
 import * as serverLogs from './servers/logs.ts';
+import * as serverMachines from './servers/machine.ts';
 import * as servers from './servers/object.ts';
 import * as serverTerminals from './servers/terminal.ts';
 import * as settings from './settings.ts';
@@ -50,6 +51,7 @@ const areas = {
   servers: {
     ...servers,
     ...serverAgents,
+    ...serverMachines,
     ...serverJoins,
     ...serverLogs,
     ...serverMetrics,

@@ -4,7 +4,7 @@ import { findObject, pathOf } from '../objects.ts';
 import { printed } from '../printed.ts';
 import { table } from '../table.ts';
 
-const Diagnosis = z.object({
+export const Diagnosis = z.object({
   status: z.string(),
   checks: z.array(
     z.object({
@@ -38,7 +38,11 @@ export async function diagnose(
 }
 
 async function show(client: Client, path: string, output: string, healed: string | undefined): Promise<void> {
-  const found = Diagnosis.parse(await client.request('GET', path));
+  print(Diagnosis.parse(await client.request('GET', path)), output, healed);
+}
+
+/** Prints what was found, and what to do. `healed`: the server that Setpoint can heal of it. */
+export function print(found: z.infer<typeof Diagnosis>, output: string, healed: string | undefined): void {
   if (output !== 'text') console.log(printed(found, output));
   else {
     console.log(

@@ -4,7 +4,7 @@ import type { OperationType } from '../../store/kinds/operation.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { limits } from '../runtime/limits.ts';
-import { OperationFailure, type AgentCalls, type Operation, type Run } from './run.ts';
+import { OperationFailure, type Operation, type Run, type RunTools } from './run.ts';
 import { runs } from './runs.ts';
 
 type Observed = ObservedOf<'operation'>;
@@ -14,13 +14,13 @@ type Observed = ObservedOf<'operation'>;
  * row does the work.
  */
 export function operationController(
-  agents: AgentCalls,
+  reached: Pick<RunTools, 'agents' | 'machines'>,
   table: Readonly<Record<OperationType, Run>> = runs,
 ): Controller<'operation'> {
   return {
     name: 'operation',
     kind: 'operation',
-    reads: ['application', 'deployment', 'server'],
+    reads: ['application', 'deployment', 'server', 'ssh_key'],
     children: [],
     notifies: { never: 'The request that began it answers with its failure' },
     wakes: [],
@@ -35,7 +35,7 @@ export function operationController(
     const timeoutMs = Math.min(it.desired.deadline_seconds * 1000, limits.operations.runMs);
     const { signal, cancel } = signalAfter(ctx.clock, timeoutMs, ctx.signal);
     try {
-      const result = await table[it.desired.type](it, { agents, ctx, signal, timeoutMs });
+      const result = await table[it.desired.type](it, { ...reached, ctx, signal, timeoutMs });
       return { phase: 'succeeded', result };
     } catch (error) {
       if (ctx.signal.aborted) throw error;

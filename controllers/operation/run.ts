@@ -1,5 +1,7 @@
 import type { CallParams } from '../../agent-protocol/messages.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { Look } from '../ssh/machines.ts';
 import type { Context } from '../runtime/controller.ts';
 
 export type Operation = ReadonlyResource<'operation'>;
@@ -14,9 +16,16 @@ export interface AgentCalls {
   ): Promise<unknown>;
 }
 
+/** What an operation needs of the machines that are reached by SSH. */
+export interface LookAtMachine {
+  /** @throws SshFailure */
+  look(server: ReadonlyResource<'server'>, view: TenantView, signal: AbortSignal): Promise<Look>;
+}
+
 /** What a run may use. */
 export interface RunTools {
   agents: AgentCalls;
+  machines: LookAtMachine;
   ctx: Context;
   /** Aborts at the deadline of the operation, and when the leader must end its work. */
   signal: AbortSignal;

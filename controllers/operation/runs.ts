@@ -2,6 +2,7 @@ import type { OperationType } from '../../store/kinds/operation.ts';
 import type { Run } from './run.ts';
 import { heal } from './heal.ts';
 import { sync } from './sync.ts';
+import { validate } from './validate.ts';
 
 /** How each type of operation is carried out: a type without a row does not compile. */
-export const runs: Readonly<Record<OperationType, Run>> = { sync, heal };
+export const runs: Readonly<Record<OperationType, Run>> = { sync, heal, validate };

@@ -5,10 +5,16 @@ import { Id } from './fields.ts';
 
 const OperationPhase = z.enum(['pending', 'running', 'succeeded', 'failed', 'expired']);
 
-export const OperationType = z.enum(['sync', 'heal']);
+export const OperationType = z.enum(['sync', 'heal', 'validate']);
 export type OperationType = z.infer<typeof OperationType>;
 
-/** Something to do once, with a deadline and a result: comparing a git branch, healing a server. */
+const keepMs: Readonly<Record<OperationType, number>> = {
+  sync: retention.operationsKeepMs,
+  heal: retention.healingsKeepMs,
+  validate: retention.validationsKeepMs,
+};
+
+/** Something to do once, with a deadline and a result: comparing a git branch, healing a server, looking at a machine. */
 export const operation = defineKind({
   kind: 'operation',
   version: 1,
@@ -38,10 +44,7 @@ export const operation = defineKind({
       hasEnded: ({ observed }) => observed?.finished_at !== undefined,
     },
     until: ({ desired, observed }) =>
-      observed?.finished_at === undefined
-        ? undefined
-        : Date.parse(observed.finished_at) +
-          (desired.type === 'heal' ? retention.healingsKeepMs : retention.operationsKeepMs),
+      observed?.finished_at === undefined ? undefined : Date.parse(observed.finished_at) + keepMs[desired.type],
   },
 });
 

@@ -17,6 +17,8 @@ export const server = defineKind({
     port: Port.default(22),
     username: z.string().default('root'),
     ssh_key_id: Id.optional(),
+    /** The key by which its machine proves itself; no other one is talked to. `fingerprint`: as `ssh-keygen -l` prints it. */
+    host_key: z.object({ type: z.string().optional(), fingerprint: z.string() }).optional(),
     log_retention_days: z.int().min(1).max(365).default(7),
     /** Workloads with an `exposed_port` are reachable at that port of the server. */
     direct_ports_enabled: z.boolean().default(false),

@@ -12,6 +12,7 @@ import { announcementOf } from '../../store/replicas.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
+import { noMachines } from '../harness/no-machines.ts';
 import { until } from '../harness/until.ts';
 
 let world: ApiWorld;
@@ -173,10 +174,13 @@ describe('healing a server', () => {
     const leader = announcementOf({ id: 'one', url: 'http://127.0.0.1:1', version: '0' });
     await store.txn({ if: [], then: [{ put: keys.replica('one'), value: leader }] });
     const controller = operationController({
-      call(_tenant, _server, params) {
-        asked.push(params);
-        return answer();
+      agents: {
+        call(_tenant, _server, params) {
+          asked.push(params);
+          return answer();
+        },
       },
+      machines: noMachines,
     });
     leads = startControllers({
       store,

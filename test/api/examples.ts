@@ -371,6 +371,15 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   'GET /servers/:id/metrics': { path: at('/servers/:server/metrics'), before: noMetrics, masked: /workloads/ },
   'GET /servers/:id/diagnose': { path: at('/servers/:server/diagnose') },
+  'POST /servers/:id/validate': {
+    path: at('/servers/:server/validate'),
+    body: () => ({}),
+    status: 409, // it has no SSH key
+  },
+  'POST /servers/:id/trust-host-key': {
+    path: at('/servers/:server/trust-host-key'),
+    body: () => ({ fingerprint: `SHA256:${'a'.repeat(43)}` }),
+  },
   'POST /servers/:id/heal': {
     path: at('/servers/:server/heal'),
     body: () => ({}),

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { noMachines } from '../harness/no-machines.ts';
 import { systemClock } from '../../time/clock.ts';
 import { git } from '../../agent/tasks/git.ts';
 import { headReader } from '../../agent/tasks/read-head.ts';
@@ -33,10 +34,13 @@ beforeAll(async () => {
     folder: await openWorkFolder(join(repositories.folder, 'work')),
   });
   const controller = operationController({
-    async call(_tenant, _server, params, { signal }) {
-      if (params.method !== 'git.head') throw new Error(`Not expected: ${params.method}`);
-      return readHead({ url: params.repository_url, branch: params.branch, since: params.since }, signal);
+    agents: {
+      async call(_tenant, _server, params, { signal }) {
+        if (params.method !== 'git.head') throw new Error(`Not expected: ${params.method}`);
+        return readHead({ url: params.repository_url, branch: params.branch, since: params.since }, signal);
+      },
     },
+    machines: noMachines,
   });
   const { store, mirror, clock } = world;
   running.use(

@@ -10,6 +10,7 @@ export const allControllers: readonly AnyController[] = controllersOf({
   keyring: { transplant: undone },
   random: { bytes: undone },
   agents: { call: undone },
+  machines: { look: undone },
   mailer: { send: undone },
   isMailOnlyLogged: true,
   publicUrl: '',

@@ -1,15 +1,15 @@
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createConnection, createServer as createSocketServer, type AddressInfo, type Socket } from 'node:net';
-import { tmpdir, userInfo } from 'node:os';
+import { createServer as createSocketServer, type AddressInfo, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
-import { until } from './until.ts';
+import { startSshd } from './sshd.ts';
 
 const exec = promisify(execFile);
 
@@ -197,79 +197,21 @@ export async function hangingServer(): Promise<TestGitServer & { connected: Prom
   };
 }
 
-/** The real sshd on loopback, for the current user with a key made for it. */
+/** The repositories by the real sshd; `config` is a configuration of ssh for it. */
 export async function gitSshServer({ folder }: TestRepositories): Promise<TestGitServer & { config: string }> {
-  const home = await mkdtemp(join(tmpdir(), 'setpoint-ssh-'));
-  const file = (name: string): string => join(home, name);
-  for (const name of ['host_key', 'user_key']) {
-    await exec('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file(name)]);
-  }
-  await writeFile(file('authorized_keys'), await readFile(file('user_key.pub')), { mode: 0o600 });
-  const port = await freePort();
-  const settings = [
-    `Port ${port}`,
-    'ListenAddress 127.0.0.1',
-    `HostKey ${file('host_key')}`,
-    `AuthorizedKeysFile ${file('authorized_keys')}`,
-    `PidFile ${file('pid')}`,
-    'PermitRootLogin prohibit-password',
-    'PasswordAuthentication no',
-    'UsePAM no',
-    'StrictModes no',
-    'AcceptEnv GIT_PROTOCOL',
-    'LogLevel ERROR',
-  ];
-  await writeFile(file('sshd_config'), `${settings.join('\n')}\n`);
-  await mkdir('/run/sshd', { recursive: true, mode: 0o755 });
-  const daemon = spawn('/usr/sbin/sshd', ['-D', '-e', '-f', file('sshd_config')], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const failed = once(daemon, 'error').then(([error]) => {
-    throw new Error('Cannot start sshd', { cause: error });
-  });
-  await Promise.race([listening(port, daemon.stderr), failed]);
+  const sshd = await startSshd({ settings: ['AcceptEnv GIT_PROTOCOL'] });
+  const home = dirname(sshd.keyFile);
   const config = [
-    `IdentityFile ${file('user_key')}`,
+    `IdentityFile ${sshd.keyFile}`,
     'IdentitiesOnly yes',
-    `UserKnownHostsFile ${file('known_hosts')}`,
+    `UserKnownHostsFile ${join(home, 'known_hosts')}`,
     'GlobalKnownHostsFile /dev/null',
     'StrictHostKeyChecking accept-new',
   ];
-  await writeFile(file('config'), `${config.join('\n')}\n`);
+  await writeFile(join(home, 'config'), `${config.join('\n')}\n`);
   return {
-    url: `ssh://${userInfo().username}@127.0.0.1:${port}${folder}`,
-    config: file('config'),
-    async [Symbol.asyncDispose]() {
-      daemon.kill('SIGKILL');
-      if (daemon.exitCode === null && daemon.signalCode === null) await once(daemon, 'exit');
-      await rm(home, { recursive: true });
-    },
+    url: `ssh://${sshd.username}@127.0.0.1:${sshd.port}${folder}`,
+    config: join(home, 'config'),
+    [Symbol.asyncDispose]: () => sshd[Symbol.asyncDispose](),
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createSocketServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
-async function listening(port: number, log: NodeJS.ReadableStream): Promise<void> {
-  let output = '';
-  log.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  await until(
-    `sshd listens on ${port}`,
-    async () => {
-      const socket = createConnection({ port, host: '127.0.0.1' });
-      try {
-        await once(socket, 'connect');
-        return true;
-      } finally {
-        socket.destroy();
-      }
-    },
-    { explain: async () => output },
-  );
 }

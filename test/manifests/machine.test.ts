@@ -7,7 +7,18 @@ import { startedPrograms, startsIn } from './started-programs.ts';
 
 const execute = promisify(execFile);
 const root = join(import.meta.dirname, '../..');
-const product = ['agent', 'agent-protocol', 'api', 'cli', 'controllers', 'manifests', 'network', 'rules', 'store', 'time'];
+const product = [
+  'agent',
+  'agent-protocol',
+  'api',
+  'cli',
+  'controllers',
+  'manifests',
+  'network',
+  'rules',
+  'store',
+  'time',
+];
 const tests = ['test', 'bench'];
 /** Its own needs are installed only where it runs, and its run shows whether they are all there. */
 const apart = 'test/fresh/';

@@ -1,3 +1,4 @@
+import { noMachines } from '../../harness/no-machines.ts';
 import PQueue from 'p-queue';
 import { pino } from 'pino';
 import { backoff } from '../../../controllers/runtime/backoff.ts';
@@ -274,7 +275,10 @@ const since: Rows<'since'> = {
 const operations: Rows<'operations'> = {
   runMs: from(45 * second, async (n) => {
     const agents = { call: () => Promise.reject(new Error('No agent is called')) };
-    const controller = operationController(agents, { ...runs, sync: (_, { signal }) => hang(signal) });
+    const controller = operationController(
+      { agents, machines: noMachines },
+      { ...runs, sync: (_, { signal }) => hang(signal) },
+    );
     await using rig = await openRig({ controllers: [controller] });
     const unit = rig.repo.begin();
     unit.create('operation', id('o'), { type: 'sync', requested_at: '', deadline_seconds: 3600 });

@@ -1,3 +1,4 @@
+import { noMachines } from '../../harness/no-machines.ts';
 import { describe, expect, it } from 'vitest';
 import { CallError } from '../../../agent-protocol/call-error.ts';
 import type { CallParams, GitHead } from '../../../agent-protocol/messages.ts';
@@ -50,11 +51,14 @@ async function sync(
   });
   const asked: CallParams[] = [];
   const controller = operationController({
-    async call(_tenant, _server, params) {
-      asked.push(params);
-      if (answer instanceof Error) throw answer;
-      return answer;
+    agents: {
+      async call(_tenant, _server, params) {
+        asked.push(params);
+        if (answer instanceof Error) throw answer;
+        return answer;
+      },
     },
+    machines: noMachines,
   });
   await using rig = await openRig({ controllers: [controller] });
   const made = rig.repo.begin();
@@ -178,7 +182,9 @@ async function carryOut(rig: Rig, deadline_seconds: number): Promise<() => Reado
 const none: AgentCalls = { call: () => Promise.reject(new Error('No agent is called')) };
 
 function openWith(run: Run): Promise<Rig> {
-  return openRig({ controllers: [operationController(none, { ...runs, sync: run })] });
+  return openRig({
+    controllers: [operationController({ agents: none, machines: noMachines }, { ...runs, sync: run })],
+  });
 }
 
 describe('an operation of any type', () => {

@@ -1,0 +1,114 @@
+import { z } from 'zod';
+import { CheckResult, CheckStatus } from '../../../agent-protocol/diagnosis.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
+import { conflicting, serviceUnavailable, tooMany } from '../../ground/api-error.ts';
+import { untilSettled } from '../../ground/settle.ts';
+import { Server, servers } from '../../resources/server.ts';
+import { countLimits } from '../../rights/count-limits.ts';
+import { retention } from '../../../store/retention.ts';
+
+/** A machine is given 10 s to answer and 15 s to be looked at. */
+const patienceMs = 30_000;
+
+const Report = z.object({
+  status: CheckStatus.meta({ description: 'The worst of the checks' }),
+  host_key: z
+    .object({
+      type: z.string(),
+      fingerprint: z.string(),
+      is_pinned: z.boolean().meta({ description: 'It was known before; the first one is pinned by this request' }),
+    })
+    .nullable()
+    .meta({ description: 'The key that the machine showed; null: it showed none' }),
+  checks: z.array(CheckResult),
+});
+
+export const validateServer = defineEndpoint({
+  method: 'POST',
+  path: '/servers/:id/validate',
+  summary: 'Log in to the machine of a server by SSH and look at whether it can be used; changes nothing on it',
+  on: ['server', 'id'],
+  heavy: true,
+  response: Report,
+  handle: async (ctx, { it }) => {
+    const { view, tenant } = ctx;
+    if (it.desired.ip_address === undefined || it.desired.ssh_key_id === undefined)
+      throw conflicting(
+        `The server has no ${it.desired.ip_address === undefined ? 'ip_address' : 'ssh_key_id'}: set both, or let its agent join by its install command`,
+      );
+    const id = await operationFor(ctx, it);
+    const observed = () => view.get('operation', id)?.observed;
+    await untilSettled(ctx, tenant, () => observed()?.finished_at !== undefined, patienceMs, ctx.signal());
+    const { phase, result } = observed() ?? {};
+    if (phase !== 'succeeded') throw serviceUnavailable('The machine was not looked at in time: validate it again');
+    const report = Report.parse(result);
+    await pin(ctx, it, report);
+    return report;
+  },
+});
+
+/** The validation of the server as it is: the one under way, else a new one. */
+async function operationFor(ctx: RequestContext, it: ReadonlyResource<'server'>): Promise<string> {
+  const kept = ctx.view.by('operation', 'server', it.meta.id).filter(({ desired }) => desired.type === 'validate');
+  const underWay = kept.find(({ observed }) => observed?.finished_at === undefined);
+  if (underWay !== undefined) return underWay.meta.id;
+  if (kept.length >= countLimits.validationsPerServer) {
+    const oldest = Math.min(...kept.map(({ observed }) => Date.parse(observed?.finished_at ?? '')));
+    const seconds = Math.ceil((oldest + retention.validationsKeepMs - ctx.clock.now().getTime()) / 1000);
+    throw tooMany(
+      `The server was validated ${kept.length} times within the last minute, which is the most: wait`,
+      Math.max(1, seconds),
+    );
+  }
+  const id = ctx.random.id();
+  const unit = ctx.repo.begin();
+  unit.require(it);
+  unit.create('operation', id, {
+    type: 'validate',
+    server_id: it.meta.id,
+    requested_by: ctx.principal.user.meta.id,
+    requested_at: ctx.clock.now().toISOString(),
+    deadline_seconds: patienceMs / 1000,
+  });
+  await ctx.commit(unit, () => undefined);
+  return id;
+}
+
+/** Pins the first host key that the machine showed, if the server is still the one that was looked at. */
+async function pin(ctx: RequestContext, it: ReadonlyResource<'server'>, { host_key }: z.infer<typeof Report>) {
+  const now = ctx.view.get('server', it.meta.id);
+  if (host_key === null || now === undefined || now.desired.host_key !== undefined) return;
+  if (now.desired.ip_address !== it.desired.ip_address || now.desired.port !== it.desired.port) return;
+  const unit = ctx.repo.begin();
+  unit.change(now, (draft) => void (draft.host_key = { type: host_key.type, fingerprint: host_key.fingerprint }));
+  await ctx.commit(unit, () => undefined);
+}
+
+const Fingerprint = z
+  .string()
+  .regex(/^SHA256:[A-Za-z0-9+/]{43}$/, 'Must be a fingerprint as ssh-keygen -l prints it, SHA256:…');
+
+export const trustHostKey = defineEndpoint({
+  method: 'POST',
+  path: '/servers/:id/trust-host-key',
+  summary: 'Pin the host key of a server, in place of the one that was pinned before: compare it on the machine first',
+  on: ['server', 'id'],
+  body: z.strictObject({
+    fingerprint: Fingerprint,
+    type: z
+      .string()
+      .regex(/^(ssh|ecdsa)-[a-z0-9-]{1,40}$/, 'Must be a type such as ssh-ed25519')
+      .optional()
+      .meta({ description: 'Of a machine with several host keys: which one the fingerprint is of' }),
+  }),
+  response: Server,
+  handle: async (ctx, { it, body: { fingerprint, type } }) => {
+    const unit = ctx.repo.begin();
+    const server = unit.change(it, (draft) => {
+      draft.host_key = { ...(type !== undefined && { type }), fingerprint };
+    });
+    return ctx.commit(unit, () => servers.answerOf(server, ctx.view));
+  },
+});

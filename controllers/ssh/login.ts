@@ -1,0 +1,19 @@
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Unsealer } from '../../store/seal.ts';
+import type { SshLogin } from './connection.ts';
+import { SshFailure } from './ssh-failure.ts';
+
+export type LoginUnsealer = Pick<Unsealer, 'unseal'>;
+
+/** The login that the SSH key of a server is for. @throws SshFailure `incomplete`; Error if the secret does not open */
+export function loginOf({ desired }: ReadonlyResource<'server'>, view: TenantView, unsealer: LoginUnsealer): SshLogin {
+  const key = desired.ssh_key_id === undefined ? undefined : view.get('ssh_key', desired.ssh_key_id);
+  if (key === undefined)
+    throw new SshFailure('incomplete', 'It has no SSH key', 'Set ssh_key_id, and add its public half to the machine');
+  const { credential } = key.desired;
+  const place = { tenant: view.tenant, kind: 'ssh_key', id: key.meta.id };
+  return credential.type === 'key'
+    ? { type: 'key', privateKey: unsealer.unseal(credential.private_key, { ...place, path: 'credential.private_key' }) }
+    : { type: 'password', password: unsealer.unseal(credential.password, { ...place, path: 'credential.password' }) };
+}
