@@ -150,6 +150,96 @@ describe('the command that a new server answers with', () => {
   });
 });
 
+/** Lines of the script after which it is killed: one of each step. */
+const steps = [
+  '  mkdir -p "$home/versions/$version"',
+  '  chmod 755 "$part"',
+  '  mv -f "$part" "$executable"',
+  '  supervise_file | put 755 "$home/supervise"',
+  '  mkdir -p "$(dirname "$settings")"',
+  '    note trial "$version"',
+  '    note current "$version"',
+  '  rm -f "$home/failed"',
+  '  stop_supervisor',
+];
+/** The script, which kills itself after that line. */
+function withKill(text: string, step: string): string {
+  const parts = text.split(`\n${step}\n`);
+  expect(parts, step).toHaveLength(2);
+  return parts.join(`\n${step}\nkill -9 $$\n`);
+}
+
+/** Starts the agent as the init of a machine does after its start. */
+const boot = `kill -9 $(cat /run/setpoint-agent.pid) $(pidof setpoint-agent) 2>/dev/null
+export $(cat ${settings}) SETPOINT_AGENT_LOG=/var/log/setpoint-agent.log
+setsid ${home}/supervise </dev/null >/dev/null 2>&1 &
+echo $! >/run/setpoint-agent.pid`;
+
+describe('an installation that is killed after any step', () => {
+  it('leaves the agent that ran before, and is completed by the next run', async () => {
+    await using machine = await bareMachine();
+    await machine.run(withoutEngine);
+    const { command } = await newServer();
+    expect((await machine.run(command)).code).toBe(0);
+    const connections = async (): Promise<number> =>
+      Number(await output(machine, 'cat /var/log/setpoint-agent.log | grep -c "Connected to the control plane"'));
+    // a later agent: the same one, which ends its trial itself, as it does not know that version
+    const later = `#!/bin/sh
+[ "$1" != --version ] || { echo 9.9.8; exit; }
+rm -f "$SETPOINT_AGENT_HOME/trial"
+exec ${home}/versions/${version}/setpoint-agent "$@"
+`;
+    await using small = await smallRelease('9.9.8', { [ownPlatform]: later });
+    let killedAfter: string | undefined;
+    const script = (text: string): string => (killedAfter === undefined ? text : withKill(text, killedAfter));
+    await using other = await otherControlPlane(small.manifest, { content: () => later, script });
+    const line = `wget -qO- ${other.url}/install.sh | sh`;
+    for (const step of steps) {
+      killedAfter = step;
+      const before = await connections();
+      expect((await machine.run(line)).code, step).toBe(137);
+      await machine.run(boot);
+      await until(`the agent connects after a kill after: ${step}`, async () => (await connections()) > before, {
+        explain: () => output(machine, 'tail -n 20 /var/log/setpoint-agent.log; ps -o args'),
+      });
+    }
+    killedAfter = undefined;
+    const ended = await machine.run(line);
+    expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
+    expect(await output(machine, `cd ${home} && cat current previous && ls . versions/9.9.8`)).toBe(
+      [
+        '9.9.8',
+        version,
+        '.:',
+        'current',
+        'previous',
+        'supervise',
+        'versions',
+        '',
+        'versions/9.9.8:',
+        'setpoint-agent',
+      ].join('\n'),
+    );
+  });
+
+  it('is completed by the next run where nothing was installed before', async () => {
+    await using machine = await bareMachine();
+    await machine.run(withoutEngine);
+    const { server: it, token } = await newServer();
+    const answer = await fetch(`${url}/install.sh`);
+    const whole = await answer.text();
+    const run = (text: string): Promise<{ code: number | null; stderr: string }> =>
+      machine.run(
+        `cat <<'END_OF_TEST' | SETPOINT_JOIN_TOKEN=${token} sh -s -- --server ${url}/default\n${text}\nEND_OF_TEST`,
+      );
+    for (const step of steps.slice(1)) expect((await run(withKill(whole, step))).code, step).toBe(137);
+    const { code, stderr } = await run(whole);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    await connected(it.id);
+    expect(await output(machine, `cat ${settings}`)).not.toContain('TOKEN');
+  });
+});
+
 describe('a later release', () => {
   it('that does not connect is left for the one before, by itself', async () => {
     await using machine = await bareMachine();

@@ -11,15 +11,17 @@ interface Options {
   asked?: () => Promise<void>;
   /** The address of this machine at which others reach it. */
   host?: string;
+  /** Changes the script. */
+  script?: (text: string) => string;
 }
 
 /** Serves the script that installs a release, and other bytes than those of the release if the test wants so. */
 export async function otherControlPlane(
   manifest: ReleaseManifest,
-  { content, asked, host = '127.0.0.1' }: Options,
+  { content, asked, host = '127.0.0.1', script = (text) => text }: Options,
 ): Promise<{ url: string } & AsyncDisposable> {
   const send = async (path: string | undefined): Promise<NodeJS.ReadableStream | string> => {
-    if (path === '/install.sh') return installScript(manifest, url);
+    if (path === '/install.sh') return script(await installScript(manifest, url));
     await asked?.();
     return content();
   };

@@ -215,8 +215,9 @@ choose_version() {
     note current "$version"
   fi
   rm -f "$home/failed"
+  # the previous version stays: it is what the supervisor goes back to
   for folder in "$home"/versions/*; do
-    case ${folder##*/} in "$version" | "$before") ;; *) rm -rf "$folder" ;; esac
+    case ${folder##*/} in "$version" | "$(cat "$home/previous" 2>/dev/null)") ;; *) rm -rf "$folder" ;; esac
   done
 }
 
