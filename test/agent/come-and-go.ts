@@ -42,7 +42,8 @@ export async function comeAndGo(world: AgentWorld, count: number): Promise<Remai
   await world.clock.advance(day);
   // Old logs are looked for every hour.
   await world.pass(2 * 3_600_000, 600_000);
-  return { openFiles, logFolders: (await readdir(join(world.dir, 'logs'))).length, logged };
+  const left = await readdir(join(world.dir, 'logs'), { withFileTypes: true });
+  return { openFiles, logFolders: left.filter((it) => it.isDirectory()).length, logged };
 }
 
 async function withLine(world: AgentWorld, items: readonly { workload_id: string }[]): Promise<number> {
