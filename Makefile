@@ -34,7 +34,7 @@ test-long: deps ## Run the tests that take longer than a coffee
 	@manifests/install/machine.sh fresh
 	@exec node test/run.ts --only long,fresh --minutes 300
 
-test-fresh: deps ## Run `make dev` and `make test` on bare Debian 12 and 13, each in a container with its own engine
+test-fresh: deps ## On bare Debian 12 and 13: run `make dev` and `make test`, and install an agent under systemd
 	@manifests/install/machine.sh fresh
 	@exec node test/run.ts --only fresh --minutes 200
 

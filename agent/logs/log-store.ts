@@ -56,6 +56,7 @@ export class LogStore {
   #retentionDays: number;
   /** The retention that this process wrote to the disk. */
   #keptDays: number | undefined;
+  #keeping: Promise<void> = Promise.resolve();
   #time: () => number;
   #pruning: Promise<void> = Promise.resolve();
   #reading: Promise<unknown> = Promise.resolve();
@@ -179,6 +180,13 @@ export class LogStore {
       this.#retentionDays = days;
       await this.prune();
     }
+    // one after another: the welcome and the settings may come at once
+    const done = this.#keeping.then(() => this.#keep(days));
+    this.#keeping = done.catch(() => undefined);
+    await done;
+  }
+
+  async #keep(days: number): Promise<void> {
     if (days === this.#keptDays) return;
     await writeAtomically(join(this.#options.folder, retentionFile), JSON.stringify({ days }));
     this.#keptDays = days;

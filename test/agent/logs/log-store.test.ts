@@ -287,6 +287,12 @@ describe('retention', () => {
     expect((await store.storage()).retention_days).toBe(7);
   });
 
+  test('that is sent twice at once, as in the welcome and in the settings, is set by the last one', async () => {
+    await Promise.all([store.retain(30), store.retain(30), store.retain(20)]);
+    store = await open();
+    expect((await store.storage()).retention_days).toBe(20);
+  });
+
   test('is sent with what the logs take', async () => {
     await write(1, 100);
     const storage = await store.storage();
