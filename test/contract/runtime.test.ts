@@ -70,6 +70,29 @@ describe.each([
     expect(await rig.runtime.version(signal())).toMatch(/^\d+\./);
   });
 
+  test('tells of its engine what the checks of the machine need', async () => {
+    const facts = await rig.runtime.facts(signal());
+    expect(facts).toMatchObject({ version: expect.stringMatching(/^\d+\./), liveRestore: expect.any(Boolean) });
+    expect(facts.addresses.total).toBeGreaterThan(0);
+    expect(facts.addresses.free).toBeLessThanOrEqual(facts.addresses.total);
+    expect(Object.values(facts.proxy).every((one) => typeof one === 'string')).toBe(true);
+  });
+
+  test('lists what it has of a server: what runs apart, and nothing with another name', async () => {
+    const assignment = crypto.randomUUID();
+    const named = (name: string) => ({ name, labels: { [labels.assignment]: assignment } });
+    const running = await start({}, named(`sp-one-${assignment.slice(0, 8)}`));
+    const still = await create({}, named(`sp-two-${assignment.slice(0, 8)}`));
+    const copied = await create({}, named(`copied-${assignment.slice(0, 8)}`));
+    const all = await rig.runtime.belongings(signal());
+    const own = all.find(({ containers }) => containers.includes(running));
+    expect(own?.containers).toContain(still);
+    expect(own?.containers).not.toContain(copied);
+    expect(own?.running).toContain(running);
+    expect(own?.running).not.toContain(still);
+    for (const id of [running, still, copied]) await rig.runtime.remove(id, signal());
+  });
+
   describe('containers', () => {
     test('are listed by the label of their server, whatever their state', async () => {
       const made = await create({});
