@@ -501,7 +501,7 @@ describe('after a login', () => {
     expect(set.out).toMatch(/^budgets\.project\.objects +9000$/m);
     const back = await run('settings', 'set', 'new_addresses=', 'budgets.project.objects=', 'registries=');
     expect(back.out).toBe((await run('settings', 'get')).out);
-    expect(back.out).toMatch(/^new_addresses +admins\nregistries +docker\.io, /m);
+    expect(back.out).toMatch(/^new_addresses +admins\nserver_terminals +admins\nregistries +docker\.io, /m);
     expect((await run('settings', 'set', 'new_addresses')).err).toContain('A setting is NAME=VALUE');
     expect((await run('settings', 'set')).err).toContain('Nothing to set');
     expect((await run('settings', 'burn')).err).toContain('Cannot burn');
