@@ -33,7 +33,11 @@ function aMember(of: ReturnType<typeof aProject>, { user }: Principal, role: Rol
 
 /** A view that knows these projects and members. */
 function viewOf(...known: (ReturnType<typeof aProject> | ReturnType<typeof aMember>)[]): TenantView {
-  const tables = { project: new ObjectTable('project'), member: new ObjectTable('member') };
+  const tables = {
+    project: new ObjectTable('project'),
+    member: new ObjectTable('member'),
+    settings: new ObjectTable('settings'),
+  };
   for (const it of known) tables[it.meta.kind].set(it.meta.id, it as never);
   return {
     get: (kind: keyof typeof tables, id: string) => tables[kind].get(id),
