@@ -31,7 +31,7 @@ export function agentCommand(name: string): Command {
     .addOption(flag('--git-loopback', 'sources may be fetched from this machine itself'))
     .addOption(flag('--git-private-networks <list>', 'private networks that sources may be fetched from: 10.0.0.0/8'))
     .addOption(flag('--ssh-config <path>', 'configuration of ssh for fetching sources: key, known hosts'))
-    .addOption(flag('--no-server-terminals', 'nobody may open a shell on this machine through Setpoint'))
+    .addOption(flag('--no-server-terminals', 'no user may open a shell on this machine through Setpoint'))
     .addOption(flag('--log-level <level>', 'fatal, error, warn, info, debug or trace (info)'))
     .addOption(flag('--agent-home <dir>', 'folder of the installation, as its supervisor names it').hideHelp())
     .action(async (options: unknown) => (await import('./agent.ts')).runAgent(options, stopSignal()));

@@ -16,7 +16,7 @@ const terminalVariable = 'SETPOINT_TERMINAL';
 /** Tried in this order where the user of the agent has no shell. */
 const usualShells = ['/bin/bash', '/bin/sh'] as const;
 const folders = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'] as const;
-/** When the shell has ended and for so long nothing was written, the terminal ends, whoever has it open. */
+/** When the shell has ended and nothing was written for so long, the terminal ends, even if a program has it open. */
 const quietMs = 1000;
 /** systemd kills what is left of a terminal after 5 s. */
 const graceSeconds = 5;
