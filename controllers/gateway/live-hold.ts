@@ -105,7 +105,17 @@ export class LiveHold {
     if (live === undefined) return;
     try {
       if (lost !== undefined) await this.#recordLoss(live, lost);
-      await live.lease.revoke();
+    } catch (error) {
+      if (!isUnavailable(error)) throw error; // the store is away: the loss is not recorded
+    } finally {
+      await this.#revoke(live);
+    }
+  }
+
+  /** Also where nothing was recorded: a lease that is not revoked goes on being renewed. */
+  async #revoke({ lease }: LiveKey): Promise<void> {
+    try {
+      await lease.revoke();
     } catch (error) {
       if (!isUnavailable(error)) throw error; // the store is away: the lease expires
     }
