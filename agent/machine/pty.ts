@@ -25,7 +25,7 @@ const signatures = {
  * the agent ends, the kernel closes the first end, which is the hang-up for the programs.
  *
  * Node has no pseudo-terminals. Three functions of the C library, which are in the process anyway, make one, see
- * docs/decisions/030.
+ * docs/decisions/031.
  */
 export class Pty {
   /** Its file, such as `/dev/pts/3`. */

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { connect as openSocket } from 'node:net';
 import type { Socket } from 'node:net';
-import ssh2 from 'ssh2';
 import type { Client, ClientChannel, ConnectConfig } from 'ssh2';
 import { algorithmsFor, hostKeyOf } from './host-key.ts';
 import type { HostKey, PinnedKey } from './host-key.ts';
@@ -65,6 +64,7 @@ export async function connect(target: SshTarget, signal: AbortSignal): Promise<S
   // The library destroys a socket only while it can be written to.
   await using started = new AsyncDisposableStack();
   started.defer(() => void socket.destroy());
+  const { default: ssh2 } = await import('ssh2'); // few installations need it
   const client = new ssh2.Client();
   let seen: HostKey | undefined;
   let isOther = false;
