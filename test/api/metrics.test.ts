@@ -115,15 +115,16 @@ describe('the metrics of a server', () => {
   });
 
   it('show users of projects neither network nor workloads', async () => {
+    const bytes = 777_777_777; // no id has it by chance
     agentHas({
-      rows: [[noon, 1, 1, 1, 1, 1, 1, 77, 77, 1, 1, 1, 1, 1, 1, 77, 77]],
+      rows: [[noon, 1, 1, 1, 1, 1, 1, bytes, bytes, 1, 1, 1, 1, 1, 1, bytes, bytes]],
       latest: [{ workload_id: 'w', instance_id: 'a', values: {} }],
     });
     const { status, data } = await owner.get(path());
     expect(status).toBe(200);
     expect(data.points).toHaveLength(1);
     expect(data.points[0]).toMatchObject({ cpu: { percent: 1 }, max: { cpu_percent: 1 } });
-    expect(JSON.stringify(data)).not.toMatch(/network|77|workload/);
+    expect(JSON.stringify(data)).not.toMatch(/network|777777777|workload/);
   });
 
   it('are of the last hour, in steps of 5 s, if nothing else is asked for', async () => {
