@@ -278,8 +278,9 @@ describe('healing a server', () => {
         deadline_seconds: 60,
       });
     await unit.commit();
-    await until('all have ended', async () =>
-      operations().every(({ observed }) => observed?.finished_at !== undefined),
+    await until(
+      'all have ended',
+      async () => operations().filter(({ observed }) => observed?.finished_at !== undefined).length === 20,
     );
     const refused = await heal();
     expect([refused.status, refused.body.error?.message]).toEqual([409, expect.stringContaining('at most 20')]);

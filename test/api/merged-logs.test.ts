@@ -155,6 +155,7 @@ describe('merged logs', () => {
     logs.of(one).addAt(now, 'first');
     await shows(frames, ['first']);
     await owner.put(`/applications/${one}`, { name: 'renamed' });
+    await world.settled();
     await expect.poll(() => logs.of(one).open).toBe(1);
     logs.of(one).addAt(now + 1, 'second');
     await shows(frames, ['first', 'second']);
