@@ -12,9 +12,11 @@ interface Counters {
   at: number;
   busy: number;
   total: number;
-  received: number;
-  sent: number;
+  interfaces: Interfaces;
 }
+
+/** Bytes through each of the machine's own interfaces since it was made. */
+type Interfaces = ReadonlyMap<string, { received: number; sent: number }>;
 
 /** A disk that does not answer in this time, such as one on a network, is not known in that measurement. */
 const diskMs = 2_000;
@@ -88,8 +90,8 @@ export class LoadMeter {
   }
 
   async #measure(): Promise<void> {
-    const [memory, network, disk] = await Promise.all([measureMemory(), readNetwork(), this.#space()]);
-    const now = { at: this.#clock.monotonic(), ...readProcessors(), ...network };
+    const [memory, interfaces, disk] = await Promise.all([measureMemory(), readInterfaces(), this.#space()]);
+    const now = { at: this.#clock.monotonic(), ...readProcessors(), interfaces };
     const before = this.#last;
     this.#last = now;
     const values: Partial<Record<ServerValue, number>> = {
@@ -118,19 +120,38 @@ export class LoadMeter {
   }
 }
 
-/** Rates are absent without an interval, and where a counter began anew. */
+/** Rates are absent without an interval. That of the processor is absent where its counters began anew. */
 function loadBetween(before: Counters | undefined, now: Counters): Measured<ServerValue> {
   if (before === undefined) return {};
   const total = now.total - before.total;
   const busy = now.busy - before.busy;
   const seconds = (now.at - before.at) / 1000;
-  const received = now.received - before.received;
-  const sent = now.sent - before.sent;
+  const passed = bytesBetween(before.interfaces, now.interfaces);
   return {
     ...(total > 0 && busy >= 0 && { cpu_percent: Math.min(100, Math.round((busy / total) * 1000) / 10) }),
-    ...(seconds > 0 && received >= 0 && { network_rx_bps: Math.round(received / seconds) }),
-    ...(seconds > 0 && sent >= 0 && { network_tx_bps: Math.round(sent / seconds) }),
+    ...(seconds > 0 &&
+      passed !== undefined && {
+        network_rx_bps: Math.round(passed.received / seconds),
+        network_tx_bps: Math.round(passed.sent / seconds),
+      }),
   };
+}
+
+/**
+ * What passed the interfaces that were there both times. One whose counters fell was made anew meanwhile: all that it
+ * has is new. `undefined` if there is none.
+ */
+export function bytesBetween(before: Interfaces, now: Interfaces): { received: number; sent: number } | undefined {
+  const both = [...now].flatMap(([name, after]) => {
+    const earlier = before.get(name);
+    return earlier === undefined ? [] : [{ earlier, after }];
+  });
+  if (both.length === 0) return undefined;
+  const sum = { received: 0, sent: 0 };
+  for (const { earlier, after } of both)
+    for (const way of ['received', 'sent'] as const)
+      sum[way] += after[way] >= earlier[way] ? after[way] - earlier[way] : after[way];
+  return sum;
 }
 
 function readProcessors(): { busy: number; total: number } {
@@ -149,20 +170,18 @@ async function measureMemory(): Promise<Measured<ServerValue>> {
   return { memory_used_bytes: memory.total - memory.available, memory_total_bytes: memory.total };
 }
 
-/** Reads /proc/net/dev: bytes through the machine's own interfaces since it started. */
-export function parseNetwork(text: string): { received: number; sent: number } {
-  let received = 0;
-  let sent = 0;
+/** Reads /proc/net/dev. */
+export function parseInterfaces(text: string): Interfaces {
+  const found = new Map<string, { received: number; sent: number }>();
   for (const line of text.split('\n').slice(2)) {
     const [name = '', numbers = ''] = line.trim().split(/:\s*/);
     if (name === '' || inner.test(name)) continue;
     const fields = numbers.split(/\s+/).map(Number);
-    received += fields[0] ?? 0;
-    sent += fields[8] ?? 0;
+    found.set(name, { received: fields[0] ?? 0, sent: fields[8] ?? 0 });
   }
-  return { received, sent };
+  return found;
 }
 
-async function readNetwork(): Promise<{ received: number; sent: number }> {
-  return parseNetwork(await readFile('/proc/net/dev', 'utf8').catch(() => ''));
+async function readInterfaces(): Promise<Interfaces> {
+  return parseInterfaces(await readFile('/proc/net/dev', 'utf8').catch(() => ''));
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { DiskSpace } from '../../../agent/disk/disk-guard.ts';
-import { LoadMeter, parseNetwork } from '../../../agent/machine/load.ts';
+import { bytesBetween, LoadMeter, parseInterfaces } from '../../../agent/machine/load.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 import { idle } from '../../harness/idle.ts';
 
@@ -9,7 +9,22 @@ test('traffic between containers is not counted as the machine’s', () => {
   const line = (name: string, received: number, sent: number): string =>
     `  ${name}: ${received} 1 0 0 0 0 0 0 ${sent} 1 0 0 0 0 0 0\n`;
   const text = `${head}${line('lo', 5, 5)}${line('eth0', 100, 200)}${line('br-1a', 7, 7)}${line('veth2', 7, 7)}${line('ens3', 1, 2)}`;
-  expect(parseNetwork(text)).toEqual({ received: 101, sent: 202 });
+  expect([...parseInterfaces(text)]).toEqual([
+    ['eth0', { received: 100, sent: 200 }],
+    ['ens3', { received: 1, sent: 2 }],
+  ]);
+});
+
+test('an interface that comes, goes or begins anew does not hide what passed the others', () => {
+  const counted = (all: Record<string, number>) =>
+    new Map(Object.entries(all).map(([name, bytes]) => [name, { received: bytes, sent: 2 * bytes }]));
+  const between = (before: Record<string, number>, now: Record<string, number>) =>
+    bytesBetween(counted(before), counted(now));
+  expect(between({ a: 100 }, { a: 110 })).toEqual({ received: 10, sent: 20 });
+  expect(between({ a: 100, gone: 5000 }, { a: 110 })).toEqual({ received: 10, sent: 20 });
+  expect(between({ a: 100 }, { a: 110, came: 5000 })).toEqual({ received: 10, sent: 20 });
+  expect(between({ a: 100, anew: 5000 }, { a: 110, anew: 3 })).toEqual({ received: 13, sent: 26 });
+  expect(between({ gone: 5000 }, { came: 5000 })).toBeUndefined();
 });
 
 test('a disk that does not answer is not known, and delays the other values by 2 s at most', async () => {
