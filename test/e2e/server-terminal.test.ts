@@ -75,9 +75,11 @@ describe('a terminal of a server', () => {
     expect(emptyLines(user.text())).toBe(43);
     user.type('igrüße\rof vi');
     user.type(escape);
-    await user.shows(/\[K- [^\n]*Modified/); // it takes commands again
+    await user.shows(new RegExp(`\\[K- [^${escape}\\n]*Modified`)); // it takes commands again
     user.type(':wq\r');
-    await until('the file is written', async () => (await readFile(file, 'utf8')) === 'grüße\nof vi\n');
+    await until('the file is written', async () => (await readFile(file, 'utf8')) === 'grüße\nof vi\n', {
+      explain: async () => JSON.stringify(user.text().slice(-600)),
+    });
     user.forget();
     user.type('stty size; stty -a\r');
     await user.shows('45 120\r\n');
