@@ -119,6 +119,12 @@ export function serviceUnavailable(
   return new ApiError('SERVICE_UNAVAILABLE', `${message}; ${outcomes[outcome]}`, { details, cause, retryAfter: 1 });
 }
 
+/** What is asked for needs the agent of a server, which no replica has a connection to. */
+export function agentAway(cause?: unknown): ApiError {
+  const message = 'The agent of the server is not connected: check that the machine is up and runs its agent';
+  return serviceUnavailable(message, { cause });
+}
+
 /** A write for which the store has no room; only the operator can make room. */
 export function storeFull(outcome: Outcome503 = 'not_written', cause?: unknown): ApiError {
   const message = 'The store is full: the operator must make room, see docs/operations.md';

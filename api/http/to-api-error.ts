@@ -1,7 +1,15 @@
 import { conflictReason, isConflict, isFull, isTooLarge, isUnavailable, mayBeWritten } from '../../store/errors.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
-import { afterCommit, ApiError, badRequest, conflicting, serviceUnavailable, storeFull } from '../ground/api-error.ts';
+import {
+  afterCommit,
+  agentAway,
+  ApiError,
+  badRequest,
+  conflicting,
+  serviceUnavailable,
+  storeFull,
+} from '../ground/api-error.ts';
 
 /** The error that the client gets. Returns `undefined` for a bug, whose details it must not get. */
 export function toApiError(error: unknown): ApiError | undefined {
@@ -52,10 +60,7 @@ function takenMessage(kind: KindName, name: string): string {
 function callError(error: CallError): ApiError {
   switch (error.code) {
     case 'away':
-      return serviceUnavailable(
-        'The agent of the server is not connected: check that the machine is up and runs its agent',
-        { cause: error },
-      );
+      return agentAway(error);
     case 'timeout':
       return serviceUnavailable('The agent of the server did not answer in time', { cause: error });
     case 'too_many':

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { LogFollow } from '../../agent-protocol/logs.ts';
-import { serviceUnavailable } from '../ground/api-error.ts';
+import { agentAway } from '../ground/api-error.ts';
 import { buildInstanceOf } from '../workloads/instance-ids.ts';
 import { logQueryOf, LogsQuery } from '../workloads/log-query.ts';
 import type { LogScope } from '../workloads/log-query.ts';
@@ -22,10 +22,7 @@ export const applicationLogs = defineStream({
   on: ['application', 'id'],
   query: FollowQuery,
   check({ view, clock }, { it, query }) {
-    if (view.agent(it.desired.server_id) === undefined)
-      throw serviceUnavailable(
-        'The agent of the server is not connected: check that the machine is up and runs its agent',
-      );
+    if (view.agent(it.desired.server_id) === undefined) throw agentAway();
     followOf(query, scopeOf(it.meta.id), clock);
   },
   async run(ctx, { it, query, channel }) {

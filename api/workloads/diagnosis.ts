@@ -4,21 +4,18 @@ import { CallError } from '../../agent-protocol/call-error.ts';
 import { reconnectsOf } from '../../store/connections.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { RequestContext } from '../endpoint/context.ts';
-import { conflicting, serviceUnavailable } from '../ground/api-error.ts';
+import { isCapable, requireAgent } from './agent-capability.ts';
 
 type Server = ReadonlyResource<'server'>;
 type Context = Pick<RequestContext, 'view' | 'tenant' | 'clock' | 'agents' | 'config' | 'signal'>;
 
+const capability = 'diagnose';
 /** Longer than the agent takes at most. */
 const askMs = 12_000;
 /** Connections within 24 h from which the connection counts as bad. */
 const manyReconnects = 20;
 /** Differences of the clocks in milliseconds: the answer of an agent may be a while on its way. */
 const skew = { warn: 5_000, fail: 30_000 } as const;
-
-export const agentIsAway = 'The agent of the server is not connected: check that the machine is up and runs its agent';
-const agentIsOld =
-  'The agent of the server is of an earlier release, which cannot examine its machine: upgrade the agent';
 
 /**
  * Examines a server: what the control plane knows of it, then what its agent finds on the machine. What is not known as
@@ -28,7 +25,7 @@ export async function examine(ctx: Context, it: Server): Promise<CheckResult[]> 
   const live = ctx.view.agent(it.meta.id);
   const own = [agentCheck(ctx, it), versionCheck(ctx, it)];
   if (live === undefined) return [...own, ...unknown('the agent is away')];
-  if (!canExamine(ctx, it)) return [...own, ...unknown('the agent is of an earlier release')];
+  if (!isCapable(live, capability)) return [...own, ...unknown('the agent is of an earlier release')];
   try {
     const options = { timeoutMs: askMs, signal: ctx.signal() };
     const answer = await ctx.agents.call(ctx.tenant, it.meta.id, { method: 'diagnose' }, options);
@@ -48,13 +45,7 @@ export function worstOf(checks: readonly Pick<CheckResult, 'status'>[]): CheckSt
 
 /** @throws ApiError UNAVAILABLE if the agent is away, CONFLICT if it is of an earlier release */
 export function requireExaminable(ctx: Pick<Context, 'view'>, it: Server): void {
-  if (ctx.view.agent(it.meta.id) === undefined) throw serviceUnavailable(agentIsAway);
-  if (!canExamine(ctx, it)) throw conflicting(agentIsOld);
-}
-
-/** What the replica that admitted the agent did not record may be there. */
-function canExamine({ view }: Pick<Context, 'view'>, it: Server): boolean {
-  return view.agent(it.meta.id)?.capabilities?.includes('diagnose') !== false;
+  requireAgent(ctx.view.agent(it.meta.id), capability, { lack: 'cannot examine its machine' });
 }
 
 function agentCheck({ view, clock }: Pick<Context, 'view' | 'clock'>, it: Server): CheckResult {
@@ -91,7 +82,7 @@ function versionCheck({ view, config }: Pick<Context, 'view' | 'config'>, it: Se
     return result('agent_version', 'warn', 'The version of the agent is not known', {
       remedy: 'It is known once the agent has connected',
     });
-  if (live !== undefined && !canExamine({ view }, it))
+  if (live !== undefined && !isCapable(live, capability))
     return result('agent_version', 'fail', `The agent, version ${version}, is too old to examine its machine`, {
       remedy: `Upgrade the agent to ${config.version}: workloads go on meanwhile`,
     });

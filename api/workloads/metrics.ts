@@ -13,7 +13,8 @@ import type { InstanceValue, Measured, MetricsQuery, ServerValue } from '../../a
 import type { LiveAgent } from '../../store/mirror.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { RequestContext } from '../endpoint/context.ts';
-import { badField, conflicting, serviceUnavailable } from '../ground/api-error.ts';
+import { badField } from '../ground/api-error.ts';
+import { requireAgent } from './agent-capability.ts';
 import { instantOf, InstantText } from './instant.ts';
 
 const timeoutMs = 15_000;
@@ -118,12 +119,7 @@ type ApplicationMetrics = z.infer<typeof ApplicationMetrics>;
 
 /** @throws ApiError UNAVAILABLE if the agent is away, CONFLICT if it is of a release that keeps no metrics */
 export function requireMetrics(agent: LiveAgent | undefined): void {
-  if (agent === undefined)
-    throw serviceUnavailable(
-      'The agent of the server is not connected: check that the machine is up and runs its agent',
-    );
-  if (agent.capabilities?.includes('metrics') === false)
-    throw conflicting('The agent of the server is of an earlier release, which keeps no metrics: upgrade the agent');
+  requireAgent(agent, 'metrics', { lack: 'keeps no metrics' });
 }
 
 /** @throws ApiError; CallError if the agent does not answer */

@@ -4,7 +4,8 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import { forbiddable, terminalShell } from '../../agent-protocol/messages.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { projectIdOf } from '../endpoint/subject.ts';
-import { conflicting, serviceUnavailable } from '../ground/api-error.ts';
+import { conflicting } from '../ground/api-error.ts';
+import { requireAgent } from './agent-capability.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import type { RouteName } from '../rights/permissions.ts';
 import type { TerminalPlace } from '../rights/terminal-sessions.ts';
@@ -39,12 +40,7 @@ export async function makeTerminal(
  */
 export function requireTerminals(view: TenantView, serverId: string, capability: string, what: string): void {
   const agent = view.agent(serverId);
-  if (agent === undefined)
-    throw serviceUnavailable(
-      'The agent of the server is not connected: check that the machine is up and runs its agent',
-    );
-  if (agent.capabilities?.includes(capability) === false)
-    throw conflicting(`The agent of the server is of an earlier release, which has no ${what}: upgrade the agent`);
+  requireAgent(agent, capability, { lack: `has no ${what}` });
   if (capability === forbiddable.serverTerminals && agent.forbids?.includes(capability) === true)
     throw conflicting(
       `The operator of the machine allows no ${what}: start its agent without --no-server-terminals, or log in otherwise`,

@@ -10,10 +10,8 @@ export const Facts = z.object({
   os_version: Text,
   os_name: Text,
   kernel: Text,
-  kernel_release: Text,
   /** As `uname -m` names it. */
   machine: Text,
-  uid: Whole,
   root: z.literal('yes').optional().catch(undefined),
   /** `refuses`: it asks, and does not take the password of the login. */
   sudo: z.enum(['missing', 'free', 'asks', 'refuses']).optional().catch(undefined),
@@ -22,7 +20,6 @@ export const Facts = z.object({
   /** Seconds since 1970. */
   clock: Whole,
   disk_free_kib: Whole,
-  disk_total_kib: Whole,
   inodes_free: Whole,
   memory_kib: Whole,
   git: Text,

@@ -22,9 +22,7 @@ if [ -r /etc/os-release ]; then
   fact os_name "$(. /etc/os-release && printf '%s' "$PRETTY_NAME")"
 fi
 fact kernel "$(uname -s)"
-fact kernel_release "$(uname -r)"
 fact machine "$(uname -m)"
-fact uid "$(id -u)"
 fact clock "$(date +%s)"
 
 if [ "$(id -u)" = 0 ]; then
@@ -49,7 +47,6 @@ done
 folder=/var/lib/docker
 while [ ! -d "$folder" ]; do folder=${folder%/*}; folder=${folder:-/}; done
 fact disk_free_kib "$(df -Pk "$folder" 2>/dev/null | awk 'NR == 2 { print $4 }')"
-fact disk_total_kib "$(df -Pk "$folder" 2>/dev/null | awk 'NR == 2 { print $2 }')"
 fact inodes_free "$(df -Pi "$folder" 2>/dev/null | awk 'NR == 2 { print $4 }')"
 fact memory_kib "$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo 2>/dev/null)"
 

@@ -91,7 +91,8 @@ export class Machines {
 
 /** Looks as the user, then again as root where that is possible: some facts are for root only. */
 async function lookAt(connection: SshConnection, login: SshLogin, signal: AbortSignal): Promise<Facts> {
-  const facts = factsOf(await connection.run(commands.plain, [lookScript], signal));
+  const { hostKey } = connection;
+  const facts = factsOf(await connection.run(commands.plain, [lookScript], signal), hostKey);
   if (facts.root === 'yes') return facts;
   const asRoot =
     facts.sudo === 'free'
@@ -100,16 +101,17 @@ async function lookAt(connection: SshConnection, login: SshLogin, signal: AbortS
         ? await connection.run(commands.sudoByPassword, [`${login.password}\n`, lookScript], signal)
         : undefined;
   if (asRoot?.code !== 0) return asRoot === undefined ? facts : { ...facts, sudo: 'refuses' };
-  const { root: _, sudo: __, ...more } = factsOf(asRoot);
+  const { root: _, sudo: __, ...more } = factsOf(asRoot, hostKey);
   return { ...facts, ...more };
 }
 
-function factsOf({ stdout, stderr, code }: RemoteResult): Facts {
+function factsOf({ stdout, stderr, code }: RemoteResult, hostKey: HostKey): Facts {
   const facts = parseFacts(stdout);
   if (facts.kernel !== undefined) return facts;
   throw new SshFailure(
     'no_shell',
     `The login has no POSIX shell. It said: ${(stderr || stdout).trim().slice(0, 200) || `exit code ${code ?? 'unknown'}`}`,
     'Give the user /bin/sh or bash as its shell',
+    { hostKey },
   );
 }

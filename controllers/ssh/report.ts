@@ -21,10 +21,8 @@ const named: readonly Name[] = ['ssh', 'host_key', 'authentication'];
 export function reportOf(look: Look, pinned: PinnedKey | undefined): MachineReport {
   const { hostKey, login, facts, at } = look;
   return report(hostKey, pinned, [
-    passed('ssh', 'An SSH server answers'),
-    pinned === undefined
-      ? passed('host_key', `Its host key is pinned from now on: ${hostKey.type} ${hostKey.fingerprint}`)
-      : passed('host_key', 'Its host key is the pinned one'),
+    reached,
+    hostKeyCheck(hostKey, pinned),
     passed('authentication', login === 'key' ? 'It takes the key' : 'It takes the password'),
     ...requirementsOf(facts, { login, now: at }),
   ]);
@@ -32,13 +30,20 @@ export function reportOf(look: Look, pinned: PinnedKey | undefined): MachineRepo
 
 /** The report of a machine that could not be looked at. What was not reached is not known. Pure. */
 export function reportOfFailure(failure: SshFailure, pinned: PinnedKey | undefined): MachineReport {
-  const failed = failedCheck(failure);
-  const at = named.indexOf(failed);
-  const checks = named.map((name, index): CheckResult => {
-    if (index < at) return passed(name, name === 'ssh' ? 'An SSH server answers' : 'Its host key is the pinned one');
-    return index === at ? failing(name, failure) : unknown(name);
-  });
-  return report(failure.hostKey, pinned, [...checks, ...requirements.map(unknown)]);
+  const { hostKey } = failure;
+  const seen = hostKey === undefined ? [] : [reached, hostKeyCheck(hostKey, pinned)];
+  const failed = failing(failedCheck(failure), failure);
+  const checks = named.map((name) => [failed, ...seen].find((it) => it.name === name) ?? unknown(name));
+  return report(hostKey, pinned, [...checks, ...requirements.map(unknown)]);
+}
+
+function hostKeyCheck({ type, fingerprint }: HostKey, pinned: PinnedKey | undefined): CheckResult {
+  return passed(
+    'host_key',
+    pinned === undefined
+      ? `Its host key is pinned from now on: ${type} ${fingerprint}`
+      : 'Its host key is the pinned one',
+  );
 }
 
 function failedCheck({ code }: SshFailure): Name {
@@ -65,6 +70,8 @@ const passed = (name: Name, message: string): CheckResult => ({
   remediation: null,
   auto_fixable: false,
 });
+
+const reached = passed('ssh', 'An SSH server answers');
 
 function failing(name: Name, { message, remedy }: SshFailure): CheckResult {
   return { name, status: 'fail', message, remediation: remedy, auto_fixable: false };

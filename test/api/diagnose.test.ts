@@ -1,17 +1,14 @@
-import { pino } from 'pino';
-import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { machineChecks } from '../../agent-protocol/diagnosis.ts';
 import type { CheckResult, HealAction } from '../../agent-protocol/diagnosis.ts';
 import type { CallParams } from '../../agent-protocol/messages.ts';
 import { operationController } from '../../controllers/operation/reconcile.ts';
-import { startControllers } from '../../controllers/runtime/manager.ts';
 import { keys } from '../../store/keys.ts';
-import { announcementOf } from '../../store/replicas.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
+import { lead } from '../harness/leading.ts';
 import { noMachines } from '../harness/no-machines.ts';
 import { until } from '../harness/until.ts';
 
@@ -170,9 +167,6 @@ describe('healing a server', () => {
   beforeEach(async () => {
     asked = [];
     answer = async () => ({ actions });
-    const { store, mirror } = world;
-    const leader = announcementOf({ id: 'one', url: 'http://127.0.0.1:1', version: '0' });
-    await store.txn({ if: [], then: [{ put: keys.replica('one'), value: leader }] });
     const controller = operationController({
       agents: {
         call(_tenant, _server, params) {
@@ -182,19 +176,7 @@ describe('healing a server', () => {
       },
       machines: noMachines,
     });
-    leads = startControllers({
-      store,
-      mirror,
-      clock,
-      log: pino({ level: 'silent' }),
-      registry: new Registry(),
-      replica: 'one',
-      random: () => 0,
-      controllers: [controller],
-      background: [],
-      strict: true,
-      kinds: [],
-    });
+    leads = await lead(world, clock, controller);
     await connect();
   });
   afterEach(async () => {

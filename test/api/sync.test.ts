@@ -1,14 +1,12 @@
 import { join } from 'node:path';
-import { pino } from 'pino';
-import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { lead } from '../harness/leading.ts';
 import { noMachines } from '../harness/no-machines.ts';
 import { systemClock } from '../../time/clock.ts';
 import { git } from '../../agent/tasks/git.ts';
 import { headReader } from '../../agent/tasks/read-head.ts';
 import { openWorkFolder } from '../../agent/tasks/work-folder.ts';
 import { operationController } from '../../controllers/operation/reconcile.ts';
-import { startControllers } from '../../controllers/runtime/manager.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { gitHttpServer, testRepositories } from '../harness/git-server.ts';
@@ -42,22 +40,7 @@ beforeAll(async () => {
     },
     machines: noMachines,
   });
-  const { store, mirror, clock } = world;
-  running.use(
-    startControllers({
-      store,
-      mirror,
-      clock,
-      log: pino({ level: 'silent' }),
-      registry: new Registry(),
-      replica: 'one',
-      random: () => 0,
-      controllers: [controller],
-      background: [],
-      strict: true,
-      kinds: [],
-    }),
-  );
+  running.use(await lead(world, world.clock, controller));
 
   owner = await world.owner();
   const place = await world.place(owner);

@@ -1,17 +1,13 @@
-import { pino } from 'pino';
-import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CheckResult } from '../../agent-protocol/diagnosis.ts';
 import { operationController } from '../../controllers/operation/reconcile.ts';
-import { startControllers } from '../../controllers/runtime/manager.ts';
 import { connectMs, Machines } from '../../controllers/ssh/machines.ts';
 import { networks } from '../../network/address.ts';
-import { keys } from '../../store/keys.ts';
-import { announcementOf } from '../../store/replicas.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 import { freePort } from '../harness/program.ts';
+import { lead as leadWith } from '../harness/leading.ts';
 import { startSshd } from '../harness/sshd.ts';
 import type { TestSshd } from '../harness/sshd.ts';
 import { until } from '../harness/until.ts';
@@ -35,24 +31,9 @@ afterEach(async () => {
 
 /** A leader that may log in to these networks of this machine. */
 async function lead(allowed = ['127.0.0.0/8']): Promise<void> {
-  const { store, mirror, keyring } = world;
-  const leader = announcementOf({ id: 'one', url: 'http://127.0.0.1:1', version: '0' });
-  await store.txn({ if: [], then: [{ put: keys.replica('one'), value: leader }] });
   const agents = { call: () => Promise.reject(new Error('No agent is called')) };
-  const machines = new Machines({ clock, unsealer: keyring, isAllowed: networks(allowed) });
-  leads = startControllers({
-    store,
-    mirror,
-    clock,
-    log: pino({ level: 'silent' }),
-    registry: new Registry(),
-    replica: 'one',
-    random: () => 0,
-    controllers: [operationController({ agents, machines })],
-    background: [],
-    strict: true,
-    kinds: [],
-  });
+  const machines = new Machines({ clock, unsealer: world.keyring, isAllowed: networks(allowed) });
+  leads = await leadWith(world, clock, operationController({ agents, machines }));
 }
 
 async function keyOf(privateKey: string, name = 'key'): Promise<string> {
@@ -99,6 +80,15 @@ describe('the validation of a server', () => {
     expect((await validate(server)).data.host_key.is_pinned).toBe(true);
     const audit = (await owner.get('/audit')).data as { route: string; result: string }[];
     expect(audit[0]).toMatchObject({ route: 'POST /servers/:id/validate', result: 'ok' });
+  });
+
+  it('that is asked for several times at once is answered to each, also the first one, which pins the key', async () => {
+    await using sshd = await startSshd();
+    await lead();
+    const server = await serverOn(sshd);
+    const answers = await Promise.all([validate(server), validate(server), validate(server)]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(await pinned(server)).toMatchObject({ fingerprint: sshd.fingerprint });
   });
 
   it('refuses a machine with another host key until an admin trusts it', async () => {

@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { CheckResult, CheckStatus, HealableCheck, HealAction, Healing } from '../../../agent-protocol/diagnosis.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
-import { conflicting, serviceUnavailable } from '../../ground/api-error.ts';
+import { agentAway, conflicting, serviceUnavailable } from '../../ground/api-error.ts';
 import { untilSettled } from '../../ground/settle.ts';
 import { countLimits, requireRoom } from '../../rights/count-limits.ts';
-import { agentIsAway, examine, requireExaminable, worstOf } from '../../workloads/diagnosis.ts';
+import { examine, requireExaminable, worstOf } from '../../workloads/diagnosis.ts';
 
 /** How long a request waits for the end of a healing, and how long a healing may take. */
 const patienceMs = 15_000;
@@ -85,7 +85,9 @@ export const healServer = defineEndpoint({
     const { phase, result, error, finished_at } = observed() ?? {};
     if (finished_at === undefined) return { status: 'running' as const, actions: [] };
     if (phase === 'succeeded') return { status: 'done' as const, ...Healing.parse(result) };
-    if (error === undefined || error.code === 'away' || error.code === 'timeout') throw serviceUnavailable(agentIsAway);
+    if (error?.code === 'away') throw agentAway();
+    if (error === undefined || error.code === 'timeout')
+      throw serviceUnavailable('The agent of the server did not answer in time');
     throw conflicting(error.message, [{ field: '', reason: error.code, message: error.message }]);
   },
 });

@@ -3,7 +3,8 @@ import { agentSource, LogLine, LogStorage, ServerLogPage } from '../../../agent-
 import type { TenantView } from '../../../store/mirror.ts';
 import { objectsIn } from '../../../store/objects-in.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
-import { badField, conflicting } from '../../ground/api-error.ts';
+import { badField } from '../../ground/api-error.ts';
+import { requireAgent } from '../../workloads/agent-capability.ts';
 import { listOf, lineConditions, LogsQuery } from '../../workloads/log-query.ts';
 import { loggingKinds, logSourceOf, LogSourceField } from '../../workloads/log-sources.ts';
 
@@ -49,10 +50,13 @@ export const readServerLogs = defineEndpoint({
   handle: async (ctx, { it, query }) => {
     const { view, tenant } = ctx;
     const { id } = it.meta;
-    if (view.agent(id)?.capabilities?.includes('logs.server') === false)
-      throw conflicting(
-        'The agent of the server is of an earlier release, which cannot merge the logs of a server: upgrade the agent, or read the logs of one application after another',
-      );
+    const agent = view.agent(id);
+    // The call says whether it is away.
+    if (agent !== undefined)
+      requireAgent(agent, 'logs.server', {
+        lack: 'cannot merge the logs of a server',
+        otherwise: 'read the logs of one application after another',
+      });
     const wanted = wantedIds(view, id, query);
     if (wanted?.length === 0) return { lines: [], next_cursor: query.cursor ?? null, more: false, truncated: false };
     const answer = await ctx.agents.call(
