@@ -174,7 +174,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         isSetKnown: desired.position() !== undefined,
         clock,
         log,
-        changed: (ids) => fleet.wake(ids),
+        changed: (ids) => fleet.portsChanged(ids),
       }),
     );
     const fleet: Fleet = stack.use(

@@ -102,6 +102,14 @@ export class Fleet {
     for (const id of ids) this.#workers.get(id)?.wake();
   }
 
+  /** The ports of these services lead elsewhere. */
+  portsChanged(ids: Iterable<string>): void {
+    for (const id of ids) {
+      const worker = this.#workers.get(id);
+      if (worker instanceof ServiceWorker) worker.circumstancesChanged();
+    }
+  }
+
   /** Something that all workers depend on has changed. */
   wakeAll(): void {
     for (const worker of this.#workers.values()) worker.wake();

@@ -24,8 +24,9 @@ export class Secrets implements AsyncDisposable {
 
 async function typed(what: string): Promise<string> {
   const { stdin, stderr } = process;
-  stderr.write(`${what}: `);
+  // Before it asks: what is typed at once must not be shown either.
   stdin.setRawMode(true);
+  stderr.write(`${what}: `);
   stdin.setEncoding('utf8');
   let text = '';
   try {

@@ -74,7 +74,7 @@ export class ServiceWorker implements Worker {
     this.#readiness = new Readiness({
       clock: deps.clock,
       prober: deps.prober,
-      changed: () => this.wake(),
+      changed: () => this.circumstancesChanged(),
       suspected: () => this.#suspect(),
     });
   }
@@ -102,6 +102,12 @@ export class ServiceWorker implements Worker {
     const before = this.#state;
     this.#state = volumeAppeared(before, volume);
     if (this.#state !== before) this.wake();
+  }
+
+  /** Its health or where its ports lead has changed. Of one that serves it is shown at once: a step may take long. */
+  circumstancesChanged(): void {
+    if (this.#isKnown && this.#state.desired?.run === 'running') this.#show(this.#world(this.#now()));
+    this.wake();
   }
 
   /** The control plane has stored the events of this report. */
@@ -171,8 +177,7 @@ export class ServiceWorker implements Worker {
   #next(): Action | undefined {
     const now = this.#now();
     if (!this.#deps.observer.reachable) {
-      // Without a probe over the network the state is unknown: the process may have ended.
-      if (this.#looked && this.#readiness.isProbedByNetwork) this.#show(this.#world(now));
+      if (this.#isKnown) this.#show(this.#world(now));
       return undefined;
     }
     this.#claimVolumes();
@@ -188,6 +193,11 @@ export class ServiceWorker implements Worker {
     if (this.#looked) this.#show({ ...world, ready, memory: state.memory });
     this.#settle();
     return action;
+  }
+
+  /** Without the engine and a probe over the network the state is unknown: the process may have ended. */
+  get #isKnown(): boolean {
+    return this.#looked && (this.#deps.observer.reachable || this.#readiness.isProbedByNetwork);
   }
 
   #settle(): void {

@@ -921,6 +921,38 @@ describe('an agent that starts again', () => {
     expect(world.ports.machine.backends(80)).toHaveLength(1);
   });
 
+  test('leads the port also to an instance that was ready while a step of it took long', async () => {
+    await world.start();
+    const { workload_id, project_id } = service();
+    const items = [1, 2].map(() => service({ workload_id, project_id }, { ...healthy, publish_port: 80 }));
+    await world.snapshot(...items);
+    await world.until('stable', () => items.every((it) => world.report(it)?.stable === true), 30_000);
+    world.agent.backend.configure({ logRetentionDays: 7, ports: fromThousand });
+    const pinned = items.map((it) => ({
+      ...it,
+      generation: 2,
+      spec: { ...it.spec, image_digest: world.report(it)?.image_digest } as typeof it.spec,
+    }));
+    await world.snapshot(...pinned);
+    await world.stop();
+    expect(world.ports.machine.backends(80)).toHaveLength(2);
+
+    const before = world.ports.history.length;
+    const runtime = mockRuntime(world.engine);
+    let asked = 0;
+    const image: typeof runtime.image = async (reference, signal) => {
+      asked += 1;
+      if (asked > 1) await wait(world.clock, 30_000, signal);
+      return runtime.image(reference, signal);
+    };
+    const agent = await world.start({}, { ...runtime, image });
+    await world.until('ready', () => pinned.every((it) => world.report(it)?.ready === true), 20_000);
+    await agent.settled();
+    expect(asked).toBe(2);
+    for (const rules of world.ports.history.slice(before))
+      expect(new Map<number, unknown[]>(JSON.parse(rules)).get(80)).toHaveLength(2);
+  });
+
   test('adopts a container whose creation it never saw succeed', async () => {
     const item = service({}, healthy);
     await world.start();

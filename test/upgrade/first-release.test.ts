@@ -157,6 +157,8 @@ test('an installation of the first release goes on: no container is touched, its
     expect(view.list('server').map(({ observed }) => observed?.phase)).toEqual(['active']);
     expect([18_080, 18_081].map((port) => ports.backends(port)?.length)).toEqual([1, 2]);
   }
+  // From the first rules on: no start of the agent takes a port from an instance.
+  for (const led of ports.journal) expect([18_080, 18_081].map((port) => led.get(port)?.length)).toEqual([1, 2]);
   expect(engine.containers.slice(0, ids.length).map(({ id }) => id)).toEqual(ids);
   const made = engine.containers.slice(ids.length);
   expect(made.map(({ name }) => name)).toEqual([expect.stringMatching(/^sp-idle-/)]);
