@@ -84,9 +84,11 @@ describe('a terminal of a server', () => {
     user.type('stty size; stty -a\r');
     await user.shows('45 120\r\n');
     await user.shows(/[^-]icanon[^]*[^-]echo /); // vi left the terminal as it had found it
-    user.type('busybox less /etc/services\r');
-    await user.shows('/etc/services');
+    user.type(`busybox less ${file}\r`);
+    await user.shows('of vi');
+    user.forget();
     user.type('q');
+    await user.shows(/[#$] /); // what is typed before is read by less
     user.type('exit 3\r');
     await user.closed;
     expect(user.exit()).toEqual({ type: 'exit', code: 3 });

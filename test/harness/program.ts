@@ -2,9 +2,11 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { randomInt } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { until } from './until.ts';
 
 /** A start takes seconds; on a machine whose cores other tests take, many more. */
@@ -91,17 +93,39 @@ export class Program {
 
 /** Below the range from which the kernel takes ports for outgoing connections. */
 const ports = { first: 20_000, last: 32_000 };
-const handedOut = new Set<number>();
+/** A file for each port that was given to a test, with the id of its process: tests run beside each other. */
+const handedOut = join(tmpdir(), 'setpoint-test-ports');
 
-/** A port that nothing listens on at this moment and that no other test of this process was given. */
+/** A port that nothing listens on at this moment and that no other test, also of another process, was given. */
 export async function freePort(): Promise<number> {
+  await mkdir(handedOut, { recursive: true });
   for (let tries = 0; tries < 100; tries++) {
     const port = randomInt(ports.first, ports.last);
-    if (handedOut.has(port) || !(await isFree(port))) continue;
-    handedOut.add(port);
-    return port;
+    if ((await isClaimed(port)) && (await isFree(port))) return port;
   }
   throw new Error(`No free port was found between ${ports.first} and ${ports.last}`);
+}
+
+/** Claims a port for this process. What a process claimed that ended is given back, and is free at the next try. */
+async function isClaimed(port: number): Promise<boolean> {
+  const claim = join(handedOut, String(port));
+  try {
+    await writeFile(claim, String(process.pid), { flag: 'wx' });
+    return true;
+  } catch {
+    const owner = Number(await readFile(claim, 'utf8').catch(() => ''));
+    // Empty: it is being written.
+    if (owner > 0 && !isRunning(owner)) await rm(claim, { force: true });
+    return false;
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
 }
 
 async function isFree(port: number): Promise<boolean> {
