@@ -5,21 +5,24 @@ import type { CheckResult, HealAction } from '../../agent-protocol/diagnosis.ts'
 import type { CallParams } from '../../agent-protocol/messages.ts';
 import { operationController } from '../../controllers/operation/reconcile.ts';
 import { keys } from '../../store/keys.ts';
-import { startApi } from '../harness/api.ts';
+import { createClient, startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
+import { sendTogether } from '../harness/send-together.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
+import { InterruptibleStore } from '../harness/interruptible-store.ts';
 import { lead } from '../harness/leading.ts';
 import { noMachines } from '../harness/no-machines.ts';
 import { until } from '../harness/until.ts';
 
 let world: ApiWorld;
+let store: InterruptibleStore;
 let clock: FakeClock;
 let owner: Client;
 let server: string;
 
 beforeEach(async () => {
   clock = new FakeClock();
-  world = await startApi({ clock });
+  world = await startApi({ clock, wrap: (inner) => (store = new InterruptibleStore(inner)) });
   owner = await world.owner();
   ({ server } = await world.place(owner));
 });
@@ -215,6 +218,23 @@ describe('healing a server', () => {
       { status: 'done', actions },
     ]);
     expect(asked).toHaveLength(1);
+    expect(operations()).toHaveLength(1);
+  });
+
+  it('that is asked for several times at once, at two replicas, is one', async () => {
+    const there = createClient(`${await world.replica()}/default/api/v1`, owner.token);
+    for (const round of [1, 2]) {
+      sendTogether(store, 'operation', 3);
+      const healed = await Promise.all([heal(), there.post(`/servers/${server}/heal`, {}), heal()]);
+      expect(healed.map(({ data }) => data)).toEqual(Array.from({ length: 3 }, () => ({ status: 'done', actions })));
+      expect([asked.length, operations().length]).toEqual([round, round]);
+    }
+  });
+
+  it('of different findings that is asked for at once is one of them, and the other request has to wait', async () => {
+    sendTogether(store, 'operation', 2);
+    const answers = await Promise.all([heal(), heal({ checks: ['disk'] })]);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 409]));
     expect(operations()).toHaveLength(1);
   });
 

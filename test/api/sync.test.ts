@@ -1,5 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { sendTogether } from '../harness/send-together.ts';
+import { InterruptibleStore } from '../harness/interruptible-store.ts';
 import { lead } from '../harness/leading.ts';
 import { noMachines } from '../harness/no-machines.ts';
 import { systemClock } from '../../time/clock.ts';
@@ -14,13 +16,14 @@ import type { TestRepository } from '../harness/git-server.ts';
 
 const running = new AsyncDisposableStack();
 let world: ApiWorld;
+let store: InterruptibleStore;
 let owner: Client;
 let shop: TestRepository;
 let app: string;
 let serves: string;
 
 beforeAll(async () => {
-  world = running.use(await startApi());
+  world = running.use(await startApi({ wrap: (inner) => (store = new InterruptibleStore(inner)) }));
   const repositories = running.use(await testRepositories());
   const host = running.use(await gitHttpServer(repositories));
   shop = await repositories.create('shop');
@@ -113,4 +116,15 @@ it('a push is deployed where it changes a watched file, and shown in any case', 
   });
   expect(await sync()).toMatchObject({ matched: true, deployment_id: null }); // that deployment is under way
   expect(await deployments()).toBe(2);
+});
+
+it('comparisons that are asked for at once are one, and a later one is another', async () => {
+  const operations = () => world.mirror.tenant('default').by('operation', 'application', app).length;
+  const before = operations();
+  sendTogether(store, 'operation', 2);
+  const [one, other] = await Promise.all([sync(), sync()]);
+  expect(other).toEqual(one);
+  expect(operations()).toBe(before + 1);
+  await sync();
+  expect(operations()).toBe(before + 2);
 });

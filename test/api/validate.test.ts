@@ -3,9 +3,11 @@ import type { CheckResult } from '../../agent-protocol/diagnosis.ts';
 import { operationController } from '../../controllers/operation/reconcile.ts';
 import { connectMs, Machines } from '../../controllers/ssh/machines.ts';
 import { networks } from '../../network/address.ts';
-import { startApi } from '../harness/api.ts';
+import { createClient, startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
+import { sendTogether } from '../harness/send-together.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
+import { InterruptibleStore } from '../harness/interruptible-store.ts';
 import { freePort } from '../harness/program.ts';
 import { lead as leadWith } from '../harness/leading.ts';
 import { startSshd } from '../harness/sshd.ts';
@@ -13,13 +15,14 @@ import type { TestSshd } from '../harness/sshd.ts';
 import { until } from '../harness/until.ts';
 
 let world: ApiWorld;
+let store: InterruptibleStore;
 let clock: FakeClock;
 let owner: Client;
 let leads: AsyncDisposable | undefined;
 
 beforeEach(async () => {
   clock = new FakeClock();
-  world = await startApi({ clock });
+  world = await startApi({ clock, wrap: (inner) => (store = new InterruptibleStore(inner)) });
   owner = await world.owner();
 });
 afterEach(async () => {
@@ -82,13 +85,30 @@ describe('the validation of a server', () => {
     expect(audit[0]).toMatchObject({ route: 'POST /servers/:id/validate', result: 'ok' });
   });
 
-  it('that is asked for several times at once is answered to each, also the first one, which pins the key', async () => {
+  it('that is asked for several times at once, at two replicas, is one, and pins the key once', async () => {
     await using sshd = await startSshd();
     await lead();
     const server = await serverOn(sshd);
-    const answers = await Promise.all([validate(server), validate(server), validate(server)]);
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const there = createClient(`${await world.replica()}/default/api/v1`, owner.token);
+    sendTogether(store, 'operation', 2);
+    const answers = await Promise.all([validate(server), there.post(`/servers/${server}/validate`, {})]);
+    expect(answers.map(({ status, data }) => [status, data.host_key?.is_pinned])).toEqual(
+      Array.from({ length: 2 }, () => [200, false]),
+    );
+    expect(world.mirror.tenant('default').by('operation', 'server', server)).toHaveLength(1);
     expect(await pinned(server)).toMatchObject({ fingerprint: sshd.fingerprint });
+  });
+
+  it('holds up no other change of the server', async () => {
+    const server = await serverOn({ port: await freePort(), username: 'root', privateKey: await aPrivateKey() });
+    const asked = validate(server);
+    await until(
+      'it has begun',
+      async () => world.mirror.tenant('default').by('operation', 'server', server).length === 1,
+    );
+    expect((await owner.put(`/servers/${server}`, { name: 'renamed' })).status).toBe(200);
+    await clock.advance(30_000);
+    expect((await asked).status).toBe(503);
   });
 
   it('refuses a machine with another host key until an admin trusts it', async () => {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { conflicting, serviceUnavailable } from '../../ground/api-error.ts';
 import { countLimits, requireRoom } from '../../rights/count-limits.ts';
 import { activeOf, addDeployment } from '../../workloads/deploying.ts';
+import { beginOperation } from '../../workloads/operations.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { untilSettled } from '../../ground/settle.ts';
 
@@ -41,27 +42,21 @@ export const syncDeployments = defineEndpoint({
     const { source } = it.desired;
     if (source.type !== 'git') throw conflicting('Only an application with a git source can be compared');
     const { view, tenant } = ctx;
-    const underWay = view
-      .by('operation', 'application', it.meta.id)
-      .filter(({ observed }) => observed?.finished_at === undefined);
+    const kept = view.by('operation', 'application', it.meta.id);
+    const underWay = kept.filter(({ observed }) => observed?.finished_at === undefined);
     requireRoom(underWay.length, countLimits.comparisonsPerApplication, {
       where: 'The application',
       what: 'comparisons under way',
       remedy: 'wait for one of them to end',
     });
-    const id = ctx.random.id();
-    const asking = ctx.repo.begin();
-    asking.require(it);
-    asking.create('operation', id, {
+    // It shares no comparison that began before this request: the push that it announces may have come since.
+    const id = await beginOperation(ctx, it, kept, {
       type: 'sync',
       project_id: it.desired.project_id,
       application_id: it.meta.id,
       server_id: it.desired.server_id,
-      requested_by: ctx.principal.user.meta.id,
-      requested_at: ctx.clock.now().toISOString(),
       deadline_seconds: syncPatienceMs / 1000,
     });
-    await ctx.commit(asking, () => undefined);
     const isOver = (): boolean => view.get('operation', id)?.observed?.finished_at !== undefined;
     await untilSettled(ctx, tenant, isOver, syncPatienceMs, ctx.signal());
     const { observed } = view.get('operation', id) ?? {};

@@ -6,6 +6,7 @@ import { agentAway, conflicting, serviceUnavailable } from '../../ground/api-err
 import { untilSettled } from '../../ground/settle.ts';
 import { countLimits, requireRoom } from '../../rights/count-limits.ts';
 import { examine, requireExaminable, worstOf } from '../../workloads/diagnosis.ts';
+import { beginOperation } from '../../workloads/operations.ts';
 
 /** How long a request waits for the end of a healing, and how long a healing may take. */
 const patienceMs = 15_000;
@@ -57,29 +58,24 @@ export const healServer = defineEndpoint({
     const { view, tenant } = ctx;
     requireExaminable(ctx, it);
     const kept = view.by('operation', 'server', it.meta.id).filter(({ desired }) => desired.type === 'heal');
-    const underWay = kept.find(({ observed }) => observed?.finished_at === undefined);
-    if (underWay !== undefined && !isDeepStrictEqual(underWay.desired.checks, body.checks))
-      throw conflicting('The server is being healed of other findings: wait until that has ended, a minute at most');
-    let id = underWay?.meta.id;
+    let id = kept.find(({ observed }) => observed?.finished_at === undefined)?.meta.id;
     if (id === undefined) {
       requireRoom(kept.length, countLimits.healingsPerServer, {
         where: 'The server',
         what: 'healings within an hour',
         remedy: 'see what GET /servers/:id/diagnose shows that only a person can heal',
       });
-      id = ctx.random.id();
-      const unit = ctx.repo.begin();
-      unit.require(it);
-      unit.create('operation', id, {
+      id = await beginOperation(ctx, it, kept, {
         type: 'heal',
         server_id: it.meta.id,
         ...(body.checks !== undefined && { checks: body.checks }),
-        requested_by: ctx.principal.user.meta.id,
-        requested_at: ctx.clock.now().toISOString(),
         deadline_seconds: deadlineSeconds,
       });
-      await ctx.commit(unit, () => undefined);
     }
+    // Another request began it, at the same time or before.
+    const begun = view.get('operation', id);
+    if (begun !== undefined && !isDeepStrictEqual(begun.desired.checks, body.checks))
+      throw conflicting('The server is being healed of other findings: wait until that has ended, a minute at most');
     const observed = () => view.get('operation', id)?.observed;
     await untilSettled(ctx, tenant, () => observed()?.finished_at !== undefined, patienceMs, ctx.signal());
     const { phase, result, error, finished_at } = observed() ?? {};

@@ -7,10 +7,13 @@ import { conflicting, serviceUnavailable, tooMany } from '../../ground/api-error
 import { untilSettled } from '../../ground/settle.ts';
 import { Server, servers } from '../../resources/server.ts';
 import { countLimits } from '../../rights/count-limits.ts';
+import { isConflict } from '../../../store/errors.ts';
 import { retention } from '../../../store/retention.ts';
+import { beginOperation } from '../../workloads/operations.ts';
 
 /** A machine is given 10 s to answer and 15 s to be looked at. */
 const patienceMs = 30_000;
+const pinAttempts = 5;
 
 const Report = z.object({
   status: CheckStatus.meta({ description: 'The worst of the checks' }),
@@ -31,6 +34,7 @@ export const validateServer = defineEndpoint({
   summary: 'Log in to the machine of a server by SSH and look at whether it can be used; changes nothing on it',
   on: ['server', 'id'],
   heavy: true,
+  waitsForAgent: true,
   response: Report,
   handle: async (ctx, { it }) => {
     const { view, tenant } = ctx;
@@ -62,28 +66,33 @@ async function operationFor(ctx: RequestContext, it: ReadonlyResource<'server'>)
       Math.max(1, seconds),
     );
   }
-  const id = ctx.random.id();
-  const unit = ctx.repo.begin();
-  unit.require(it);
-  unit.create('operation', id, {
+  return beginOperation(ctx, it, kept, {
     type: 'validate',
     server_id: it.meta.id,
-    requested_by: ctx.principal.user.meta.id,
-    requested_at: ctx.clock.now().toISOString(),
     deadline_seconds: patienceMs / 1000,
   });
-  await ctx.commit(unit, () => undefined);
-  return id;
 }
 
-/** Pins the first host key that the machine showed, if the server is still the one that was looked at. */
+/**
+ * Pins the first host key that the machine showed, if the server is still the one that was looked at. Requests that share
+ * a validation pin the same key.
+ */
 async function pin(ctx: RequestContext, it: ReadonlyResource<'server'>, { host_key }: z.infer<typeof Report>) {
-  const now = ctx.view.get('server', it.meta.id);
-  if (host_key === null || now === undefined || now.desired.host_key !== undefined) return;
-  if (now.desired.ip_address !== it.desired.ip_address || now.desired.port !== it.desired.port) return;
-  const unit = ctx.repo.begin();
-  unit.change(now, (draft) => void (draft.host_key = { type: host_key.type, fingerprint: host_key.fingerprint }));
-  await ctx.commit(unit, () => undefined);
+  for (let attempt = 1; ; attempt++) {
+    const now = ctx.view.get('server', it.meta.id);
+    if (host_key === null || now === undefined || now.desired.host_key !== undefined) return;
+    if (now.desired.ip_address !== it.desired.ip_address || now.desired.port !== it.desired.port) return;
+    const unit = ctx.repo.begin();
+    unit.change(now, (draft) => void (draft.host_key = { type: host_key.type, fingerprint: host_key.fingerprint }));
+    try {
+      await ctx.commit(unit, () => undefined);
+      return;
+    } catch (error) {
+      // The whole request, tried again, would validate again.
+      if (!isConflict(error) || attempt === pinAttempts) throw error;
+      await ctx.fresh();
+    }
+  }
 }
 
 const Fingerprint = z
