@@ -76,6 +76,8 @@ export const ServerLogPage = z.object({
   more: z.boolean(),
   /** Lines are missing: the answer reached its limit, or retention removed them. */
   truncated: z.boolean(),
+  /** With a cursor: retention removed lines after it. An earlier release does not send it. */
+  lost: z.boolean().optional(),
 });
 export type ServerLogPage = z.infer<typeof ServerLogPage>;
 

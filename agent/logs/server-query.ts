@@ -42,11 +42,11 @@ export async function readServerPage(
   const page = await (after === undefined
     ? lastLines(logs, found, cut, signal)
     : linesAfter(logs, found, after, cut, signal));
-  const { more, truncated, place } = page;
-  return { lines: found.inTimeOrder(), cursor: formatPlace(place), more, truncated };
+  const { place, ...rest } = page;
+  return { lines: found.inTimeOrder(), cursor: formatPlace(place), ...rest };
 }
 
-type Page = Pick<ServerLogPage, 'more' | 'truncated'> & { place: Place };
+type Page = Omit<ServerLogPage, 'lines' | 'cursor'> & { place: Place };
 
 async function lastLines(
   logs: readonly (readonly [string, WorkloadLog])[],
@@ -99,17 +99,17 @@ async function linesAfter(
   let place = after;
   for await (const { workload, lines } of merged(lanes, compare)) {
     for (const line of lines) {
-      if (line.arrived >= cut) return { place, more: false, truncated: lost };
+      if (line.arrived >= cut) return { place, more: false, truncated: lost, lost };
       const taken = found.take(workload, line);
-      if (taken === 'full') return { place, more: true, truncated: true };
+      if (taken === 'full') return { place, more: true, truncated: true, lost };
       const here = { arrived: line.arrived, workload, seq: line.seq };
       // The arrivals that an earlier release left behind may go back; the cursor does not.
       if (compare(here, place) > 0) place = here;
-      if (taken === 'enough') return { place, more: true, truncated: lost };
+      if (taken === 'enough') return { place, more: true, truncated: lost, lost };
     }
-    if (signal.aborted) return { place, more: true, truncated: true };
+    if (signal.aborted) return { place, more: true, truncated: true, lost };
   }
-  return { place, more: false, truncated: lost };
+  return { place, more: false, truncated: lost, lost };
 }
 
 /** The lines that match, until there are as many as wanted or as fit into an answer. */

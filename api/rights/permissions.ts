@@ -260,6 +260,7 @@ const rows = {
   'WS /ws/terminal/:sessionId': ['s s s s s s s', 'write', ['narrowed']],
   'WS /ws/notifications': ['s s s s s s s', 'read', ['narrowed']],
   'WS /ws/logs': ['f f f f f f f'],
+  'WS /ws/servers/:id/logs': ['+ + - - - - -'],
   'WS /ws/watch': ['f f f f f f f'],
 } as const satisfies Record<string, Row>;
 

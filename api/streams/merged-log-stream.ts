@@ -32,11 +32,14 @@ const limits = {
   marginMs: 60_000,
 } as const;
 
+/** What is sent unless the reader names streams: not the lines of builds. */
+const outputStreams = ['stdout', 'stderr', 'system'];
+
 /** Kinds whose objects have lines. */
 const kinds = ['application'] as const;
 type Logging = ReadonlyResource<(typeof kinds)[number]>;
 
-const MergedQuery = LogsQuery.pick({ level: true, search: true }).extend({
+const MergedQuery = LogsQuery.pick({ level: true, search: true, stream: true }).extend({
   projectId: Reference.optional(),
   ids: z
     .string()
@@ -217,7 +220,7 @@ class Sources {
 
   #followOf(id: string, cause: Cause): LogFollow {
     const conditions = lineConditions(this.#query, this.#ctx.clock);
-    const all = { ...conditions, workload_id: id, streams: ['stdout', 'stderr', 'system'] };
+    const all = { streams: outputStreams, ...conditions, workload_id: id };
     if (cause === 'created') return { ...all, tail: 0, after_seq: 0 };
     if (cause === 'changed') return { ...all, tail: 0 };
     if (this.#start === undefined) return { ...all, tail: this.#query.tail };

@@ -12,7 +12,7 @@ const MergedFrame = z.discriminatedUnion('type', [
   Line.extend({ type: z.literal('log'), seq: z.int(), source: Source }),
   z.object({ type: z.literal('source'), state: z.string(), source: Source }),
   z.object({ type: z.literal('limit'), sources: z.int(), left_out: z.int() }),
-  z.object({ type: z.literal('gap'), dropped: z.int(), source: Source }),
+  z.object({ type: z.literal('gap'), dropped: z.int().nullable(), source: Source.optional() }),
   z.object({ type: z.literal('end'), reason: z.string() }),
 ]);
 type MergedFrame = z.infer<typeof MergedFrame>;
@@ -43,7 +43,7 @@ export async function logs(
     case 'applications':
       return ofApplication(client, second, options, signal);
     case 'servers':
-      return ofServer(client, second, options);
+      return ofServer(client, second, options, signal);
     default:
       throw new Error(`Only an application or a server has logs: got ${first}`);
   }
@@ -68,30 +68,38 @@ async function ofApplication(client: Client, name: string, options: LogsOptions,
   }
 }
 
-async function ofServer(client: Client, name: string, options: LogsOptions): Promise<void> {
-  if (options.follow === true)
-    throw new Error('The logs of a server cannot be followed: follow those of a project with logs --follow --project');
+async function ofServer(client: Client, name: string, options: LogsOptions, signal: AbortSignal): Promise<void> {
   const server = await findObject(client, 'servers', name);
   const query = {
     tail: options.tail,
     ...filter(options),
     ...(options.source !== undefined && { source: options.source }),
   };
+  if (options.follow === true) return followMerged(client, `/ws/servers/${server.id}/logs`, query, signal);
   const answer = await client.request(
     'GET',
     `/api/v1/servers/${server.id}/logs?${new URLSearchParams(query).toString()}`,
   );
-  for (const line of ServerPage.parse(answer).lines)
-    print(line, line.source.kind === 'agent' ? 'agent' : (line.source.name ?? `deleted ${line.source.id}`));
+  for (const line of ServerPage.parse(answer).lines) print(line, nameOf(line.source));
 }
 
 async function ofProject(client: Client, options: LogsOptions, signal: AbortSignal): Promise<void> {
   if (options.follow !== true) throw new Error('Name an application or a server, or follow all with logs --follow');
   const project = options.project === undefined ? undefined : await findObject(client, 'projects', options.project);
   const query = { tail: options.tail, ...filter(options), ...(project && { projectId: project.id }) };
+  await followMerged(client, '/ws/logs', query, signal);
+}
+
+/** Prints the lines of a stream that merges several sources, until interrupted. */
+async function followMerged(
+  client: Client,
+  path: string,
+  query: Record<string, string>,
+  signal: AbortSignal,
+): Promise<void> {
   /** Numbers of the last lines that were printed: a stream that was cut repeats what came after its last cursor. */
   const printed = new Map<string, number>();
-  for await (const frame of resumed(client, '/ws/logs', query, {}, signal)) {
+  for await (const frame of resumed(client, path, query, {}, signal)) {
     const known = MergedFrame.safeParse(frame);
     if (known.success) printMerged(known.data, printed);
   }
@@ -111,7 +119,9 @@ function printMerged(frame: MergedFrame, printed: Map<string, number>): void {
       console.error(`… ${frame.left_out} applications are left out, as ${frame.sources} are followed: name a project`);
       return;
     case 'gap':
-      console.error(`… ${nameOf(frame.source)}: ${frame.dropped} lines were dropped`);
+      console.error(
+        `… ${frame.source === undefined ? '' : `${nameOf(frame.source)}: `}${frame.dropped ?? 'older'} lines were dropped`,
+      );
       return;
     case 'end':
       console.error(`The stream ended: ${frame.reason}`);
@@ -124,8 +134,9 @@ const states: Readonly<Record<string, string>> = {
   left: 'it was deleted, or may no longer be read',
 };
 
-function nameOf(source: z.infer<typeof Source>): string {
-  return source.name ?? source.id;
+function nameOf({ kind, id, name }: z.infer<typeof Source>): string {
+  if (kind === 'agent') return kind;
+  return name ?? (kind === 'deleted' ? `deleted ${id}` : id);
 }
 
 function filter({ search, level }: LogsOptions): Record<string, string> {

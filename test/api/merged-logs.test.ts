@@ -122,6 +122,22 @@ describe('merged logs', () => {
     });
   });
 
+  it('have no lines of builds, unless their reader names them', async () => {
+    const one = await anApplication('one');
+    logs.of(one).addAt(now, 'output');
+    logs.of(one).addAt(now + 1, 'build');
+    logs.of(one).lines[1]!.stream = 'build';
+    await shows(await open(), ['output']);
+    const builds = await open('&stream=build,stderr');
+    await shows(builds, ['build']);
+    await followed(one);
+    logs.of(one).addAt(now + 2, 'more output');
+    logs.of(one).addAt(now + 3, 'again');
+    logs.of(one).lines[3]!.stream = 'build';
+    await shows(builds, ['build', 'again']);
+    await expect(open('&stream=loud')).rejects.toMatchObject({ status: 400 });
+  });
+
   it('show each reader what its roles let it see, until it loses them', async () => {
     const other = (await owner.post('/projects', { name: 'other' })).data.id;
     const [one, two] = [await anApplication('one'), await anApplication('two', servers[0], other)];

@@ -412,7 +412,12 @@ describe('after a login', () => {
     expect(printed.out).toMatch(/^\S+Z chatting Listening$/m);
     const own = await run('logs', 'server', name, '--source', 'agent');
     expect(own.out).toMatch(/^\S+Z agent Agent started \{"server":"/m);
-    expect((await run('logs', 'server', name, '-f')).err).toContain('cannot be followed');
+    const whole = town.cli.start(['logs', 'server', name, '-f', '--tail', '500']);
+    await whole.prints('chatting Listening');
+    await whole.prints(/Z agent Agent started/);
+    expect((await run('restart', 'chatting')).code).toBe(0);
+    await whole.prints(/chatting Listening\n[^]*chatting Listening\n/);
+    expect((await whole.interrupt()).code).toBe(0);
     expect((await run('logs')).err).toContain('Name an application or a server');
     const following = town.cli.start(['logs', '--follow', '--tail', '500']);
     await following.prints('chatting Listening');
