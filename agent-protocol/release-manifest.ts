@@ -8,13 +8,17 @@ export type Platform = (typeof platforms)[number];
 
 const Version = z.string().regex(/^\d{1,5}\.\d{1,5}\.\d{1,5}$/);
 
-/** One executable of a release. A later release may have platforms that this one does not know. */
-const ReleaseFile = z.object({
-  platform: z.string().regex(/^linux-[a-z0-9]{1,16}$/),
+const FileFields = {
   name: z.string(),
   size: z.int().min(1).max(1_000_000_000),
   /** Hex. */
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
+};
+
+/** One executable of a release. A later release may have platforms that this one does not know. */
+const ReleaseFile = z.object({
+  platform: z.string().regex(/^linux-[a-z0-9]{1,16}$/),
+  ...FileFields,
 });
 
 /** The executables of one release of the agent, one for each platform. */
@@ -25,9 +29,14 @@ export const ReleaseManifest = z
     /** The earliest version that can be updated to this one without a version between them. */
     min_version: Version,
     files: z.array(ReleaseFile).min(1).max(16),
+    /** The licences of what the executables consist of, as text. A release before it had none. */
+    licences: z.object(FileFields).optional(),
   })
   .refine(({ version, files }) => files.every((it) => it.name === releaseFileName(version, it.platform)), {
     message: 'The name of a file must be made of the version and its platform',
+  })
+  .refine(({ version, licences }) => licences === undefined || licences.name === licencesFileName(version), {
+    message: 'The name of the licences must be made of the version',
   });
 export type ReleaseManifest = z.infer<typeof ReleaseManifest>;
 
@@ -47,6 +56,11 @@ export type SignedRelease = z.infer<typeof SignedRelease>;
 /** Name of an executable in a release and below `/agent/`. */
 export function releaseFileName(version: string, platform: string): string {
   return `setpoint-agent-${version}-${platform}`;
+}
+
+/** Name of the licences in a release and below `/agent/`. */
+export function licencesFileName(version: string): string {
+  return `setpoint-agent-${version}-LICENSES`;
 }
 
 /** Name of the same file as gzip, which lies beside it, if at all. */

@@ -9,7 +9,8 @@ import { openRelease, packedName } from '../../agent-protocol/release-manifest.t
 import type { ReleaseManifest } from '../../agent-protocol/release-manifest.ts';
 import { ApiError } from './api-error.ts';
 
-export type ReleaseFile = ReleaseManifest['files'][number];
+/** An executable, or the licences of what is in them. */
+export type ReleaseFile = Omit<ReleaseManifest['files'][number], 'platform'>;
 
 export interface AgentRelease {
   manifest: ReleaseManifest;
@@ -22,7 +23,7 @@ export interface AgentReleases {
   /** `undefined`: there is none. @throws ApiError SERVICE_UNAVAILABLE if it is damaged */
   current(): Promise<AgentRelease | undefined>;
   /**
-   * Opens one of its executables, which the caller closes. Its bytes are those of the manifest: they are compared before
+   * Opens one of its files, which the caller closes. Its bytes are those of the manifest: they are compared before
    * the first time, and again when the file has changed. @throws ApiError SERVICE_UNAVAILABLE if they differ
    */
   open(file: ReleaseFile): Promise<FileHandle>;

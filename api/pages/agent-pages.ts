@@ -26,8 +26,8 @@ interface Dependencies {
 type Page = (response: ServerResponse, headers: Headers, requestId: string) => Promise<void>;
 
 /**
- * Pages by which machines get the agent: the script that installs it, the signed manifest of the release, and the
- * executables that it names. Returns `undefined` for any other path.
+ * Pages by which machines get the agent: the script that installs it, the signed manifest of the release, and the files
+ * that it names. Returns `undefined` for any other path.
  */
 export function createAgentPages(deps: Dependencies): (path: string, request: IncomingMessage) => Page | undefined {
   const { releases, config } = deps;
@@ -60,7 +60,9 @@ export function createAgentPages(deps: Dependencies): (path: string, request: In
     if (path === '/agent/manifest') return manifest;
     if (!/^\/agent\/setpoint-agent-[^/]+$/.test(path)) return undefined;
     return page(async (release, response, headers) => {
-      const file = release.manifest.files.find(({ name }) => path === `/agent/${name}`);
+      const { files, licences } = release.manifest;
+      const all: ReleaseFile[] = licences === undefined ? files : [...files, licences];
+      const file = all.find(({ name }) => path === `/agent/${name}`);
       if (file === undefined) throw otherRelease(release);
       await download(file, request, response, headers);
     });

@@ -6,21 +6,23 @@ import { join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import packageFile from '../../package.json' with { type: 'json' };
-import { packedName, releaseFileName, signRelease } from '../../agent-protocol/release-manifest.ts';
+import { licencesFileName, packedName, releaseFileName, signRelease } from '../../agent-protocol/release-manifest.ts';
 import type { Platform, ReleaseManifest } from '../../agent-protocol/release-manifest.ts';
 import { bundleAgent } from './bundle.ts';
 import { makeExecutable } from './executable.ts';
+import { licencesOf } from './licenses.ts';
 import { nodeFor } from './node-binary.ts';
 
+const root = new URL('../../', import.meta.url).pathname;
 /** Packages of Node for other processors. */
-const cache = new URL('../../.cache/release', import.meta.url).pathname;
+const cache = join(root, '.cache/release');
 /** The earliest version whose agents can be updated to this one without a version between them. */
 const minVersion = '0.1.0';
 
 /**
- * Builds the executables of the agent for these platforms into a folder, with their signed manifest `manifest.json`. A
- * control plane may serve the folder meanwhile: the manifest is replaced last, and executables of earlier releases are
- * removed after it. `packed`: with a gzip of each, which is a third of its size. @throws Error if one of them cannot be
+ * Builds the executables of the agent for these platforms into a folder, with the licences of what is in them and the
+ * signed manifest `manifest.json`. A control plane may serve the folder meanwhile: the manifest is replaced last, and
+ * files of earlier releases are removed after it. `packed`: with a gzip of each, which is a third of its size. @throws Error if one of them cannot be
  * built
  */
 export async function buildRelease(
@@ -29,7 +31,7 @@ export async function buildRelease(
 ): Promise<ReleaseManifest> {
   const { version } = packageFile;
   await mkdir(out, { recursive: true });
-  const { code: module } = await bundleAgent();
+  const { code: module, sources } = await bundleAgent();
   const files: ReleaseManifest['files'] = [];
   for (const platform of platforms) {
     const name = releaseFileName(version, platform);
@@ -47,11 +49,14 @@ export async function buildRelease(
       await rm(work, { recursive: true, force: true });
     }
   }
-  const manifest: ReleaseManifest = { product: 'setpoint-agent', version, min_version: minVersion, files };
+  const name = licencesFileName(version);
+  await writeFile(join(out, name), await licencesOf(root, sources));
+  const licences = { name, ...(await measure(join(out, name), signal)) };
+  const manifest: ReleaseManifest = { product: 'setpoint-agent', version, min_version: minVersion, files, licences };
   const path = join(out, 'manifest.json');
   await writeFile(`${path}.new`, `${JSON.stringify(signRelease(manifest, key), null, 2)}\n`);
   await rename(`${path}.new`, path);
-  await removeOthers(out, files, packed);
+  await removeOthers(out, manifest, packed);
   return manifest;
 }
 
@@ -65,8 +70,9 @@ async function pack(from: string, to: string, signal: AbortSignal): Promise<void
   await pipeline(createReadStream(from, { highWaterMark: 1 << 20 }), createGzip(), createWriteStream(to), { signal });
 }
 
-async function removeOthers(out: string, files: ReleaseManifest['files'], packed: boolean): Promise<void> {
+async function removeOthers(out: string, { files, licences }: ReleaseManifest, packed: boolean): Promise<void> {
   const kept = new Set(files.flatMap(({ name }) => (packed ? [name, packedName(name)] : [name])));
+  if (licences !== undefined) kept.add(licences.name);
   const names = await readdir(out);
   const others = names.filter((name) => name.startsWith('setpoint-agent-') && !kept.has(name));
   for (const name of others) await rm(join(out, name));

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openRelease } from '../../agent-protocol/release-manifest.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
-import { smallRelease } from '../harness/small-release.ts';
+import { licencesText, smallRelease } from '../harness/small-release.ts';
 import type { SmallRelease } from '../harness/small-release.ts';
 import { until } from '../harness/until.ts';
 
@@ -50,6 +50,12 @@ describe('the release of the agent', () => {
     const head = await get(file, { method: 'HEAD' });
     expect(head.headers.get('content-length')).toBe(String(content.length));
     expect(await head.text()).toBe('');
+  });
+
+  it('has the licences of what is in it', async () => {
+    const answer = await get('/agent/setpoint-agent-1.2.3-LICENSES');
+    expect(answer.status).toBe(200);
+    expect(await answer.text()).toBe(licencesText);
   });
 
   it('has a gzip of them for those who take it, unless a part is asked for', async () => {

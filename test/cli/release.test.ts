@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -8,6 +9,7 @@ import packageFile from '../../package.json' with { type: 'json' };
 import { openRelease, platforms } from '../../agent-protocol/release-manifest.ts';
 import { buildRelease } from '../../cli/release/build-release.ts';
 import { bundleAgent } from '../../cli/release/bundle.ts';
+import { licencesOf } from '../../cli/release/licenses.ts';
 import { nodeFor } from '../../cli/release/node-binary.ts';
 import { releaseKey } from '../../cli/release/release-key.ts';
 import { builtRelease, ownPlatform, testReleaseKey } from '../harness/built-release.ts';
@@ -15,6 +17,7 @@ import type { BuiltRelease } from '../harness/built-release.ts';
 
 const execute = promisify(execFile);
 const deadlineMs = 120_000;
+const root = join(import.meta.dirname, '../..');
 let folder: string;
 let built: BuiltRelease;
 
@@ -50,7 +53,7 @@ it(
     expect(await readFile(join(folder, 'manifest.json'), 'utf8')).toBe(
       await readFile(join(built.folder, 'manifest.json'), 'utf8'),
     );
-    expect((await readdir(folder)).toSorted()).toEqual(['manifest.json', again.files[0]!.name]);
+    expect((await readdir(folder)).toSorted()).toEqual(['manifest.json', again.licences!.name, again.files[0]!.name]);
     // another user than the one who built it serves it
     expect((await stat(join(folder, 'manifest.json'))).mode & 0o444).toBe(0o444);
     expect((await stat(join(folder, again.files[0]!.name))).mode & 0o555).toBe(0o555);
@@ -78,6 +81,41 @@ it('has no part of the control plane and no package but those of the agent in it
     'store/faults.ts',
     'store/visible.ts',
   ]);
+});
+
+it('has the licences of Node and of each package in it beside it', async () => {
+  const { name, size, sha256 } = built.manifest.licences!;
+  const text = await readFile(join(built.folder, name), 'utf8');
+  expect([Buffer.byteLength(text), createHash('sha256').update(text).digest('hex')]).toEqual([size, sha256]);
+  const { sources } = await bundleAgent();
+  const packages = new Set(sources.flatMap((it) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(it)?.[0] ?? []));
+  expect(packages.size).toBeGreaterThan(10);
+  for (const folderOf of [...packages, `node_modules/node-${ownPlatform}`]) {
+    const files = await readdir(join(root, folderOf));
+    const own = await readFile(
+      join(
+        root,
+        folderOf,
+        files.find((it) => /^licen[cs]e/i.test(it))!,
+      ),
+      'utf8',
+    );
+    const { name: of, version } = JSON.parse(await readFile(join(root, folderOf, 'package.json'), 'utf8'));
+    expect(text).toContain(`\n${of} ${version}\n`);
+    expect(text.includes(own.trim()), `${of} without its licence`).toBe(true);
+  }
+});
+
+it('is not built of a package without a licence', async () => {
+  for (const name of [`node-${ownPlatform}`, 'rolldown', 'bare']) {
+    const of = join(folder, 'node_modules', name);
+    await mkdir(of, { recursive: true });
+    await writeFile(join(of, 'package.json'), JSON.stringify({ name, version: '1.0.0' }));
+    await writeFile(join(of, name === 'bare' ? 'NOTICE' : 'LICENSE'), `of ${name}`);
+  }
+  expect(await licencesOf(folder, ['cli/setpoint-agent.ts'])).toContain('of rolldown');
+  const made = licencesOf(folder, ['cli/setpoint-agent.ts', 'node_modules/bare/index.js']);
+  await expect(made).rejects.toThrow('The package bare 1.0.0 has no file with its licence');
 });
 
 it('has no Node in it but the one that the lockfile names', async () => {

@@ -10,7 +10,12 @@ import { releaseKey } from '../../cli/release/release-key.ts';
 const root = new URL('../../', import.meta.url).pathname;
 const cache = join(root, '.cache/test-release');
 /** Changes of these change what a release is made of, as the module of the agent does. */
-const makers = ['package-lock.json', 'cli/release/executable.ts', 'cli/release/build-release.ts'];
+const makers = [
+  'package-lock.json',
+  'cli/release/executable.ts',
+  'cli/release/licenses.ts',
+  'cli/release/build-release.ts',
+];
 const deadlineMs = 120_000;
 
 export interface BuiltRelease {

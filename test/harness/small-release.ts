@@ -2,10 +2,11 @@ import { createHash, generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { releaseFileName, signRelease } from '../../agent-protocol/release-manifest.ts';
+import { licencesFileName, releaseFileName, signRelease } from '../../agent-protocol/release-manifest.ts';
 import type { ReleaseManifest } from '../../agent-protocol/release-manifest.ts';
 
 const { privateKey } = generateKeyPairSync('ed25519');
+export const licencesText = 'Licences of a small agent\n';
 
 /** A release whose executables are texts, in a folder of its own. */
 export interface SmallRelease extends AsyncDisposable {
@@ -18,14 +19,25 @@ export interface SmallRelease extends AsyncDisposable {
 export async function smallRelease(version: string, contents: Readonly<Record<string, string>>): Promise<SmallRelease> {
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-small-release-'));
   const publish = async (next: string, texts: Readonly<Record<string, string>>): Promise<ReleaseManifest> => {
+    const measure = (text: string) => ({
+      size: Buffer.byteLength(text),
+      sha256: createHash('sha256').update(text).digest('hex'),
+    });
     const files = Object.entries(texts).map(([platform, text]) => ({
       platform,
       name: releaseFileName(next, platform),
-      size: Buffer.byteLength(text),
-      sha256: createHash('sha256').update(text).digest('hex'),
+      ...measure(text),
     }));
+    const licences = { name: licencesFileName(next), ...measure(licencesText) };
+    await writeFile(join(folder, licences.name), licencesText);
     for (const { name, platform } of files) await writeFile(join(folder, name), texts[platform] ?? '');
-    const manifest: ReleaseManifest = { product: 'setpoint-agent', version: next, min_version: '0.1.0', files };
+    const manifest: ReleaseManifest = {
+      product: 'setpoint-agent',
+      version: next,
+      min_version: '0.1.0',
+      files,
+      licences,
+    };
     await writeFile(join(folder, 'manifest.json'), JSON.stringify(signRelease(manifest, privateKey)));
     return manifest;
   };
