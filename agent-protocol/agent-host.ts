@@ -1,5 +1,5 @@
 import type { WireConfiguration, WireItem, WireReport } from './assignment.ts';
-import type { CallParams, EngineState, Load, Position, StreamParams } from './messages.ts';
+import type { CallParams, EngineState, Load, Position, StreamParams, UpdateFailure } from './messages.ts';
 import type { ServerSettings } from './server-settings.ts';
 
 /**
@@ -45,6 +45,8 @@ export interface AgentHost {
   acknowledged(reports: readonly WireReport[], rejected: ReadonlySet<string>): void;
   load(): Load;
   engine(): EngineState;
+  /** Why the update that the settings last asked for failed; `undefined`: it did not. */
+  updateFailure(): UpdateFailure | undefined;
   /** @throws CallError with a code and a message for the user */
   call(params: CallParams, signal: AbortSignal): Promise<unknown>;
   /**

@@ -34,7 +34,7 @@ export interface AgentSessionOptions {
   wire: Wire;
   clock: Clock;
   host: AgentHost;
-  hello: Omit<z.infer<typeof Hello>, 'type' | 'store' | 'engine' | 'control'>;
+  hello: Omit<z.infer<typeof Hello>, 'type' | 'store' | 'engine' | 'update' | 'control'>;
   /** Hash of the control plane's key, see `hashControlKey`; `undefined`: no key is known yet. */
   controlKeyHash: string | undefined;
   /** Ed25519 signature, base64url. */
@@ -111,6 +111,7 @@ export class AgentSession {
       ...hello,
       store: host.position() ?? null,
       engine: host.engine(),
+      ...updateOf(host),
       control: this.#asked,
     });
   }
@@ -321,6 +322,7 @@ export class AgentSession {
         n: ++this.#beats,
         load: host.load(),
         engine: host.engine(),
+        ...updateOf(host),
         ...(this.#roundTripMs !== undefined && { round_trip_ms: Math.round(this.#roundTripMs * 10) / 10 }),
       };
       this.#beatAt = clock.monotonic();
@@ -367,6 +369,11 @@ export class AgentSession {
     for (const abort of this.#calls.values()) abort.abort(new CallError('away', 'The connection is gone'));
     this.#options.ended(end);
   }
+}
+
+function updateOf(host: AgentHost): Pick<z.infer<typeof Hello>, 'update'> {
+  const update = host.updateFailure();
+  return update === undefined ? {} : { update };
 }
 
 /** Parses parameters, which a control plane of another release may have sent. Returns them, or the error to answer. */

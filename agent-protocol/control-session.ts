@@ -3,7 +3,15 @@ import { CallError } from './call-error.ts';
 import type { Clock } from '../time/clock.ts';
 import { decodeAgentFrame, encodeMessage } from './codec.ts';
 import { protocols } from './messages.ts';
-import type { AgentMessage, CallParams, ControlMessage, EngineState, Load, StreamParams } from './messages.ts';
+import type {
+  AgentMessage,
+  CallParams,
+  ControlMessage,
+  EngineState,
+  Load,
+  StreamParams,
+  UpdateFailure,
+} from './messages.ts';
 import { every } from '../time/every.ts';
 import { OpenCalls } from './open-calls.ts';
 import { OpenedStreams } from './opened-streams.ts';
@@ -37,8 +45,8 @@ export interface ControlHost {
   needSnapshot(why: string): void;
   /** A beat came. `roundTripMs`: how long the agent waited for the answer to an earlier one. */
   loaded(load: Load, roundTripMs?: number): void;
-  /** The state of the agent's container engine, from every beat. */
-  engine(state: EngineState): void;
+  /** The state of the agent's container engine and why its update failed, if it did, from every beat. */
+  state(engine: EngineState, update: UpdateFailure | undefined): void;
   /** `isOrderly`: one side said goodbye, or refused. Otherwise the connection was lost. */
   ended(why: string, isOrderly: boolean): void;
 }
@@ -161,12 +169,13 @@ export class ControlSession {
     this.#send({ type: 'images.keep', whole, images });
   }
 
-  settings({ logRetentionDays, ports, registries }: ServerSettings): void {
+  settings({ logRetentionDays, ports, registries, update }: ServerSettings): void {
     this.#send({
       type: 'settings',
       log_retention_days: logRetentionDays,
       ports,
       ...(registries !== undefined && { registries: [...registries] }),
+      ...(update !== undefined && { update: { version: update.version, requested_at: update.requestedAt } }),
     });
   }
 
@@ -284,7 +293,7 @@ export class ControlSession {
       case 'beat':
         this.#outbox.urgent(encodeMessage({ type: 'beat_ack', n: message.n }));
         this.#host.loaded(message.load, message.round_trip_ms);
-        if (message.engine !== undefined) this.#host.engine(message.engine);
+        if (message.engine !== undefined) this.#host.state(message.engine, message.update);
         return;
       case 'applied':
         this.#host.applied(message.revision);

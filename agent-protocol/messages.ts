@@ -32,9 +32,14 @@ export const agentCapabilities: readonly string[] = [
   'terminals.server',
   /** The calls `diagnose` and `heal`. */
   'diagnose',
-  /** The call `survey`. */
-  'survey',
 ];
+
+/**
+ * The capability of an agent that replaces itself by a later release when its settings ask for it. Only one that was
+ * installed from a release and runs under its supervisor has it, so that an agent without it need not be of an earlier
+ * release.
+ */
+export const updateCapability = 'update';
 
 /** Capabilities that an agent can be started without, by its operator. */
 export const forbiddable = { serverTerminals: 'terminals.server' } as const;
@@ -68,6 +73,18 @@ export const EngineState = z.object({
 });
 export type EngineState = z.infer<typeof EngineState>;
 
+/** An update that the control plane asks for. `requested_at` tells one request for a version from the next one. */
+const AgentUpdate = z.object({ version: z.string(), requested_at: z.string() });
+
+/** Why an agent did not carry out the update that was asked for, or went back from it, and what to do. */
+export const UpdateFailure = z.object({
+  version: z.string().max(64),
+  requested_at: z.string().max(64),
+  reason: z.string().regex(/^[A-Z][A-Za-z0-9]{0,63}$/),
+  message: z.string().max(500),
+});
+export type UpdateFailure = z.infer<typeof UpdateFailure>;
+
 /** Agent → control plane, the first frame. `join_token` only until the first welcome: it registers `public_key`. */
 export const Hello = z.object({
   type: z.literal('hello'),
@@ -84,6 +101,7 @@ export const Hello = z.object({
   capabilities: z.array(z.string().max(64)).max(64),
   store: Position.nullable(),
   engine: EngineState.optional(),
+  update: UpdateFailure.optional().catch(undefined),
   /** Capabilities that the operator of the machine switched off; {@link forbiddable} has those that can be. */
   forbids: z.array(z.string().max(64)).max(16).optional(),
   /** Asks the control plane to prove itself in its welcome, by the key with the hash `key_hash` if that is given. */
@@ -110,6 +128,7 @@ export const Welcome = z.object({
   /** Present if the hello asked for it; see `control-proof.ts`. Keys are Ed25519, raw, base64url. */
   proof: z.object({ key: z.string(), newest: z.string(), signature: z.string() }).optional(),
   registries: Registries.optional(),
+  update: AgentUpdate.optional(),
 });
 
 /** A code that this release does not know is read as `busy`: the agent connects again after `retry_after_ms`. */
@@ -128,6 +147,8 @@ const Settings = z.object({
   log_retention_days: z.int(),
   ports: PortPolicy.optional(),
   registries: Registries.optional(),
+  /** To an agent that can update itself: the version that it is to run, if that is a later one. */
+  update: AgentUpdate.optional(),
 });
 
 /**
@@ -209,6 +230,8 @@ const Beat = z.object({
   n: z.int(),
   load: Load,
   engine: EngineState.optional(),
+  /** Absent while the update that was asked for, if any, has not failed. */
+  update: UpdateFailure.optional().catch(undefined),
   /** Time from the last beat that was acknowledged to its acknowledgement, in milliseconds. */
   round_trip_ms: z.number().min(0).optional().catch(undefined),
 });
@@ -233,8 +256,6 @@ export const CallParams = z.discriminatedUnion('method', [
   z.object({ method: z.literal('diagnose') }),
   /** Heals what these checks find; absent: all that can be healed. May be repeated. */
   z.object({ method: z.literal('heal'), checks: z.array(HealableCheck).max(healableChecks.length).optional() }),
-  /** Asks what is on the machine that no agent made: `survey.ts`. Changes nothing. */
-  z.object({ method: z.literal('survey') }),
 ]);
 export type CallParams = z.infer<typeof CallParams>;
 

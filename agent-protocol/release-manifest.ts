@@ -6,7 +6,8 @@ import { z } from 'zod';
 export const platforms = ['linux-x64', 'linux-arm64'] as const;
 export type Platform = (typeof platforms)[number];
 
-const Version = z.string().regex(/^\d{1,5}\.\d{1,5}\.\d{1,5}$/);
+/** The version of a release. */
+export const ReleaseVersion = z.string().regex(/^\d{1,5}\.\d{1,5}\.\d{1,5}$/, 'Must be a version such as 1.2.3');
 
 const FileFields = {
   name: z.string(),
@@ -25,9 +26,9 @@ const ReleaseFile = z.object({
 export const ReleaseManifest = z
   .object({
     product: z.literal('setpoint-agent'),
-    version: Version,
+    version: ReleaseVersion,
     /** The earliest version that can be updated to this one without a version between them. */
-    min_version: Version,
+    min_version: ReleaseVersion,
     files: z.array(ReleaseFile).min(1).max(16),
     /** The licences of what the executables consist of, as text. A release before it had none. */
     licences: z.object(FileFields).optional(),
@@ -53,6 +54,13 @@ const SignedRelease = z.object({
 });
 export type SignedRelease = z.infer<typeof SignedRelease>;
 
+/** Whether a version comes after another one; false if one of them is not the version of a release. */
+export function isLater(version: string, than: string): boolean {
+  if (![version, than].every((text) => ReleaseVersion.safeParse(text).success)) return false;
+  const comparable = (text: string): string => text.replaceAll(/\d+/g, (part) => part.padStart(5, '0'));
+  return comparable(version) > comparable(than);
+}
+
 /** Name of an executable in a release and below `/agent/`. */
 export function releaseFileName(version: string, platform: string): string {
   return `setpoint-agent-${version}-${platform}`;
@@ -72,9 +80,14 @@ export function signRelease(manifest: ReleaseManifest, privateKey: KeyObject): S
   const text = JSON.stringify(ReleaseManifest.parse(manifest));
   return {
     manifest: text,
-    key: createPublicKey(privateKey).export({ format: 'jwk' }).x ?? '',
+    key: publicKeyOf(privateKey),
     signature: sign(null, bytesOf(text), privateKey).toString('base64url'),
   };
+}
+
+/** The public half of a key that signs releases, raw, base64url. */
+export function publicKeyOf(privateKey: KeyObject): string {
+  return createPublicKey(privateKey).export({ format: 'jwk' }).x ?? '';
 }
 
 /**

@@ -50,8 +50,8 @@ import { Results } from './tasks/results.ts';
 import { MadeVolumes } from './volumes/made-volumes.ts';
 import { VolumeWriters } from './volumes/writers.ts';
 import { StorageWatch } from './engine/storage-watch.ts';
-import { Surveyor } from './survey/surveyor.ts';
 import { Terminals } from './terminals.ts';
+import type { Updater } from './update/updater.ts';
 import type { ReadHead } from './tasks/read-head.ts';
 
 export interface AgentOptions {
@@ -81,6 +81,8 @@ export interface AgentOptions {
   version: string;
   /** Called whenever a control plane has welcomed the agent. */
   welcomed?: () => void;
+  /** What replaces the agent by a later release; absent if it cannot be replaced. Its owner disposes of it. */
+  updater?: Pick<Updater, 'ask' | 'failure'>;
   clock: Clock;
   /** Uniform in [0, 1). */
   random: () => number;
@@ -249,10 +251,10 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         fleet,
         made,
       }),
-      surveyor: new Surveyor({ runtime, images: options.images, clock }),
       removals: new RemovalGuard(clock),
       images: options.images,
       housekeeping,
+      updater: options.updater,
       log,
     });
 
@@ -360,7 +362,7 @@ function live(options: AgentOptions, parts: LiveParts, stack: AsyncDisposableSta
 
 /** Connects to the control plane, if the agent has one, and again whenever the connection is lost. */
 async function keepConnected(
-  { controlPlane, dial, engine, version, welcomed, serverShells, clock, random, log }: AgentOptions,
+  { controlPlane, dial, engine, version, welcomed, updater, serverShells, clock, random, log }: AgentOptions,
   { monitor, identity, backend }: LiveParts,
   signal: AbortSignal,
 ): Promise<void> {
@@ -374,6 +376,7 @@ async function keepConnected(
       machine: await readMachine(identity.serverId),
       agentVersion: version,
       ...(welcomed !== undefined && { welcomed }),
+      updates: updater !== undefined,
       ...(serverShells === undefined && { forbids: [forbiddable.serverTerminals] }),
       runtime: () => ({ name: engine.runtime.name, version: monitor.state.version ?? 'unknown' }),
       backend,

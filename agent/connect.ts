@@ -8,7 +8,7 @@ import { wait } from '../time/clock.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Verdict } from '../agent-protocol/control-proof.ts';
 import { maxControlFrameBytes } from '../agent-protocol/codec.ts';
-import { agentCapabilities, protocols, subprotocol } from '../agent-protocol/messages.ts';
+import { agentCapabilities, protocols, subprotocol, updateCapability } from '../agent-protocol/messages.ts';
 import { makePass, passHeader } from '../agent-protocol/pass.ts';
 import { socketWire } from '../agent-protocol/socket-wire.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
@@ -28,6 +28,8 @@ export interface ConnectOptions {
   agentVersion: string;
   /** Called whenever the control plane has welcomed the agent. */
   welcomed?: () => void;
+  /** The agent can replace itself by a later release. */
+  updates?: boolean;
   /** Capabilities that the operator of this machine switched off. */
   forbids?: readonly string[];
   /** Name and version of the container engine, as known at each attempt. */
@@ -187,7 +189,7 @@ function connectOnce(
         machine_id: machine.machineId,
         runtime: runtime.name,
         runtime_version: runtime.version,
-        capabilities: [...agentCapabilities],
+        capabilities: [...agentCapabilities, ...(options.updates === true ? [updateCapability] : [])],
         ...(options.forbids !== undefined && { forbids: [...options.forbids] }),
       },
       sign: (bytes) => identity.sign(bytes),

@@ -3,12 +3,18 @@ import type { WireConfiguration, WireItem, WireReport } from '../agent-protocol/
 import { CallError } from '../agent-protocol/call-error.ts';
 import { encodeLogChunk } from '../agent-protocol/log-stream.ts';
 import type { LogFollow } from '../agent-protocol/logs.ts';
-import type { CallParams, EngineState, Load, Position, StreamParams } from '../agent-protocol/messages.ts';
+import type {
+  CallParams,
+  EngineState,
+  Load,
+  Position,
+  StreamParams,
+  UpdateFailure,
+} from '../agent-protocol/messages.ts';
 import type { MetricsPage, MetricsQuery } from '../agent-protocol/metrics.ts';
 import type { ServerSettings } from '../agent-protocol/server-settings.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import type { Examiner } from './diagnose/examiner.ts';
-import type { Surveyor } from './survey/surveyor.ts';
 import type { DesiredSet } from './desired/desired.ts';
 import type { Fleet } from './fleet.ts';
 import type { Housekeeping } from './housekeeping.ts';
@@ -20,6 +26,7 @@ import type { Publication } from './ports/publication.ts';
 import type { RemovalGuard } from './desired/removal-guard.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 import type { ReadHead } from './tasks/read-head.ts';
+import type { Updater } from './update/updater.ts';
 
 export interface SessionHostDeps {
   desired: DesiredSet;
@@ -36,10 +43,11 @@ export interface SessionHostDeps {
   gitHead: ReadHead;
   terminals: Pick<Terminals, 'open'>;
   examiner: Pick<Examiner, 'examine' | 'heal'>;
-  surveyor: Pick<Surveyor, 'survey'>;
   removals: RemovalGuard;
   images: Pick<ImageStore, 'allow'>;
   housekeeping: Pick<Housekeeping, 'soon' | 'keepImages'>;
+  /** Absent if the agent cannot be replaced. */
+  updater: Pick<Updater, 'ask' | 'failure'> | undefined;
   log: Logger;
 }
 
@@ -142,8 +150,12 @@ export class SessionHost implements AgentHost {
     return this.#deps.engine();
   }
 
+  updateFailure(): UpdateFailure | undefined {
+    return this.#deps.updater?.failure;
+  }
+
   async call(params: CallParams, signal: AbortSignal): Promise<unknown> {
-    const { logs, gitHead, examiner, surveyor } = this.#deps;
+    const { logs, gitHead, examiner } = this.#deps;
     switch (params.method) {
       case 'ping':
         return {};
@@ -159,8 +171,6 @@ export class SessionHost implements AgentHost {
         return examiner.examine(signal);
       case 'heal':
         return examiner.heal(params.checks, signal);
-      case 'survey':
-        return translated(() => surveyor.survey(signal));
       case 'git.head':
         return translated(() =>
           gitHead({ url: params.repository_url, branch: params.branch, since: params.since }, signal),
@@ -185,8 +195,10 @@ export class SessionHost implements AgentHost {
       yield encodeLogChunk(chunk);
   }
 
-  configure({ logRetentionDays, ports, registries }: ServerSettings): void {
-    const { logs, log, images, publication } = this.#deps;
+  configure({ logRetentionDays, ports, registries, update }: ServerSettings): void {
+    const { logs, log, images, publication, updater } = this.#deps;
+    // One that did not prove itself could be anyone.
+    if (update !== undefined && this.#isProven) updater?.ask(update);
     if (ports !== undefined) publication.allow(ports);
     if (registries !== undefined)
       images.allow(registries).catch((error: unknown) => {

@@ -17,33 +17,39 @@ import type { Engine } from '../agent/engine/engine.ts';
 import { engineOf } from '../agent/engine/engine.ts';
 import { imageStore } from '../agent/engine/image-store.ts';
 import { endOrphans } from '../agent/machine/orphans.ts';
+import { run } from '../agent/machine/process.ts';
 import { endEarlierShells, serverShells } from '../agent/machine/server-shells.ts';
 import { openRegistries, registryGuard } from '../agent/engine/registry-guard.ts';
 import { runBuild } from '../agent/tasks/build.ts';
 import { git } from '../agent/tasks/git.ts';
 import { headReader } from '../agent/tasks/read-head.ts';
 import { openWorkFolder } from '../agent/tasks/work-folder.ts';
+import { endTrial } from '../agent/update/trial.ts';
+import { Updater } from '../agent/update/updater.ts';
 import { AgentConfig } from './agent-config.ts';
 import { ensureDataDir } from './data-dir.ts';
 import { createLog } from './log.ts';
 import { parseConfig } from './parse-config.ts';
 import { stopped } from './stop-signal.ts';
-import { endTrial } from './trial.ts';
+import { releaseKeys } from './release-keys.ts';
 
 /** All logs of a server together. */
 const logBytes = 10 * 1024 ** 3;
 /** systemd kills what does not end within 5 s. */
 const endShellsMs = 20_000;
+/** What an executable may write when it is asked for its version. */
+const maxOutputBytes = 64 * 1024;
 
 /** `setpoint agent`: runs the agent of this machine until the signal aborts; its containers continue to run. */
 export async function runAgent(options: unknown, signal: AbortSignal): Promise<void> {
   const config = parseConfig(AgentConfig, options);
   const logs = agentLogs(config.logLevel, pino.destination(1));
-  await using agent = await startLocalAgent(config, logs);
+  const updated = new AbortController();
+  await using agent = await startLocalAgent(config, logs, () => updated.abort());
   const { log } = logs;
   log.info({ server: agent.serverId, runtime: config.runtime }, 'Agent started');
   flushCompileCache(); // a process that is killed would save nothing
-  await stopped(signal);
+  await stopped(AbortSignal.any([signal, updated.signal]));
   log.info('Agent stops');
 }
 
@@ -62,8 +68,11 @@ export function agentLogs(level: string, destination: DestinationStream): AgentL
   return { ownLines, log: createLog({ level }, both), storeLog: createLog({ level }, destination) };
 }
 
-/** @throws Error if there is neither an identity nor a join token, or if another agent uses the data directory. */
-export async function startLocalAgent(config: AgentConfig, logs: AgentLogs): Promise<Agent> {
+/**
+ * `updated`: the agent is to end, as its supervisor is to start another version; without it the agent does not update
+ * itself. @throws Error if there is neither an identity nor a join token, or if another agent uses the data directory.
+ */
+export async function startLocalAgent(config: AgentConfig, logs: AgentLogs, updated?: () => void): Promise<Agent> {
   await ensureDataDir(config.data);
   await using starting = new AsyncDisposableStack();
   starting.use(await holdExclusively(config.data));
@@ -95,6 +104,8 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs): Pro
   await endOrphans(owner, new AbortController().signal);
   await endEarlierShells(owner, log, AbortSignal.timeout(endShellsMs));
   const folder = await openWorkFolder(join(config.data, 'work'));
+  const updater = updated === undefined ? undefined : updaterOf(config, log, updated);
+  if (updater !== undefined) starting.use(updater);
   const agent = await startAgent({
     controlPlane: config.server,
     ...(config.token === undefined ? {} : { joinToken: config.token }),
@@ -109,6 +120,7 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs): Pro
     logBytes,
     version: packageFile.version,
     welcomed: () => onWelcome(config, logs.log),
+    ...(updater !== undefined && { updater }),
     clock: systemClock,
     random: Math.random,
     ...logs,
@@ -116,6 +128,31 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs): Pro
   starting.use(agent);
   const running = starting.move();
   return { ...agent, [Symbol.asyncDispose]: () => running.disposeAsync() };
+}
+
+/** What updates the agent, if it was installed from a release, which has keys in it, and runs under its supervisor. */
+function updaterOf(
+  { agentHome: home, server: urls }: AgentConfig,
+  log: Logger,
+  chosen: () => void,
+): Updater | undefined {
+  if (home === undefined || releaseKeys.length === 0) return undefined;
+  return new Updater({
+    home,
+    version: packageFile.version,
+    platform: `${process.platform}-${process.arch}`,
+    keys: releaseKeys,
+    urls,
+    disk: () => diskSpace([home]),
+    askVersion: async (executable, signal) => {
+      const { code, stdout, stderr } = await run(executable, { args: ['--version'], maxOutputBytes }, signal);
+      if (code !== 0) throw new Error(stderr.trim().slice(0, 200) || `it ended with ${String(code)}`);
+      return stdout.trim();
+    },
+    chosen,
+    clock: systemClock,
+    log,
+  });
 }
 
 /** What is left to do for an update once the new version has connected. */

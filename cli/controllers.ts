@@ -9,10 +9,12 @@ import type { AgentCalls, LookAtMachine } from '../controllers/operation/run.ts'
 import { projectController } from '../controllers/project/reconcile.ts';
 import type { AnyController } from '../controllers/runtime/graph.ts';
 import { serverController } from '../controllers/server/reconcile.ts';
+import type { ServerSettings } from '../controllers/server/reconcile.ts';
 import { volumeController } from '../controllers/volume/reconcile.ts';
 import type { Transplanter } from '../store/seal.ts';
 
-export interface ControllerOptions extends Pick<InviteSettings, 'mailer' | 'publicUrl'> {
+export interface ControllerOptions
+  extends Pick<InviteSettings, 'mailer' | 'publicUrl'>, Required<Pick<ServerSettings, 'agentRelease'>> {
   keyring: Transplanter;
   random: Pick<Random, 'bytes'>;
   agents: AgentCalls;
@@ -24,12 +26,12 @@ export interface ControllerOptions extends Pick<InviteSettings, 'mailer' | 'publ
 
 /** The controllers of a control plane, one per kind. */
 export function controllersOf(options: ControllerOptions): AnyController[] {
-  const { keyring, random, agents, machines, mailer, isMailOnlyLogged, publicUrl, buildDeadlineMs, rolloutDeadlineMs } =
-    options;
+  const { keyring, random, agents, machines, agentRelease, mailer, isMailOnlyLogged, publicUrl } = options;
+  const { buildDeadlineMs, rolloutDeadlineMs } = options;
   return [
     projectController,
     environmentController(keyring),
-    serverController({ offlineAfterMs: 45_000 }),
+    serverController({ offlineAfterMs: 45_000, agentRelease }),
     applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: rolloutDeadlineMs }),
     deploymentController({ queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs, rolloutDeadlineMs }),
     operationController({ agents, machines }),

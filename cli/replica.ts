@@ -2,6 +2,7 @@ import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { createClientAddress } from '../api/http/client-address.ts';
+import { agentReleases } from '../api/ground/agent-release.ts';
 import { ApiConfig } from '../api/ground/config.ts';
 import { rotateSigningKeys } from '../api/auth/signing-keys.ts';
 import type { SetupToken } from '../api/auth/setup-token.ts';
@@ -185,6 +186,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
         machines: new Machines({ clock, unsealer: keyring, isAllowed: networks(options.sshNetworks ?? []) }),
         mailer,
         isMailOnlyLogged: options.mail === undefined,
+        agentRelease: releasedVersion(options.agentRelease, log),
       }),
       background: [
         garbage,
@@ -209,6 +211,15 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
     setupToken: api.setupToken,
     controllers,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
+}
+
+/** The version of the agent in the folder of the release, while that is whole: the log says what is wrong with it. */
+function releasedVersion(folder: string | undefined, log: Logger): () => Promise<string | undefined> {
+  const releases = agentReleases(folder, log);
+  return async () => {
+    const release = await releases.current().catch(() => undefined);
+    return release?.manifest.version;
   };
 }
 

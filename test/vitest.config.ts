@@ -9,6 +9,7 @@ const programs = [
   'test/agent/ports/iptables-publisher.test.ts',
   'test/agent/runtime/docker*.test.ts',
   'test/agent/tasks/{build,git,git-hosts}.test.ts',
+  'test/agent/update/crash.test.ts',
   'test/cli/**/*.test.ts',
   'test/clients/*.test.ts',
   'test/controllers/gateway/restore.test.ts',
@@ -29,7 +30,6 @@ const apiOnEtcd = 'api-etcd';
  * is accepted of the permission sweep is in `own-writes`, for each route.
  */
 const withoutStore = [
-  'adoption/plan',
   'authorize',
   'bodies',
   'count-limits-table',

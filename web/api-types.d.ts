@@ -1016,7 +1016,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/servers/{id}/adopt": {
+    "/api/v1/servers/{id}/update-agent": {
         parameters: {
             query?: never;
             header?: never;
@@ -1025,8 +1025,8 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** List what runs on a server that no agent made, and plan what would become of it; changes nothing */
-        post: operations["adoptServer"];
+        /** Let the agent of a server update itself to the release that the control plane has; workloads go on */
+        post: operations["updateAgent"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1986,7 +1986,10 @@ export interface components {
             /** @enum {string} */
             agent_status: "connected" | "disconnected" | "unknown";
             agent_id: string | null;
+            /** @description The version that runs, or ran last */
             agent_version: string | null;
+            /** @description The version that the agent was last asked to run */
+            desired_agent_version: string | null;
             runtime: string | null;
             runtime_version: string | null;
             log_retention_days: number;
@@ -2036,7 +2039,10 @@ export interface components {
             /** @enum {string} */
             agent_status: "connected" | "disconnected" | "unknown";
             agent_id: string | null;
+            /** @description The version that runs, or ran last */
             agent_version: string | null;
+            /** @description The version that the agent was last asked to run */
+            desired_agent_version: string | null;
             runtime: string | null;
             runtime_version: string | null;
             log_retention_days: number;
@@ -2210,97 +2216,16 @@ export interface components {
                 message: string;
             } | null;
         };
-        AdoptionGroup: {
-            name: string;
-            /** @enum {string} */
-            made_by: "docker" | "compose" | "stack" | "swarm" | "coolify" | "dokploy" | "caprover";
-            containers: {
-                id: string;
-                name: string;
-                service: string;
-                image: string;
-                state: string;
-                started_at: string | null;
-                ports: {
-                    port: number;
-                    protocol: string;
-                    server_port: number;
-                    address: string;
-                }[];
-                volumes: string[];
-                networks: string[];
-            }[];
-        };
-        AdoptionVolume: {
-            name: string;
-            driver: string;
-            /** @description null: it was not measured */
-            bytes: number | null;
-            /** @description Names of containers */
-            used_by: string[];
-        };
-        AdoptionEntry: {
+        AgentUpdate: {
+            server_id: string;
             /**
-             * @description A database is no kind of its own: its manifest is that of an application
+             * @description current: it runs that version. updating: the condition AgentUpdated shows when it does
              * @enum {string}
              */
-            kind: "application" | "database" | "volume";
-            /** @description Unique among the entries of its kind */
-            name: string;
-            from: {
-                made_by: ("docker" | "compose" | "stack" | "swarm" | "coolify" | "dokploy" | "caprover") | null;
-                group: string | null;
-                /** @description Names */
-                containers: string[];
-                /** @description Name at the container engine */
-                volume: string | null;
-            };
-            /**
-             * @description yes: beside what runs, which is stopped once the new one serves. with_a_stop: what runs must stop first. no: not as it is
-             * @enum {string}
-             */
-            possible: "yes" | "with_a_stop" | "no";
-            /** @description Why it is not possible, or not without a stop */
-            why: {
-                /** @description Stable: programs know it */
-                code: string;
-                message: string;
-            }[];
-            /** @description What changes by it */
-            notes: {
-                /** @description Stable: programs know it */
-                code: string;
-                message: string;
-            }[];
-            /** @description What to do, in this order; empty if it is not possible */
-            steps: string[];
-            /** @description Names of the variables to set. Their values stay on the server: they are in no answer */
-            env: string[];
-            /** @description Volumes to bind, before it is deployed */
-            mounts: {
-                /** @description Name of the entry */
-                volume: string;
-                path: string;
-                read_only: boolean;
-            }[];
-            /** @description The body of POST /applications or POST /volumes, without project_id and env; null if it is not possible */
-            manifest: {
-                name: string;
-                server_id: string;
-                /** @enum {string} */
-                app_type?: "web" | "worker";
-                /** @constant */
-                source_type?: "image";
-                image_url?: string;
-                replicas?: number;
-                /** @enum {string} */
-                restart_policy?: "always" | "on-failure" | "no";
-                exposed_port?: number;
-                healthcheck_path?: string;
-                start_command?: string;
-                memory_limit?: string;
-                cpu_limit?: string;
-            } | null;
+            status: "current" | "updating";
+            /** @description The version that runs */
+            agent_version: string | null;
+            desired_agent_version: string;
         };
         Application: {
             id: string;
@@ -6115,6 +6040,8 @@ export interface operations {
                     /** @description Read-only: it may be sent back, and changes nothing */
                     agent_version?: string | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
+                    desired_agent_version?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
                     runtime?: string | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     runtime_version?: string | null;
@@ -6313,6 +6240,8 @@ export interface operations {
                             agent_status: "connected" | "disconnected" | "unknown";
                             agent_id: string | null;
                             agent_version: string | null;
+                            /** @description A later version, which this replica has; null: there is none */
+                            available_agent_version: string | null;
                             /** @description Agents of different machines keep replacing each other */
                             conflict: boolean;
                         };
@@ -6909,7 +6838,7 @@ export interface operations {
             503: components["responses"]["SERVICE_UNAVAILABLE"];
         };
     };
-    adoptServer: {
+    updateAgent: {
         parameters: {
             query?: never;
             header?: {
@@ -6923,7 +6852,10 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": {
+                    /** @description The version that is expected of the release; by default whichever it has */
+                    version?: string;
+                };
             };
         };
         responses: {
@@ -6941,15 +6873,7 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         success: true;
-                        data: {
-                            /** @description Containers that no agent made, by what made them together */
-                            found: components["schemas"]["AdoptionGroup"][];
-                            /** @description Volumes that no agent made */
-                            volumes: components["schemas"]["AdoptionVolume"][];
-                            plan: components["schemas"]["AdoptionEntry"][];
-                            /** @description There is more than the answer has room for */
-                            truncated: boolean;
-                        };
+                        data: components["schemas"]["AgentUpdate"];
                     };
                 };
             };

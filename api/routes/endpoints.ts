@@ -19,7 +19,6 @@ import * as notifications from './notifications.ts';
 import * as projectIcon from './projects/icon.ts';
 import * as projects from './projects/object.ts';
 import * as serviceKeys from './auth/service-keys.ts';
-import * as serverAdoption from './servers/adopt.ts';
 import * as serverAgents from './servers/agent.ts';
 import * as serverDiagnosis from './servers/diagnose.ts';
 import * as serverJoins from './servers/join.ts';
@@ -29,6 +28,7 @@ import * as serverLogs from './servers/logs.ts';
 import * as serverMachines from './servers/machine.ts';
 import * as servers from './servers/object.ts';
 import * as serverTerminals from './servers/terminal.ts';
+import * as serverUpdates from './servers/update-agent.ts';
 import * as settings from './settings.ts';
 import * as system from './system.ts';
 import * as sessions from './auth/sessions.ts';
@@ -59,7 +59,7 @@ const areas = {
     ...serverTerminals,
     ...serverTunnels,
     ...serverDiagnosis,
-    ...serverAdoption,
+    ...serverUpdates,
   },
   applications: {
     ...applications,

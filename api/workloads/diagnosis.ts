@@ -88,7 +88,7 @@ function versionCheck({ view, config }: Pick<Context, 'view' | 'config'>, it: Se
     });
   if (version !== config.version)
     return result('agent_version', 'warn', `The agent has version ${version}, the control plane ${config.version}`, {
-      remedy: 'Upgrade the older one',
+      remedy: 'Upgrade the older one: setpoint update-agent SERVER is for the agent',
     });
   return result('agent_version', 'pass', `The agent has version ${version}, as the control plane`);
 }

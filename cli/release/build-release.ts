@@ -6,7 +6,13 @@ import { join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import packageFile from '../../package.json' with { type: 'json' };
-import { licencesFileName, packedName, releaseFileName, signRelease } from '../../agent-protocol/release-manifest.ts';
+import {
+  licencesFileName,
+  packedName,
+  publicKeyOf,
+  releaseFileName,
+  signRelease,
+} from '../../agent-protocol/release-manifest.ts';
 import type { Platform, ReleaseManifest } from '../../agent-protocol/release-manifest.ts';
 import { bundleAgent } from './bundle.ts';
 import { makeExecutable } from './executable.ts';
@@ -31,7 +37,7 @@ export async function buildRelease(
 ): Promise<ReleaseManifest> {
   const { version } = packageFile;
   await mkdir(out, { recursive: true });
-  const { code: module, sources } = await bundleAgent();
+  const { code: module, sources } = await bundleAgent([publicKeyOf(key)]);
   const files: ReleaseManifest['files'] = [];
   for (const platform of platforms) {
     const name = releaseFileName(version, platform);

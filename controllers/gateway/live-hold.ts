@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
-import type { EngineState } from '../../agent-protocol/messages.ts';
+import type { EngineState, UpdateFailure } from '../../agent-protocol/messages.ts';
 import { wait } from '../../time/clock.ts';
 import type { Clock } from '../../time/clock.ts';
 import { parseConnections, putConnections, withLoss } from '../../store/connections.ts';
@@ -66,13 +66,17 @@ export class LiveHold {
     return this.#live?.fence;
   }
 
-  /** Records the state of the agent's engine in the key. If it differs, the key is written anew under another epoch. */
-  describe({ version, trouble }: EngineState): void {
-    const { engineTrouble: _, ...rest } = this.#about;
+  /**
+   * Records the state of the agent's engine and of its update in the key. If it differs, the key is written anew under
+   * another epoch.
+   */
+  describe({ version, trouble }: EngineState, update: UpdateFailure | undefined): void {
+    const { engineTrouble: _, updateFailure: __, ...rest } = this.#about;
     const about: About = {
       ...rest,
       ...(version !== undefined && { runtimeVersion: version }),
       ...(trouble !== undefined && { engineTrouble: { ...trouble } }),
+      ...(update !== undefined && { updateFailure: storedFailure(update) }),
     };
     if (isDeepStrictEqual(about, this.#about)) return;
     this.#about = about;
@@ -194,4 +198,9 @@ export class LiveHold {
     this.#stop.abort();
     this.#options.lost();
   }
+}
+
+/** The failure in the form of the live key. */
+export function storedFailure({ requested_at: requestedAt, ...rest }: UpdateFailure): LiveValue['updateFailure'] {
+  return { ...rest, requestedAt };
 }

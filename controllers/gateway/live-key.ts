@@ -22,6 +22,10 @@ const LiveValue = z.object({
   forbids: z.array(z.string()).optional(),
   /** Why the agent's container engine cannot be used. */
   engineTrouble: z.object({ reason: z.string(), message: z.string() }).optional(),
+  /** Why the update that was asked for at that time failed. */
+  updateFailure: z
+    .object({ version: z.string(), requestedAt: z.string(), reason: z.string(), message: z.string() })
+    .optional(),
   /** RFC 3339: when the session began, for display. */
   since: z.string(),
   /** Sessions of different machines keep replacing each other: one is a copy of the other. */

@@ -9,18 +9,19 @@ import type {
   Report,
   Welcome,
 } from '../../agent-protocol/control-session.ts';
-import type { EngineState, Load, Position } from '../../agent-protocol/messages.ts';
+import type { EngineState, Load, Position, UpdateFailure } from '../../agent-protocol/messages.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import { directPortsOf } from '../../store/direct-ports.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import type { KeyChange, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
 import { settingsOf } from '../../store/settings.ts';
+import { updateFor } from './agent-update.ts';
 import { identify, join } from './authenticate.ts';
 import type { Identified } from './authenticate.ts';
 import { presentHistory } from './history.ts';
 import { limits } from './limits.ts';
-import { LiveHold } from './live-hold.ts';
+import { LiveHold, storedFailure } from './live-hold.ts';
 import type { SessionDeps } from './session-deps.ts';
 import { SessionWork } from './session-work.ts';
 import type { SessionWorkOptions } from './session-work.ts';
@@ -146,8 +147,8 @@ export class ServerSession implements ControlHost {
     this.#owner.loaded(this);
   }
 
-  engine(state: EngineState): void {
-    this.#work?.engine(state);
+  state(engine: EngineState, update: UpdateFailure | undefined): void {
+    this.#work?.state(engine, update);
   }
 
   ended(why: string, isOrderly: boolean): void {
@@ -192,7 +193,8 @@ export class ServerSession implements ControlHost {
     // From here on `ended` releases the key.
     const capabilities = new Set(hello.capabilities);
     const incarnation = history ?? this.#incarnation;
-    this.#work = this.#workFor(server, hold, { publicKey: identified.publicKey, capabilities, incarnation });
+    const agent = { publicKey: identified.publicKey, capabilities, agentVersion: hello.agent_version };
+    this.#work = this.#workFor(server, hold, { ...agent, incarnation });
     if (this.#isOver) {
       await hold.release();
       return this.#refused(busy());
@@ -208,9 +210,11 @@ export class ServerSession implements ControlHost {
     }
     // Changes before the session was entered did not reach it.
     hold.verify(this.#view.agent(server));
-    if (this.#view.get('server', server)?.desired.agent_public_key !== identified.publicKey)
+    const present = this.#view.get('server', server);
+    if (present?.desired.agent_public_key !== identified.publicKey)
       return this.#refused({ ...gone(server), message: 'Another agent has joined as this server' });
     this.#isProven = hello.store === null || isOf(history, hello.store, live.epoch);
+    const update = updateFor(present, agent);
     return {
       welcome: {
         session: this.id,
@@ -220,6 +224,7 @@ export class ServerSession implements ControlHost {
         ports: { ...directPortsOf(identified.server.desired), own: [...this.#deps.ownPorts] },
         ...(hello.control !== undefined && { proof: this.#prove(server, hello.control) }),
         registries: [...settingsOf(this.#view).registries],
+        ...(update !== undefined && { update: { version: update.version, requested_at: update.requestedAt } }),
       },
     };
   }
@@ -241,6 +246,7 @@ export class ServerSession implements ControlHost {
       capabilities: hello.capabilities,
       ...(hello.forbids !== undefined && { forbids: hello.forbids }),
       ...(hello.engine?.trouble !== undefined && { engineTrouble: { ...hello.engine.trouble } }),
+      ...(hello.update !== undefined && { updateFailure: storedFailure(hello.update) }),
       since: this.since.toISOString(),
     };
     const lost = (): void => this.superseded();
@@ -250,7 +256,7 @@ export class ServerSession implements ControlHost {
   #workFor(
     server: string,
     hold: LiveHold,
-    agent: Pick<SessionWorkOptions, 'publicKey' | 'capabilities' | 'incarnation'>,
+    agent: Pick<SessionWorkOptions, 'publicKey' | 'capabilities' | 'agentVersion' | 'incarnation'>,
   ): SessionWork {
     return new SessionWork({
       deps: this.#deps,

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { ControlSession, Rejection, Report } from '../../agent-protocol/control-session.ts';
-import type { EngineState } from '../../agent-protocol/messages.ts';
+import type { EngineState, UpdateFailure } from '../../agent-protocol/messages.ts';
 import { closeCodes } from '../../agent-protocol/wire.ts';
 import { directPortsOf } from '../../store/direct-ports.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
@@ -10,6 +10,7 @@ import type { Repository } from '../../store/repo.ts';
 import { isKind } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { settingsOf } from '../../store/settings.ts';
+import { updateFor } from './agent-update.ts';
 import { DesiredFeed } from './desired-feed.ts';
 import { Intake } from './intake.ts';
 import { limits } from './limits.ts';
@@ -34,6 +35,8 @@ export interface SessionWorkOptions {
   server: string;
   /** The capabilities in the agent's hello. */
   capabilities: ReadonlySet<string>;
+  /** The version in it. */
+  agentVersion: string;
   /** The public key by which the agent proved itself. */
   publicKey: string;
   /** The result of `presentHistory` when the session began: the agent keeps it beside its set. */
@@ -140,8 +143,8 @@ export class SessionWork {
     this.#feed.needSnapshot();
   }
 
-  engine(state: EngineState): void {
-    this.#options.hold.describe(state);
+  state(engine: EngineState, update: UpdateFailure | undefined): void {
+    this.#options.hold.describe(engine, update);
   }
 
   /** An object of the tenant changed that may concern this server. */
@@ -215,6 +218,7 @@ export class SessionWork {
         logRetentionDays: server.desired.log_retention_days,
         ports: { ...directPortsOf(server.desired), own: [...this.#options.deps.ownPorts] },
         registries: settingsOf(this.#options.view).registries,
+        update: updateFor(server, this.#options),
       });
   }
 

@@ -1,14 +1,17 @@
 import type { Context, Controller, Next } from '../runtime/controller.ts';
 import type { LiveAgent } from '../../store/mirror.ts';
 import { isDeleting } from '../../store/resource.ts';
+import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { onChange, onGone } from '../runtime/wakes.ts';
-import { conditionsOf, isAwaitingAgent, observe } from './states.ts';
+import { conditionsOf, isAwaitingAgent, isUpdated, observe } from './states.ts';
 import type { World } from './states.ts';
 
 export interface ServerSettings {
   /** A server is offline when its agent has had no session for this many milliseconds. */
   offlineAfterMs: number;
+  /** The version of the agent that machines get from the control plane; `undefined`: there is none. */
+  agentRelease?: () => Promise<string | undefined>;
 }
 
 /**
@@ -21,7 +24,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
     kind: 'server',
     reads: ['assignment'],
     children: ['assignment'],
-    notifies: ['server_offline', 'server_error', 'server_online'],
+    notifies: ['server_offline', 'server_error', 'server_online', 'server_update_failed'],
     wakes: [
       onGone('assignment', ({ desired }) => [desired.server_id]),
       // This controller releases what is deleted of a server that has no agent.
@@ -35,10 +38,12 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       const lasted = ctx.since('away', isAway);
       const left = isAway ? settings.offlineAfterMs - lasted : undefined;
       const removals = ctx.view.heldRemovals(it.meta.id);
-      const world: World = { server: it, agent, away: left !== undefined && left <= 0, removals };
+      const away = left !== undefined && left <= 0;
+      const world: World = { server: it, agent, away, removals, release: await settings.agentRelease?.() };
       const observed = observe(world);
       const before = it.observed?.phase;
       if (before !== undefined && before !== observed.phase) await announce(it, before, observed.phase, agent, ctx);
+      await announceUpdate(world, observed, ctx);
       if (isAwaitingAgent(it)) await freeWithdrawn(it, ctx);
       return { observed, conditions: conditionsOf(world), next: nextOf(it, observed.phase, left) };
     },
@@ -48,7 +53,8 @@ export function serverController(settings: ServerSettings): Controller<'server'>
         await ctx.retire('assignment', assignment.meta.id);
         await ctx.waive('assignment', assignment.meta.id, 'agent');
       }
-      const world: World = { server: it, agent: ctx.view.agent(it.meta.id), away: false, removals: undefined };
+      const agent = ctx.view.agent(it.meta.id);
+      const world: World = { server: it, agent, away: false, removals: undefined, release: undefined };
       return {
         observed: observe(world),
         conditions: [
@@ -133,4 +139,29 @@ async function announce(
       message: before === 'error' ? message : 'Its agent is connected again',
     });
   }
+}
+
+/** Says once that an update failed, and that the agent runs the version that it was asked to run. */
+async function announceUpdate(world: World, observed: ObservedOf<'server'>, ctx: Context): Promise<void> {
+  const { server: it, agent } = world;
+  const { observed: before, desired } = it;
+  const { update_failure: failure } = observed;
+  if (failure !== undefined && failure.requested_at !== before?.update_failure?.requested_at) {
+    const { version, reason, message, requested_at } = failure;
+    const what = `Its agent was not updated to version ${version}, and goes on. ${message}`;
+    ctx.event(it, { type: 'warning', reason, message: what });
+    await ctx.notify(it, `${it.meta.id}/update/${requested_at}`, {
+      type: 'server_update_failed',
+      severity: 'error',
+      title: `The agent of server ${desired.name} was not updated`,
+      message: what,
+    });
+  }
+  const isNew = before?.agent_version !== undefined && before.agent_version !== observed.agent_version;
+  if (agent !== undefined && isNew && isUpdated(world))
+    ctx.event(it, {
+      type: 'normal',
+      reason: 'AgentUpdated',
+      message: `Its agent was updated from version ${before.agent_version} to ${observed.agent_version ?? 'unknown'}`,
+    });
 }

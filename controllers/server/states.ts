@@ -1,4 +1,5 @@
-import { agentCapabilities } from '../../agent-protocol/messages.ts';
+import { agentCapabilities, updateCapability } from '../../agent-protocol/messages.ts';
+import { isLater } from '../../agent-protocol/release-manifest.ts';
 import { defined } from '../../store/defined.ts';
 import type { HeldRemovals } from '../../store/held-removals.ts';
 import type { LiveAgent } from '../../store/mirror.ts';
@@ -16,6 +17,8 @@ export interface World {
   /** The agent has been away for longer than `offlineAfterMs`. */
   away: boolean;
   removals: HeldRemovals | undefined;
+  /** Version of the agent that machines get from the control plane; `undefined`: it has no release. */
+  release: string | undefined;
 }
 
 /**
@@ -32,7 +35,40 @@ export function observe(world: World): ObservedOf<'server'> {
     runtime_version: agent?.runtimeVersion ?? before?.runtime_version,
     boot_id: agent?.bootId ?? before?.boot_id,
     machine_id: agent?.machineId ?? before?.machine_id,
+    update_done: updateDoneOf(world),
+    update_failure: updateFailureOf(world),
   });
+}
+
+/**
+ * Why the update that is wanted failed. It stays until the agent runs the version, or is asked anew: an agent that starts
+ * again does not know that it refused a release before.
+ */
+function updateFailureOf(world: World): ObservedOf<'server'>['update_failure'] {
+  const { server, agent } = world;
+  const wanted = server.desired.agent_update;
+  if (wanted === undefined || isUpdated(world)) return undefined;
+  const { requested_at } = wanted;
+  const reported = agent?.updateFailure;
+  if (reported?.requestedAt === requested_at) {
+    const { version, reason, message } = reported;
+    return { version, requested_at, reason, message };
+  }
+  const before = server.observed?.update_failure;
+  return before?.requested_at === requested_at ? { ...before } : undefined;
+}
+
+/** Time of the update that is wanted, once the agent has run its version. */
+function updateDoneOf(world: World): string | undefined {
+  const asked = world.server.desired.agent_update?.requested_at;
+  return isUpdated(world) || world.server.observed?.update_done === asked ? asked : undefined;
+}
+
+/** Whether the agent runs the version that it was asked to run, or a later one. */
+export function isUpdated({ server, agent }: Pick<World, 'server' | 'agent'>): boolean {
+  const wanted = server.desired.agent_update?.version;
+  const version = agent?.agentVersion ?? server.observed?.agent_version;
+  return wanted !== undefined && version !== undefined && (version === wanted || isLater(version, wanted));
 }
 
 function phaseOf({ server, agent, away }: World): ObservedOf<'server'>['phase'] {
@@ -61,9 +97,10 @@ export function conditionsOf(world: World): ConditionInput[] {
       status: 'true',
       reason: 'AgentOfEarlierRelease',
       message:
-        `Its agent, version ${world.agent?.agentVersion ?? 'unknown'}, cannot ${unknown.map((it) => features[it]).join(', ')}: upgrade it. ` +
+        `Its agent, version ${world.agent?.agentVersion ?? 'unknown'}, cannot ${unknown.map((it) => features[it]).join(', ')}: ${upgrade(world)}. ` +
         'Until then its instances go on, and a workload that needs one of these does not start',
     });
+  conditions.push(...updateConditions(world));
   if (world.removals?.confirmed === false)
     conditions.push({
       type: 'RemovalsHeld',
@@ -74,6 +111,69 @@ export function conditionsOf(world: World): ConditionInput[] {
         'until their removal is confirmed: setpoint confirm-removals SERVER, or POST /servers/:id/confirm-removals',
     });
   return conditions;
+}
+
+/** How the agent comes to a later version, in words that follow a colon. */
+function upgrade({ agent, release }: Pick<World, 'agent' | 'release'>): string {
+  if (release === undefined) return 'upgrade it';
+  if (agent?.capabilities?.includes(updateCapability) === true)
+    return `upgrade it to ${release}, by setpoint update-agent SERVER`;
+  return `upgrade it to ${release}, by the script that installs it, ADDRESS/install.sh`;
+}
+
+/** What became of the update that was asked for, and whether there is a later version to ask for. */
+function updateConditions(world: World): ConditionInput[] {
+  const { server, agent, release } = world;
+  const wanted = server.desired.agent_update;
+  const failure = updateFailureOf(world);
+  const version = agent?.agentVersion ?? 'unknown';
+  const conditions: ConditionInput[] = [];
+  if (failure !== undefined)
+    conditions.push({
+      type: 'AgentUpdateFailed',
+      status: 'true',
+      reason: failure.reason,
+      message: `Its agent was not updated to version ${failure.version}, and goes on. ${failure.message}`,
+    });
+  else if (wanted !== undefined) conditions.push(updatedCondition(world, wanted.version));
+  const isUnderWay = failure === undefined && updateDoneOf(world) === undefined && wanted?.version === release;
+  if (release !== undefined && isLater(release, version) && !isUnderWay)
+    conditions.push({
+      type: 'AgentUpdateAvailable',
+      status: 'true',
+      reason: 'LaterRelease',
+      message: `Its agent has version ${version}, and the control plane has ${release}: ${upgrade(world)}`,
+    });
+  return conditions;
+}
+
+function updatedCondition(world: World, wanted: string): ConditionInput {
+  const type = 'AgentUpdated';
+  const { agent, server } = world;
+  if (isUpdated(world)) {
+    const version = agent?.agentVersion ?? server.observed?.agent_version ?? wanted;
+    return { type, status: 'true', reason: 'Updated', message: `Its agent runs version ${version}` };
+  }
+  if (updateDoneOf(world) !== undefined)
+    return {
+      type,
+      status: 'false',
+      reason: 'PutBack',
+      message: `Its agent ran version ${wanted}, and another one was installed on its machine since then: setpoint update-agent SERVER asks for the update again`,
+    };
+  if (agent === undefined)
+    return {
+      type,
+      status: 'false',
+      reason: 'AgentAway',
+      message: `Its agent was asked to run version ${wanted} and is not connected: it is being started again, or takes it up once it is back`,
+    };
+  return {
+    type,
+    status: 'false',
+    reason: 'Updating',
+    message: `Its agent, version ${agent.agentVersion ?? 'unknown'}, was asked to run version ${wanted}: it fetches and verifies it, and starts again`,
+  };
 }
 
 /** What an agent with a capability can do, in words that follow "cannot". */

@@ -32,6 +32,8 @@ export const server = defineKind({
     /** Ed25519 public key (raw, base64url) that the agent registered with its join token. */
     agent_public_key: z.string().optional(),
     agent_id: Id.optional(),
+    /** The version that its agent was last asked to run. A version that failed is tried again at another time only. */
+    agent_update: z.object({ version: z.string(), requested_at: Timestamp }).optional(),
   }),
   observed: z.object({
     phase: ServerPhase,
@@ -40,6 +42,12 @@ export const server = defineKind({
     runtime_version: z.string().optional(),
     boot_id: z.string().optional(),
     machine_id: z.string().optional(),
+    /** Time of the update that was carried out: a version that was put back on the machine since then stays. */
+    update_done: Timestamp.optional(),
+    /** Why the update of that time failed. */
+    update_failure: z
+      .object({ version: z.string(), requested_at: Timestamp, reason: z.string(), message: z.string() })
+      .optional(),
   }),
   unique: (d) => [{ scope: 'all', name: d.name }],
   populates: { ssh_key: 'ssh_key' },

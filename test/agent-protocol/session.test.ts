@@ -373,6 +373,21 @@ describe('liveness', () => {
     expect(agentEnds).toEqual([]);
   });
 
+  it('tells of a failed update from the beginning, and until it is not failed any more', async () => {
+    const clock = new FakeClock();
+    const backend = new FakeBackend();
+    const failed = { version: '1.1.0', requested_at: '2030-01-01T00:00:00.000Z', reason: 'DiskFull', message: 'm' };
+    backend.failedUpdate = failed;
+    const { host } = protocolEnds(clock, { backend });
+    await settle(30);
+    expect(host.hellos[0]?.update).toEqual(failed);
+    await clock.advance(5000);
+    expect(host.updates.at(-1)).toEqual(failed);
+    backend.failedUpdate = undefined;
+    await clock.advance(5000);
+    expect(host.updates.at(-1)).toBeUndefined();
+  });
+
   it('is measured by its beats, of which each tells how long the answer to the one before took', async () => {
     const { clock, host, pair } = await up();
     pair.fault = (by, _n, frame) => (by === 'control' && String(frame).includes('"beat_ack"') ? 'hold' : 'deliver');

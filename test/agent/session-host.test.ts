@@ -7,6 +7,7 @@ import { CallError } from '../../agent-protocol/call-error.ts';
 import { decodeLogChunks } from '../../agent-protocol/log-stream.ts';
 import type { LogLine, LogPage } from '../../agent-protocol/logs.ts';
 import { decodeSamples, MetricsPage } from '../../agent-protocol/metrics.ts';
+import type { AgentUpdate } from '../../agent-protocol/server-settings.ts';
 import type { RunBuild } from '../../agent/tasks/build-task.ts';
 import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
 import type { ReadHead } from '../../agent/tasks/read-head.ts';
@@ -48,6 +49,31 @@ function scripted() {
   };
   return { begun, run };
 }
+
+describe('an update of the agent', () => {
+  const update = { version: '1.1.0', requestedAt: '2030-01-01T00:00:00.000Z' };
+
+  test('is asked for by a control plane that proved itself, and by no other', async () => {
+    const asked: AgentUpdate[] = [];
+    const failure = { version: '1.1.0', requested_at: update.requestedAt, reason: 'NotTrusted', message: 'm' };
+    const { backend } = await world.start({ updater: { failure, ask: (it) => void asked.push(it) } });
+    backend.trusts(false);
+    backend.configure({ logRetentionDays: 7, update });
+    expect(asked).toEqual([]);
+    backend.trusts(true);
+    backend.configure({ logRetentionDays: 7 });
+    expect(asked).toEqual([]);
+    backend.configure({ logRetentionDays: 7, update });
+    expect(asked).toEqual([update]);
+    expect(backend.updateFailure()).toEqual(failure);
+  });
+
+  test('is nothing to an agent that cannot be replaced', async () => {
+    const { backend } = await world.start();
+    backend.configure({ logRetentionDays: 7, update });
+    expect(backend.updateFailure()).toBeUndefined();
+  });
+});
 
 describe('a build', () => {
   test('runs once, reports its result with every line, and never runs again', async () => {

@@ -358,6 +358,12 @@ export const examples: Readonly<Record<string, Example>> = {
     },
   },
   'GET /servers/:id/agent-status': { path: at('/servers/:server/agent-status') },
+  'POST /servers/:id/update-agent': {
+    path: at('/servers/:server/update-agent'),
+    body: () => ({}),
+    before: addEarlierAgent,
+    status: 409, // there is no release of the agent
+  },
   'GET /servers/:id/tunnel-status': { path: at('/servers/:server/tunnel-status') },
   'GET /servers/tunnel-status/all': { path: at('/servers/tunnel-status/all') },
   'GET /servers/:id/logs': {
@@ -382,12 +388,6 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   'POST /servers/:id/heal': {
     path: at('/servers/:server/heal'),
-    body: () => ({}),
-    before: addEarlierAgent,
-    status: 409, // its agent is of an earlier release
-  },
-  'POST /servers/:id/adopt': {
-    path: at('/servers/:server/adopt'),
     body: () => ({}),
     before: addEarlierAgent,
     status: 409, // its agent is of an earlier release

@@ -6,12 +6,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import packageFile from '../../package.json' with { type: 'json' };
-import { openRelease, platforms } from '../../agent-protocol/release-manifest.ts';
+import { openRelease, platforms, publicKeyOf } from '../../agent-protocol/release-manifest.ts';
 import { buildRelease } from '../../cli/release/build-release.ts';
 import { bundleAgent } from '../../cli/release/bundle.ts';
 import { licencesOf } from '../../cli/release/licenses.ts';
 import { nodeFor } from '../../cli/release/node-binary.ts';
 import { releaseKey } from '../../cli/release/release-key.ts';
+import { releaseKeys } from '../../cli/release-keys.ts';
 import { builtRelease, ownPlatform, testReleaseKey } from '../harness/built-release.ts';
 import type { BuiltRelease } from '../harness/built-release.ts';
 
@@ -69,8 +70,15 @@ it('is signed by the key of the build, and by no other', async () => {
   expect(() => openRelease(signed, [])).toThrow('unknown key');
 });
 
+it('takes releases that the key of its build signed, and a checkout takes none', async () => {
+  const { key } = await testReleaseKey();
+  const { code } = await bundleAgent([publicKeyOf(key)]);
+  expect(code).toContain(publicKeyOf(key));
+  expect(releaseKeys).toEqual([]);
+});
+
 it('has no part of the control plane and no package but those of the agent in it', async () => {
-  const { sources } = await bundleAgent();
+  const { sources } = await bundleAgent([]);
   const packages = new Set(sources.map((it) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(it)?.[1]));
   const direct = Object.keys(packageFile.dependencies).filter((it) => packages.has(it));
   expect(direct).toEqual(['commander', 'p-queue', 'pino', 'tar-stream', 'ws', 'zod']);
@@ -87,7 +95,7 @@ it('has the licences of Node and of each package in it beside it', async () => {
   const { name, size, sha256 } = built.manifest.licences!;
   const text = await readFile(join(built.folder, name), 'utf8');
   expect([Buffer.byteLength(text), createHash('sha256').update(text).digest('hex')]).toEqual([size, sha256]);
-  const { sources } = await bundleAgent();
+  const { sources } = await bundleAgent([]);
   const packages = new Set(sources.flatMap((it) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(it)?.[0] ?? []));
   expect(packages.size).toBeGreaterThan(10);
   for (const folderOf of [...packages, `node_modules/node-${ownPlatform}`]) {

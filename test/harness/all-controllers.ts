@@ -11,6 +11,7 @@ export const allControllers: readonly AnyController[] = controllersOf({
   random: { bytes: undone },
   agents: { call: undone },
   machines: { look: undone },
+  agentRelease: undone,
   mailer: { send: undone },
   isMailOnlyLogged: true,
   publicUrl: '',

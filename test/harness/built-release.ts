@@ -1,10 +1,19 @@
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openRelease, platforms } from '../../agent-protocol/release-manifest.ts';
+import packageFile from '../../package.json' with { type: 'json' };
+import {
+  openRelease,
+  platforms,
+  publicKeyOf,
+  releaseFileName,
+  signRelease,
+} from '../../agent-protocol/release-manifest.ts';
 import type { Platform, ReleaseManifest } from '../../agent-protocol/release-manifest.ts';
 import { buildRelease } from '../../cli/release/build-release.ts';
 import { bundleAgent } from '../../cli/release/bundle.ts';
+import { makeExecutable } from '../../cli/release/executable.ts';
+import { nodeFor } from '../../cli/release/node-binary.ts';
 import { releaseKey } from '../../cli/release/release-key.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
@@ -46,17 +55,56 @@ export async function testReleaseKey(): ReturnType<typeof releaseKey> {
  */
 export async function builtRelease(): Promise<BuiltRelease> {
   const { key } = await testReleaseKey();
-  const hash = createHash('sha256').update((await bundleAgent()).code);
+  return made('present', (await bundleAgent([publicKeyOf(key)])).code, async (out, signal) => {
+    await buildRelease({ out, key, platforms: [ownPlatform], packed: false }, signal);
+  });
+}
+
+/** The same with another version. */
+export async function laterRelease(version: string): Promise<BuiltRelease> {
+  const { key } = await testReleaseKey();
+  const { code } = await bundleAgent([publicKeyOf(key)]);
+  const parts = code.split(`"${packageFile.version}"`);
+  if (parts.length !== 2) throw new Error(`The bundle of the agent has its version in ${parts.length - 1} places`);
+  const module = parts.join(`"${version}"`);
+  return made('later', module, async (out, signal) => {
+    const name = releaseFileName(version, ownPlatform);
+    const work = join(out, 'work');
+    await mkdir(work);
+    const node = await nodeFor(ownPlatform, { work, cache }, signal);
+    await makeExecutable({ node, module, work, to: join(out, name) }, signal);
+    await rm(work, { recursive: true });
+    const content = await readFile(join(out, name));
+    const sha256 = createHash('sha256').update(content).digest('hex');
+    const manifest = signRelease(
+      {
+        product: 'setpoint-agent',
+        version,
+        min_version: packageFile.version,
+        files: [{ platform: ownPlatform, name, size: content.length, sha256 }],
+      },
+      key,
+    );
+    await writeFile(join(out, 'manifest.json'), JSON.stringify(manifest));
+  });
+}
+
+/** A release that is made into a folder unless its module is the one of the last time. */
+async function made(
+  what: string,
+  module: string,
+  make: (out: string, signal: AbortSignal) => Promise<void>,
+): Promise<BuiltRelease> {
+  const place = join(cache, what);
+  await mkdir(place, { recursive: true });
+  const hash = createHash('sha256').update(module);
   for (const name of makers) hash.update(await readFile(join(root, name)));
-  const folder = join(cache, hash.digest('hex').slice(0, 16));
+  const folder = join(place, hash.digest('hex').slice(0, 16));
   const known = await read(folder);
   if (known !== undefined) return known;
-  const building = await mkdtemp(join(cache, '.building-'));
+  const building = await mkdtemp(join(place, '.building-'));
   try {
-    await buildRelease(
-      { out: building, key, platforms: [ownPlatform], packed: false },
-      AbortSignal.timeout(deadlineMs),
-    );
+    await make(building, AbortSignal.timeout(deadlineMs));
     await rename(building, folder).catch((error: unknown) => {
       // another test has built it meanwhile
       if (!(error instanceof Error && 'code' in error && error.code === 'ENOTEMPTY')) throw error;
@@ -64,8 +112,8 @@ export async function builtRelease(): Promise<BuiltRelease> {
   } finally {
     await rm(building, { recursive: true, force: true });
   }
-  for (const name of await readdir(cache))
-    if (/^[0-9a-f]{16}$/.test(name) && join(cache, name) !== folder) await rm(join(cache, name), { recursive: true });
+  for (const name of await readdir(place))
+    if (/^[0-9a-f]{16}$/.test(name) && join(place, name) !== folder) await rm(join(place, name), { recursive: true });
   const built = await read(folder);
   if (built === undefined) throw new Error(`The release is not in ${folder} after its build`);
   return built;

@@ -1,9 +1,16 @@
 import { understand } from '../../agent-protocol/assignment.ts';
 import type { WireConfiguration, WireItem, WireReport } from '../../agent-protocol/assignment.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
-import type { CallParams, EngineState, Load, Position, StreamParams } from '../../agent-protocol/messages.ts';
+import type {
+  CallParams,
+  EngineState,
+  Load,
+  Position,
+  StreamParams,
+  UpdateFailure,
+} from '../../agent-protocol/messages.ts';
 import type { PortPolicy } from '../../agent-protocol/port-policy.ts';
-import type { ServerSettings } from '../../agent-protocol/server-settings.ts';
+import type { AgentUpdate, ServerSettings } from '../../agent-protocol/server-settings.ts';
 import type { AgentHost } from '../../agent-protocol/agent-host.ts';
 
 /** An agent without containers: it keeps the desired set in memory and reports what the test tells it to. */
@@ -22,6 +29,9 @@ export class FakeBackend implements AgentHost {
   /** Reports of an assignment when it was put, if set. */
   onPut: ((item: WireItem) => WireReport) | undefined;
   engineState: EngineState = { version: '1' };
+  /** The update that the settings last asked for. */
+  update: AgentUpdate | undefined;
+  failedUpdate: UpdateFailure | undefined;
   /** Whether the control plane of the last session proved itself. */
   isProven: boolean | undefined;
   failStoring: Error | undefined;
@@ -120,6 +130,10 @@ export class FakeBackend implements AgentHost {
     return this.engineState;
   }
 
+  updateFailure(): UpdateFailure | undefined {
+    return this.failedUpdate;
+  }
+
   load(): Load {
     return {
       cpu_percent: 1,
@@ -149,9 +163,10 @@ export class FakeBackend implements AgentHost {
     return this.onStream(params, signal, incoming);
   }
 
-  configure({ logRetentionDays, ports }: ServerSettings): void {
+  configure({ logRetentionDays, ports, update }: ServerSettings): void {
     this.retentionDays = logRetentionDays;
     this.ports = ports;
+    this.update = update;
   }
 
   #configure(items: readonly WireItem[], configurations: readonly WireConfiguration[]): void {

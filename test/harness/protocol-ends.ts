@@ -4,7 +4,7 @@ import type { AgentEnd } from '../../agent-protocol/agent-session.ts';
 import type { Clock } from '../../time/clock.ts';
 import { ControlSession } from '../../agent-protocol/control-session.ts';
 import type { ControlHost, Hello, Refusal, Rejection, Report } from '../../agent-protocol/control-session.ts';
-import type { EngineState, Load } from '../../agent-protocol/messages.ts';
+import type { EngineState, Load, UpdateFailure } from '../../agent-protocol/messages.ts';
 import { FakeBackend } from './fake-backend.ts';
 import { SocketPair } from './socket-pair.ts';
 
@@ -20,6 +20,7 @@ export class FakeControl implements ControlHost {
   loads: Load[] = [];
   roundTrips: (number | undefined)[] = [];
   engines: EngineState[] = [];
+  updates: (UpdateFailure | undefined)[] = [];
   ends: string[] = [];
   isUp = false;
   onReport: (report: Report) => Promise<Rejection[]> = () => Promise.resolve([]);
@@ -56,8 +57,9 @@ export class FakeControl implements ControlHost {
     this.roundTrips.push(roundTripMs);
   }
 
-  engine(state: EngineState): void {
-    this.engines.push(state);
+  state(engine: EngineState, update: UpdateFailure | undefined): void {
+    this.engines.push(engine);
+    this.updates.push(update);
   }
 
   ended(why: string): void {

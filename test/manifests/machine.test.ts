@@ -34,11 +34,13 @@ const startedAt: Readonly<Record<string, readonly string[]>> = {
   "agent/machine/server-shells.ts: 'systemctl'": [],
   "agent/machine/server-shells.ts: 'systemd-run'": [],
   "agent/tasks/git.ts: 'git'": ['git', 'ssh'],
+  'cli/agent.ts: executable': [], // of a release
   'bench/server-process.ts: program': [],
   'cli/dev.ts: program': [],
   "test/agent/machine/machine-identities.test.ts: argv[0] ?? ''": ['unshare'],
   'test/agent/ports/iptables-publisher.test.ts: process.execPath': [],
   "test/agent/machine/process.test.ts: 'setpoint-absent'": [],
+  'test/agent/update/crash.test.ts: process.execPath': [],
   'test/e2e/tenant-deletion.test.ts: command': [],
   'test/harness/command-line.ts: program': [],
   'test/harness/program.ts: this.command': [],

@@ -5,7 +5,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { endTrial } from '../../cli/trial.ts';
+import { endTrial } from '../../agent/update/trial.ts';
 import { until } from '../harness/until.ts';
 
 const source = new URL('../../manifests/install/agent/supervise.sh', import.meta.url);

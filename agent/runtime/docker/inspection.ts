@@ -8,10 +8,10 @@ export const State = z
   .transform((state) => (state === 'removing' ? 'dead' : state));
 
 /** The engine's zero time means never and becomes an empty text. */
-export const Time = z.string().transform((time) => (time.startsWith('0001-') ? '' : time));
+const Time = z.string().transform((time) => (time.startsWith('0001-') ? '' : time));
 
 /** The engine has `null` for an empty list. */
-export const Texts = z
+const Texts = z
   .array(z.string())
   .nullish()
   .transform((texts) => texts ?? []);
@@ -155,7 +155,7 @@ function mountDetail(
 }
 
 /** Engines differ in how they show a right: as in the request, or in full. */
-export function rights(names: readonly string[]): string[] {
+function rights(names: readonly string[]): string[] {
   return names.map((name) => name.toUpperCase().replace(/^CAP_/, '')).toSorted();
 }
 

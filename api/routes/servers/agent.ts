@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { isLater } from '../../../agent-protocol/release-manifest.ts';
 import { putHeldRemovals } from '../../../store/held-removals.ts';
 import { keys } from '../../../store/keys.ts';
 import { conflicting } from '../../ground/api-error.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { AgentStatusField } from '../../resources/server.ts';
 import { agentStatus } from '../../resources/status.ts';
@@ -44,19 +46,33 @@ export const getAgentStatus = defineEndpoint({
     agent_status: AgentStatusField,
     agent_id: z.string().nullable(),
     agent_version: z.string().nullable(),
+    available_agent_version: z
+      .string()
+      .nullable()
+      .meta({ description: 'A later version, which this replica has; null: there is none' }),
     conflict: z.boolean().meta({ description: 'Agents of different machines keep replacing each other' }),
   }),
   handle: async (ctx, { it }) => {
     const live = ctx.view.agent(it.meta.id);
+    const version = live?.agentVersion ?? it.observed?.agent_version ?? null;
     return {
       server_id: it.meta.id,
       agent_status: agentStatus(it, ctx.view),
       agent_id: it.desired.agent_id ?? null,
-      agent_version: live?.agentVersion ?? it.observed?.agent_version ?? null,
+      agent_version: version,
+      available_agent_version: await laterVersion(ctx, version),
       conflict: live?.conflict ?? false,
     };
   },
 });
+
+/** The version of the release that this replica has, if it is later than that one. */
+async function laterVersion({ releases }: RequestContext, than: string | null): Promise<string | null> {
+  if (than === null) return null;
+  const release = await releases.current().catch(() => undefined); // the log has the reason
+  const version = release?.manifest.version;
+  return version !== undefined && isLater(version, than) ? version : null;
+}
 
 export const pingServer = defineEndpoint({
   method: 'POST',

@@ -113,6 +113,96 @@ it('names what its agent does not know, until the agent is upgraded', async () =
   expect(condition('AgentTooOld')).toBeUndefined();
 });
 
+describe('an update of its agent', () => {
+  const requested_at = '2030-01-01T00:00:00.000Z';
+  const release = '1.1.0';
+  const releasing = [serverController({ offlineAfterMs, agentRelease: async () => release })];
+  const old = { agentVersion: '1.0.0', capabilities: [...agentCapabilities, 'update'] };
+  const failure = { version: '1.1.0', requestedAt: requested_at, reason: 'NotTrusted', message: 'Build it anew' };
+
+  async function asked(rig: Rig, at = requested_at) {
+    const all = await joined(rig);
+    const ask = async (time: string): Promise<void> => {
+      await rig.repo.change('server', all.id, (draft) => {
+        draft.agent_update = { version: '1.1.0', requested_at: time };
+      });
+      await rig.rest();
+    };
+    await all.connect(old);
+    await ask(at);
+    return { ...all, ask };
+  }
+
+  it('is under way, and done once the agent runs the version or a later one', async () => {
+    await using rig = await openRig({ controllers });
+    const { connect, leave, condition, events, notified } = await asked(rig);
+    expect(condition('AgentUpdated')).toMatchObject({ status: 'false', reason: 'Updating' });
+    await leave();
+    expect(condition('AgentUpdated')).toMatchObject({ status: 'false', reason: 'AgentAway' });
+    await connect({ ...old, agentVersion: '1.1.0' });
+    expect(condition('AgentUpdated')).toMatchObject({ status: 'true', message: 'Its agent runs version 1.1.0' });
+    expect(await events()).toContain('AgentUpdated');
+    await connect({ ...old, agentVersion: '1.2.0' });
+    expect(condition('AgentUpdated')).toMatchObject({ status: 'true', message: 'Its agent runs version 1.2.0' });
+    await leave();
+    expect(condition('AgentUpdated')?.status).toBe('true');
+    expect(notified()).toEqual([]);
+    await connect(old);
+    expect(condition('AgentUpdated')).toMatchObject({ status: 'false', reason: 'PutBack' });
+  });
+
+  it('that failed is shown and notified once, also while the agent is away, until it is asked for anew', async () => {
+    await using rig = await openRig({ controllers });
+    const { connect, leave, ask, condition, events, notified } = await asked(rig);
+    const shown = {
+      status: 'true',
+      reason: 'NotTrusted',
+      message: expect.stringMatching(/version 1\.1\.0.*Build it anew/),
+    };
+    await connect({ ...old, updateFailure: failure });
+    expect(condition('AgentUpdateFailed')).toMatchObject(shown);
+    expect(condition('AgentUpdated')).toBeUndefined();
+    expect(await events()).toContain('NotTrusted');
+    await leave();
+    expect(condition('AgentUpdateFailed')).toMatchObject(shown);
+    await connect(old); // it does not know of it any more
+    expect(condition('AgentUpdateFailed')).toMatchObject(shown);
+    await connect({ ...old, updateFailure: failure });
+    expect(notified()).toEqual(['server_update_failed']);
+    await ask('2030-01-01T00:10:00.000Z');
+    expect(condition('AgentUpdateFailed')).toBeUndefined();
+    expect(condition('AgentUpdated')).toMatchObject({ reason: 'Updating' });
+    await connect({ ...old, updateFailure: { ...failure, requestedAt: '2030-01-01T00:10:00.000Z' } });
+    expect(notified()).toEqual(['server_update_failed', 'server_update_failed']);
+    await connect({ ...old, agentVersion: '1.1.0' });
+    expect(condition('AgentUpdateFailed')).toBeUndefined();
+    expect(condition('AgentUpdated')?.status).toBe('true');
+  });
+
+  it('is offered where the control plane has a later version, with how', async () => {
+    await using rig = await openRig({ controllers: releasing });
+    const { connect, condition } = await joined(rig);
+    await connect(old);
+    expect(condition('AgentUpdateAvailable')).toMatchObject({ status: 'true', reason: 'LaterRelease' });
+    expect(condition('AgentUpdateAvailable')?.message).toMatch(/1\.0\.0.*1\.1\.0.*setpoint update-agent SERVER/);
+    await connect({ ...old, capabilities: ['configurations'] });
+    expect(condition('AgentUpdateAvailable')?.message).toMatch(/install\.sh/);
+    expect(condition('AgentTooOld')?.message).toMatch(/: upgrade it to 1\.1\.0, by the script/);
+    for (const agentVersion of ['1.1.0', '1.2.0', undefined, 'of.mine']) {
+      await connect({ ...old, agentVersion });
+      expect(condition('AgentUpdateAvailable'), agentVersion).toBeUndefined();
+    }
+  });
+
+  it('is not offered while it is under way, and again once it failed', async () => {
+    await using rig = await openRig({ controllers: releasing });
+    const { connect, condition } = await asked(rig);
+    expect(condition('AgentUpdateAvailable')).toBeUndefined();
+    await connect({ ...old, updateFailure: failure });
+    expect(condition('AgentUpdateAvailable')?.status).toBe('true');
+  });
+});
+
 it('says what is held since the store was rewound and how to release it, until that is confirmed', async () => {
   await using rig = await openRig({ controllers });
   const { id: server, connect, condition } = await joined(rig);
