@@ -13,7 +13,7 @@ const keysModule = `${root}cli/release-keys.ts`;
  */
 export async function bundleAgent(releaseKeys: readonly string[]): Promise<{ code: string; sources: string[] }> {
   const faults: string[] = [];
-  let hasKeys = false;
+  const replaced: string[] = [];
   await using bundle = await rolldown({
     cwd: root,
     input: program,
@@ -26,7 +26,7 @@ export async function bundleAgent(releaseKeys: readonly string[]): Promise<{ cod
         name: 'release-keys',
         load(id) {
           if (id !== keysModule) return null;
-          hasKeys = true;
+          replaced.push(id);
           return `export const releaseKeys = ${JSON.stringify(releaseKeys)};`;
         },
       },
@@ -35,7 +35,7 @@ export async function bundleAgent(releaseKeys: readonly string[]): Promise<{ cod
   });
   const { output } = await bundle.generate({ format: 'esm', codeSplitting: false, minify: false, comments: false });
   const [module, ...others] = output;
-  if (!hasKeys) faults.push(`no key: nothing imports ${keysModule}`);
+  if (replaced.length === 0) faults.push(`no key: nothing imports ${keysModule}`);
   if (faults.length > 0 || others.length > 0)
     throw new Error(
       `The agent cannot be bundled into one module:\n${[...faults, ...others.map((it) => it.fileName)].join('\n')}`,

@@ -2,6 +2,7 @@
  * Updates the agent of an installation in a process of its own, and kills that before its nth change of a file or folder:
  * `node updating.ts HOME URL KEY N`. It prints `chosen` if it comes to the end.
  */
+import type * as Files from 'node:fs/promises';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { pino } from 'pino';
 import { systemClock } from '../../../time/clock.ts';
@@ -25,7 +26,7 @@ function count(object: object, names: readonly string[]): void {
   }
 }
 
-const files = createRequire(import.meta.url)('node:fs/promises') as typeof import('node:fs/promises');
+const files = createRequire(import.meta.url)('node:fs/promises') as typeof Files;
 const someFile = await files.open('/dev/null');
 count(Object.getPrototypeOf(someFile) as object, ['writeFile', 'sync', 'chmod']);
 await someFile.close();
