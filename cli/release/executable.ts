@@ -8,7 +8,12 @@ const maxOutputBytes = 1024 * 1024;
  * What the program runs with, as `cli/setpoint` starts an agent. The authorities that the machine trusts are trusted,
  * too: what fetched the executable trusted them.
  */
-const execArgv = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=1', '--use-system-ca'];
+const execArgv = [
+  '--disable-warning=ExperimentalWarning',
+  '--max-semi-space-size=1',
+  '--v8-pool-size=1',
+  '--use-system-ca',
+];
 
 /**
  * Makes one executable of a Node and the text of a module. The same two give the same bytes: the paths in it are
