@@ -5,7 +5,7 @@ import { environmentController } from '../controllers/environment/reconcile.ts';
 import { inviteController } from '../controllers/invite/reconcile.ts';
 import type { InviteSettings } from '../controllers/invite/reconcile.ts';
 import { operationController } from '../controllers/operation/reconcile.ts';
-import type { AgentCalls, LookAtMachine } from '../controllers/operation/run.ts';
+import type { AgentCalls, Installation, ReachMachines } from '../controllers/operation/run.ts';
 import { projectController } from '../controllers/project/reconcile.ts';
 import type { AnyController } from '../controllers/runtime/graph.ts';
 import { serverController } from '../controllers/server/reconcile.ts';
@@ -18,7 +18,8 @@ export interface ControllerOptions
   keyring: Transplanter;
   random: Pick<Random, 'bytes'>;
   agents: AgentCalls;
-  machines: LookAtMachine;
+  machines: ReachMachines;
+  installation: Installation;
   isMailOnlyLogged: boolean;
   buildDeadlineMs: number;
   rolloutDeadlineMs: number;
@@ -26,15 +27,15 @@ export interface ControllerOptions
 
 /** The controllers of a control plane, one per kind. */
 export function controllersOf(options: ControllerOptions): AnyController[] {
-  const { keyring, random, agents, machines, agentRelease, mailer, isMailOnlyLogged, publicUrl } = options;
-  const { buildDeadlineMs, rolloutDeadlineMs } = options;
+  const { keyring, random, agents, machines, installation, agentRelease } = options;
+  const { mailer, isMailOnlyLogged, publicUrl, buildDeadlineMs, rolloutDeadlineMs } = options;
   return [
     projectController,
     environmentController(keyring),
     serverController({ offlineAfterMs: 45_000, agentRelease }),
     applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: rolloutDeadlineMs }),
     deploymentController({ queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs, rolloutDeadlineMs }),
-    operationController({ agents, machines }),
+    operationController({ agents, machines, installation }),
     volumeController,
     inviteController({
       mailer,

@@ -38,6 +38,7 @@ import type { Replica } from '../store/replicas.ts';
 import type { Store } from '../store/store.ts';
 import { refoldNames } from '../store/refold-names.ts';
 import { controllersOf } from './controllers.ts';
+import { installation } from './installation.ts';
 import { createUpgrades } from './upgrades.ts';
 
 export interface ReplicaOptions {
@@ -184,6 +185,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
         ...options,
         agents: gateway,
         machines: new Machines({ clock, unsealer: keyring, isAllowed: networks(options.sshNetworks ?? []) }),
+        installation: installation({ ...options, controlKey: () => gateway.controlKey() }),
         mailer,
         isMailOnlyLogged: options.mail === undefined,
         agentRelease: releasedVersion(options.agentRelease, log),

@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { Client } from './client.ts';
+import type { ServerOptions } from './verbs/create.ts';
 import type { LogsOptions } from './verbs/logs.ts';
 import type * as Ports from './verbs/ports.ts';
 import type { SshKeyOptions } from './verbs/ssh-key.ts';
@@ -87,11 +88,15 @@ export const verbs: readonly Verb[] = [
     run: async (client, [action, project, ...rest]) =>
       (await import('./verbs/members.ts')).members(client, action, project, rest),
   }),
-  verb<[kind: string, name: string], Scope & { directPorts?: boolean; on?: string } & SshKeyOptions>({
+  verb<[kind: string, name: string], Scope & { on?: string } & ServerOptions & SshKeyOptions>({
     use: 'create <kind> <name>',
     text: 'create an object of a kind, such as a project; prints how the agent of a server joins, and the public half of an SSH key',
     options: [
       new Option('--direct-ports', 'ports of applications are open on the server itself'),
+      new Option('--address <address>', 'of the machine of a server: with --ssh-key its agent is installed by SSH'),
+      new Option('--ssh-key <name>', 'the SSH key by which the machine of a server is logged in to'),
+      new Option('--port <number>', 'of the SSH server on the machine of a server; by default 22').argParser(port),
+      new Option('--user <name>', 'as whom the machine of a server is logged in to; by default root'),
       new Option('--on <server>', 'the server of a volume; by default that of its project'),
       new Option('--generate <type>', 'the type of an SSH key; by default ed25519').choices(['ed25519', 'rsa']),
       new Option(
@@ -246,6 +251,12 @@ export const verbs: readonly Verb[] = [
     inProject: false,
     options: [output],
     run: async (client, [name], options) => (await import('./verbs/machine.ts')).validate(client, name, options),
+  }),
+  verb<[server: string]>({
+    use: 'provision <server>',
+    text: 'try again to install the agent of a server by SSH, where that has failed',
+    inProject: false,
+    run: async (client, [name]) => (await import('./verbs/machine.ts')).provision(client, name),
   }),
   verb<[server: string, fingerprint: string], { type?: string }>({
     use: 'trust-host-key <server> <fingerprint>',

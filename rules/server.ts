@@ -12,6 +12,8 @@ const always: Record<State, Cell> = {
   deleting: beingDeleted('Server'),
 };
 
+const hasAgent = 'The server has an agent already: its machine is not provisioned again';
+
 export const serverVerbs = {
   states,
   stateOf: byStatus(states),
@@ -21,6 +23,16 @@ export const serverVerbs = {
     ping: { label: 'Ping', route: 'POST /servers/:id/ping', in: always },
     terminal: { label: 'Open a terminal', route: 'POST /servers/:id/terminal', in: always },
     validate: { label: 'Validate', route: 'POST /servers/:id/validate', in: always },
+    provision: {
+      label: 'Provision',
+      route: 'POST /servers/:id/provision',
+      in: {
+        ...always,
+        active: { no: hasAgent },
+        provisioning: { idle: 'Its machine is being provisioned already, or needs no SSH for it' },
+        offline: { no: hasAgent },
+      },
+    },
     trust_host_key: { label: 'Trust a host key', route: 'POST /servers/:id/trust-host-key', in: always },
     heal: { label: 'Heal', route: 'POST /servers/:id/heal', in: always },
     update_agent: { label: 'Update the agent', route: 'POST /servers/:id/update-agent', in: always },

@@ -10,6 +10,8 @@ export const retention = {
   healingsKeepMs: hour,
   /** Ended validations of servers, whose number `countLimits.validationsPerServer` bounds. */
   validationsKeepMs: minute,
+  /** Ended provisionings, of which a server has one. */
+  provisioningsKeepMs: hour,
   /** Ended operations that are kept of one application. */
   operationsPerApplication: 20,
   /** Sessions that one user may have; the oldest is deleted. */

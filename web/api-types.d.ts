@@ -734,7 +734,7 @@ export interface paths {
         /** Servers; users of projects see id, name and status; projectId: those that the project runs on */
         get: operations["listServers"];
         put?: never;
-        /** Create a server; the answer carries the command that lets its agent join, once, within 24 h */
+        /** Create a server; the answer carries the command that lets its agent join, once, within 24 h. With an address and an SSH key the control plane installs the agent itself */
         post: operations["createServer"];
         delete?: never;
         options?: never;
@@ -829,6 +829,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/servers/{id}/provision": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Try again to provision the machine of a server by SSH, which has failed; its conditions show how far it is. One that is under way goes on */
+        post: operations["provisionServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/servers/{id}/trust-host-key": {
         parameters: {
             query?: never;
@@ -838,7 +855,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Pin the host key of a server, in place of the one that was pinned before: compare it on the machine first */
+        /** Pin the host key of a server, in place of the one that was pinned before: compare it on the machine first. A failed provisioning is tried again */
         post: operations["trustHostKey"];
         delete?: never;
         options?: never;
@@ -5872,7 +5889,7 @@ export interface operations {
                     ipAddress?: string | null;
                     port?: number | null;
                     username?: string | null;
-                    /** @description An SSH key of the tenant (/settings/ssh-keys), which cannot be deleted while a server uses it */
+                    /** @description An SSH key of the tenant (/settings/ssh-keys), which cannot be deleted while a server uses it. With it and an address the control plane installs the agent by SSH */
                     sshKeyId?: string | null;
                     log_retention_days?: number | null;
                     direct_ports_enabled?: boolean | null;
@@ -5985,7 +6002,7 @@ export interface operations {
                     ip_address?: string | null;
                     port?: number | null;
                     username?: string | null;
-                    /** @description An SSH key of the tenant (/settings/ssh-keys), which cannot be deleted while a server uses it */
+                    /** @description An SSH key of the tenant (/settings/ssh-keys), which cannot be deleted while a server uses it. With it and an address the control plane installs the agent by SSH */
                     ssh_key_id?: string | null;
                     log_retention_days?: number | null;
                     direct_ports_enabled?: boolean | null;
@@ -6291,6 +6308,49 @@ export interface operations {
                             reachable: true;
                             latency_ms: number;
                         };
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    provisionServer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Server"];
                     };
                 };
             };

@@ -79,7 +79,8 @@ function isHost(text: string): boolean {
 }
 
 const Username = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,31}$/, 'Must be a user name such as root');
-const sshKeyText = 'An SSH key of the tenant (/settings/ssh-keys), which cannot be deleted while a server uses it';
+const sshKeyText =
+  'An SSH key of the tenant (/settings/ssh-keys), which cannot be deleted while a server uses it. With it and an address the control plane installs the agent by SSH';
 const LogRetentionDays = z.int().min(1).max(365);
 
 /**

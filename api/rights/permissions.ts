@@ -119,6 +119,7 @@ const rows = {
   'POST /servers/:id/join-token': ['+ + - - - - -', admin],
   'POST /servers/:id/confirm-removals': ['+ + - - - - -', admin],
   'POST /servers/:id/validate': ['+ + - - - - -', admin],
+  'POST /servers/:id/provision': ['+ + - - - - -', admin],
   'POST /servers/:id/trust-host-key': ['+ + - - - - -', admin],
   'POST /servers/:id/ping': ['+ + - - - - -', admin],
   'GET /servers/:id/agent-status': ['+ + + + + + -'],

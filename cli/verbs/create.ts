@@ -6,12 +6,21 @@ import type { SshKeyOptions } from './ssh-key.ts';
 
 const Join = z.object({ install_command: z.string(), join_token_expires_at: z.string() });
 
+/** Of a server. */
+export interface ServerOptions {
+  directPorts?: boolean;
+  address?: string;
+  sshKey?: string;
+  port?: number;
+  user?: string;
+}
+
 /** Creates a project, an environment, a volume, an SSH key or a server; for a server it prints how its agent joins. */
 export async function create(
   client: Client,
   word: string,
   name: string,
-  options: { project?: string; directPorts?: boolean; on?: string } & SshKeyOptions,
+  options: { project?: string; on?: string } & ServerOptions & SshKeyOptions,
 ): Promise<void> {
   const kind = kindOf(word);
   switch (kind) {
@@ -25,13 +34,9 @@ export async function create(
       await client.request('POST', `/api/v1/projects/${project.id}/environments`, { name });
       break;
     }
-    case 'servers': {
-      const direct = options.directPorts === true ? { direct_ports_enabled: true } : {};
-      const created = await client.request('POST', '/api/v1/servers', { name, ...direct });
-      console.log(`server ${name} is created`);
-      printJoin(created);
+    case 'servers':
+      await createServer(client, name, options);
       return;
-    }
     case 'volumes': {
       if (options.project === undefined) throw new Error('A volume is created in a project: name it by --project');
       const project = await findObject(client, 'projects', options.project);
@@ -52,6 +57,23 @@ export async function create(
       );
   }
   console.log(`${singular(kind)} ${name} is created`);
+}
+
+async function createServer(client: Client, name: string, options: ServerOptions): Promise<void> {
+  const { directPorts, address, sshKey, port, user } = options;
+  if ((address === undefined) !== (sshKey === undefined))
+    throw new Error('A machine is provisioned by SSH with both: --address and --ssh-key');
+  const created = await client.request('POST', '/api/v1/servers', {
+    name,
+    ...(directPorts === true && { direct_ports_enabled: true }),
+    ...(address !== undefined && { ipAddress: address }),
+    ...(sshKey !== undefined && { sshKeyId: (await findObject(client, 'ssh-keys', sshKey)).id }),
+    ...(port !== undefined && { port }),
+    ...(user !== undefined && { username: user }),
+  });
+  console.log(`server ${name} is created`);
+  if (sshKey === undefined) printJoin(created);
+  else console.log(`Its agent is installed by SSH: setpoint describe server ${name} shows how far that is`);
 }
 
 /**

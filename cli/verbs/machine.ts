@@ -13,6 +13,13 @@ export async function validate(client: Client, name: string, { output = 'text' }
   print(report, output, undefined);
 }
 
+/** Tries again to provision the machine of a server. */
+export async function provision(client: Client, name: string): Promise<void> {
+  const server = await findObject(client, 'servers', name);
+  await client.request('POST', `${pathOf('servers', server)}/provision`, {});
+  console.log(`The machine of ${name} is provisioned: setpoint describe server ${name} shows how far it is`);
+}
+
 /** Pins another host key of a server. */
 export async function trustHostKey(
   client: Client,
@@ -25,5 +32,7 @@ export async function trustHostKey(
     fingerprint,
     ...(type !== undefined && { type }),
   });
-  console.log(`The host key of ${name} is ${fingerprint} from now on: setpoint validate ${name} tries it`);
+  console.log(
+    `The host key of ${name} is ${fingerprint} from now on: setpoint validate ${name} tries it, and so does a provisioning that has failed`,
+  );
 }

@@ -2,46 +2,73 @@ import { CallError } from '../../agent-protocol/call-error.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import type { OperationType } from '../../store/kinds/operation.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { plainCopy } from '../../store/plain-copy.ts';
+import { provisioningOf } from '../../store/provisioning.ts';
+import { JoinTokens } from '../provision/join-tokens.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
+import { causeOf } from '../runtime/failure.ts';
 import { limits } from '../runtime/limits.ts';
-import { OperationFailure, type Operation, type Run, type RunTools } from './run.ts';
+import { onChange } from '../runtime/wakes.ts';
+import { OperationFailure, Unfinished, type Operation, type Run, type RunTools } from './run.ts';
 import { runs } from './runs.ts';
 
 type Observed = ObservedOf<'operation'>;
 
 /**
  * Carries out each operation once, by the row of its type: the deadline, the result and the failure are kept here, the
- * row does the work.
+ * row does the work. One that has done a part is called again. An operation of which something else is asked than what
+ * was carried out begins anew.
  */
 export function operationController(
-  reached: Pick<RunTools, 'agents' | 'machines'>,
+  reached: Pick<RunTools, 'agents' | 'machines' | 'installation'>,
   table: Readonly<Record<OperationType, Run>> = runs,
 ): Controller<'operation'> {
+  const tokens = new JoinTokens((server) => reached.installation.joinToken(server));
+
   return {
     name: 'operation',
     kind: 'operation',
     reads: ['application', 'deployment', 'server', 'ssh_key'],
-    children: [],
-    notifies: { never: 'The request that began it answers with its failure' },
-    wakes: [],
+    // it pins the first host key of a server
+    children: ['server'],
+    notifies: { never: 'The request that began it answers with its failure, or its server shows it' },
+    wakes: [
+      onChange(
+        'server',
+        ({ desired }) => desired.agent_public_key,
+        ({ meta }, view) => (view.get('operation', provisioningOf(meta.id)) ? [provisioningOf(meta.id)] : []),
+      ),
+    ],
     async reconcile(it, ctx) {
-      if (it.observed?.finished_at !== undefined) return ended(it.observed);
+      const { asked } = it.desired;
+      if (it.observed?.finished_at !== undefined && it.observed.asked === asked)
+        return ended(plainCopy<Observed>(it.observed));
       const outcome = await carryOut(it, ctx);
-      return ended({ ...outcome, finished_at: ctx.clock.now().toISOString() });
+      const of = asked === undefined ? {} : { asked };
+      if (!(outcome instanceof Unfinished))
+        return ended({ ...outcome, ...of, finished_at: ctx.clock.now().toISOString() });
+      const { provisioning, againMs, because } = outcome;
+      return {
+        observed: { phase: 'running', ...of, provisioning },
+        conditions: [{ type: 'Ready', status: 'false', reason: 'Running', message: 'It is carried out' }],
+        next: { again: againMs, because },
+      };
     },
   };
 
-  async function carryOut(it: Operation, ctx: Context): Promise<Observed> {
+  async function carryOut(it: Operation, ctx: Context): Promise<Observed | Unfinished> {
     const timeoutMs = Math.min(it.desired.deadline_seconds * 1000, limits.operations.runMs);
     const { signal, cancel } = signalAfter(ctx.clock, timeoutMs, ctx.signal);
     try {
-      const result = await table[it.desired.type](it, { ...reached, ctx, signal, timeoutMs });
-      return { phase: 'succeeded', result };
+      const result = await table[it.desired.type](it, { ...reached, tokens, ctx, signal, timeoutMs });
+      return result instanceof Unfinished ? result : { phase: 'succeeded', result };
     } catch (error) {
-      if (ctx.signal.aborted) throw error;
+      const { cause } = causeOf(error);
+      if (ctx.signal.aborted || cause === 'conflict' || cause === 'unavailable') throw error;
       if (signal.aborted)
         return { phase: 'expired', error: { code: 'timeout', message: `It did not end within ${timeoutMs / 1000} s` } };
-      return { phase: 'failed', error: describe(error, ctx) };
+      const provisioning = error instanceof OperationFailure ? error.provisioning : undefined;
+      return { phase: 'failed', error: describe(error, ctx), ...(provisioning !== undefined && { provisioning }) };
     } finally {
       cancel();
     }

@@ -1,8 +1,9 @@
 import type { OperationType } from '../../store/kinds/operation.ts';
 import type { Run } from './run.ts';
+import { provision } from '../provision/provision.ts';
 import { heal } from './heal.ts';
 import { sync } from './sync.ts';
 import { validate } from './validate.ts';
 
 /** How each type of operation is carried out: a type without a row does not compile. */
-export const runs: Readonly<Record<OperationType, Run>> = { sync, heal, validate };
+export const runs: Readonly<Record<OperationType, Run>> = { sync, heal, validate, provision };

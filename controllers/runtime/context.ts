@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
+import { auditWrite } from '../../store/audit/record.ts';
 import { committed } from '../../store/commit-failure.ts';
 import { definitionOf } from '../../store/definition.ts';
 import { conflict } from '../../store/errors.ts';
@@ -12,6 +13,7 @@ import type { CommittableUnit } from '../../store/unit-of-work.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { AnyObject, OwnerRef, ReadonlyResource, Resource } from '../../store/resource.ts';
 import type { Revision } from '../../store/revision.ts';
+import { uuidv5 } from '../../store/uuid.ts';
 import type { Guard } from '../../store/store.ts';
 import type { ChildUnit, Context, EventInput, NotificationInput } from './controller.ts';
 import { Failure } from './failure.ts';
@@ -98,10 +100,11 @@ export class RunContext implements Context {
     kind: C,
     id: string,
     change: (draft: DesiredOf<C>) => void,
+    options?: { audited: string },
   ): Promise<ReadonlyResource<C> | undefined> {
     this.#mayWrite(kind);
     const current = await this.#current(kind, id);
-    return current === undefined ? undefined : this.#change('amend', current, change);
+    return current === undefined ? undefined : this.#change('amend', current, change, options?.audited);
   }
 
   async retire(kind: KindName, id: string): Promise<void> {
@@ -188,10 +191,12 @@ export class RunContext implements Context {
     operation: WriteOperation,
     current: ReadonlyResource<C>,
     change: (draft: DesiredOf<C>) => void,
+    audited?: string,
   ): Promise<ReadonlyResource<C>> {
     const unit = this.#begin();
     const changed = unit.change(current, change);
     if (changed.meta.generation === current.meta.generation) return current;
+    if (audited !== undefined) this.#audit(audited, current as unknown as ReadonlyResource, unit); // any kind
     await this.#commit(operation, unit, [[current.meta.kind, current.meta.id]]);
     return readonly(changed);
   }
@@ -200,6 +205,23 @@ export class RunContext implements Context {
     const written = this.#own.get(name(kind, id));
     if (written !== undefined) await this.#scope.reached(written, this.signal);
     return this.#scope.world.get(kind, id);
+  }
+
+  /** Adds the audit record of the unit's changes to the unit itself; `of`: the first object that it changes. */
+  #audit(route: string, of: ReadonlyResource, unit: CommittableUnit): void {
+    const objects = unit.changes().objects.map(({ it: { meta, desired }, action, fields }) => {
+      const named = 'name' in desired && typeof desired.name === 'string' ? { name: desired.name } : {};
+      return { kind: meta.kind, id: meta.id, ...named, action, fields };
+    });
+    const record = {
+      v: 1,
+      at: this.clock.now().toISOString(),
+      route,
+      result: 'ok',
+      tenant: this.tenant,
+      objects,
+    } as const;
+    unit.write(auditWrite(record, uuidv5(of.meta.id, `${route} ${of.meta.desiredRevision}`)));
   }
 
   #begin(): CommittableUnit {

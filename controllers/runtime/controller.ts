@@ -114,11 +114,15 @@ export interface Context {
     desired: DesiredOf<C>,
     owner: ReadonlyResource,
   ): Promise<ReadonlyResource<C>>;
-  /** Changes the desired state of an existing object, if it differs; `undefined` if the object is gone. */
+  /**
+   * Changes the desired state of an existing object, if it differs; `undefined` if the object is gone. `audited`: by
+   * this name the change is in the audit log, as one of a user would be.
+   */
   amend<C extends KindName>(
     kind: C,
     id: string,
     change: (draft: DesiredOf<C>) => void,
+    options?: { audited: string },
   ): Promise<ReadonlyResource<C> | undefined>;
   /** Requests deletion. Idempotent; does nothing for an absent object. */
   retire(kind: KindName, id: string): Promise<void>;

@@ -1,10 +1,13 @@
 import type { Context, Controller, Next } from '../runtime/controller.ts';
 import type { LiveAgent } from '../../store/mirror.ts';
-import { isDeleting } from '../../store/resource.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { onChange, onGone } from '../runtime/wakes.ts';
-import { conditionsOf, isAwaitingAgent, isUpdated, observe } from './states.ts';
+import { provisioningOf, publicHalfOf } from '../../store/provisioning.ts';
+import { follow } from './provisioning.ts';
+import type { Provisioning } from './provisioning.ts';
+import { conditionsOf, hasFailed, isAwaitingAgent, isUpdated, observe, provisioningCondition } from './states.ts';
 import type { World } from './states.ts';
 
 export interface ServerSettings {
@@ -15,20 +18,23 @@ export interface ServerSettings {
 }
 
 /**
- * Observes whether a server can be used. Releases assignments in place of an agent that will not: all of a deleted
+ * Observes whether a server can be used, and has its machine provisioned by SSH where that is asked. Releases assignments in place of an agent that will not: all of a deleted
  * server, and those that are deleted before the first agent joins.
  */
 export function serverController(settings: ServerSettings): Controller<'server'> {
   return {
     name: 'server',
     kind: 'server',
-    reads: ['assignment'],
-    children: ['assignment'],
+    reads: ['assignment', 'operation', 'ssh_key'],
+    children: ['assignment', 'operation'],
     notifies: ['server_offline', 'server_error', 'server_online', 'server_update_failed'],
     wakes: [
       onGone('assignment', ({ desired }) => [desired.server_id]),
       // This controller releases what is deleted of a server that has no agent.
       onChange('assignment', ({ meta }) => meta.deletionRequestedAt, withdrawnFrom),
+      onChange('ssh_key', publicHalfOf, ({ meta }, view) =>
+        view.by('server', 'ssh_key', meta.id).map((server) => server.meta.id),
+      ),
     ],
     keyWakes: (key) =>
       key.area === 'agent' || key.area === 'removals' ? { tenant: key.tenant, id: key.server } : undefined,
@@ -39,13 +45,17 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       const left = isAway ? settings.offlineAfterMs - lasted : undefined;
       const removals = ctx.view.heldRemovals(it.meta.id);
       const away = left !== undefined && left <= 0;
-      const world: World = { server: it, agent, away, removals, release: await settings.agentRelease?.() };
+      const provisioning = agent === undefined ? await follow(it, ctx) : undefined;
+      const release = await settings.agentRelease?.();
+      const world: World = { server: it, agent, away, removals, provisioning, release };
       const observed = observe(world);
       const before = it.observed?.phase;
-      if (before !== undefined && before !== observed.phase) await announce(it, before, observed.phase, agent, ctx);
+      if (provisioning?.state === 'failed') await announceFailure(it, provisioning, ctx);
+      else if (before !== undefined && before !== observed.phase)
+        await announce(it, hasFailed(it) ? 'provisioning' : before, observed.phase, agent, ctx);
       await announceUpdate(world, observed, ctx);
       if (isAwaitingAgent(it)) await freeWithdrawn(it, ctx);
-      return { observed, conditions: conditionsOf(world), next: nextOf(it, observed.phase, left) };
+      return { observed, conditions: conditionsOf(world), next: nextOf(it, observed, left) };
     },
     async finalize(it, ctx) {
       const left = ctx.view.by('assignment', 'server', it.meta.id);
@@ -54,7 +64,8 @@ export function serverController(settings: ServerSettings): Controller<'server'>
         await ctx.waive('assignment', assignment.meta.id, 'agent');
       }
       const agent = ctx.view.agent(it.meta.id);
-      const world: World = { server: it, agent, away: false, removals: undefined, release: undefined };
+      const none = { removals: undefined, provisioning: undefined, release: undefined };
+      const world: World = { server: it, agent, away: false, ...none };
       return {
         observed: observe(world),
         conditions: [
@@ -85,11 +96,41 @@ async function freeWithdrawn(it: ReadonlyResource<'server'>, ctx: Context): Prom
     if (isDeleting(assignment)) await ctx.waive('assignment', assignment.meta.id, 'agent', { asLongAs: it });
 }
 
-function nextOf(it: ReadonlyResource<'server'>, phase: string, left: number | undefined): Next {
+function nextOf(
+  it: ReadonlyResource<'server'>,
+  { phase, provisioning }: ObservedOf<'server'>,
+  left: number | undefined,
+): Next {
+  if (provisioning?.state === 'failed') {
+    const { reason, message } = provisioningCondition(provisioning);
+    return { stalled: { reason, message } };
+  }
+  if (provisioning !== undefined)
+    return {
+      waitingFor: [{ kind: 'operation', id: provisioningOf(it.meta.id) }],
+      because: 'its machine to get its agent',
+    };
   const hasJoined = phase === 'provisioning' && it.desired.agent_public_key !== undefined;
   const canBeLost = phase === 'active' || phase === 'error' || hasJoined;
   if (canBeLost && left !== undefined) return { again: Math.max(0, left), because: 'its agent to connect again' };
   return { settled: true };
+}
+
+/** Tells, once, that the machine could not be made a server. */
+async function announceFailure(
+  it: ReadonlyResource<'server'>,
+  provisioning: Provisioning,
+  ctx: Context,
+): Promise<void> {
+  if (it.observed?.provisioning?.asked === provisioning.asked && hasFailed(it)) return;
+  const { reason, message } = provisioningCondition(provisioning);
+  ctx.event(it, { type: 'warning', reason, message });
+  await ctx.notify(it, `${it.meta.id}/provisioning/${provisioning.asked}`, {
+    type: 'server_error',
+    severity: 'error',
+    title: `Server ${it.desired.name} could not be provisioned`,
+    message,
+  });
 }
 
 async function announce(

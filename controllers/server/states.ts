@@ -5,10 +5,13 @@ import type { HeldRemovals } from '../../store/held-removals.ts';
 import type { LiveAgent } from '../../store/mirror.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { decisiveStep } from '../provision/steps.ts';
+import type { Provisioning } from './provisioning.ts';
 
 /** Whether no agent has joined as this server yet: then no agent has ever received its assignments. */
 export function isAwaitingAgent({ desired, observed }: ReadonlyResource<'server'>): boolean {
-  return desired.agent_public_key === undefined && (observed?.phase ?? 'provisioning') === 'provisioning';
+  if (desired.agent_public_key !== undefined) return false;
+  return (observed?.phase ?? 'provisioning') === 'provisioning' || observed?.provisioning !== undefined;
 }
 
 export interface World {
@@ -19,11 +22,13 @@ export interface World {
   removals: HeldRemovals | undefined;
   /** Version of the agent that machines get from the control plane; `undefined`: it has no release. */
   release: string | undefined;
+  /** Of its machine, by SSH; `undefined`: none is asked, or its agent has joined. */
+  provisioning: Provisioning | undefined;
 }
 
 /**
- * provisioning → active ⇄ error, offline. Pure. A server that never had an agent is being provisioned, however long
- * that takes: its operator has the join token.
+ * provisioning → active ⇄ error, offline. Pure. A server that never had an agent is being provisioned: by SSH, until
+ * that has failed, or by its operator, who has the join token, however long that takes.
  */
 export function observe(world: World): ObservedOf<'server'> {
   const before = world.server.observed;
@@ -37,6 +42,7 @@ export function observe(world: World): ObservedOf<'server'> {
     machine_id: agent?.machineId ?? before?.machine_id,
     update_done: updateDoneOf(world),
     update_failure: updateFailureOf(world),
+    provisioning: agent === undefined ? world.provisioning : undefined,
   });
 }
 
@@ -71,15 +77,21 @@ export function isUpdated({ server, agent }: Pick<World, 'server' | 'agent'>): b
   return wanted !== undefined && version !== undefined && (version === wanted || isLater(version, wanted));
 }
 
-function phaseOf({ server, agent, away }: World): ObservedOf<'server'>['phase'] {
+function phaseOf({ server, agent, away, provisioning }: World): ObservedOf<'server'>['phase'] {
   if (agent !== undefined) return agent.engineTrouble === undefined ? 'active' : 'error';
-  const before = server.observed?.phase ?? 'provisioning';
-  if (before === 'provisioning' && server.desired.agent_public_key === undefined) return 'provisioning';
+  if (isAwaitingAgent(server)) return provisioning?.state === 'failed' ? 'error' : 'provisioning';
+  const before = hasFailed(server) ? 'provisioning' : (server.observed?.phase ?? 'provisioning');
   return away ? 'offline' : before;
 }
 
+/** Whether it is in error since its machine could not be provisioned. */
+export function hasFailed({ observed }: ReadonlyResource<'server'>): boolean {
+  return observed?.phase === 'error' && observed.provisioning !== undefined;
+}
+
 export function conditionsOf(world: World): ConditionInput[] {
-  const { phase } = observe(world);
+  const { phase, provisioning } = observe(world);
+  if (provisioning !== undefined) return [provisioningCondition(provisioning), ...provisioning.steps];
   const conditions: ConditionInput[] = [readyCondition(phase, world.agent)];
   if (phase !== 'provisioning') conditions.push(engineCondition(world.agent));
   if (world.agent?.conflict === true)
@@ -198,6 +210,20 @@ function engineCondition(agent: LiveAgent | undefined): ConditionInput {
   return trouble === undefined
     ? { type: 'EngineReady', status: 'true', reason: 'EngineAnswers', message: 'Its container engine answers' }
     : { type: 'EngineReady', status: 'false', ...trouble };
+}
+
+/** Whether the machine becomes a server, by the step that decides on it. */
+export function provisioningCondition({ state, steps }: Provisioning): ConditionInput {
+  const step = decisiveStep(steps);
+  if (state === 'failed' && step !== undefined)
+    return { type: 'Ready', status: 'false', reason: step.reason, message: step.message };
+  const message = 'Its machine is provisioned by SSH';
+  return {
+    type: 'Ready',
+    status: 'false',
+    reason: 'Provisioning',
+    message: step === undefined ? message : `${message}. ${step.type}: ${step.message}`,
+  };
 }
 
 function readyCondition(phase: ObservedOf<'server'>['phase'], agent: LiveAgent | undefined): ConditionInput {

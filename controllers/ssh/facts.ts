@@ -24,6 +24,10 @@ export const Facts = z.object({
   memory_kib: Whole,
   git: Text,
   iptables: z.literal('yes').optional().catch(undefined),
+  /** `curl` or `wget`. */
+  fetch: z.literal('yes').optional().catch(undefined),
+  /** The server that an agent on the machine has joined as. */
+  agent_server: Text,
   docker: Text,
   docker_client: Text,
   docker_socket: z.literal('yes').optional().catch(undefined),

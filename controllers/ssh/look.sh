@@ -8,7 +8,7 @@ export PATH
 
 # Prints the fact, unless it is empty. Values have one line of at most 200 printable characters.
 fact() {
-  value=$(printf '%s' "$2" | tr -cd '[:print:]' | cut -c 1-200)
+  value=$(printf '%s' "$2" | tr -cd '\040-\176' | cut -c 1-200)
   [ -z "$value" ] || printf '%s=%s\n' "$1" "$value"
 }
 
@@ -52,11 +52,15 @@ fact memory_kib "$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo 2>/dev/nul
 
 there git && fact git "$(git --version 2>/dev/null | awk '{ print $3 }')"
 there iptables && fact iptables yes
+if there curl || there wget; then fact fetch yes; fi
 if there docker; then
   fact docker_client "$(docker --version 2>/dev/null | awk '{ sub(",", "", $3); print $3 }')"
   fact docker "$(timeout 10 docker version --format '{{.Server.Version}}' 2>/dev/null)"
 fi
 [ -S /var/run/docker.sock ] && fact docker_socket yes
+
+# Only root can read whose agent was installed here.
+fact agent_server "$(sed -n 's/.*"server_id" *: *"\([0-9a-f-]*\)".*/\1/p' /var/lib/setpoint/agent/identity.json 2>/dev/null)"
 
 # Ports on which something listens, in hexadecimal, from the kernel's own tables.
 listening=$(awk '$4 == "0A" { n = split($2, part, ":"); print part[n] }' /proc/net/tcp /proc/net/tcp6 2>/dev/null | sort -u)

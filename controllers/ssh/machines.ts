@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import type { Clock } from '../../time/clock.ts';
+import { wait } from '../../time/clock.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { reachableAddress } from './address.ts';
 import { commands, connect, unreachable } from './connection.ts';
-import type { RemoteResult, SshConnection, SshLogin } from './connection.ts';
+import type { RemoteCommand, RemoteResult, SshConnection, SshLogin } from './connection.ts';
 import { parseFacts } from './facts.ts';
 import type { Facts } from './facts.ts';
 import type { HostKey } from './host-key.ts';
@@ -35,6 +36,16 @@ const lookMs = 15_000;
 
 const lookScript = readFileSync(new URL('look.sh', import.meta.url), 'utf8');
 
+/** A machine that was logged in to. Each call has a deadline of its own. */
+export interface Visit {
+  readonly hostKey: HostKey;
+  readonly login: SshLogin['type'];
+  /** @throws SshFailure */
+  look(): Promise<Look>;
+  /** Runs a script of this program as root, in the way that the facts show. @throws SshFailure */
+  runAsRoot(facts: Facts, script: string, ms: number): Promise<RemoteResult>;
+}
+
 /** The machines of servers, reached by SSH. */
 export class Machines {
   readonly #options: MachinesOptions;
@@ -48,23 +59,60 @@ export class Machines {
    *
    * @throws SshFailure; the signal's reason
    */
-  async look(server: ReadonlyResource<'server'>, view: TenantView, signal: AbortSignal): Promise<Look> {
-    const login = loginOf(server, view, this.#options.unsealer);
+  look(server: ReadonlyResource<'server'>, view: TenantView, signal: AbortSignal): Promise<Look> {
+    return this.visit(server, view, signal, (visit) => visit.look());
+  }
+
+  /**
+   * Logs in with the server's key, calls `use`, and leaves.
+   *
+   * @throws SshFailure; the signal's reason; what `use` throws
+   */
+  async visit<T>(
+    server: ReadonlyResource<'server'>,
+    view: TenantView,
+    signal: AbortSignal,
+    use: (visit: Visit) => Promise<T>,
+  ): Promise<T> {
+    const { clock, unsealer } = this.#options;
+    const login = loginOf(server, view, unsealer);
     await using connection = await this.#connect(server, login, signal);
-    const limit = signalAfter(this.#options.clock, lookMs, signal);
+    const { hostKey } = connection;
+    const within = <R>(ms: number, work: (signal: AbortSignal) => Promise<R>): Promise<R> =>
+      this.#within(ms, hostKey, signal, work);
+    return await use({
+      hostKey,
+      login: login.type,
+      look: () =>
+        within(lookMs, async (limit) => {
+          const facts = await lookAt(connection, login, limit);
+          return { hostKey, login: login.type, facts, at: clock.now().getTime() };
+        }),
+      runAsRoot: (facts, script, ms) =>
+        within(ms, (limit) => {
+          const { command, before } = rootOf(facts, login, hostKey);
+          return connection.run(command, [...before, script], limit);
+        }),
+    });
+  }
+
+  /** @throws SshFailure `timeout` when that time is over */
+  async #within<R>(
+    ms: number,
+    hostKey: HostKey,
+    signal: AbortSignal,
+    work: (signal: AbortSignal) => Promise<R>,
+  ): Promise<R> {
+    const limit = signalAfter(this.#options.clock, ms, signal);
     try {
-      const facts = await lookAt(connection, login, limit.signal);
-      return { hostKey: connection.hostKey, login: login.type, facts, at: this.#options.clock.now().getTime() };
+      return await work(limit.signal);
     } catch (error) {
       if (limit.signal.aborted && !signal.aborted)
         throw new SshFailure(
           'timeout',
           'Its answers take too long',
           'Look at its load, and at what the login of the user runs',
-          {
-            cause: error,
-            hostKey: connection.hostKey,
-          },
+          { cause: error, hostKey },
         );
       throw error;
     } finally {
@@ -72,7 +120,23 @@ export class Machines {
     }
   }
 
+  /**
+   * How long an attempt takes that meets no SSH server would tell a closed port from a silent one, and both from
+   * another service: it always takes {@link connectMs}.
+   */
   async #connect(server: ReadonlyResource<'server'>, login: SshLogin, signal: AbortSignal): Promise<SshConnection> {
+    const { clock } = this.#options;
+    const began = clock.monotonic();
+    try {
+      return await this.#reach(server, login, signal);
+    } catch (error) {
+      if (error instanceof SshFailure && error.code === 'unreachable')
+        await wait(clock, Math.max(0, connectMs - (clock.monotonic() - began)), signal);
+      throw error;
+    }
+  }
+
+  async #reach(server: ReadonlyResource<'server'>, login: SshLogin, signal: AbortSignal): Promise<SshConnection> {
     const { ip_address: host, port, username, host_key: hostKey } = server.desired;
     if (host === undefined)
       throw new SshFailure('incomplete', 'It has no address', 'Set ip_address to the address of its machine');
@@ -89,18 +153,30 @@ export class Machines {
   }
 }
 
+/** The command by which a script runs as root, and what its input has before the script. @throws SshFailure */
+function rootOf(
+  facts: Facts,
+  login: SshLogin,
+  hostKey: HostKey,
+): { command: RemoteCommand; before: readonly string[] } {
+  if (facts.root === 'yes') return { command: commands.plain, before: [] };
+  if (facts.sudo === 'free') return { command: commands.sudo, before: [] };
+  if (facts.sudo === 'asks' && login.type === 'password')
+    return { command: commands.sudoByPassword, before: [`${login.password}\n`] };
+  throw new SshFailure('no_root', 'The login cannot run anything as root', 'Log in as root, or let the user run sudo', {
+    hostKey,
+  });
+}
+
 /** Looks as the user, then again as root where that is possible: some facts are for root only. */
 async function lookAt(connection: SshConnection, login: SshLogin, signal: AbortSignal): Promise<Facts> {
   const { hostKey } = connection;
   const facts = factsOf(await connection.run(commands.plain, [lookScript], signal), hostKey);
-  if (facts.root === 'yes') return facts;
-  const asRoot =
-    facts.sudo === 'free'
-      ? await connection.run(commands.sudo, [lookScript], signal)
-      : facts.sudo === 'asks' && login.type === 'password'
-        ? await connection.run(commands.sudoByPassword, [`${login.password}\n`, lookScript], signal)
-        : undefined;
-  if (asRoot?.code !== 0) return asRoot === undefined ? facts : { ...facts, sudo: 'refuses' };
+  const canAsk = facts.sudo === 'free' || (facts.sudo === 'asks' && login.type === 'password');
+  if (facts.root === 'yes' || !canAsk) return facts;
+  const { command, before } = rootOf(facts, login, hostKey);
+  const asRoot = await connection.run(command, [...before, lookScript], signal);
+  if (asRoot.code !== 0) return { ...facts, sudo: 'refuses' };
   const { root: _, sudo: __, ...more } = factsOf(asRoot, hostKey);
   return { ...facts, ...more };
 }

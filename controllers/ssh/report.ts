@@ -53,6 +53,7 @@ function failedCheck({ code }: SshFailure): Name {
     case 'auth_failed':
     case 'bad_key':
     case 'no_shell':
+    case 'no_root':
       return 'authentication';
     case 'incomplete':
     case 'unreachable':

@@ -13,7 +13,8 @@ export type SshFailureCode =
   | 'bad_key'
   | 'cut'
   | 'timeout'
-  | 'no_shell';
+  | 'no_shell'
+  | 'no_root';
 
 /** A machine could not be used by SSH; `message` and `remedy` are for its operator: what happened, and what to do. */
 export class SshFailure extends Error {

@@ -1,20 +1,40 @@
 import { z } from 'zod';
 import { retention } from '../retention.ts';
 import { defineKind } from './define.ts';
-import { Id } from './fields.ts';
+import { Id, Timestamp } from './fields.ts';
+import { ProvisioningStep } from './provisioning-step.ts';
 
 const OperationPhase = z.enum(['pending', 'running', 'succeeded', 'failed', 'expired']);
 
-export const OperationType = z.enum(['sync', 'heal', 'validate']);
+export const OperationType = z.enum(['sync', 'heal', 'validate', 'provision']);
 export type OperationType = z.infer<typeof OperationType>;
 
 const keepMs: Readonly<Record<OperationType, number>> = {
   sync: retention.operationsKeepMs,
   heal: retention.healingsKeepMs,
   validate: retention.validationsKeepMs,
+  provision: retention.provisioningsKeepMs,
 };
 
-/** Something to do once, with a deadline and a result: comparing a git branch, healing a server, looking at a machine. */
+/** How far the provisioning of a server has come. */
+const Provisioning = z.object({
+  steps: z.array(ProvisioningStep).max(16),
+  /** The most steps that were done at once: another one forgives the failures before it. */
+  done: z.int(),
+  failures: z.int(),
+  /** Jobs on the machine that failed: it tells the next one from them. */
+  failed_jobs: z.int(),
+  /** After a failure nothing is tried before. */
+  not_before: Timestamp.optional(),
+  /** SHA-256 (hex) of the join token that was sent to the machine; it is good until the operation ends. */
+  join_token_hash: z.string().optional(),
+});
+export type Provisioning = z.infer<typeof Provisioning>;
+
+/**
+ * Something to do once, with a deadline and a result: comparing a git branch, healing a server, looking at a machine. A
+ * server has one operation that provisions it, which begins anew when something else is asked.
+ */
 export const operation = defineKind({
   kind: 'operation',
   version: 1,
@@ -25,6 +45,8 @@ export const operation = defineKind({
     server_id: Id.optional(),
     /** Of a healing: the checks whose findings are healed; absent: all. */
     checks: z.array(z.string()).max(16).optional(),
+    /** Of a provisioning: what it is of, see `askedOf`. */
+    asked: z.string().optional(),
     requested_by: Id.optional(),
     requested_at: z.string(),
     deadline_seconds: z.int().default(60),
@@ -34,6 +56,9 @@ export const operation = defineKind({
     result: z.record(z.string(), z.unknown()).optional(),
     error: z.object({ code: z.string(), message: z.string() }).optional(),
     finished_at: z.string().optional(),
+    /** What was asked when this was observed. */
+    asked: z.string().optional(),
+    provisioning: Provisioning.optional(),
   }),
   indexes: { application: (d) => d.application_id, server: (d) => d.server_id, project: (d) => d.project_id },
   owners: (d) => (d.application_id === undefined ? [] : [{ kind: 'application', id: d.application_id, blocks: true }]),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { DirectPorts } from '../direct-ports.ts';
 import { defineKind } from './define.ts';
 import { Id, Name, Port, Timestamp } from './fields.ts';
+import { ProvisioningStep } from './provisioning-step.ts';
 
 export const ServerPhase = z.enum(['active', 'provisioning', 'error', 'offline']);
 export type ServerPhase = z.infer<typeof ServerPhase>;
@@ -29,6 +30,8 @@ export const server = defineKind({
     /** SHA-256 (hex) of the one-time join token; removed by the join that used it. */
     join_token_hash: z.string().optional(),
     join_token_expires_at: Timestamp.optional(),
+    /** Another value asks for another attempt to provision its machine. */
+    provision_attempt: z.string().optional(),
     /** Ed25519 public key (raw, base64url) that the agent registered with its join token. */
     agent_public_key: z.string().optional(),
     agent_id: Id.optional(),
@@ -47,6 +50,14 @@ export const server = defineKind({
     /** Why the update of that time failed. */
     update_failure: z
       .object({ version: z.string(), requested_at: Timestamp, reason: z.string(), message: z.string() })
+      .optional(),
+    /** What came of its provisioning by SSH, until its agent joins. */
+    provisioning: z
+      .object({
+        asked: z.string(),
+        state: z.enum(['running', 'failed']),
+        steps: z.array(ProvisioningStep).max(16),
+      })
       .optional(),
   }),
   unique: (d) => [{ scope: 'all', name: d.name }],

@@ -11,7 +11,7 @@ import { sendTogether } from '../harness/send-together.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 import { InterruptibleStore } from '../harness/interruptible-store.ts';
 import { lead } from '../harness/leading.ts';
-import { noMachines } from '../harness/no-machines.ts';
+import { noInstallation, noMachines } from '../harness/no-machines.ts';
 import { until } from '../harness/until.ts';
 
 let world: ApiWorld;
@@ -178,6 +178,7 @@ describe('healing a server', () => {
         },
       },
       machines: noMachines,
+      installation: noInstallation,
     });
     leads = await lead(world, clock, controller);
     await connect();

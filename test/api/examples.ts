@@ -382,6 +382,11 @@ export const examples: Readonly<Record<string, Example>> = {
     body: () => ({}),
     status: 409, // it has no SSH key
   },
+  'POST /servers/:id/provision': {
+    path: at('/servers/:server/provision'),
+    body: () => ({}),
+    status: 409, // it has no SSH key
+  },
   'POST /servers/:id/trust-host-key': {
     path: at('/servers/:server/trust-host-key'),
     body: () => ({ fingerprint: `SHA256:${'a'.repeat(43)}` }),

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sendTogether } from '../harness/send-together.ts';
 import { InterruptibleStore } from '../harness/interruptible-store.ts';
 import { lead } from '../harness/leading.ts';
-import { noMachines } from '../harness/no-machines.ts';
+import { noInstallation, noMachines } from '../harness/no-machines.ts';
 import { systemClock } from '../../time/clock.ts';
 import { git } from '../../agent/tasks/git.ts';
 import { headReader } from '../../agent/tasks/read-head.ts';
@@ -42,6 +42,7 @@ beforeAll(async () => {
       },
     },
     machines: noMachines,
+    installation: noInstallation,
   });
   running.use(await lead(world, world.clock, controller));
 

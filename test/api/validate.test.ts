@@ -8,6 +8,7 @@ import type { ApiWorld, Client } from '../harness/api.ts';
 import { sendTogether } from '../harness/send-together.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 import { InterruptibleStore } from '../harness/interruptible-store.ts';
+import { noInstallation } from '../harness/no-machines.ts';
 import { freePort } from '../harness/program.ts';
 import { lead as leadWith } from '../harness/leading.ts';
 import { startSshd } from '../harness/sshd.ts';
@@ -36,7 +37,7 @@ afterEach(async () => {
 async function lead(allowed = ['127.0.0.0/8']): Promise<void> {
   const agents = { call: () => Promise.reject(new Error('No agent is called')) };
   const machines = new Machines({ clock, unsealer: world.keyring, isAllowed: networks(allowed) });
-  leads = await leadWith(world, clock, operationController({ agents, machines }));
+  leads = await leadWith(world, clock, operationController({ agents, machines, installation: noInstallation }));
 }
 
 async function keyOf(privateKey: string, name = 'key'): Promise<string> {

@@ -47,19 +47,29 @@ const changes = ['CMD ["/sbin/init"]', 'ENV container=docker'];
 
 /** A machine with Debian, systemd and curl, and nothing else. It shares the kernel with this machine. */
 export interface SystemdMachine extends AsyncDisposable {
+  /** Its address in the network of this machine. */
+  address: string;
   /** Runs a line in its shell. */
   run(line: string): Promise<Ended>;
+  /** Copies a file of this machine to that place. */
+  copy(from: string, to: string): Promise<void>;
   /** Restarts the machine; resolves when it is up. */
   restart(): Promise<void>;
 }
 
-/** Installs that suite of Debian, makes an image of it and starts it. Needs root and `debootstrap`. */
-export async function startSystemdMachine(suite: string): Promise<SystemdMachine> {
+/**
+ * Installs that suite of Debian with further packages, makes an image of it and starts it. `more`: flags of
+ * `docker run`. Needs root and `debootstrap`.
+ */
+export async function startSystemdMachine(
+  suite: string,
+  { further = [], more = [] }: { further?: readonly string[]; more?: readonly string[] } = {},
+): Promise<SystemdMachine> {
   await using started = new AsyncDisposableStack();
   const image = `setpoint-systemd-machine:${suite}`;
-  await makeImage(suite, image);
+  await makeImage(suite, image, further);
   started.defer(async () => void (await docker('rmi', '--force', image)));
-  const id = await docker('run', '--detach', ...flags, image);
+  const id = await docker('run', '--detach', ...flags, ...more, image);
   started.defer(async () => void (await docker('rm', '--force', '--volumes', id)));
   const run = async (line: string): Promise<Ended> => {
     const child = spawn('docker', ['exec', id, 'sh', '-c', line], { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -70,9 +80,14 @@ export async function startSystemdMachine(suite: string): Promise<SystemdMachine
   const isUp = (): Promise<true> =>
     until('the machine is up', async () => /running|degraded/.test((await run('systemctl is-system-running')).stdout));
   await isUp();
+  const address = await docker('inspect', '--format', '{{.NetworkSettings.Networks.bridge.IPAddress}}', id);
   const all = started.move();
   return {
+    address,
     run,
+    async copy(from, to) {
+      await docker('cp', from, `${id}:${to}`);
+    },
     async restart() {
       await docker('restart', id);
       await isUp();
@@ -81,11 +96,11 @@ export async function startSystemdMachine(suite: string): Promise<SystemdMachine
   };
 }
 
-async function makeImage(suite: string, image: string): Promise<void> {
+async function makeImage(suite: string, image: string, further: readonly string[]): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-systemd-'));
   try {
     const tree = join(folder, 'tree');
-    const include = `--include=${packages.join(',')}`;
+    const include = `--include=${[...packages, ...further].join(',')}`;
     await execute('debootstrap', ['--variant=minbase', include, suite, tree, ...(await mirror())], {
       maxBuffer: 16 * 1024 * 1024,
     });

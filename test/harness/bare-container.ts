@@ -26,8 +26,18 @@ export interface BareContainer extends AsyncDisposable {
   run(line: string, env?: Readonly<Record<string, string>>): Promise<Ended>;
 }
 
+export interface BareOptions {
+  /** Further programs of this machine that it has. */
+  programs?: readonly string[];
+  /** Flags of `docker run`. */
+  flags?: readonly string[];
+}
+
 /** Makes an image in which that program of this machine can run, and starts a container of it. */
-export async function startBareContainer(program: string): Promise<BareContainer> {
+export async function startBareContainer(
+  program: string,
+  { programs = [], flags: more = [] }: BareOptions = {},
+): Promise<BareContainer> {
   await using started = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-bare-container-'));
   started.defer(() => rm(folder, { recursive: true, force: true }));
@@ -35,9 +45,12 @@ export async function startBareContainer(program: string): Promise<BareContainer
     await mkdir(join(folder, 'rootfs', name), { recursive: true });
     await writeFile(join(folder, 'rootfs', name, '.keep'), '');
   }
-  const { stdout } = await execute('ldd', [program]);
   const files = new Map([['/bin/busybox', await busybox()]]);
-  for (const [library] of stdout.matchAll(/\/\S+/g)) files.set(library, await realpath(library));
+  for (const one of programs) files.set(one, await realpath(one));
+  for (const one of [program, ...programs]) {
+    const { stdout } = await execute('ldd', [one]);
+    for (const [library] of stdout.matchAll(/\/\S+/g)) files.set(library, await realpath(library));
+  }
   for (const [to, from] of files) {
     await mkdir(join(folder, 'rootfs', dirname(to)), { recursive: true });
     await cp(from, join(folder, 'rootfs', to));
@@ -49,7 +62,7 @@ export async function startBareContainer(program: string): Promise<BareContainer
   );
   const image = await docker('build', '--quiet', folder);
   started.defer(async () => void (await docker('rmi', '--force', image)));
-  const id = await docker('run', '--detach', '--init', '--network', 'host', image);
+  const id = await docker('run', '--detach', '--init', '--network', 'host', ...more, image);
   started.defer(async () => void (await docker('rm', '--force', '--volumes', id)));
   const all = started.move();
   return {

@@ -21,7 +21,7 @@ function anObject<K extends KindName>(kind: K, desired: Partial<DesiredOf<K>> = 
   };
 }
 
-test('of the first release, a leader lacks volumes and settings, mounts of applications, rules for ports, host keys, healings and validations', () => {
+test('of the first release, a leader lacks volumes and settings, mounts of applications, rules for ports, host keys, healings, validations and provisionings', () => {
   const gap = gapOf(firstRelease);
   expect([...(gap?.kinds ?? [])]).toEqual(['settings', 'volume']);
   const fields = [...(gap?.fields ?? [])].map(([kind, all]) => [
@@ -29,9 +29,9 @@ test('of the first release, a leader lacks volumes and settings, mounts of appli
     all.map(({ name }) => name).filter((name) => !name.includes('.')),
   ]);
   expect(fields).toEqual([
-    ['server', ['host_key', 'direct_ports']],
+    ['server', ['host_key', 'direct_ports', 'provision_attempt', 'agent_update']],
     ['application', ['mounts']],
-    ['operation', ['type=heal', 'type=validate', 'checks']],
+    ['operation', ['type=heal', 'type=validate', 'type=provision', 'checks', 'asked']],
   ]);
 });
 

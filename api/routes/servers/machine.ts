@@ -38,10 +38,7 @@ export const validateServer = defineEndpoint({
   response: Report,
   handle: async (ctx, { it }) => {
     const { view, tenant } = ctx;
-    if (it.desired.ip_address === undefined || it.desired.ssh_key_id === undefined)
-      throw conflicting(
-        `The server has no ${it.desired.ip_address === undefined ? 'ip_address' : 'ssh_key_id'}: set both, or let its agent join by its install command`,
-      );
+    requireReachable(it);
     const id = await operationFor(ctx, it);
     const observed = () => view.get('operation', id)?.observed;
     await untilSettled(ctx, tenant, () => observed()?.finished_at !== undefined, patienceMs, ctx.signal());
@@ -50,6 +47,32 @@ export const validateServer = defineEndpoint({
     const report = Report.parse(result);
     await pin(ctx, it, report);
     return report;
+  },
+});
+
+/** @throws ApiError CONFLICT for a server that SSH cannot reach */
+function requireReachable({ desired: { ip_address, ssh_key_id } }: ReadonlyResource<'server'>): void {
+  if (ip_address !== undefined && ssh_key_id !== undefined) return;
+  const lacks = ip_address === undefined ? 'ip_address' : 'ssh_key_id';
+  throw conflicting(`The server has no ${lacks}: set both, or let its agent join by its install command`);
+}
+
+export const provisionServer = defineEndpoint({
+  method: 'POST',
+  path: '/servers/:id/provision',
+  summary:
+    'Try again to provision the machine of a server by SSH, which has failed; its conditions show how far it is. One that is under way goes on',
+  on: ['server', 'id'],
+  heavy: true,
+  response: Server,
+  handle: async (ctx, { it }) => {
+    requireReachable(it);
+    if (it.desired.agent_public_key !== undefined)
+      throw conflicting('The server has an agent already: its machine is not provisioned again');
+    if (it.observed?.provisioning?.state !== 'failed') return servers.answerOf(it, ctx.view);
+    const unit = ctx.repo.begin();
+    const server = unit.change(it, (draft) => void (draft.provision_attempt = ctx.random.id()));
+    return ctx.commit(unit, () => servers.answerOf(server, ctx.view));
   },
 });
 
@@ -102,7 +125,8 @@ const Fingerprint = z
 export const trustHostKey = defineEndpoint({
   method: 'POST',
   path: '/servers/:id/trust-host-key',
-  summary: 'Pin the host key of a server, in place of the one that was pinned before: compare it on the machine first',
+  summary:
+    'Pin the host key of a server, in place of the one that was pinned before: compare it on the machine first. A failed provisioning is tried again',
   on: ['server', 'id'],
   body: z.strictObject({
     fingerprint: Fingerprint,
@@ -117,6 +141,8 @@ export const trustHostKey = defineEndpoint({
     const unit = ctx.repo.begin();
     const server = unit.change(it, (draft) => {
       draft.host_key = { ...(type !== undefined && { type }), fingerprint };
+      // a provisioning that has failed may do so no more
+      if (it.observed?.provisioning?.state === 'failed') draft.provision_attempt = ctx.random.id();
     });
     return ctx.commit(unit, () => servers.answerOf(server, ctx.view));
   },

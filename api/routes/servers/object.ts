@@ -42,7 +42,8 @@ export const listServers = listEndpoint(
 export const createServer = defineEndpoint({
   method: 'POST',
   path: '/servers',
-  summary: 'Create a server; the answer carries the command that lets its agent join, once, within 24 h',
+  summary:
+    'Create a server; the answer carries the command that lets its agent join, once, within 24 h. With an address and an SSH key the control plane installs the agent itself',
   body: ServerCreate,
   response: ServerWithJoin,
   status: 201,

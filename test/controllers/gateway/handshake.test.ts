@@ -4,6 +4,9 @@ import { WebSocket } from 'ws';
 import { hashJoinToken } from '../../../agent-protocol/join-token.ts';
 import { systemClock } from '../../../time/clock.ts';
 import { keys } from '../../../store/keys.ts';
+import type { ObservedOf } from '../../../store/kinds/kinds.ts';
+import { provisioningOf } from '../../../store/provisioning.ts';
+import { commit } from '../../../store/unit.ts';
 import { openRepository } from '../../../store/repo.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { FakeBackend, running } from '../../harness/fake-backend.ts';
@@ -70,6 +73,67 @@ describe('SEC-53: an agent is taken in', () => {
     expect((await agent.ended).kind).toBe('goodbye');
     expect((await world.repo.get('server', server.id))!.desired.agent_id).not.toBe(before);
     expect(await attempt({ server: server.id, key }).outcome).toBe('unauthorized');
+  });
+});
+
+describe('SEC-53: the token of the operation that provisions a server', () => {
+  /** A server, and the operation with that token, as its controller leaves it. */
+  async function provisioned(observed: Partial<ObservedOf<'operation'>> = {}, desired: object = {}) {
+    const server = await world.server();
+    const token = await world.joinToken(server.id);
+    const id = provisioningOf(server.id);
+    const unit = world.repo.begin();
+    unit.create('operation', id, {
+      type: 'provision',
+      server_id: server.id,
+      asked: 'this',
+      requested_at: new Date().toISOString(),
+      deadline_seconds: 900,
+      ...desired,
+    });
+    await commit(unit);
+    const observe = async (changes: Partial<ObservedOf<'operation'>>): Promise<void> => {
+      const it = (await world.repo.get('operation', id))!;
+      const provisioning = { steps: [], done: 0, failures: 0, failed_jobs: 0, join_token_hash: hashJoinToken(token) };
+      const state = { phase: 'running' as const, asked: 'this', provisioning, ...changes };
+      await world.repo.observe(it, { ...state, observedGeneration: 1, conditions: [] }, []);
+    };
+    await observe(observed);
+    return { server, token, observe };
+  }
+
+  it('lets one agent in, and every other token of the server is void then', async () => {
+    const { server, token } = await provisioned();
+    const { key } = await joined({ id: server.id, token });
+    expect(await attempt({ server: server.id, key: agentKey(), token }).outcome).toBe('unauthorized');
+    expect(await attempt({ server: server.id, key: agentKey(), token: server.token }).outcome).toBe('unauthorized');
+    expect(await attempt({ server: server.id, key, token }).outcome).toBe('welcome');
+  });
+
+  it('does not take that of the user away', async () => {
+    const { server, token } = await provisioned();
+    await joined(server);
+    expect(await attempt({ server: server.id, key: agentKey(), token }).outcome).toBe('unauthorized');
+  });
+
+  it.each<[string, Partial<ObservedOf<'operation'>>, object?]>([
+    ['has ended', { phase: 'failed', finished_at: '2030-01-01T00:00:00.000Z' }],
+    ['is asked for something else', { asked: 'that' }],
+    [
+      'has another token by now',
+      { provisioning: { steps: [], done: 0, failures: 0, failed_jobs: 0, join_token_hash: 'x' } },
+    ],
+    ['has no token by now', { provisioning: { steps: [], done: 0, failures: 0, failed_jobs: 0 } }],
+    ['has taken too long', {}, { requested_at: '2020-01-01T00:00:00.000Z' }],
+  ])('opens nothing once the operation %s', async (_, observed, desired) => {
+    const { server, token } = await provisioned(observed, desired);
+    expect(await attempt({ server: server.id, key: agentKey(), token }).outcome).toBe('unauthorized');
+  });
+
+  it('of another server opens nothing', async () => {
+    const { token } = await provisioned();
+    const { server } = await provisioned();
+    expect(await attempt({ server: server.id, key: agentKey(), token }).outcome).toBe('unauthorized');
   });
 });
 

@@ -1,4 +1,4 @@
-import { noMachines } from '../../harness/no-machines.ts';
+import { noInstallation, noMachines } from '../../harness/no-machines.ts';
 import PQueue from 'p-queue';
 import { pino } from 'pino';
 import { backoff } from '../../../controllers/runtime/backoff.ts';
@@ -276,7 +276,7 @@ const operations: Rows<'operations'> = {
   runMs: from(45 * second, async (n) => {
     const agents = { call: () => Promise.reject(new Error('No agent is called')) };
     const controller = operationController(
-      { agents, machines: noMachines },
+      { agents, machines: noMachines, installation: noInstallation },
       { ...runs, sync: (_, { signal }) => hang(signal) },
     );
     await using rig = await openRig({ controllers: [controller] });

@@ -1,4 +1,4 @@
-import { noMachines } from '../../harness/no-machines.ts';
+import { noInstallation, noMachines } from '../../harness/no-machines.ts';
 import { describe, expect, it } from 'vitest';
 import { CallError } from '../../../agent-protocol/call-error.ts';
 import type { CallParams, GitHead } from '../../../agent-protocol/messages.ts';
@@ -59,6 +59,7 @@ async function sync(
       },
     },
     machines: noMachines,
+    installation: noInstallation,
   });
   await using rig = await openRig({ controllers: [controller] });
   const made = rig.repo.begin();
@@ -183,7 +184,9 @@ const none: AgentCalls = { call: () => Promise.reject(new Error('No agent is cal
 
 function openWith(run: Run): Promise<Rig> {
   return openRig({
-    controllers: [operationController({ agents: none, machines: noMachines }, { ...runs, sync: run })],
+    controllers: [
+      operationController({ agents: none, machines: noMachines, installation: noInstallation }, { ...runs, sync: run }),
+    ],
   });
 }
 

@@ -1,0 +1,79 @@
+import { provisioningSteps } from '../../store/kinds/provisioning-step.ts';
+import type { ProvisioningStep, StepName } from '../../store/kinds/provisioning-step.ts';
+import type { SshFailure, SshFailureCode } from '../ssh/ssh-failure.ts';
+
+/** Why a step is not done, in words for operators: what happened, and what to do. */
+export interface Fault {
+  step: StepName;
+  /** CamelCase, as that of a condition. */
+  reason: string;
+  message: string;
+  remedy: string;
+  /** Another attempt cannot help before something is changed. */
+  isFinal: boolean;
+  /** A job on the machine failed: the next attempt is another job. */
+  ofJob?: boolean;
+}
+
+/** What was seen of a step, as the condition has it. */
+export interface Seen {
+  reason: string;
+  message: string;
+}
+
+/** A step of provisioning failed. */
+export class StepFailure extends Error {
+  readonly fault: Fault;
+
+  constructor(fault: Fault, options?: ErrorOptions) {
+    super(fault.message, options);
+    this.name = 'StepFailure';
+    this.fault = fault;
+  }
+}
+
+/** Steps that are done. */
+type Done = ReadonlyMap<StepName, Seen>;
+
+/** What an attempt found: the steps in their order, those after the first open one as pending. Pure. */
+export function stepsOf(done: Done, open?: (Seen & { step: StepName }) | Fault): ProvisioningStep[] {
+  return provisioningSteps.map((type) => {
+    const seen = done.get(type);
+    if (seen !== undefined) return { type, status: 'true', ...seen };
+    if (open?.step !== type)
+      return { type, status: 'unknown', reason: 'Pending', message: 'It waits for the steps before it' };
+    const { reason, message } = open;
+    return 'remedy' in open
+      ? { type, status: 'false', reason, message: `${message}. ${open.remedy}` }
+      : { type, status: 'unknown', reason, message };
+  });
+}
+
+/** The first step that is not done. */
+export function openStep(done: Done): StepName {
+  return provisioningSteps.find((type) => !done.has(type)) ?? 'AgentJoined';
+}
+
+/** The step that an operator has to look at: the one that failed, else the first that is not done. */
+export function decisiveStep(steps: readonly ProvisioningStep[]): ProvisioningStep | undefined {
+  return steps.find(({ status }) => status === 'false') ?? steps.find(({ status }) => status !== 'true');
+}
+
+const faults: Readonly<Record<SshFailureCode, { step?: StepName; reason: string; isFinal: boolean }>> = {
+  incomplete: { step: 'Reachable', reason: 'Incomplete', isFinal: true },
+  unreachable: { step: 'Reachable', reason: 'Unreachable', isFinal: false },
+  not_allowed: { step: 'Reachable', reason: 'AddressRefused', isFinal: true },
+  host_key_changed: { step: 'HostKeyTrusted', reason: 'HostKeyChanged', isFinal: true },
+  auth_failed: { step: 'LoggedIn', reason: 'LoginRefused', isFinal: true },
+  bad_key: { step: 'LoggedIn', reason: 'KeyUnreadable', isFinal: true },
+  no_shell: { step: 'LoggedIn', reason: 'NoShell', isFinal: true },
+  no_root: { step: 'MachineFits', reason: 'NoPrivileges', isFinal: true },
+  cut: { reason: 'ConnectionBroke', isFinal: false },
+  timeout: { reason: 'TooSlow', isFinal: false },
+};
+
+/** The fault that a failure of SSH is, after these steps. */
+export function faultOf({ code, message, remedy }: SshFailure, done: Done): Fault {
+  const { step = openStep(done), reason, isFinal } = faults[code];
+  return { step, reason, message, remedy, isFinal };
+}

@@ -1,0 +1,192 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { jobStateOf, looksAt, packagesScript, starts } from '../../../controllers/provision/job.ts';
+import type { JobState } from '../../../controllers/provision/job.ts';
+import { uuidv5 } from '../../../store/uuid.ts';
+import { until } from '../../harness/until.ts';
+
+const execute = promisify(execFile);
+const token = `sj_${'a'.repeat(76)}`;
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'setpoint-job-'));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const idOf = (name: string): string => uuidv5('00000000-0000-4000-8000-000000000000', name);
+const file = (name: string): string => join(folder, 'provision', name);
+
+/** Runs what would be sent to a machine, with its folder in that of the test, and hardly any patience. */
+async function run(script: string, patience = 3): Promise<JobState> {
+  const sent = script
+    .replaceAll('/var/lib/setpoint/provision', join(folder, 'provision'))
+    .replace(/patience=\d+/, `patience=${patience}`);
+  const shell = spawn('sh', ['-s'], { stdio: ['pipe', 'pipe', 'pipe'], env: { PATH: process.env['PATH'] } });
+  shell.stdin.end(sent);
+  const closed = once(shell, 'close');
+  const [out, err] = await Promise.all([text(shell.stdout), text(shell.stderr)]);
+  await closed;
+  return jobStateOf(out, err);
+}
+const start = (name: string, script: string, patience?: number): Promise<JobState> =>
+  run(starts({ id: idOf(name), name: 'agent' }, { script, server: 'https://setpoint.test/default', token }), patience);
+const look = (name: string): Promise<JobState> => run(looksAt({ id: idOf(name), name: 'agent' }), 0);
+const hasEnded = (name: string): Promise<true> =>
+  until('the job has ended', async () => (await look(name)).state === 'ended');
+
+describe('a job', () => {
+  it('runs once, with the address as an argument and the token in its environment', async () => {
+    const script = `echo "$* $SETPOINT_JOIN_TOKEN" >>"${folder}/ran"; echo 'setpoint: It is done'; echo more\n`;
+    expect(await look('one')).toEqual({ state: 'none' });
+    const done = { state: 'ended', code: 0, says: 'It is done' };
+    expect(await start('one', script)).toEqual(done);
+    expect(await start('one', script)).toEqual(done);
+    expect(await look('one')).toEqual(done);
+    expect(await readFile(join(folder, 'ran'), 'utf8')).toBe(`--server https://setpoint.test/default ${token}\n`);
+  });
+
+  it('leaves its token in no file', async () => {
+    await start('one', 'exit 3\n');
+    for (const name of await readdir(join(folder, 'provision')))
+      expect(await readFile(file(name), 'utf8'), name).not.toContain('sj_');
+  });
+
+  it('that fails says how, by its last word', async () => {
+    expect(await start('one', 'echo begins; echo "cannot do it" >&2; exit 7\n')).toEqual({
+      state: 'ended',
+      code: 7,
+      says: 'cannot do it',
+    });
+  });
+
+  it('goes on when the connection that started it ends, and is found by the next one', async () => {
+    const gate = join(folder, 'gate');
+    const script = `until [ -e "${gate}" ]; do sleep 0.1; done; echo ok\n`;
+    expect(await start('one', script, 0)).toEqual({ state: 'running' });
+    expect(await look('one')).toEqual({ state: 'running' });
+    expect(await start('one', script, 0)).toEqual({ state: 'running' });
+    // another one waits for it, and does not begin
+    expect(await start('two', 'echo two\n', 0)).toEqual({ state: 'running' });
+    await writeFile(gate, '');
+    await hasEnded('one');
+    expect(await look('two')).toEqual({ state: 'none' });
+    expect(await start('two', 'echo two\n')).toMatchObject({ says: 'two' });
+  });
+
+  it('is not held by what it starts and leaves behind', async () => {
+    const left = join(folder, 'left');
+    await start(
+      'one',
+      `setsid sh -c 'echo $$ >"${left}"; exec sleep 600' >/dev/null 2>&1 &\nwhile [ ! -s "${left}" ]; do sleep 0.1; done\n`,
+    );
+    try {
+      expect(await start('two', 'echo two\n')).toMatchObject({ state: 'ended', says: 'two' });
+    } finally {
+      process.kill(Number(await readFile(left, 'utf8')));
+    }
+  });
+
+  it('that was killed begins anew', async () => {
+    const pids = join(folder, 'pids');
+    expect(await start('one', `echo $PPID $$ >"${pids}"; sleep 600\n`, 0)).toEqual({ state: 'running' });
+    const [group = 0, job = 0] = (await until('it runs', () => readFile(pids, 'utf8'))).trim().split(' ').map(Number);
+    // as a machine that goes down: the job, and what would note its end, which leads the session
+    const session = Number((await readFile(`/proc/${job}/stat`, 'utf8')).split(' ')[5]);
+    process.kill(-session, 'SIGKILL');
+    process.kill(-group, 'SIGKILL');
+    await until('the lock is free', async () => (await look('one')).state === 'none');
+    expect(await start('one', 'echo again\n')).toMatchObject({ state: 'ended', says: 'again' });
+  });
+
+  it('that is sent twice at once runs once', async () => {
+    const script = `echo ran >>"${folder}/ran"; sleep 1\n`;
+    await Promise.all([start('one', script, 0), start('one', script, 0), start('one', script, 0)]);
+    await hasEnded('one');
+    expect(await readFile(join(folder, 'ran'), 'utf8')).toBe('ran\n');
+  });
+
+  it('does not begin if the script is cut off on its way', async () => {
+    const whole = starts(
+      { id: idOf('one'), name: 'agent' },
+      { script: `touch "${folder}/ran"\n`, server: 'https://setpoint.test/default', token },
+    );
+    for (const share of [0.2, 0.5, 0.8, 0.99]) await run(whole.slice(0, Math.floor(whole.length * share) - 2));
+    expect(await readdir(folder)).toEqual([]);
+  });
+});
+
+describe('the installation of packages', () => {
+  /** Programs of this machine that the script may see, beside those that the test writes. */
+  const own = ['sh', 'cat', 'grep', 'tail', 'mktemp', 'rm', 'timeout', 'sleep', 'touch', 'chmod', 'mkdir'];
+
+  /** Runs the script where these programs are all that there is. */
+  async function install(programs: Readonly<Record<string, string>>) {
+    const bin = join(folder, 'bin');
+    await mkdir(bin);
+    for (const name of own)
+      await execute('ln', ['-s', (await execute('which', [name])).stdout.trim(), join(bin, name)]);
+    for (const [name, lines] of Object.entries(programs))
+      await writeFile(join(bin, name), `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
+    const script = packagesScript
+      .replaceAll('/run/systemd/system', join(folder, 'none'))
+      .replaceAll('/etc/init.d/docker', join(bin, 'init'));
+    const shell = spawn('/bin/sh', ['-s'], { stdio: ['pipe', 'pipe', 'pipe'], env: { PATH: bin } });
+    shell.stdin.end(script);
+    const closed = once(shell, 'close');
+    const [out] = await Promise.all([text(shell.stdout), text(shell.stderr)]);
+    const [code] = await closed;
+    const calls = await readFile(join(folder, 'calls'), 'utf8').catch(() => '');
+    return { code: code as number | null, out, calls: calls.trim().split('\n') };
+  }
+  const there = 'exit 0';
+  const manager = (lines: string): string => `echo "$*" >>"${folder}/calls"\n${lines}`;
+  const makes = (name: string, lines: string): string =>
+    `printf '#!/bin/sh\\n${lines}\\n' >"${folder}/bin/${name}"; chmod 755 "${folder}/bin/${name}"`;
+
+  it('asks for what is missing, in one call, and starts the engine', async () => {
+    const { code, calls, out } = await install({
+      iptables: there,
+      curl: there,
+      'apt-get': manager(`case "$*" in install*) ${makes('docker', `[ -e "${folder}/up" ]`)} ;; esac`),
+      dpkg: there,
+      init: `touch "${folder}/up"`,
+    });
+    expect([code, out.trim().split('\n').at(-1)]).toEqual([0, 'setpoint: All that a server needs is installed']);
+    expect(calls).toHaveLength(2);
+    expect(calls[1]).toMatch(/^install -y .* docker\.io git$/);
+  });
+
+  it('changes nothing where nothing is missing', async () => {
+    const { code, calls } = await install({
+      docker: there,
+      git: there,
+      iptables: there,
+      wget: there,
+      'apt-get': manager('exit 0'),
+    });
+    expect([code, calls]).toEqual([0, ['']]);
+  });
+
+  it('says why the package manager could not', async () => {
+    const { code, out } = await install({
+      'apt-get': manager('echo "E: Unable to locate package docker.io" >&2; [ "$1" = update ]'),
+      dpkg: there,
+    });
+    expect(code).toBe(1);
+    expect(out).toMatch(
+      /setpoint: apt-get could not install .*docker\.io.*: E: Unable to locate package docker\.io\n$/,
+    );
+  });
+
+  it('names what to install where there is no known package manager', async () => {
+    const { code, out } = await install({ docker: there, git: there, iptables: there });
+    expect([code, out]).toEqual([1, 'setpoint: There is no apt-get to install: curl\n']);
+  });
+});

@@ -1,0 +1,235 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { createClient } from '../../cli/client.ts';
+import type { ApiObject, Client } from '../../cli/client.ts';
+import { builtRelease } from '../harness/built-release.ts';
+import type { BuiltRelease } from '../harness/built-release.ts';
+import { freePort, Program } from '../harness/program.ts';
+import { startSshMachine } from '../harness/ssh-machine.ts';
+import type { SshMachine } from '../harness/ssh-machine.ts';
+import { startSshd } from '../harness/sshd.ts';
+import { TcpProxy } from '../harness/tcp-proxy.ts';
+import { until } from '../harness/until.ts';
+
+let release: BuiltRelease;
+let folder: string;
+let server: Program;
+let url: string;
+let client: Client;
+
+beforeAll(async () => {
+  release = await builtRelease();
+  folder = await mkdtemp(join(tmpdir(), 'setpoint-provision-'));
+  const listen = `127.0.0.1:${await freePort()}`;
+  url = `http://${listen}`;
+  const own = ['--agent-release', release.folder, '--ssh-networks', '127.0.0.0/8'];
+  server = new Program(['server', '--listen', listen, '--data', join(folder, 'server'), ...own], join(folder, 'log'));
+  server.start();
+  await server.ready(url);
+  const visitor = createClient({ server: url, tenant: 'default' });
+  const owner = { email: 'owner@example.test', password: 'correct horse battery' };
+  await visitor.request('POST', '/api/v1/auth/register', { ...owner, first_name: 'Olive', last_name: 'Owner' });
+  const login = await visitor.request('POST', '/api/v1/auth/login', owner);
+  client = createClient({ server: url, tenant: 'default', token: z.object({ token: z.string() }).parse(login).token });
+});
+afterAll(async () => {
+  await server.kill();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const startMachine = (flags: readonly string[] = []): Promise<SshMachine> => startSshMachine(release.executable, flags);
+let made = 0;
+const aName = (): string => `it-${(made += 1)}`;
+
+async function keyOf(privateKey: string): Promise<string> {
+  return (await client.object('POST', '/api/v1/settings/ssh-keys', { name: aName(), private_key: privateKey })).id;
+}
+
+async function serverOn(machine: Pick<SshMachine, 'port' | 'privateKey'>, changes: object = {}): Promise<string> {
+  const body = { name: aName(), ipAddress: '127.0.0.1', port: machine.port, sshKeyId: await keyOf(machine.privateKey) };
+  const created = await client.object('POST', '/api/v1/servers', { ...body, ...changes });
+  expect(created.status).toBe('provisioning');
+  return created.id;
+}
+
+const get = (id: string): Promise<ApiObject> => client.object('GET', `/api/v1/servers/${id}`);
+const change = (id: string, body: object): Promise<unknown> => client.request('PUT', `/api/v1/servers/${id}`, body);
+const condition = (it: ApiObject, type: string) => (it.conditions ?? []).find((one) => one.type === type);
+
+async function explain(id: string, machine?: SshMachine): Promise<string> {
+  const log = await machine?.run('tail -n 30 /var/lib/setpoint/provision/log /var/log/setpoint-agent.log');
+  return [JSON.stringify(await get(id), undefined, 1), log?.stdout, await server.lastOutput()].join('\n');
+}
+
+/** Resolves when the server is active. @throws Error at once if its provisioning failed once more */
+async function active(id: string, machine: SshMachine): Promise<void> {
+  let wasProvisioning = false;
+  const end = await until(
+    'the server is active',
+    async () => {
+      const { status } = await get(id);
+      wasProvisioning ||= status === 'provisioning';
+      return (status === 'active' || (wasProvisioning && status === 'error')) && status;
+    },
+    { timeoutMs: 150_000, explain: () => explain(id, machine) },
+  );
+  expect(end, end === 'active' ? '' : await explain(id, machine)).toBe('active');
+}
+
+/** Resolves when the provisioning has failed; answers with the condition that says why. */
+async function failed(id: string, type: string) {
+  const it = await until(
+    `the provisioning has failed`,
+    async () => {
+      const now = await get(id);
+      return now.status === 'error' && now;
+    },
+    { timeoutMs: 60_000, explain: () => explain(id) },
+  );
+  return condition(it, type);
+}
+
+describe('a server with an address and a key', () => {
+  it('has an agent on its machine, which has no systemd, without a hand on it', async () => {
+    await using machine = await startMachine();
+    const id = await serverOn(machine);
+    await active(id, machine);
+    const it = await get(id);
+    expect(it['host_key']).toEqual({ type: 'ssh-ed25519', fingerprint: machine.fingerprint });
+    expect(it['agent_status']).toBe('connected');
+    expect((it.conditions ?? []).map(({ type }) => type)).toEqual(['EngineReady', 'Ready']);
+    const read = async (line: string): Promise<string> => (await machine.run(line)).stdout.trim();
+    expect(await read("ps -o args | grep -c '[/]supervise'")).toBe('1');
+    expect(await read('cat /var/log/apt-get.log')).toMatch(/install .*docker\.io git iptables/);
+    // the token is on the machine no more, and its files are root's alone
+    expect(await read('grep -rl sj_ /var/lib/setpoint/provision /etc/setpoint')).toBe('');
+    expect(await read('stat -c %a /var/lib/setpoint/provision')).toBe('700');
+    const events = z.array(z.object({ reason: z.string() }));
+    await until('the events tell it', async () => {
+      const found = events.parse(await client.request('GET', `/api/v1/servers/${id}/events`));
+      const reasons = found.map(({ reason }) => reason);
+      return ['HostKeyPinned', 'EngineInstalled', 'AgentInstalled', 'Connected'].every((one) => reasons.includes(one));
+    });
+  });
+
+  it('goes on after the control plane was killed in the middle', async () => {
+    await using machine = await startMachine();
+    // the installation of packages takes until the test lets it go on
+    await machine.run(
+      `cd /usr/local/bin && mv apt-get /tmp/real && printf '#!/bin/sh\nuntil [ -e /tmp/go ]; do sleep 1; done\nexec sh /tmp/real "$@"\n' >apt-get && chmod 755 apt-get`,
+    );
+    const id = await serverOn(machine);
+    const runs = (what: string): Promise<true> =>
+      until(`there is ${what}`, async () => (await machine.run(`test -e ${what}`)).code === 0, {
+        explain: () => explain(id, machine),
+      });
+    await runs('/var/lib/setpoint/provision/job');
+    await server.restart();
+    await server.ready(url);
+    await machine.run('touch /tmp/go');
+    await runs('/opt/setpoint-agent/supervise');
+    await server.restart();
+    await server.ready(url);
+    await active(id, machine);
+    expect((await machine.run('grep -c install /var/log/apt-get.log')).stdout.trim()).toBe('1');
+  });
+
+  it('comes through a connection that is cut at each step', async () => {
+    await using machine = await startMachine();
+    await using proxy = await TcpProxy.start(machine.port);
+    // the greeting, the login, the look, the script of the packages
+    const budgets = [10, 1500, 3000, 4500];
+    proxy.cutAfter(budgets.shift()!);
+    const id = await serverOn(machine, { port: Number(proxy.host.split(':')[1]) });
+    let cuts = 0;
+    await until(
+      'the server is active',
+      async () => {
+        if (proxy.cuts > cuts) {
+          cuts = proxy.cuts;
+          const next = budgets.shift();
+          if (next !== undefined) proxy.cutAfter(next);
+        }
+        return (await get(id)).status === 'active';
+      },
+      { timeoutMs: 170_000, explain: () => explain(id, machine) },
+    );
+    expect(cuts).toBeGreaterThanOrEqual(2);
+  });
+});
+
+describe('a machine that cannot become a server leaves its server in error, with what to do', () => {
+  it('another key, until the right one is named', async () => {
+    await using machine = await startMachine();
+    await using other = await startSshd();
+    const id = await serverOn({ port: machine.port, privateKey: other.privateKey });
+    const why = await failed(id, 'LoggedIn');
+    expect(why).toMatchObject({ status: 'false', reason: 'LoginRefused' });
+    expect(why?.message).toContain('authorized_keys');
+    await change(id, { ssh_key_id: await keyOf(machine.privateKey) });
+    await active(id, machine);
+  });
+
+  it('another port, until it is mended', async () => {
+    await using machine = await startMachine();
+    const id = await serverOn(machine, { port: await freePort() });
+    const unreachable = await until(
+      'it is not reached',
+      async () => {
+        const found = condition(await get(id), 'Reachable');
+        return found?.status === 'false' && found;
+      },
+      { explain: () => explain(id) },
+    );
+    expect(unreachable).toMatchObject({ reason: 'Unreachable' });
+    await change(id, { port: machine.port });
+    await active(id, machine);
+  });
+
+  it('another host key, until an admin trusts it', async () => {
+    await using machine = await startMachine();
+    const body = { name: aName(), ipAddress: '127.0.0.1', port: machine.port };
+    const { id } = await client.object('POST', '/api/v1/servers', body);
+    const trust = (fingerprint: string): Promise<unknown> =>
+      client.request('POST', `/api/v1/servers/${id}/trust-host-key`, { fingerprint });
+    await trust(`SHA256:${'a'.repeat(43)}`);
+    await change(id, { ssh_key_id: await keyOf(machine.privateKey) });
+    const why = await failed(id, 'HostKeyTrusted');
+    expect(why).toMatchObject({ status: 'false', reason: 'HostKeyChanged' });
+    expect(why?.message).toContain(machine.fingerprint);
+    await trust(machine.fingerprint);
+    await active(id, machine);
+  });
+
+  it('a user without sudo', async () => {
+    await using machine = await startMachine();
+    const id = await serverOn(machine, { username: 'ops' });
+    const why = await failed(id, 'MachineFits');
+    expect(why?.message).toContain('there is no sudo');
+    expect(condition(await get(id), 'LoggedIn')?.status).toBe('true');
+    expect((await machine.run('test -e /var/lib/setpoint')).code).toBe(1);
+  });
+
+  it('no space', async () => {
+    await using machine = await startMachine(['--tmpfs', '/var/lib/docker:size=16m']);
+    const id = await serverOn(machine);
+    expect((await failed(id, 'MachineFits'))?.message).toContain('0.0 GiB are free');
+    expect((await machine.run('test -e /var/lib/setpoint')).code).toBe(1);
+  });
+
+  it('a system for which there are no packages, until it has them, and another attempt is asked for', async () => {
+    await using machine = await startMachine();
+    await machine.run(
+      "printf 'ID=gentoo\\nPRETTY_NAME=Gentoo\\n' >/etc/os-release; mv /usr/local/bin/apt-get /tmp/apt-get",
+    );
+    const id = await serverOn(machine);
+    const why = await failed(id, 'MachineFits');
+    expect(why?.message).toContain('It runs Gentoo, for which nothing can be installed');
+    await machine.run('sh /tmp/apt-get install');
+    await client.request('POST', `/api/v1/servers/${id}/provision`, {});
+    await active(id, machine);
+  });
+});
