@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { CallError } from './call-error.ts';
 import type { Clock } from '../time/clock.ts';
 import { decodeAgentFrame, encodeMessage } from './codec.ts';
+import type { Data } from './data-frame.ts';
 import { protocols } from './messages.ts';
 import type {
   AgentMessage,
@@ -21,6 +22,9 @@ import type { ServerSettings } from './server-settings.ts';
 import { bounds, timing } from './timing.ts';
 import { closeCodes } from './wire.ts';
 import type { Frame, Wire } from './wire.ts';
+
+/** Why the connection of an agent that sends more than `bounds.messagesPer10s` ends. */
+const flood = 'Too many messages';
 
 type State = 'hello' | 'greeting' | 'proof' | 'entering' | 'up' | 'ended';
 type FromAgent<T extends AgentMessage['type']> = Extract<AgentMessage, { type: T }>;
@@ -120,6 +124,11 @@ export class ControlSession {
     }
   }
 
+  /** The agent sent a ping or a pong of the WebSocket protocol. */
+  pinged(): void {
+    if (this.#state !== 'ended' && this.#floods()) this.close(flood);
+  }
+
   /** The socket has written out its buffer. */
   drained(): void {
     this.#outbox.pump();
@@ -212,7 +221,7 @@ export class ControlSession {
     const decoded = decodeAgentFrame(frame);
     switch (decoded.kind) {
       case 'data':
-        if (!this.#streams.data(decoded.data)) this.close('Sent more than it was granted', closeCodes.protocol);
+        this.#bytes(decoded.data);
         return;
       case 'malformed':
         this.close(decoded.reason, closeCodes.protocol);
@@ -221,10 +230,20 @@ export class ControlSession {
       case 'unknown':
         // Credit that is due counts as little as the bytes that it answers.
         if (decoded.kind === 'message' && this.#isCreditDue(decoded.message)) return;
-        if (this.#floods()) this.close('Too many messages', closeCodes.policy);
+        if (this.#floods()) this.close(flood);
         else if (decoded.kind === 'unknown') this.#send({ type: 'unsupported', what: decoded.type.slice(0, 100) });
         else this.#handle(decoded.message);
     }
+  }
+
+  #bytes(data: Data): void {
+    if (this.#state !== 'up') {
+      this.close(`Did not expect bytes in state ${this.#state}`, closeCodes.protocol);
+      return;
+    }
+    const taking = this.#streams.data(data);
+    if (taking === 'excess') this.close('Sent more than it was granted', closeCodes.protocol);
+    else if (taking === 'dropped' && this.#floods()) this.close(flood);
   }
 
   #handle(message: AgentMessage): void {

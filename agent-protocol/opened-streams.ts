@@ -2,7 +2,7 @@ import { CallError, sendableError } from './call-error.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Data } from './data-frame.ts';
 import { StreamReceivers } from './stream-receivers.ts';
-import type { StreamReader } from './stream-receivers.ts';
+import type { StreamReader, Taking } from './stream-receivers.ts';
 import { StreamSenders } from './stream-senders.ts';
 import { bounds, timing } from './timing.ts';
 
@@ -107,8 +107,8 @@ export class OpenedStreams<P> {
     return this.#senders.grant(id, bytes);
   }
 
-  /** Takes in bytes. Returns false if the other side broke the protocol: it sent more than it was granted. */
-  data(data: Data): boolean {
+  /** Takes in bytes. */
+  data(data: Data): Taking {
     this.#streams.get(data.stream)?.accepted();
     return this.#receivers.data(data);
   }

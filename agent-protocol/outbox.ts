@@ -15,7 +15,7 @@ export class Outbox {
   #overflow: () => void;
   #closed = false;
 
-  /** `nextFrame`: makes the next frame that can wait. `overflow`: the queued messages exceed `bounds.outboxBytes`. */
+  /** `nextFrame`: makes the next frame that can wait. `overflow`: more waits than `bounds` allow. */
   constructor(wire: Wire, hooks: { nextFrame: () => Frame | undefined; overflow: () => void }) {
     this.#wire = wire;
     this.#nextFrame = hooks.nextFrame;
@@ -25,6 +25,7 @@ export class Outbox {
   urgent(frame: Frame): void {
     this.#urgent.push(frame);
     this.pump();
+    if (this.#urgent.length > bounds.urgentFrames) this.#overflow();
   }
 
   push(frame: Frame): void {

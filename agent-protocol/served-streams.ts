@@ -73,7 +73,7 @@ export class ServedStreams {
 
   /** Takes in bytes. Returns false if the other side broke the protocol: it sent more than it was granted. */
   data(data: Data): boolean {
-    return this.#receivers.data(data);
+    return this.#receivers.data(data) !== 'excess';
   }
 
   /** See {@link StreamSenders.next}. */

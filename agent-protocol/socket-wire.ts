@@ -6,15 +6,32 @@ import type { Frame, Wire } from './wire.ts';
 /** What a session does with its connection. */
 export interface WireUser {
   receive(frame: Frame): void;
+  /** The peer sent a ping or a pong of the WebSocket protocol. No release sends any. */
+  pinged?(): void;
   drained(): void;
   closed(why: string): void;
 }
 
 const closeGraceMs = 3000;
+/** Most frames that are read after the close, as they were on their way. */
+const lateFrames = 1000;
 
-/** The wire of an open WebSocket. A peer that does not answer a close within 3 s is cut off. */
+/** The wire of an open WebSocket. A peer that does not answer a close within 3 s, or goes on sending, is cut off. */
 export function socketWire(socket: WebSocket, clock: Clock, user: () => WireUser): Wire {
-  socket.on('message', (data, isBinary) => user().receive(frameOf(data, isBinary)));
+  let isClosing = false;
+  let late = 0;
+  const count = (): void => {
+    if (isClosing && ++late > lateFrames) socket.terminate();
+  };
+  socket.on('message', (data, isBinary) => {
+    count();
+    user().receive(frameOf(data, isBinary));
+  });
+  for (const event of ['ping', 'pong'] as const)
+    socket.on(event, () => {
+      count();
+      user().pinged?.();
+    });
   socket.on('error', (error) => user().closed(error.message)); // `close` follows; without a listener it would throw
   socket.on('close', (code, reason) => user().closed(reason.toString('utf8') || `Connection closed (${code})`));
   return {
@@ -27,6 +44,7 @@ export function socketWire(socket: WebSocket, clock: Clock, user: () => WireUser
     },
     close(code, reason) {
       if (socket.readyState === WebSocket.CLOSED) return;
+      isClosing = true;
       socket.close(code, reason);
       const cancel = clock.timer(closeGraceMs, () => socket.terminate());
       socket.once('close', cancel);

@@ -1,6 +1,12 @@
 import type { Data } from './data-frame.ts';
 import { bounds } from './timing.ts';
 
+/**
+ * What became of bytes of the other side. `dropped`: nothing was taken, as the frame was empty, or it was sent before the
+ * sender learned that the reader left. `excess`: the sender broke the protocol, as it sent more than it was granted.
+ */
+export type Taking = 'taken' | 'dropped' | 'excess';
+
 export interface ReaderEvents {
   /** The other side may send this number of bytes more. */
   credit(bytes: number): void;
@@ -71,15 +77,15 @@ export class StreamReader implements AsyncIterableIterator<Uint8Array> {
     return this;
   }
 
-  /** Takes in bytes. Returns false if the sender broke the protocol: it sent more than it was granted. */
-  take({ payload, end }: Pick<Data, 'payload' | 'end'>): boolean {
-    if (this.#end !== undefined || this.#isOver) return true; // sent before the sender learned of the end
-    if (payload.length > this.#granted) return false;
+  /** Takes in bytes. */
+  take({ payload, end }: Pick<Data, 'payload' | 'end'>): Taking {
+    if (this.#end !== undefined || this.#isOver) return 'dropped';
+    if (payload.length > this.#granted) return 'excess';
     this.#granted -= payload.length;
     if (payload.length > 0) this.#keep(payload);
     if (end) this.#end = { failure: undefined };
     this.#wake();
-    return true;
+    return payload.length > 0 || end ? 'taken' : 'dropped';
   }
 
   /** No byte will follow: the reader gets what has arrived, and then the failure. Without effect after an end. */
@@ -150,9 +156,9 @@ export class StreamReceivers {
     return reader;
   }
 
-  /** Takes in bytes. Returns false if the sender broke the protocol: it sent more than it was granted. */
-  data({ stream, ...data }: Data): boolean {
-    return this.#readers.get(stream)?.take(data) ?? true; // unknown: sent before the sender learned that the reader left
+  /** Takes in bytes. */
+  data({ stream, ...data }: Data): Taking {
+    return this.#readers.get(stream)?.take(data) ?? 'dropped';
   }
 
   /** Takes in nothing more of the stream, and frees its window. */

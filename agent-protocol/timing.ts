@@ -41,6 +41,8 @@ export const bounds = {
   resultBytes: 1000 * 1024,
   /** Most items of one snapshot. */
   snapshotItems: 20_000,
-  /** Most messages of an agent within one window of 10 s. */
+  /** Most frames that go before all others and wait for the socket, which are beats and their answers. */
+  urgentFrames: 64,
+  /** Most messages of an agent within one window of 10 s. Pings count, and so do frames that carry no granted byte. */
   messagesPer10s: 2000,
 } as const;

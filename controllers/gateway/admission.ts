@@ -1,6 +1,6 @@
 import type { Clock } from '../../time/clock.ts';
 import { limits } from './limits.ts';
-import { pace } from './pace.ts';
+import { pace, Paces } from './pace.ts';
 import type { Paced } from './pace.ts';
 
 /** Where a connection comes from. */
@@ -53,17 +53,16 @@ interface Bounds {
 
 /** Places and handshakes of one class of senders, for all together and for each. */
 class Class {
-  readonly #clock: Clock;
   readonly #bounds: Bounds;
   readonly #paceOfAll: () => Paced;
-  readonly #paces = new Map<string, () => Paced>();
+  readonly #paces: Paces;
   readonly #taken = new Map<string, number>();
   #places = 0;
 
   constructor(clock: Clock, bounds: Bounds) {
-    this.#clock = clock;
     this.#bounds = bounds;
     this.#paceOfAll = pace(clock, bounds.perSecond);
+    this.#paces = new Paces(clock, bounds.perSecondEach);
   }
 
   hasRoom(name: string): boolean {
@@ -75,7 +74,7 @@ class Class {
     this.#taken.set(name, (this.#taken.get(name) ?? 0) + 1);
     return {
       begin: () => {
-        const own = this.#paceOf(name)();
+        const own = this.#paces.begin(name);
         return own.admitted ? this.#paceOfAll() : own;
       },
       free: () => {
@@ -85,15 +84,5 @@ class Class {
         else this.#taken.delete(name);
       },
     };
-  }
-
-  /** The pace of a name; only those of the most recent names are kept. */
-  #paceOf(name: string): () => Paced {
-    const known = this.#paces.get(name) ?? pace(this.#clock, this.#bounds.perSecondEach);
-    this.#paces.delete(name);
-    this.#paces.set(name, known);
-    const [oldest] = this.#paces.keys();
-    if (this.#paces.size > limits.admission.names && oldest !== undefined) this.#paces.delete(oldest);
-    return known;
   }
 }

@@ -64,7 +64,11 @@ export class DesiredFeed {
   /** Counts the snapshots that became due: a set that was begun before the last of them is not sent any more. */
   #round = 0;
   #snapshotDue = false;
+  /** How often the agent asked for a snapshot of late, and when it did last. */
   #asked = 0;
+  #askedAt = Number.NEGATIVE_INFINITY;
+  /** The agent asked for a snapshot that is not begun yet. */
+  #isAsked = false;
   #flushedAt = Number.NEGATIVE_INFINITY;
   #isScheduled = false;
   #cancelTimer: (() => void) | undefined;
@@ -97,14 +101,23 @@ export class DesiredFeed {
     else this.#settle();
   }
 
-  /** The agent's set is not the one that the chain continues. It waits longer each time that it asks in a row. */
-  needSnapshot(): void {
-    if (!this.#isOpen) return;
+  /**
+   * The agent's set is not the one that the chain continues. It waits longer each time that it asks within a few minutes,
+   * also if it took the set meanwhile, as a whole set costs much more than the question. Returns false if it has asked
+   * already and waits.
+   */
+  needSnapshot(): boolean {
+    if (!this.#isOpen || this.#isAsked) return false;
+    const now = this.#options.clock.monotonic();
+    if (now - this.#askedAt > 2 * limits.desired.snapshotMaxWaitMs) this.#asked = 0;
+    this.#askedAt = now;
+    this.#isAsked = true;
     const wait = this.#asked === 0 ? 0 : Math.min(limits.desired.snapshotMaxWaitMs, 1000 * 2 ** (this.#asked - 1));
     this.#asked++;
     this.#beginRound();
-    this.#flushedAt = this.#options.clock.monotonic();
+    this.#flushedAt = now;
     this.#later(wait);
+    return true;
   }
 
   stop(): void {
@@ -129,7 +142,6 @@ export class DesiredFeed {
   #settle(): void {
     if (this.#isBusy) return;
     this.#cancelDeadline?.();
-    this.#asked = 0;
     if (this.#snapshotDue || this.#dirty.size > 0) this.#schedule();
   }
 
@@ -173,6 +185,7 @@ export class DesiredFeed {
   #snapshot(): void {
     this.#beginRound();
     this.#snapshotDue = false;
+    this.#isAsked = false;
     this.#sent.clear();
     this.#references.clear();
     this.#dropped.clear();

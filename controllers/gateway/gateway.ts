@@ -27,6 +27,7 @@ import { gatewayMetrics } from './metrics.ts';
 import { serverGauges } from './server-gauges.ts';
 import type { ConnectedServer } from './server-gauges.ts';
 import { AgentRoutes } from './agent-routes.ts';
+import { Paces } from './pace.ts';
 import { Passes } from './passes.ts';
 import { RelayServer } from './relay-server.ts';
 import type { LocalSessions } from './relay-server.ts';
@@ -63,6 +64,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
   #deps: SessionDeps;
   #admission: Admission;
   #passes: Passes;
+  #reports: Paces;
   #sockets = new WebSocketServer({
     noServer: true,
     maxPayload: maxFrameBytes,
@@ -87,6 +89,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     this.#deps = { ...options, metrics, replica: replica.id, controlKeys: new ControlKeys(mirror, options.unsealer) };
     this.#admission = new Admission(clock);
     this.#passes = new Passes(mirror, clock);
+    this.#reports = new Paces(clock, limits.intake.reportsPerSecond);
     const sessionOf = (tenant: string, server: string) => this.#sessions.get(keyOf(tenant, server));
     const local: LocalSessions = {
       sessionOf: (tenant, server) => sessionOf(tenant, server)?.control,
@@ -231,6 +234,17 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     this.#leavePlace(session);
     const key = keyOf(session.tenant, session.server ?? '');
     if (this.#sessions.get(key) === session) this.#sessions.delete(key);
+  }
+
+  async mayReport(session: ServerSession): Promise<void> {
+    const name = keyOf(session.tenant, session.server ?? '');
+    for (;;) {
+      const paced = this.#reports.begin(name);
+      if (paced.admitted) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#options.clock.timer(paced.retryAfterMs, resolve);
+      await promise;
+    }
   }
 
   loaded(session: ServerSession): void {

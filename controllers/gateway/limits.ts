@@ -30,9 +30,9 @@ export const limits = {
     catchUpMs: 10_000,
   },
   conflict: {
-    /** This many sessions of different machines that replaced each other … */
+    /** This many sessions of different agents that replaced each other … */
     takeovers: 3,
-    /** … within this time mean that one machine is a copy of the other. */
+    /** … within this time mean that one agent is a copy of the other. */
     withinMs: 5 * 60_000,
   },
   refusal: { unknownMs: 5 * 60_000, unauthorizedMs: 60_000, busyMs: 5000, supersededMs: 30_000 },
@@ -48,6 +48,11 @@ export const limits = {
     reportMs: 20_000,
   },
   intake: {
+    /**
+     * Reports of one server that are taken per second, over all of its sessions: twice what the protocol allows an agent
+     * (`timing.reportEveryMs`). More of them wait.
+     */
+    reportsPerSecond: 8,
     /** Objects per transaction: a release takes four operations, the fence one. */
     perTransaction: 15,
     retryMs: 1000,

@@ -209,7 +209,8 @@ class RelayLink implements AsyncDisposable {
 
   #data(frame: Uint8Array): void {
     const data = decodeData(frame);
-    if (data === undefined || !this.#streams.data(data)) this.#fail(unreachable(new Error('Not of the protocol')));
+    if (data === undefined || this.#streams.data(data) === 'excess')
+      this.#fail(unreachable(new Error('Not of the protocol')));
   }
 
   #fail(error: CallError): void {

@@ -34,6 +34,8 @@ export interface SessionOwner {
   proved(session: ServerSession): void;
   /** The session is the one of its server from now on. */
   entered(session: ServerSession): void;
+  /** Resolves when the server may have a report stored. */
+  mayReport(session: ServerSession): Promise<void>;
   loaded(session: ServerSession): void;
   ended(session: ServerSession): void;
 }
@@ -127,6 +129,7 @@ export class ServerSession implements ControlHost {
   }
 
   async report(report: Report): Promise<Rejection[]> {
+    await this.#owner.mayReport(this);
     return (await this.#work?.report(report)) ?? [];
   }
 
@@ -135,8 +138,8 @@ export class ServerSession implements ControlHost {
   }
 
   needSnapshot(why: string): void {
-    this.#log.warn({ why }, 'An agent asks for its whole desired set again: see why');
-    this.#work?.needSnapshot();
+    if (this.#work?.needSnapshot() === true)
+      this.#log.warn({ why }, 'An agent asks for its whole desired set again: see why');
   }
 
   loaded(load: Load, roundTripMs?: number): void {

@@ -139,8 +139,9 @@ export class SessionWork {
     this.#feed.applied();
   }
 
-  needSnapshot(): void {
-    this.#feed.needSnapshot();
+  /** See {@link DesiredFeed.needSnapshot}. */
+  needSnapshot(): boolean {
+    return this.#feed.needSnapshot();
   }
 
   state(engine: EngineState, update: UpdateFailure | undefined): void {

@@ -1,13 +1,16 @@
+import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { desiredDigest } from '../../agent-protocol/desired-digest.ts';
 import { encodeMessage } from '../../agent-protocol/codec.ts';
+import { encodeData } from '../../agent-protocol/data-frame.ts';
 import { OutdatedItem } from '../../agent-protocol/desired-chain.ts';
 import { FakeBackend, running } from '../harness/fake-backend.ts';
 import { FakeClock, settle } from '../harness/fake-clock.ts';
 import { FakeControl, protocolEnds } from '../harness/protocol-ends.ts';
 import type { Ends } from '../harness/protocol-ends.ts';
 import { deltaMessages } from '../../agent-protocol/desired-parts.ts';
+import { bounds } from '../../agent-protocol/timing.ts';
 import { deltaOf, snapshotOf } from '../harness/desired-sets.ts';
 import { wireItem, wireService } from '../harness/wire-items.ts';
 
@@ -88,7 +91,8 @@ describe('the handshake', () => {
     ['{"type":"applied","revision":1}', /Did not expect applied in state hello/],
     ['{"type":"proof","signature":"x"}', /Did not expect proof in state hello/],
     ['not json', /no JSON/],
-  ])('begins with a hello: %s', async (frame, reason) => {
+    [encodeData({ stream: 1, end: false, payload: new Uint8Array(1) }), /Did not expect bytes in state hello/],
+  ] as const)('begins with a hello: %s', async (frame, reason) => {
     const clock = new FakeClock();
     const ends = protocolEnds(clock);
     ends.pair.fault = () => 'hold';
@@ -454,6 +458,41 @@ describe('liveness', () => {
     expect(host.ends).toEqual(['Too many messages']);
   });
 
+  it('ends with a flood of pings, and of frames that carry no byte that was granted', async () => {
+    const unread = encodeData({ stream: 77, end: false, payload: new Uint8Array(1000) });
+    const empty = encodeData({ stream: 1, end: false, payload: new Uint8Array(0) });
+    const floods: ((ends: Ends) => void)[] = [
+      ({ control }) => control.pinged(),
+      ({ control }) => control.receive(unread),
+      ({ control }) => control.receive(empty),
+    ];
+    for (const flood of floods) {
+      const ends = await up();
+      ends.backend.onStream = () => Readable.from([Buffer.from('x')]);
+      const reader = ends.control.stream({ kind: 'metrics' }, new AbortController().signal)[Symbol.asyncIterator]();
+      await reader.next();
+      for (let n = 0; n < 1900; n++) flood(ends);
+      expect(ends.host.ends).toEqual([]);
+      for (let n = 0; n < 200; n++) flood(ends);
+      expect(ends.host.ends).toEqual(['Too many messages']);
+      await reader.return?.();
+    }
+  });
+
+  it('is not ended by bytes that were on their way when their readers left', async () => {
+    const { control, backend, host } = await up();
+    backend.onStream = async function* (_params, signal) {
+      while (!signal.aborted) yield new Uint8Array(10_000);
+    };
+    for (let n = 0; n < bounds.streams; n++) {
+      const reader = control.stream({ kind: 'metrics' }, new AbortController().signal)[Symbol.asyncIterator]();
+      await reader.next();
+      await reader.return?.();
+    }
+    await settle(200);
+    expect(host.ends).toEqual([]);
+  });
+
   it('ends in order by a goodbye that says when to come back', async () => {
     const { control, agentEnds, host } = await up();
     control.goodbye('Control plane stops', 5000);
@@ -483,6 +522,17 @@ describe('liveness', () => {
     for (let n = 0; n < 2_000_000 && host.ends.length === 0; n++) control.settings({ logRetentionDays: n });
     expect(host.ends).toEqual(['Reads too slowly']);
     expect(pair.control.buffered).toBeLessThan(2 * 1024 * 1024);
+  });
+
+  it('ends with an agent that sends beats and reads none of the answers', async () => {
+    const { control, pair, host, backend } = await up();
+    pair.control.stalled = true;
+    control.settings({ logRetentionDays: 1, registries: ['x'.repeat(2 * bounds.gateBytes)] });
+    const beat = (n: number) => control.receive(encodeMessage({ type: 'beat', n, load: backend.load() }));
+    for (let n = 0; n < bounds.urgentFrames; n++) beat(n);
+    expect(host.ends).toEqual([]);
+    beat(bounds.urgentFrames);
+    expect(host.ends).toEqual(['Reads too slowly']);
   });
 });
 

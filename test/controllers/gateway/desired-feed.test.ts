@@ -147,4 +147,21 @@ describe('a set that is on its way', () => {
     expect(heard).toEqual({ silent: 0, failures: [] });
     it.stop();
   });
+
+  it('is asked for once, however often the agent asks before it begins', async () => {
+    await instances(1);
+    const { feed: it, sent } = feed();
+    expect(it.needSnapshot()).toBe(false);
+    it.start();
+    await settle();
+    expect([it.needSnapshot(), it.needSnapshot(), it.needSnapshot()]).toEqual([true, false, false]);
+    await clock.advance(0);
+    expect(sent).toHaveLength(2);
+    expect([it.needSnapshot(), it.needSnapshot()]).toEqual([true, false]);
+    await clock.advance(999);
+    expect(sent).toHaveLength(2);
+    await clock.advance(1);
+    expect(sent).toHaveLength(3);
+    it.stop();
+  });
 });
