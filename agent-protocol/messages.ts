@@ -96,6 +96,8 @@ export const Hello = z.object({
   join_token: z.string().max(256).optional(),
   boot_id: z.string().max(64),
   machine_id: z.string().max(64),
+  /** Random id of the agent process. Two agents with one identity differ in it even where they share machine and boot. */
+  process_id: z.string().max(64).optional(),
   runtime: z.string().max(32),
   runtime_version: z.string().max(64),
   capabilities: z.array(z.string().max(64)).max(64),

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import { WebSocket } from 'ws';
@@ -64,11 +65,12 @@ const limits = {
 export async function connect(options: ConnectOptions, signal: AbortSignal): Promise<void> {
   const { clock, log, random } = options;
   const isOver = (): boolean => signal.aborted;
+  const processId = randomUUID();
   let failures = 0;
   let turn = 0;
   while (!isOver()) {
     const url = options.urls[turn++ % options.urls.length] ?? options.urls[0];
-    const { end, wasWelcomed } = await connectOnce(options, url, signal);
+    const { end, wasWelcomed } = await connectOnce(options, { url, processId }, signal);
     if (isOver()) return;
     failures = wasWelcomed ? 1 : failures + 1;
     const waitMs = delay(end, failures, random);
@@ -159,7 +161,7 @@ const advice = {
 
 function connectOnce(
   options: ConnectOptions,
-  url: string,
+  { url, processId }: { url: string; processId: string },
   signal: AbortSignal,
 ): Promise<{ end: AgentEnd; wasWelcomed: boolean }> {
   const { identity, machine, backend, clock, log } = options;
@@ -187,6 +189,7 @@ function connectOnce(
         ...(identity.joinToken !== undefined && { join_token: identity.joinToken }),
         boot_id: machine.bootId,
         machine_id: machine.machineId,
+        process_id: processId,
         runtime: runtime.name,
         runtime_version: runtime.version,
         capabilities: [...agentCapabilities, ...(options.updates === true ? [updateCapability] : [])],

@@ -13,6 +13,8 @@ const LiveValue = z.object({
   session: z.string(),
   machineId: z.string(),
   bootId: z.string(),
+  /** Of the agent process; agents of earlier releases have none. */
+  processId: z.string().optional(),
   agentVersion: z.string(),
   runtime: z.string(),
   runtimeVersion: z.string(),
@@ -28,9 +30,9 @@ const LiveValue = z.object({
     .optional(),
   /** RFC 3339: when the session began, for display. */
   since: z.string(),
-  /** Sessions of different machines keep replacing each other: one is a copy of the other. */
+  /** Sessions of different agents keep replacing each other: one is a copy of the other. */
   conflict: z.boolean().optional(),
-  /** The last takeovers by another machine: who took over and when. */
+  /** The last takeovers by another agent: which one took over and when. */
   takeovers: z.array(z.object({ by: z.string(), at: z.string() })).optional(),
 });
 export type LiveValue = z.infer<typeof LiveValue>;
@@ -40,7 +42,7 @@ export interface LiveKey {
   epoch: Revision;
   lease: Lease;
   fence: Guard;
-  /** The key records that one machine is a copy of another. */
+  /** The key records that one agent is a copy of another. */
   isConflict: boolean;
 }
 
@@ -117,17 +119,17 @@ export function parseLive(entry: Pick<Entry, 'value'> | undefined): LiveValue | 
   }
 }
 
-/** The record of takeovers. If two machines take over from each other several times, one is a copy of the other. */
+/** The record of takeovers. If two agents take over from each other several times, one is a copy of the other. */
 function takeovers(
   before: LiveValue | undefined,
-  now: Pick<LiveValue, 'machineId' | 'bootId'>,
+  now: Pick<LiveValue, 'machineId' | 'bootId' | 'processId'>,
   clock: Clock,
 ): Pick<LiveValue, 'conflict' | 'takeovers'> {
   if (before === undefined) return {};
   const at = clock.now();
   const recent = (before.takeovers ?? []).filter((it) => at.getTime() - Date.parse(it.at) < limits.conflict.withinMs);
-  const by = machineOf(now);
-  const all = by === machineOf(before) ? recent : [...recent, { by, at: at.toISOString() }];
+  const by = processOf(now);
+  const all = by === processOf(before) ? recent : [...recent, { by, at: at.toISOString() }];
   const isDouble = all.length >= limits.conflict.takeovers && all.filter((it) => it.by === all.at(-1)?.by).length > 1;
   return {
     ...(all.length > 0 && { takeovers: all.slice(-2 * limits.conflict.takeovers) }),
@@ -135,6 +137,11 @@ function takeovers(
   };
 }
 
-function machineOf({ machineId, bootId }: Pick<LiveValue, 'machineId' | 'bootId'>): string {
-  return `${machineId}/${bootId}`;
+/** Names an agent process. One that restarts has a new name and never an earlier one again, unlike copies that take turns. */
+function processOf({
+  machineId,
+  bootId,
+  processId = '',
+}: Pick<LiveValue, 'machineId' | 'bootId' | 'processId'>): string {
+  return `${machineId}/${bootId}/${processId}`;
 }

@@ -243,6 +243,7 @@ export class ServerSession implements ControlHost {
       session: this.id,
       machineId: hello.machine_id,
       bootId: hello.boot_id,
+      ...(hello.process_id !== undefined && { processId: hello.process_id }),
       agentVersion: hello.agent_version,
       runtime: hello.runtime,
       runtimeVersion: hello.runtime_version,

@@ -100,7 +100,7 @@ export function conditionsOf(world: World): ConditionInput[] {
       status: 'true',
       reason: 'SeveralMachines',
       message:
-        'Several machines connect with the identity of this server: stop the agent of the copy, and let it join as a server of its own with an empty data directory',
+        'Several agents connect with the identity of this server in turn, as a data directory or a machine was copied: stop the agent of the copy, and let it join as a server of its own with an empty data directory',
     });
   const unknown = agentCapabilities.filter((it) => world.agent?.capabilities?.includes(it) === false);
   if (unknown.length > 0)

@@ -45,6 +45,7 @@ export function rawAgent(
     claims?: string;
     token?: string;
     machineId?: string;
+    processId?: string;
     bootId?: string;
     backend?: FakeBackend;
     store?: Position;
@@ -79,6 +80,7 @@ export function rawAgent(
       ...(options.token !== undefined && { join_token: options.token }),
       boot_id: options.bootId ?? 'boot',
       machine_id: options.machineId ?? 'machine',
+      ...(options.processId !== undefined && { process_id: options.processId }),
       runtime: 'mock',
       runtime_version: '1',
       capabilities: [...(options.capabilities ?? [])],

@@ -371,6 +371,18 @@ describe('SEC-55: of two sessions of one server', () => {
     await agentOf({ id: server.id }, { key, machineId: 'b' });
     expect(conflict()).toBe(true);
   });
+
+  it('agents of one machine and boot that take turns are a conflict, too, and one that restarts is none', async () => {
+    const server = await world.server();
+    const key = agentKey();
+    const conflict = () => replica.mirror.tenant(tenant).agent(server.id)?.conflict;
+    await agentOf(server, { key, processId: 'p0' });
+    for (let n = 1; n < 6; n++) await agentOf({ id: server.id }, { key, processId: `p${n}` });
+    expect(conflict()).toBeUndefined();
+    await agentOf({ id: server.id }, { key, processId: 'copy' });
+    await agentOf({ id: server.id }, { key, processId: 'p5' });
+    expect(conflict()).toBe(true);
+  });
 });
 
 describe('the live key', () => {
