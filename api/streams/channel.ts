@@ -11,8 +11,10 @@ const limits = {
   bufferedBytes: 1024 * 1024,
   /** A reader that does not complete the closing handshake in this time is cut off. */
   closingMs: 2000,
-  /** A reader has nothing to send but pongs, unless the stream reads. */
+  /** A reader has nothing to send but pongs, and few pings of its own, unless the stream reads. */
   messagesPerPing: 100,
+  /** Bytes that a message counts besides its own, as an empty one takes memory, too. */
+  messageBytes: 64,
   /** Bytes of messages that may wait to be read: beyond it the socket is not read. */
   unreadBytes: 64 * 1024,
 } as const;
@@ -48,16 +50,17 @@ export class Channel {
     socket.on('close', () => this.#end());
     // ws itself closes the socket after an error
     socket.on('error', () => undefined);
+    socket.on('ping', () => this.#count());
     socket.on('pong', () => {
       this.#alive = true;
+      this.#count();
     });
     socket.on('message', (data, isBinary) => {
       if (reads) {
         this.#keep({ data: bytesOf(data), isBinary });
         return;
       }
-      this.#messages += 1;
-      if (this.#messages > limits.messagesPerPing) this.close(closeCode.tooMany, 'too many messages');
+      this.#count();
     });
     this.#pingLater();
   }
@@ -97,7 +100,7 @@ export class Channel {
         this.#arrived = Promise.withResolvers();
         continue;
       }
-      this.#unreadBytes -= message.data.length;
+      this.#unreadBytes -= message.data.length + limits.messageBytes;
       if (this.#socket.isPaused && this.#unreadBytes <= limits.unreadBytes) this.#socket.resume();
       yield message;
     }
@@ -153,9 +156,14 @@ export class Channel {
     });
   }
 
+  #count(): void {
+    this.#messages += 1;
+    if (this.#messages > limits.messagesPerPing) this.close(closeCode.tooMany, 'too many messages');
+  }
+
   #keep(message: Message): void {
     this.#unread.push(message);
-    this.#unreadBytes += message.data.length;
+    this.#unreadBytes += message.data.length + limits.messageBytes;
     if (this.#unreadBytes > limits.unreadBytes) this.#socket.pause();
     this.#arrived.resolve();
   }
