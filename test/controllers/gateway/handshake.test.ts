@@ -242,6 +242,49 @@ describe('SEC-53: an agent is refused', () => {
     expect(desired.join_token_hash).toBeUndefined();
     expect(desired.agent_public_key).toBeDefined();
   });
+
+  it('when twenty use one token at once: exactly one joins, and the others are told why', async () => {
+    const server = await world.server();
+    /** Comes again as long as it is told that too many come at once. */
+    const use = async (key: ReturnType<typeof agentKey>): Promise<string> => {
+      for (;;) {
+        const agent = attempt({ server: server.id, key, token: server.token });
+        const outcome = await agent.outcome;
+        if (outcome === 'welcome') return outcome;
+        const end = await agent.ended;
+        if (end.kind !== 'refused') return JSON.stringify(end);
+        if (end.code !== 'busy') return `${end.code}: ${end.message}`;
+        await new Promise((resolve) => setTimeout(resolve, end.retryAfterMs));
+      }
+    };
+    const all = Array.from({ length: 20 }, () => agentKey());
+    const outcomes = await Promise.all(all.map(use));
+    const winner = outcomes.indexOf('welcome');
+    expect(outcomes.filter((it) => it === 'welcome')).toHaveLength(1);
+    for (const outcome of outcomes)
+      if (outcome !== 'welcome')
+        expect(outcome).toMatch(
+          /^unauthorized: The join token (is used, expired or replaced|was used by another agent)$/,
+        );
+    const { desired } = (await world.repo.get('server', server.id))!;
+    expect(desired).toMatchObject({ agent_public_key: all[winner]?.publicKey });
+    expect(desired.join_token_hash).toBeUndefined();
+    expect(agents.filter(({ socket }) => socket.readyState === WebSocket.OPEN)).toHaveLength(1);
+  });
+
+  it('when one uses its token twenty times at once, as after many restarts: it stays joined, with one session', async () => {
+    const server = await world.server();
+    const key = agentKey();
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, () => attempt({ server: server.id, key, token: server.token }).outcome),
+    );
+    expect(outcomes).toContain('welcome');
+    expect((await world.repo.get('server', server.id))!.desired.agent_public_key).toBe(key.publicKey);
+    await until('one session is left', async () => {
+      const open = agents.filter(({ socket }) => socket.readyState === WebSocket.OPEN);
+      return open.length === 1 && open[0]?.epoch() === replica.mirror.tenant(tenant).agent(server.id)?.epoch;
+    });
+  });
 });
 
 describe('a connection', () => {
