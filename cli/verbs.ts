@@ -273,11 +273,11 @@ export const verbs: readonly Verb[] = [
     options: [new Option('--check <names...>', 'only what these checks found, such as disk'), output],
     run: async (client, [name], options) => (await import('./verbs/diagnose.ts')).heal(client, name, options),
   }),
-  verb<[server: string], { version?: string; wait?: boolean }>({
+  verb<[server: string], { expect?: string; wait?: boolean }>({
     use: 'update-agent <server>',
     text: 'let the agent of a server update itself to the release of the control plane; workloads go on',
     inProject: false,
-    options: [new Option('--version <version>', 'fail unless the release has this version'), noWait],
+    options: [new Option('--expect <version>', 'fail unless the release has this version'), noWait],
     run: async (client, [name], options, signal) =>
       (await import('./verbs/update-agent.ts')).updateAgent(client, name, options, signal),
   }),

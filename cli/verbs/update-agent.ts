@@ -1,5 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { systemClock, wait } from '../../time/clock.ts';
 import type { Client } from '../client.ts';
 import { findObject, pathOf } from '../objects.ts';
 
@@ -19,12 +19,12 @@ const patienceMs = 15 * 60_000;
 export async function updateAgent(
   client: Client,
   name: string,
-  options: { version?: string; wait?: boolean },
+  options: { expect?: string; wait?: boolean },
   signal: AbortSignal,
 ): Promise<void> {
   const server = await findObject(client, 'servers', name);
   const path = pathOf('servers', server);
-  const body = options.version === undefined ? {} : { version: options.version };
+  const body = options.expect === undefined ? {} : { version: options.expect };
   const answer = Answer.parse(await client.request('POST', `${path}/update-agent`, body));
   const wanted = answer.desired_agent_version;
   if (answer.status === 'current') {
@@ -36,7 +36,7 @@ export async function updateAgent(
   const goesOn = `The update goes on: \`setpoint describe server ${name}\` shows how it ends`;
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
   for (;;) {
-    await wait(systemClock, lookMs, deadline).catch(() => {
+    await delay(lookMs, undefined, { signal: deadline }).catch(() => {
       throw new Error(goesOn);
     });
     const now = await client.object('GET', path);

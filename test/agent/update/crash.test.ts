@@ -73,6 +73,12 @@ it('an update that is killed before any of its changes leaves an agent that work
     await installation(home);
     ended = await run(home, nth);
     expect(['SIGKILL', 'chosen']).toContain(ended);
+    const [current, previous, trial] = await Promise.all(
+      ['current', 'previous', 'trial'].map((name) => read(join(home, name))),
+    );
+    // what is not proved yet can be gone back from
+    if (current !== '1.0.0')
+      expect([current, previous, trial], `kill before ${nth}`).toEqual(['1.1.0', '1.0.0', '1.1.0']);
     const version = await started(home);
     found.push(version);
     if (version !== '1.0.0') continue;

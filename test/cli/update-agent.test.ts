@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { agentCapabilities } from '../../agent-protocol/messages.ts';
+import { keys } from '../../store/keys.ts';
+import { startApi } from '../harness/api.ts';
+import type { ApiWorld, Client } from '../harness/api.ts';
+import { CommandLine } from '../harness/command-line.ts';
+import type { Printed } from '../harness/command-line.ts';
+import { smallRelease } from '../harness/small-release.ts';
+import type { SmallRelease } from '../harness/small-release.ts';
+import { until } from '../harness/until.ts';
+
+// each command is a process
+vi.setConfig({ testTimeout: 120_000 });
+
+let world: ApiWorld;
+let release: SmallRelease;
+let owner: Client;
+let cli: CommandLine;
+let server: string;
+
+beforeAll(async () => {
+  release = await smallRelease('1.1.0', { 'linux-x64': 'a later agent' });
+  world = await startApi({ config: { agentRelease: release.folder } });
+  owner = await world.owner();
+  cli = await CommandLine.open();
+  ({ id: server } = (await owner.post('/servers', { name: 'one' })).data);
+});
+afterAll(async () => {
+  await cli[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+  await release[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+const run = (...more: string[]): Promise<Printed> =>
+  cli.run(['update-agent', 'one', ...more], '', {
+    SETPOINT_URL: world.url,
+    SETPOINT_TENANT: 'default',
+    SETPOINT_TOKEN: owner.token ?? '',
+  });
+
+async function agentIs(agentVersion: string, capabilities = [...agentCapabilities, 'update']): Promise<void> {
+  const live = { replica: 'r', session: 's', machineId: 'm', agentVersion, capabilities };
+  await world.store.txn({ if: [], then: [{ put: keys.agent('default', server), value: JSON.stringify(live) }] });
+  await world.settled();
+}
+const asked = async () => (await world.repo.get('server', server))?.desired.agent_update;
+
+it('says why an agent cannot be updated', async () => {
+  const away = await run();
+  expect([away.code, away.err]).toEqual([1, expect.stringContaining('not connected')]);
+  await agentIs('1.0.0', []);
+  const old = await run();
+  expect([old.code, old.err]).toEqual([1, expect.stringContaining('/install.sh | sh')]);
+  await agentIs('1.1.0');
+  expect(await run()).toMatchObject({ code: 0, out: 'The agent of one has version 1.1.0 already\n' });
+});
+
+it('waits until the new version runs, or says why it does not', async () => {
+  await agentIs('1.0.0');
+  const begun = await run('--no-wait', '--expect', '1.1.0');
+  expect(begun).toMatchObject({ code: 0, out: 'The agent of one, version 1.0.0, updates itself to 1.1.0\n' });
+  const { requested_at } = (await asked())!;
+  const observed = { phase: 'active' as const, agent_version: '1.0.0' };
+  await world.observe('server', server, observed, [
+    { type: 'AgentUpdateFailed', status: 'true', reason: 'DiskFull', message: 'Make room' },
+  ]);
+  expect(await run()).toMatchObject({ code: 1, err: expect.stringContaining('Make room') });
+
+  const update_failure = { version: '1.1.0', requested_at, reason: 'DiskFull', message: 'Make room' };
+  await world.observe('server', server, { ...observed, update_failure });
+  const succeeding = run();
+  await until('it is asked for anew', async () => (await asked())?.requested_at !== requested_at);
+  await agentIs('1.1.0');
+  await world.observe('server', server, { phase: 'active', agent_version: '1.1.0' });
+  expect(await succeeding).toMatchObject({ code: 0, out: expect.stringContaining('It runs version 1.1.0') });
+});
