@@ -32,6 +32,8 @@ export const agentCapabilities: readonly string[] = [
   'terminals.server',
   /** The calls `diagnose` and `heal`. */
   'diagnose',
+  /** The call `survey`. */
+  'survey',
 ];
 
 /**
@@ -258,6 +260,8 @@ export const CallParams = z.discriminatedUnion('method', [
   z.object({ method: z.literal('diagnose') }),
   /** Heals what these checks find; absent: all that can be healed. May be repeated. */
   z.object({ method: z.literal('heal'), checks: z.array(HealableCheck).max(healableChecks.length).optional() }),
+  /** Asks what is on the machine that no agent made: `survey.ts`. Changes nothing. */
+  z.object({ method: z.literal('survey') }),
 ]);
 export type CallParams = z.infer<typeof CallParams>;
 

@@ -50,6 +50,7 @@ import { Results } from './tasks/results.ts';
 import { MadeVolumes } from './volumes/made-volumes.ts';
 import { VolumeWriters } from './volumes/writers.ts';
 import { StorageWatch } from './engine/storage-watch.ts';
+import { Surveyor } from './survey/surveyor.ts';
 import { Terminals } from './terminals.ts';
 import type { Updater } from './update/updater.ts';
 import type { ReadHead } from './tasks/read-head.ts';
@@ -251,6 +252,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         fleet,
         made,
       }),
+      surveyor: new Surveyor({ runtime, images: options.images, clock }),
       removals: new RemovalGuard(clock),
       images: options.images,
       housekeeping,

@@ -15,6 +15,7 @@ import type { MetricsPage, MetricsQuery } from '../agent-protocol/metrics.ts';
 import type { ServerSettings } from '../agent-protocol/server-settings.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import type { Examiner } from './diagnose/examiner.ts';
+import type { Surveyor } from './survey/surveyor.ts';
 import type { DesiredSet } from './desired/desired.ts';
 import type { Fleet } from './fleet.ts';
 import type { Housekeeping } from './housekeeping.ts';
@@ -43,6 +44,7 @@ export interface SessionHostDeps {
   gitHead: ReadHead;
   terminals: Pick<Terminals, 'open'>;
   examiner: Pick<Examiner, 'examine' | 'heal'>;
+  surveyor: Pick<Surveyor, 'survey'>;
   removals: RemovalGuard;
   images: Pick<ImageStore, 'allow'>;
   housekeeping: Pick<Housekeeping, 'soon' | 'keepImages'>;
@@ -155,7 +157,7 @@ export class SessionHost implements AgentHost {
   }
 
   async call(params: CallParams, signal: AbortSignal): Promise<unknown> {
-    const { logs, gitHead, examiner } = this.#deps;
+    const { logs, gitHead, examiner, surveyor } = this.#deps;
     switch (params.method) {
       case 'ping':
         return {};
@@ -171,6 +173,8 @@ export class SessionHost implements AgentHost {
         return examiner.examine(signal);
       case 'heal':
         return examiner.heal(params.checks, signal);
+      case 'survey':
+        return translated(() => surveyor.survey(signal));
       case 'git.head':
         return translated(() =>
           gitHead({ url: params.repository_url, branch: params.branch, since: params.since }, signal),

@@ -131,13 +131,14 @@ export const verbs: readonly Verb[] = [
     ],
     run: async (client, [name], options) => (await import('./verbs/ports.ts')).ports(client, name, options),
   }),
-  verb<[], Waiting & { file: string; dryRun?: boolean }>({
+  verb<[], Waiting & { file: string; dryRun?: boolean; deploy?: boolean }>({
     use: 'apply',
     text: 'create, change and deploy what a file declares, and print what changed',
     inProject: false,
     options: [
       new Option('-f, --file <path>', 'YAML file, - for standard input').makeOptionMandatory(),
       new Option('--dry-run', 'only print what would change'),
+      new Option('--no-deploy', 'create and change only: setpoint deploy starts it'),
       noWait,
     ],
     run: async (client, _args, options, signal) => (await import('./verbs/apply.ts')).apply(client, options, signal),
@@ -280,6 +281,12 @@ export const verbs: readonly Verb[] = [
     options: [new Option('--expect <version>', 'fail unless the release has this version'), noWait],
     run: async (client, [name], options, signal) =>
       (await import('./verbs/update-agent.ts')).updateAgent(client, name, options, signal),
+  }),
+  verb<[server: string], Scope & { output?: string; manifests?: boolean }>({
+    use: 'adopt <server>',
+    text: 'show what runs on a server that is not of Setpoint, and plan how it moves in; changes nothing',
+    options: [new Option('--manifests', 'print a file for setpoint apply'), output],
+    run: async (client, [name], options) => (await import('./verbs/adopt.ts')).adopt(client, name, options),
   }),
   verb<[server: string]>({
     use: 'confirm-removals <server>',

@@ -36,6 +36,7 @@ export const serverVerbs = {
     trust_host_key: { label: 'Trust a host key', route: 'POST /servers/:id/trust-host-key', in: always },
     heal: { label: 'Heal', route: 'POST /servers/:id/heal', in: always },
     update_agent: { label: 'Update the agent', route: 'POST /servers/:id/update-agent', in: always },
+    adopt: { label: 'Plan moving in', route: 'POST /servers/:id/adopt', in: always },
     confirm_removals: { label: 'Confirm removals', route: 'POST /servers/:id/confirm-removals', in: always },
     delete: {
       label: 'Delete',

@@ -31,6 +31,7 @@ const apiOnEtcd = 'api-etcd';
  * is accepted of the permission sweep is in `own-writes`, for each route.
  */
 const withoutStore = [
+  'adoption/plan',
   'authorize',
   'bodies',
   'count-limits-table',

@@ -30,6 +30,8 @@ export interface ImageStore {
   resolve(wanted: WantedImage, signal: AbortSignal): Promise<LocalImage>;
   /** Returns ids of images that were built for the project, newest first. */
   builtFor(owner: ImageOwner, signal: AbortSignal): Promise<string[]>;
+  /** Whether the operator of the machine lets every project use the image of that name without a registry. */
+  isShared(reference: string): boolean;
   /** Sets the registries that the tenant allows. @throws Error if they cannot be stored */
   allow(registries: readonly string[]): Promise<void>;
   /** The registries that the tenant allows; `undefined`: every public one. */
@@ -61,6 +63,8 @@ export function imageStore({ runtime, disk, registries, record, localImages }: I
       const own = found.flat().filter((image) => isBuiltFor(image.labels, owner));
       return [...new Set(own.map(({ id }) => id))].slice(0, maxCacheImages);
     },
+
+    isShared: isLocalName,
 
     allow: (list) => record.allow(list),
 

@@ -1,3 +1,4 @@
+import { isOfAgent } from './foreign.ts';
 import type { Belongings } from './runtime.ts';
 import { labels as ours } from './runtime.ts';
 
@@ -22,9 +23,8 @@ export function belongingsOf({ containers, networks, images }: Labelled): Belong
     return it;
   };
   for (const { id, names, state, labels } of containers) {
-    const { [ours.server]: server, [ours.assignment]: assignment } = labels;
-    if (server === undefined || assignment === undefined) continue;
-    if (!names.some((name) => name.startsWith('sp-') && name.endsWith(`-${assignment.slice(0, 8)}`))) continue;
+    const server = labels[ours.server];
+    if (server === undefined || !isOfAgent(names, labels)) continue;
     of(server).containers.push(id);
     if (!atRest.has(state)) of(server).running.push(id);
   }

@@ -1,5 +1,6 @@
 import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import type { Capability } from '../../agent-protocol/workload.ts';
+import type { SurveyedContainer, SurveyedVolume } from '../../agent-protocol/survey.ts';
 import type { ExecOptions, ExecProcess } from './exec.ts';
 
 /**
@@ -244,6 +245,19 @@ export interface Belongings {
   images: string[];
 }
 
+/** A container that no agent made. Whether its image may be used is not for the engine to know. */
+export type ForeignContainer = Omit<SurveyedContainer, 'image'> & {
+  image: Omit<SurveyedContainer['image'], 'is_shared'>;
+};
+
+/** What an engine has that no agent made, in the words of the protocol. It holds no value of a variable. */
+export interface Foreign {
+  containers: ForeignContainer[];
+  volumes: Omit<SurveyedVolume, 'bytes'>[];
+  /** There is more, or something could not be read. */
+  truncated: boolean;
+}
+
 /** What an engine tells of itself. */
 export interface EngineFacts {
   version: string;
@@ -394,6 +408,11 @@ export interface ContainerRuntime {
    * files, and those of one volume only, whereas an engine that is asked walks all that it has.
    */
   volumeUsage(name: string, signal: AbortSignal): Promise<number | undefined>;
+  /**
+   * Returns the containers and volumes that no agent made, with what an application needs to take their place; running
+   * containers first. Its bounds are those of the protocol. @throws RuntimeFailure `runtime_unavailable`
+   */
+  foreign(signal: AbortSignal): Promise<Foreign>;
   /**
    * Yields live output from the call on; ends when the container stops. With `since`, the engine's own record comes
    * first. The first lines of a process may be a little older than its `startedAt`. The caller must iterate or abort,

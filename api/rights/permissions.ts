@@ -128,6 +128,7 @@ const rows = {
   'GET /servers/tunnel-status/all': ['+ + - - - - -'],
   'GET /servers/:id/diagnose': ['+ + - - - - -', admin],
   'POST /servers/:id/heal': ['+ + - - - - -', admin],
+  'POST /servers/:id/adopt': ['+ + - - - - -', admin],
   'GET /servers/:id/metrics': ['+ + m m m m -'],
   'GET /servers/:id/logs/storage': ['+ + - - - - -'],
   'GET /servers/:id/logs': ['+ + - - - - -'],

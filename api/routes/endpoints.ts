@@ -19,6 +19,7 @@ import * as notifications from './notifications.ts';
 import * as projectIcon from './projects/icon.ts';
 import * as projects from './projects/object.ts';
 import * as serviceKeys from './auth/service-keys.ts';
+import * as serverAdoption from './servers/adopt.ts';
 import * as serverAgents from './servers/agent.ts';
 import * as serverDiagnosis from './servers/diagnose.ts';
 import * as serverJoins from './servers/join.ts';
@@ -60,6 +61,7 @@ const areas = {
     ...serverTunnels,
     ...serverDiagnosis,
     ...serverUpdates,
+    ...serverAdoption,
   },
   applications: {
     ...applications,

@@ -13,6 +13,8 @@ import { followDeployment } from './deploy.ts';
 interface Options {
   wait?: boolean;
   dryRun?: boolean;
+  /** False: it is left to `setpoint deploy`. */
+  deploy?: boolean;
 }
 
 const Variables = z.object({ env: z.record(z.string(), z.string()), masked: z.boolean() });
@@ -60,7 +62,7 @@ export async function applyApplication(
   }
   const app = await write(client, manifest, plan);
   printPlan(name, plan, '');
-  const deployment = await deploymentOf(client, app, plan);
+  const deployment = options.deploy === false ? undefined : await deploymentOf(client, app, plan);
   if (deployment === undefined) return;
   console.log(`Deployment ${String(deployment['number'])} of ${name}: ${deployment.status ?? ''}`);
   if (options.wait !== false) await followDeployment(client, deployment, signal);

@@ -397,6 +397,12 @@ export const examples: Readonly<Record<string, Example>> = {
     before: addEarlierAgent,
     status: 409, // its agent is of an earlier release
   },
+  'POST /servers/:id/adopt': {
+    path: at('/servers/:server/adopt'),
+    body: () => ({}),
+    before: addEarlierAgent,
+    status: 409, // its agent is of an earlier release
+  },
   'GET /servers/:id/events': { path: at('/servers/:server/events') },
 
   'GET /volumes': { path: at('/volumes'), before: addVolume, item: (stage) => ownVolumes.get(stage) ?? '' },

@@ -262,6 +262,15 @@ describe('after a login', () => {
     expect(many).toEqual(output('^application refused would be created\n$'));
   });
 
+  it.concurrent('a file is applied without a deployment, which is started by itself later', async () => {
+    expect(await applied('shop-sill', {}, '--no-deploy')).toEqual(output('^application shop-sill created\n$'));
+    expect((await run('describe', 'application', 'shop-sill')).out).toMatch(/status +stopped/);
+    const image = { image_url: 'ghcr.io/web:2' };
+    const changed = await applied('shop-sill', image, '--no-deploy');
+    expect(changed).toEqual(output('^application shop-sill changed\n  image_url: .*\n$'));
+    expect(await run('deploy', 'shop-sill')).toMatchObject({ code: 0, out: expect.stringMatching(/succeeded\n$/) });
+  });
+
   it.concurrent('what a file changes is said once it is so, and of what is refused that nothing is', async () => {
     expect((await applied('shop-door')).code).toBe(0);
     expect(await applied('shop-door', { image_url: 'other.test/web:1', memory_limit: '256m' })).toMatchObject({

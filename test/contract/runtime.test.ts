@@ -93,6 +93,38 @@ describe.each([
     for (const id of [running, still, copied]) await rig.runtime.remove(id, signal());
   });
 
+  test('tells what no agent made, with the names of variables and no value', async () => {
+    const assignment = crypto.randomUUID();
+    const labelled = { name: `sp-one-${assignment.slice(0, 8)}`, labels: { [labels.assignment]: assignment } };
+    const own = await start({}, labelled);
+    const volume = `theirs-${crypto.randomUUID().slice(0, 8)}`;
+    await rig.makeVolumeByHand(volume);
+    const changes = {
+      env: { SECRET: 'hunter2' },
+      memoryBytes: 64 * 1024 * 1024,
+      mounts: [{ type: 'volume', volume, path: '/data', readOnly: false }],
+    };
+    const running = await start({}, changes);
+    const still = await create({});
+    const found = await rig.runtime.foreign(signal());
+    expect(found.containers.map(({ id }) => id)).not.toContain(own);
+    const theirs = found.containers.find(({ id }) => id === running);
+    expect(theirs).toMatchObject({
+      state: 'running',
+      image: { name: expect.stringMatching(/^(setpoint-test\/|test:)/), is_here: true },
+      env: ['SECRET'],
+      memory_bytes: changes.memoryBytes,
+      mounts: [{ type: 'volume', source: volume, path: '/data', read_only: false }],
+      networks: [rig.network],
+      restart: 'no',
+    });
+    expect(JSON.stringify(theirs)).not.toContain('hunter2');
+    expect(found.volumes).toContainEqual({ name: volume, driver: 'local', is_anonymous: false });
+    const order = found.containers.map(({ id }) => id);
+    expect(order.indexOf(running)).toBeLessThan(order.indexOf(still));
+    for (const id of [own, running, still]) await rig.runtime.remove(id, signal());
+  });
+
   describe('containers', () => {
     test('are listed by the label of their server, whatever their state', async () => {
       const made = await create({});

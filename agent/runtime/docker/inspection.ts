@@ -8,10 +8,10 @@ export const State = z
   .transform((state) => (state === 'removing' ? 'dead' : state));
 
 /** The engine's zero time means never and becomes an empty text. */
-const Time = z.string().transform((time) => (time.startsWith('0001-') ? '' : time));
+export const Time = z.string().transform((time) => (time.startsWith('0001-') ? '' : time));
 
 /** The engine has `null` for an empty list. */
-const Texts = z
+export const Texts = z
   .array(z.string())
   .nullish()
   .transform((texts) => texts ?? []);
@@ -155,7 +155,7 @@ function mountDetail(
 }
 
 /** Engines differ in how they show a right: as in the request, or in full. */
-function rights(names: readonly string[]): string[] {
+export function rights(names: readonly string[]): string[] {
   return names.map((name) => name.toUpperCase().replace(/^CAP_/, '')).toSorted();
 }
 

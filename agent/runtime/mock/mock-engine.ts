@@ -255,6 +255,13 @@ export class MockEngine {
     return image?.here ? shown(image) : undefined;
   }
 
+  /** The image that a container was made from, as its user named it. */
+  origin(id: string): { name: string; id: string; digests: string[]; is_here: boolean } {
+    const image = this.#image(id);
+    const digests = image?.digest.includes('@') === true ? [image.digest] : [];
+    return { name: image?.names.values().next().value ?? id, id, digests, is_here: image?.here === true };
+  }
+
   async pull(reference: string, signal: AbortSignal): Promise<LocalImage> {
     const found = this.#image(reference) === undefined ? this.#registry(reference) : undefined;
     if (found) this.addImage(reference, { digest: this.#registryDigest(reference), ...found });

@@ -1,7 +1,17 @@
+import { surveyLimits } from '../../../agent-protocol/survey.ts';
 import { bears } from '../bears.ts';
 import { belongingsOf } from '../belongings.ts';
+import { isOfAgent, isVolumeOfAgent, tellingLabels, withoutSecrets } from '../foreign.ts';
 import { answered, commandProbe, connectionTo, failed, imageProbe, type Prober } from '../probe.ts';
-import { labels, RuntimeFailure, type ContainerRuntime, type EngineFacts, type RuntimeEvent } from '../runtime.ts';
+import {
+  labels,
+  RuntimeFailure,
+  type ContainerRuntime,
+  type EngineFacts,
+  type ForeignContainer,
+  type RuntimeEvent,
+} from '../runtime.ts';
+import type { MockContainer } from './mock-container.ts';
 import type { MockEngine } from './mock-engine.ts';
 
 /** A mock engine has no programs of its own and no end of addresses. */
@@ -94,6 +104,20 @@ export function mockRuntime(
     removeVolume: (name, { alsoUnlabelled = false }, signal) =>
       ask('removeVolume', name, signal, () => engine.removeVolume(name, alsoUnlabelled)),
     volumeUsage: (name, signal) => ask('volumeUsage', undefined, signal, () => engine.volumes.usage(name)),
+    foreign: (signal) =>
+      ask('foreign', undefined, signal, () => ({
+        containers: engine.containers
+          .filter(({ name, mutable }) => !isOfAgent([name], mutable.labels))
+          .toSorted((a, b) => Number(b.state === 'running') - Number(a.state === 'running'))
+          .map((one) => shown(one, engine))
+          .slice(0, surveyLimits.containers),
+        volumes: engine.volumes
+          .list({})
+          .filter((one) => !isVolumeOfAgent(one.name, one.labels))
+          .map(({ name }) => ({ name, driver: 'local', is_anonymous: /^[0-9a-f]{64}$/.test(name) }))
+          .slice(0, surveyLimits.volumes),
+        truncated: engine.containers.length > surveyLimits.containers,
+      })),
     output: (id, options, signal) => {
       const chunks = engine.find(id)?.output(options, signal);
       if (chunks && options.attached) queueMicrotask(options.attached);
@@ -105,6 +129,39 @@ export function mockRuntime(
         guarded(engine.events(signal), () => engine.enter('events'), signal),
         server,
       ),
+  };
+}
+
+/** A container of a mock engine has no ports of the server, and nothing that an image brings. */
+function shown(one: MockContainer, engine: MockEngine): ForeignContainer {
+  const { entrypoint, command, env, mounts, user, readOnlyRoot, restart, memoryBytes, nanoCpus } = one.mutable;
+  const settings = { entrypoint: entrypoint.length > 0, read_only_root: readOnlyRoot };
+  return {
+    id: one.id,
+    name: one.name,
+    state: one.state,
+    exit_code: one.detail().exitCode ?? 0,
+    started_at: one.detail().startedAt,
+    image: engine.origin(one.imageId),
+    labels: tellingLabels(one.mutable.labels),
+    ...(command.length > 0 && { command: withoutSecrets(command) }),
+    env: Object.keys(env),
+    ports: [],
+    exposed: [],
+    mounts: mounts.map(({ type, source, path, readOnly }) => ({
+      type: type === 'file' ? 'bind' : type,
+      source,
+      path,
+      read_only: readOnly,
+    })),
+    networks: one.places.map(({ name }) => name),
+    restart,
+    memory_bytes: memoryBytes,
+    nano_cpus: nanoCpus,
+    settings: [
+      ...Object.entries(settings).flatMap(([name, is]) => (is ? [{ name, value: '' }] : [])),
+      ...(user === '' ? [] : [{ name: 'user', value: user }]),
+    ],
   };
 }
 

@@ -1,0 +1,58 @@
+import type { SurveyedContainer } from '../../agent-protocol/survey.ts';
+import { repositoryOf } from './image.ts';
+import { originOf, projectsOfDokploy } from './origin.ts';
+import type { Origin } from './origin.ts';
+
+/** Containers that do the same: one application would take their place. */
+export interface Unit {
+  origin: Origin;
+  /** Unlike that of every other unit. */
+  name: string;
+  /** The one that the plan looks at; it runs if any does. */
+  first: SurveyedContainer;
+  all: readonly SurveyedContainer[];
+  isRunning: boolean;
+}
+
+const atRest = new Set(['created', 'exited', 'dead']);
+
+function isRunning({ state }: Pick<SurveyedContainer, 'state'>): boolean {
+  return !atRest.has(state);
+}
+
+/** The units of a server, ordered by group and service. */
+export function unitsOf(containers: readonly SurveyedContainer[]): Unit[] {
+  const ofDokploy = projectsOfDokploy(containers);
+  const found = new Map<string, { origin: Origin; all: [SurveyedContainer, ...SurveyedContainer[]] }>();
+  for (const one of containers) {
+    const origin = originOf(one, ofDokploy);
+    const { maker, group, service, identity } = origin;
+    const key = JSON.stringify([maker, group, service, identity, repositoryOf(one.image.name)]);
+    const unit = found.get(key);
+    if (unit === undefined) found.set(key, { origin, all: [one] });
+    else unit.all.push(one);
+  }
+  const taken = new Set<string>();
+  return [...found.entries()]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, { origin, all }]) => {
+      const first = all.find(isRunning) ?? all[0];
+      const name = freeName([origin.service, `${origin.group}-${origin.service}`], taken);
+      return { origin, name, first, all, isRunning: isRunning(first) };
+    });
+}
+
+/** The first of the names that is free, else the last one with a number. Names of objects have at most 100 characters. */
+export function freeName(wanted: readonly [string, ...string[]], taken: Set<string>): string {
+  const tries = wanted.map(asName);
+  const last = tries.at(-1) ?? '';
+  let name = tries.find((one) => !taken.has(one));
+  for (let n = 2; name === undefined; n += 1) if (!taken.has(`${last}-${n}`)) name = `${last}-${n}`;
+  taken.add(name);
+  return name;
+}
+
+/** A text as the name of an object: printable, without spaces at its ends. */
+function asName(text: string): string {
+  return text.replaceAll(/[\p{C}\s/]+/gu, '-').slice(0, 90) || 'unnamed';
+}
