@@ -1050,6 +1050,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/servers/{id}/adopt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** List what runs on a server that no agent made, and plan what would become of it; changes nothing */
+        post: operations["adoptServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/applications/check-name": {
         parameters: {
             query?: never;
@@ -2243,6 +2260,98 @@ export interface components {
             /** @description The version that runs */
             agent_version: string | null;
             desired_agent_version: string;
+        };
+        AdoptionGroup: {
+            name: string;
+            /** @enum {string} */
+            made_by: "docker" | "compose" | "stack" | "swarm" | "coolify" | "dokploy" | "caprover";
+            containers: {
+                id: string;
+                name: string;
+                service: string;
+                image: string;
+                state: string;
+                started_at: string | null;
+                ports: {
+                    port: number;
+                    protocol: string;
+                    server_port: number;
+                    address: string;
+                }[];
+                volumes: string[];
+                networks: string[];
+            }[];
+        };
+        AdoptionVolume: {
+            name: string;
+            driver: string;
+            /** @description null: it was not measured */
+            bytes: number | null;
+            /** @description Names of containers */
+            used_by: string[];
+        };
+        AdoptionEntry: {
+            /**
+             * @description A database is no kind of its own: its manifest is that of an application
+             * @enum {string}
+             */
+            kind: "application" | "database" | "volume";
+            /** @description Unique among the entries of its kind */
+            name: string;
+            from: {
+                made_by: ("docker" | "compose" | "stack" | "swarm" | "coolify" | "dokploy" | "caprover") | null;
+                group: string | null;
+                /** @description Names */
+                containers: string[];
+                /** @description Name at the container engine */
+                volume: string | null;
+            };
+            /**
+             * @description yes: beside what runs, which is stopped once the new one serves. with_a_stop: what runs must stop first. no: not as it is
+             * @enum {string}
+             */
+            possible: "yes" | "with_a_stop" | "no";
+            /** @description Why it is not possible, or not without a stop */
+            why: {
+                /** @description Stable: programs know it */
+                code: string;
+                message: string;
+            }[];
+            /** @description What changes by it */
+            notes: {
+                /** @description Stable: programs know it */
+                code: string;
+                message: string;
+            }[];
+            /** @description What to do, in this order; empty if it is not possible */
+            steps: string[];
+            /** @description Names of the variables to set. Their values stay on the server: they are in no answer */
+            env: string[];
+            /** @description Volumes to bind, before it is deployed */
+            mounts: {
+                /** @description Name of the entry */
+                volume: string;
+                path: string;
+                read_only: boolean;
+            }[];
+            /** @description The body of POST /applications or POST /volumes, without project_id and env; null if it is not possible */
+            manifest: {
+                name: string;
+                server_id: string;
+                /** @enum {string} */
+                app_type?: "web" | "worker";
+                /** @constant */
+                source_type?: "image";
+                image_url?: string;
+                replicas?: number;
+                /** @enum {string} */
+                restart_policy?: "always" | "on-failure" | "no";
+                exposed_port?: number;
+                healthcheck_path?: string;
+                start_command?: string;
+                memory_limit?: string;
+                cpu_limit?: string;
+            } | null;
         };
         Application: {
             id: string;
@@ -6934,6 +7043,60 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["AgentUpdate"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    adoptServer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            /** @description Containers that no agent made, by what made them together */
+                            found: components["schemas"]["AdoptionGroup"][];
+                            /** @description Volumes that no agent made */
+                            volumes: components["schemas"]["AdoptionVolume"][];
+                            plan: components["schemas"]["AdoptionEntry"][];
+                            /** @description There is more than the answer has room for */
+                            truncated: boolean;
+                        };
                     };
                 };
             };

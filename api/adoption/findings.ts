@@ -71,7 +71,7 @@ const image: Look = ({ first: { image: it, labels } }, { isAllowedRegistry }) =>
         `Its image has no name and no registry knows it: deploy it from ${from}, or push the image to a registry`,
       ),
     ];
-  if (it.digests.length > 0) {
+  if (reference.includes('@')) {
     const registry = registryOf(reference) ?? 'docker.io';
     return isAllowedRegistry(registry)
       ? []

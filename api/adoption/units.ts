@@ -20,12 +20,36 @@ function isRunning({ state }: Pick<SurveyedContainer, 'state'>): boolean {
   return !atRest.has(state);
 }
 
+/**
+ * Whether the image has a name that what made the container gives to images that it builds on the server. Newer engines
+ * give these a digest, too, although no registry has them.
+ */
+function isBuiltHere({ image, labels }: SurveyedContainer, { maker, swarmService }: Origin): boolean {
+  const repository = repositoryOf(image.name);
+  const { 'com.docker.compose.project': project, 'com.docker.compose.service': service } = labels;
+  if (project !== undefined && [`${project}-${service}`, `${project}_${service}`].includes(repository)) return true;
+  switch (maker) {
+    case 'coolify':
+      return /^[a-z0-9]{20,}(?:[_-][\w.-]+)?$/.test(repository);
+    case 'caprover':
+      return repository.startsWith('img-captain-');
+    default:
+      return repository === swarmService;
+  }
+}
+
+/** The container, with the digests alone by which a registry may know its image. */
+function asPulled(it: SurveyedContainer, origin: Origin): SurveyedContainer {
+  return isBuiltHere(it, origin) ? { ...it, image: { ...it.image, digests: [] } } : it;
+}
+
 /** The units of a server, ordered by group and service. */
 export function unitsOf(containers: readonly SurveyedContainer[]): Unit[] {
   const ofDokploy = projectsOfDokploy(containers);
   const found = new Map<string, { origin: Origin; all: [SurveyedContainer, ...SurveyedContainer[]] }>();
-  for (const one of containers) {
-    const origin = originOf(one, ofDokploy);
+  for (const seen of containers) {
+    const origin = originOf(seen, ofDokploy);
+    const one = asPulled(seen, origin);
     const { maker, group, service, identity } = origin;
     const key = JSON.stringify([maker, group, service, identity, repositoryOf(one.image.name)]);
     const unit = found.get(key);

@@ -306,6 +306,37 @@ describe('the plan of a compose project', () => {
   });
 });
 
+describe('an image that was built on the server', () => {
+  const stack = { 'com.docker.swarm.service.name': 'shop-web-x8f2k1' };
+  const captain = { 'com.docker.swarm.service.name': 'srv-captain--blog' };
+
+  it.each<[maker: string, container: SurveyedContainer]>([
+    ['compose', composed('shop', 'web', { image: imageOf('shop-web') })],
+    ['compose, an earlier one', composed('shop', 'web', { image: imageOf('shop_web:latest') })],
+    [
+      'Coolify',
+      surveyed('v', { labels: { 'coolify.managed': 'true' }, image: imageOf('vgsco4o48cw0s0wk8k4gcogo:0a1b') }),
+    ],
+    [
+      'Dokploy',
+      surveyed('d', { labels: stack, networks: ['dokploy-network'], image: imageOf('shop-web-x8f2k1:latest') }),
+    ],
+    ['CapRover', surveyed('c', { labels: captain, image: imageOf('img-captain-blog:3') })],
+    ['a user, under another name', surveyed('u', { image: imageOf('own:1', { digests: imageOf('nginx').digests }) })],
+  ])('by %s is in no registry, also where the engine gives it a digest', (_, container) => {
+    const [entry] = planOf([container]);
+    expect([entry?.possible, codesOf(entry?.why ?? [])]).toEqual(['no', ['local_image']]);
+    const [shared] = planOf([{ ...container, image: { ...container.image, is_shared: true } }]);
+    expect(shared?.manifest?.image_url).toBe(container.image.name);
+  });
+
+  it('is not mistaken for one of a registry with a like name', () => {
+    const images = ['ghcr.io/shop/shop-web:1', 'shop/web:1', 'nginx:1.27'];
+    for (const name of images)
+      expect(planOf([composed('shop', 'web', { image: imageOf(name) })])[0]?.possible, name).toBe('yes');
+  });
+});
+
 describe('volumes', () => {
   it('that two services mount cannot be moved', () => {
     const both = ['a', 'b'].map((name) => surveyed(name, { mounts: [mounted('files', '/files')] }));
