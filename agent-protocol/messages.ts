@@ -43,6 +43,12 @@ export const agentCapabilities: readonly string[] = [
  */
 export const updateCapability = 'update';
 
+/** Capabilities that only an agent has that runs as an installed release. */
+export const installedCapabilities: readonly string[] = [
+  /** The call `uninstall`: the agent removes itself from its machine. */
+  'uninstall',
+];
+
 /** Capabilities that an agent can be started without, by its operator. */
 export const forbiddable = { serverTerminals: 'terminals.server' } as const;
 
@@ -60,6 +66,9 @@ export const Load = z.object({
   disk_total_bytes: z.number(),
   network_rx_bps: z.number(),
   network_tx_bps: z.number(),
+  /** Images that the agent removed since it started because its disk was almost full, and what that freed. */
+  images_removed: z.int().min(0).optional().catch(undefined),
+  images_freed_bytes: z.number().min(0).optional().catch(undefined),
 });
 export type Load = z.infer<typeof Load>;
 
@@ -262,6 +271,12 @@ export const CallParams = z.discriminatedUnion('method', [
   z.object({ method: z.literal('heal'), checks: z.array(HealableCheck).max(healableChecks.length).optional() }),
   /** Asks what is on the machine that no agent made: `survey.ts`. Changes nothing. */
   z.object({ method: z.literal('survey') }),
+  /**
+   * Its server is being deleted: the agent removes itself from the machine once the control plane has let it go. Refused
+   * with `busy` while it still has something to remove for its set, and with `forbidden` unless the control plane proved
+   * itself. May be repeated.
+   */
+  z.object({ method: z.literal('uninstall') }),
 ]);
 export type CallParams = z.infer<typeof CallParams>;
 

@@ -6,10 +6,11 @@ import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { wait } from '../time/clock.ts';
 import type { Clock } from '../time/clock.ts';
+import type { WireReport } from '../agent-protocol/assignment.ts';
 import { agentSource } from '../agent-protocol/logs.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import type { RunBuild } from './tasks/build-task.ts';
-import { forbiddable } from '../agent-protocol/messages.ts';
+import { forbiddable, installedCapabilities } from '../agent-protocol/messages.ts';
 import { connect } from './connect.ts';
 import { checks } from './diagnose/checks.ts';
 import { Examiner } from './diagnose/examiner.ts';
@@ -22,6 +23,7 @@ import type { DiskSpace } from './disk/disk-guard.ts';
 import { diskGuard } from './disk/disk-guard.ts';
 import type { Engine } from './engine/engine.ts';
 import { EngineMonitor } from './engine/engine-monitor.ts';
+import { ImageCollector } from './engine/image-collector.ts';
 import { Fleet } from './fleet.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { InstanceFiles } from './service/instance-files.ts';
@@ -53,6 +55,7 @@ import { StorageWatch } from './engine/storage-watch.ts';
 import { Surveyor } from './survey/surveyor.ts';
 import { Terminals } from './terminals.ts';
 import type { Updater } from './update/updater.ts';
+import { UninstallOrder } from './uninstall-order.ts';
 import type { ReadHead } from './tasks/read-head.ts';
 
 export interface AgentOptions {
@@ -80,6 +83,8 @@ export interface AgentOptions {
   /** Most bytes of all logs together. */
   logBytes: number;
   version: string;
+  /** The agent runs as an installed release, which can be removed: it takes orders to leave its machine. */
+  isInstalled?: boolean;
   /** Called whenever a control plane has welcomed the agent. */
   welcomed?: () => void;
   /** What replaces the agent by a later release; absent if it cannot be replaced. Its owner disposes of it. */
@@ -100,6 +105,8 @@ export interface Agent extends AsyncDisposable {
   readonly backend: AgentHost;
   /** Resolves when every desired assignment was inspected since the start and the ports follow, or after 10 s. */
   settled(): Promise<void>;
+  /** Resolves when the agent is to be removed from its machine, as its server was deleted. */
+  readonly dismissed: Promise<void>;
 }
 
 /** What the agent keeps on disk. */
@@ -121,6 +128,7 @@ interface LiveParts {
   publication: Publication;
   identity: Identity;
   backend: AgentHost;
+  uninstall: UninstallOrder;
 }
 
 /** More starts or builds at once would make each of them slower. */
@@ -168,8 +176,11 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     );
     stack.use(new Sampler({ meter, runtime, observer, store: metrics, clock, log }));
     const capture = stack.use(new Capture({ runtime, store: logs, clock, log }));
+    const { disk, images } = options;
+    const collector = new ImageCollector({ runtime, server, pulled: images.pulled, disk, clock, log });
+    const reports = (): WireReport[] => fleet.reports();
     const housekeeping = stack.use(
-      new Housekeeping({ runtime, server, desired, observer, logs, networks, files, clock, log }),
+      new Housekeeping({ runtime, server, desired, observer, logs, networks, files, collector, reports, clock, log }),
     );
     const publication = stack.use(
       await Publication.open({
@@ -227,13 +238,20 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         log,
       }),
     );
+    const uninstall: UninstallOrder = stack.use(
+      new UninstallOrder({ desired, fleet, observer, dataDir, isInstalled: options.isInstalled === true, clock, log }),
+    );
     const backend = new SessionHost({
       desired,
       fleet,
       observer,
       logs,
       publication,
-      load: () => meter.load,
+      load: () => ({
+        ...meter.load,
+        images_removed: collector.freed.images,
+        images_freed_bytes: collector.freed.bytes,
+      }),
       metrics: {
         read: (query, signal) => metrics.read(query, signal),
         newest: (signal) => newestSamples(meter, signal),
@@ -257,18 +275,20 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       images: options.images,
       housekeeping,
       updater: options.updater,
+      uninstall,
       log,
     });
 
     await meter.start();
     fleet.sync();
     const parts = { monitor, observer, ledger, fleet, publication };
-    const settled = live(options, { ...parts, identity, backend }, stack);
+    const settled = live(options, { ...parts, identity, backend, uninstall }, stack);
     const owned = stack.move();
     return {
       serverId: server,
       backend,
       settled: () => settled,
+      dismissed: uninstall.dismissed,
       [Symbol.asyncDispose]: () => owned.disposeAsync(),
     };
   } catch (error) {
@@ -364,8 +384,20 @@ function live(options: AgentOptions, parts: LiveParts, stack: AsyncDisposableSta
 
 /** Connects to the control plane, if the agent has one, and again whenever the connection is lost. */
 async function keepConnected(
-  { controlPlane, dial, engine, version, welcomed, updater, serverShells, clock, random, log }: AgentOptions,
-  { monitor, identity, backend }: LiveParts,
+  {
+    controlPlane,
+    dial,
+    engine,
+    version,
+    isInstalled,
+    welcomed,
+    updater,
+    serverShells,
+    clock,
+    random,
+    log,
+  }: AgentOptions,
+  { monitor, identity, backend, uninstall }: LiveParts,
   signal: AbortSignal,
 ): Promise<void> {
   if (controlPlane === undefined || signal.aborted) return;
@@ -379,6 +411,8 @@ async function keepConnected(
       agentVersion: version,
       ...(welcomed !== undefined && { welcomed }),
       updates: updater !== undefined,
+      ended: (end) => uninstall.sessionEnded(end),
+      ...(isInstalled === true && { alsoCapable: installedCapabilities }),
       ...(serverShells === undefined && { forbids: [forbiddable.serverTerminals] }),
       runtime: () => ({ name: engine.runtime.name, version: monitor.state.version ?? 'unknown' }),
       backend,

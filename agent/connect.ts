@@ -31,6 +31,10 @@ export interface ConnectOptions {
   welcomed?: () => void;
   /** The agent can replace itself by a later release. */
   updates?: boolean;
+  /** Called whenever a session, or an attempt to begin one, has ended. */
+  ended?: (end: AgentEnd) => void;
+  /** Capabilities beside those of every agent of this build. */
+  alsoCapable?: readonly string[];
   /** Capabilities that the operator of this machine switched off. */
   forbids?: readonly string[];
   /** Name and version of the container engine, as known at each attempt. */
@@ -72,6 +76,7 @@ export async function connect(options: ConnectOptions, signal: AbortSignal): Pro
     const url = options.urls[turn++ % options.urls.length] ?? options.urls[0];
     const { end, wasWelcomed } = await connectOnce(options, { url, processId }, signal);
     if (isOver()) return;
+    options.ended?.(end);
     failures = wasWelcomed ? 1 : failures + 1;
     const waitMs = delay(end, failures, random);
     logEnd(log, end, waitMs);
@@ -150,8 +155,12 @@ function logTrust(log: Logger, { controlKeyHash: known }: Identity, verdict: Ver
 /** What the operator of this machine can do, by the code of the refusal. */
 const advice = {
   unauthorized: 'Make a new join token by `setpoint join SERVER`, and run the command that it prints on this machine',
-  unknown: 'Create the server, and start the agent with its join token and an empty data directory',
-  retired: 'The server was deleted: stop this agent, or let it join as another server with an empty data directory',
+  unknown:
+    'If the server was deleted, remove this agent by `setpoint-agent uninstall`, or stop it where it runs from a ' +
+    'checkout. Else create the server, and start the agent with its join token and an empty data directory',
+  retired:
+    'The server was deleted: remove this agent by `setpoint-agent uninstall`, or let it join as another server with an ' +
+    'empty data directory',
   upgrade: 'Install the release that the control plane runs',
   superseded: 'Another agent runs with this identity: stop one of them, and never copy a data directory',
   impostor:
@@ -192,7 +201,11 @@ function connectOnce(
         process_id: processId,
         runtime: runtime.name,
         runtime_version: runtime.version,
-        capabilities: [...agentCapabilities, ...(options.updates === true ? [updateCapability] : [])],
+        capabilities: [
+          ...agentCapabilities,
+          ...(options.updates === true ? [updateCapability] : []),
+          ...(options.alsoCapable ?? []),
+        ],
         ...(options.forbids !== undefined && { forbids: [...options.forbids] }),
       },
       sign: (bytes) => identity.sign(bytes),

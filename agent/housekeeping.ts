@@ -1,36 +1,43 @@
 import type { Logger } from 'pino';
+import type { WireReport } from '../agent-protocol/assignment.ts';
 import type { Clock } from '../time/clock.ts';
 import { buildNetwork } from './tasks/build-network.ts';
 import { deadline } from './runtime/deadline.ts';
 import type { DesiredSet } from './desired/desired.ts';
+import type { ImageCollector } from './engine/image-collector.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './engine/observer.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
 import type { InstanceFiles } from './service/instance-files.ts';
 import { labels } from './runtime/runtime.ts';
 
-/** Number of newest built images of a workload that stay for a rollback; older ones stay only if they are needed. */
+/** Number of newest built images of a workload that stay while there is room; older ones stay only if they are needed. */
 const keptImages = 5;
+/** Interval at which the fullness of the disk is read, which costs nothing. */
+const glanceMs = 60_000;
 const everyMs = 3_600_000;
 /** Requests that follow each other within this time cause one run. */
 const debounceMs = 5_000;
 const callMs = 120_000;
 
 /**
- * Removes what is no longer needed: images that this agent built, networks, old logs. Runs every hour, and 5 s after
- * the start and after a request.
+ * Removes what is no longer needed: images that this agent built or pulled, networks, old logs. Runs every hour, and 5 s
+ * after the start and after a request. While the disk is almost full, images go every minute.
  */
 export class Housekeeping {
   readonly #deps: Deps;
   readonly #closing = new AbortController();
   #cancel: () => void = () => undefined;
+  #cancelGlance: () => void = () => undefined;
   #running: Promise<void> | undefined;
+  #glancing: Promise<void> = Promise.resolve();
   /** Digests of images that a workload may return to. */
   #returnable = new Map<string, readonly string[]>();
 
   constructor(deps: Deps) {
     this.#deps = deps;
     this.soon();
+    this.#glanceLater();
   }
 
   /** Requests a run: there may be something to remove. */
@@ -46,6 +53,17 @@ export class Housekeeping {
       else this.#returnable.delete(workload);
   }
 
+  /**
+   * Runs once, and removes images also where the disk is not almost full yet. Returns how many of them were removed.
+   * Never throws: see `run`.
+   */
+  async clean(): Promise<number> {
+    const before = this.#deps.collector.freed.images;
+    await this.run();
+    await this.#tried(() => this.#collect());
+    return this.#deps.collector.freed.images - before;
+  }
+
   /** Runs once. Never throws: a task that fails is tried again in the next run. */
   async run(): Promise<void> {
     this.#running ??= this.#all().finally(() => {
@@ -57,7 +75,15 @@ export class Housekeeping {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error('The agent is stopping'));
     this.#cancel();
-    await this.#running;
+    this.#cancelGlance();
+    await Promise.all([this.#running, this.#glancing]);
+  }
+
+  #glanceLater(): void {
+    if (this.#closing.signal.aborted) return;
+    this.#cancelGlance = this.#deps.clock.timer(glanceMs, () => {
+      this.#glancing = this.#tried(() => this.#collectIfFull()).finally(() => this.#glanceLater());
+    });
   }
 
   #schedule(ms: number): void {
@@ -70,21 +96,41 @@ export class Housekeeping {
   }
 
   async #all(): Promise<void> {
-    const { log, logs } = this.#deps;
+    const { logs } = this.#deps;
     for (const task of [
       () => this.#networks(),
       () => this.#images(),
+      () => this.#collectIfFull(),
       () => logs.prune(),
       () => this.#logs(),
       () => this.#files(),
-    ]) {
-      try {
-        await task();
-      } catch (error) {
-        if (!this.#closing.signal.aborted)
-          log.warn({ err: error }, 'Cannot remove all that is not needed any more: the agent tries again');
-      }
+    ])
+      await this.#tried(task);
+  }
+
+  async #tried(task: () => Promise<void>): Promise<void> {
+    try {
+      await task();
+    } catch (error) {
+      if (!this.#closing.signal.aborted)
+        this.#deps.log.warn({ err: error }, 'Cannot remove all that is not needed any more: the agent tries again');
     }
+  }
+
+  async #collectIfFull(): Promise<void> {
+    if (await this.#deps.collector.isNeeded()) await this.#collect();
+  }
+
+  async #collect(): Promise<void> {
+    const { clock, collector } = this.#deps;
+    if (!this.#knowsImages()) return;
+    using limit = deadline(clock, callMs, 'Removing images', this.#closing.signal);
+    await collector.collect(() => this.#wantedImages(), limit.signal);
+  }
+
+  /** Which images a workload may return to is known once the control plane has sent a set. */
+  #knowsImages(): boolean {
+    return this.#deps.desired.confirmed && this.#deps.observer.reachable;
   }
 
   async #networks(): Promise<void> {
@@ -136,9 +182,8 @@ export class Housekeeping {
   }
 
   async #images(): Promise<void> {
-    const { runtime, server, clock, observer, desired } = this.#deps;
-    // Which images a workload may return to is known once the control plane has sent a set.
-    if (!desired.confirmed || !observer.reachable) return;
+    const { runtime, server, clock } = this.#deps;
+    if (!this.#knowsImages()) return;
     using limit = deadline(clock, callMs, 'Removing images', this.#closing.signal);
     const images = await runtime.images({ [labels.server]: server }, limit.signal);
     const wanted = this.#wantedImages();
@@ -152,8 +197,10 @@ export class Housekeeping {
   }
 
   #wantedImages(): Set<string> {
-    const { desired, observer } = this.#deps;
+    const { desired, observer, reports } = this.#deps;
     const wanted = new Set<string>([...this.#returnable.values()].flat());
+    // Of a build that has just ended, and of instances whose image was found by its name.
+    for (const { image_digest: digest } of reports()) if (digest !== undefined) wanted.add(digest);
     for (const { spec } of desired.understood())
       if (spec.type === 'service' && spec.image_digest !== undefined) wanted.add(spec.image_digest);
     for (const id of observer.assignments()) for (const { container } of observer.of(id)) wanted.add(container.imageId);
@@ -170,6 +217,9 @@ interface Deps {
   /** Networks that are known to exist. */
   networks: Set<string>;
   files: InstanceFiles;
+  collector: ImageCollector;
+  /** What the agent reports of its items now. */
+  reports: () => readonly WireReport[];
   clock: Clock;
   log: Logger;
 }

@@ -26,6 +26,7 @@ import type { Terminals } from './terminals.ts';
 import type { Publication } from './ports/publication.ts';
 import type { RemovalGuard } from './desired/removal-guard.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
+import type { UninstallOrder } from './uninstall-order.ts';
 import type { ReadHead } from './tasks/read-head.ts';
 import type { Updater } from './update/updater.ts';
 
@@ -50,6 +51,7 @@ export interface SessionHostDeps {
   housekeeping: Pick<Housekeeping, 'soon' | 'keepImages'>;
   /** Absent if the agent cannot be replaced. */
   updater: Pick<Updater, 'ask' | 'failure'> | undefined;
+  uninstall: Pick<UninstallOrder, 'take'>;
   log: Logger;
 }
 
@@ -175,6 +177,9 @@ export class SessionHost implements AgentHost {
         return examiner.heal(params.checks, signal);
       case 'survey':
         return translated(() => surveyor.survey(signal));
+      case 'uninstall':
+        await this.#deps.uninstall.take(this.#isProven);
+        return {};
       case 'git.head':
         return translated(() =>
           gitHead({ url: params.repository_url, branch: params.branch, since: params.since }, signal),

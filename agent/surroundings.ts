@@ -34,7 +34,7 @@ interface Deps {
   monitor: EngineMonitor;
   publication: Publication;
   logs: LogStore;
-  housekeeping: Pick<Housekeeping, 'run'>;
+  housekeeping: Pick<Housekeeping, 'clean'>;
   strays: World['strays'];
   /** Ports lead to containers by rules of the kernel. */
   hasRules: boolean;
@@ -83,7 +83,7 @@ export function surroundingsOf(deps: Deps): Omit<World, 'engine'> {
       log.warn({ err: error }, 'A part of the examination of this machine failed');
       return 'the log of the agent has the cause';
     },
-    clean: () => housekeeping.run(),
+    clean: () => housekeeping.clean(),
   };
 }
 

@@ -48,6 +48,15 @@ export function agentCommand(name: string): Command {
     .action(async (_options: unknown, command: Command) =>
       (await import('./agent-clean.ts')).cleanAgent(command.optsWithGlobals(), stopSignal()),
     );
+  agent
+    .command('uninstall')
+    .description('stop the agent of this machine and remove it, with its containers; volumes stay')
+    .option('--keep-containers', 'leave what the engine has of it, such as where the engine is gone')
+    .option('-y, --yes', 'do not ask')
+    .addOption(new Option('--finish', 'remove the installation alone').hideHelp())
+    .action(async (_options: unknown, command: Command) =>
+      (await import('./agent-uninstall.ts')).uninstallAgent(command.optsWithGlobals(), stopSignal()),
+    );
   return agent;
 }
 

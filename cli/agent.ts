@@ -23,10 +23,12 @@ import { openRegistries, registryGuard } from '../agent/engine/registry-guard.ts
 import { runBuild } from '../agent/tasks/build.ts';
 import { git } from '../agent/tasks/git.ts';
 import { headReader } from '../agent/tasks/read-head.ts';
+import { isUninstallOrdered } from '../agent/uninstall-order.ts';
 import { openWorkFolder } from '../agent/tasks/work-folder.ts';
 import { endTrial } from '../agent/update/trial.ts';
 import { Updater } from '../agent/update/updater.ts';
 import { AgentConfig } from './agent-config.ts';
+import { uninstallItself } from './agent-uninstall.ts';
 import { ensureDataDir } from './data-dir.ts';
 import { createLog } from './log.ts';
 import { parseConfig } from './parse-config.ts';
@@ -40,17 +42,28 @@ const endShellsMs = 20_000;
 /** What an executable may write when it is asked for its version. */
 const maxOutputBytes = 64 * 1024;
 
-/** `setpoint agent`: runs the agent of this machine until the signal aborts; its containers continue to run. */
+/**
+ * `setpoint agent`: runs the agent of this machine until the signal aborts; its containers continue to run. An installed
+ * agent that is ordered to remove itself does so, also if it was ordered before it started.
+ */
 export async function runAgent(options: unknown, signal: AbortSignal): Promise<void> {
   const config = parseConfig(AgentConfig, options);
   const logs = agentLogs(config.logLevel, pino.destination(1));
+  const isOrdered = config.agentHome !== undefined && (await isUninstallOrdered(config.data));
+  if (isOrdered || (await isDismissed(config, logs, signal))) await uninstallItself(config, logs.log, signal);
+}
+
+/** Runs the agent until it stops, or makes room for a later release. Returns whether it is to be removed instead. */
+async function isDismissed(config: AgentConfig, logs: AgentLogs, signal: AbortSignal): Promise<boolean> {
   const updated = new AbortController();
   await using agent = await startLocalAgent(config, logs, () => updated.abort());
   const { log } = logs;
   log.info({ server: agent.serverId, runtime: config.runtime }, 'Agent started');
   flushCompileCache(); // a process that is killed would save nothing
-  await stopped(AbortSignal.any([signal, updated.signal]));
+  const ends = stopped(AbortSignal.any([signal, updated.signal])).then(() => false);
+  const isToGo = await Promise.race([ends, agent.dismissed.then(() => true)]);
   log.info('Agent stops');
+  return isToGo && !signal.aborted;
 }
 
 /** The logs of an agent: see `AgentOptions`. */
@@ -90,6 +103,7 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs, upda
     registries: config.runtime === 'mock' ? openRegistries : registryGuard(() => record.registries),
     record,
     localImages: config.localImages,
+    clock: systemClock,
   });
   const owner = resolve(config.data);
   const sources = git({
@@ -119,6 +133,7 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs, upda
     disk,
     logBytes,
     version: packageFile.version,
+    isInstalled: config.agentHome !== undefined,
     welcomed: () => onWelcome(config, logs.log),
     ...(updater !== undefined && { updater }),
     clock: systemClock,

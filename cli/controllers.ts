@@ -32,7 +32,7 @@ export function controllersOf(options: ControllerOptions): AnyController[] {
   return [
     projectController,
     environmentController(keyring),
-    serverController({ offlineAfterMs: 45_000, agentRelease }),
+    serverController({ offlineAfterMs: 45_000, agentRelease, agents, publicUrl }),
     applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: rolloutDeadlineMs }),
     deploymentController({ queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs, rolloutDeadlineMs }),
     operationController({ agents, machines, installation }),

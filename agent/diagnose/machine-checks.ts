@@ -16,7 +16,7 @@ export const disk: Check = {
     const floor = floorBytes(totalBytes);
     const message = `${inMiB(freeBytes)} of ${inMiB(totalBytes)} are free`;
     const remedy =
-      'Heal it, which removes images that Setpoint made and does not need; then look for what else takes room: docker system df, du -xh /var';
+      'Heal it, which removes images that Setpoint made or pulled and does not need; then look for what else takes room: docker system df, du -xh /var';
     if (freeBytes < floor)
       return {
         status: 'fail',
@@ -35,10 +35,14 @@ export const disk: Check = {
   },
   async heal(world) {
     const before = await world.disk();
-    await world.clean();
+    const images = await world.clean();
     const freed = Math.max(0, (await world.disk()).freeBytes - before.freeBytes);
     return [
-      { status: 'done', target: null, message: `Removed what Setpoint does not need: ${inMiB(freed)} more are free` },
+      {
+        status: 'done',
+        target: null,
+        message: `Removed ${images} images and what else Setpoint does not need: ${inMiB(freed)} more are free`,
+      },
     ];
   },
 };

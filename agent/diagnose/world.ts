@@ -79,6 +79,9 @@ export interface World {
   };
   /** Words for the user of why something failed; the log gets the rest. */
   wordsOf(error: unknown): string;
-  /** Removes images, networks and logs that this agent made and does not need any more. */
-  clean(): Promise<void>;
+  /**
+   * Removes networks and logs that this agent made and does not need any more, and images that it made or pulled, of
+   * these so many as the disk needs. Returns how many images.
+   */
+  clean(): Promise<number>;
 }

@@ -1,3 +1,4 @@
+import type { Clock } from '../../time/clock.ts';
 import type { DiskGuard } from '../disk/disk-guard.ts';
 import type { ImageOwner, ImageRecord } from './image-record.ts';
 import type { RegistryGuard } from './registry-guard.ts';
@@ -36,7 +37,12 @@ export interface ImageStore {
   allow(registries: readonly string[]): Promise<void>;
   /** The registries that the tenant allows; `undefined`: every public one. */
   readonly registries: readonly string[] | undefined;
+  /** The images that this agent pulled. */
+  readonly pulled: PulledImages;
 }
+
+/** What the agent knows of the images that it brought to the machine itself. */
+export type PulledImages = Pick<ImageRecord, 'list' | 'used' | 'forget'>;
 
 export interface ImageStoreDeps {
   runtime: ContainerRuntime;
@@ -45,15 +51,20 @@ export interface ImageStoreDeps {
   record: ImageRecord;
   /** Images of this machine that all projects may use: `NAME`, `NAME:TAG`, `PREFIX/*`, or `*` for all. */
   localImages: readonly string[];
+  clock: Clock;
 }
 
 /** Most images in the cache of a build: more do not make it faster. */
 const maxCacheImages = 20;
 
-export function imageStore({ runtime, disk, registries, record, localImages }: ImageStoreDeps): ImageStore {
+export function imageStore({ runtime, disk, registries, record, localImages, clock }: ImageStoreDeps): ImageStore {
   return {
-    resolve: (wanted, signal) =>
-      wanted.pinned === undefined ? byName(wanted, signal) : byPin(wanted, wanted.pinned, signal),
+    async resolve(wanted, signal) {
+      const { pinned } = wanted;
+      const found = await (pinned === undefined ? byName(wanted, signal) : byPin(wanted, pinned, signal));
+      record.used(found.id, clock.now().getTime());
+      return found;
+    },
 
     async builtFor(owner, signal) {
       const found = await Promise.all([
@@ -71,6 +82,8 @@ export function imageStore({ runtime, disk, registries, record, localImages }: I
     get registries() {
       return record.registries;
     },
+
+    pulled: record,
   };
 
   async function byPin(wanted: WantedImage, pinned: string, signal: AbortSignal): Promise<LocalImage> {
@@ -111,10 +124,12 @@ export function imageStore({ runtime, disk, registries, record, localImages }: I
   async function pull(source: ImageSource, owner: ImageOwner, signal: AbortSignal): Promise<LocalImage> {
     await registries.check(source.registry, signal);
     await disk.check(`pull image ${source.reference}`);
+    const before = await runtime.images({}, signal);
     const image = await runtime.pull(source.reference, signal);
     // A registry can answer with the id of an image that the engine already has: the engine then uses its own.
     if (isBuiltForAnother(image, owner)) throw notAllowed(`Image ${source.reference} was built for another project`);
-    await record.confirm(owner, image.digest);
+    const isNew = before.every(({ id }) => id !== image.id);
+    await record.pulled(owner, image, isNew, clock.now().getTime());
     return image;
   }
 

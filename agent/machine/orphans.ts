@@ -12,7 +12,7 @@ const rounds = 50;
 const roundMs = 100;
 
 /** Processes on this machine, judged by what the kernel shows of each. */
-type Chosen = (process: { id: string; environment: () => Promise<string[]> }) => Promise<boolean>;
+export type Chosen = (process: { id: string; environment: () => Promise<string[]> }) => Promise<boolean>;
 
 /**
  * Ends the programs that a killed agent left running, with all that they started. They have the agent's name in their
@@ -61,7 +61,7 @@ function orphansOf(owner: string): Promise<number[]> {
 }
 
 /** Ids of the living processes that are chosen, except for those in containers. */
-async function processes(isChosen: Chosen): Promise<number[]> {
+export async function processes(isChosen: Chosen): Promise<number[]> {
   const space = await readlink('/proc/self/ns/pid');
   const ids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const own = await Promise.all(

@@ -111,6 +111,22 @@ export async function start(program: string, options: StartOptions): Promise<Sta
   return { pid: child.pid, ended };
 }
 
+/**
+ * Starts a program that outlives this process, in a session of its own, without input and output.
+ * @throws an error with the code `ENOENT` if the program does not exist
+ */
+export async function startDetached(program: string, args: readonly string[]): Promise<void> {
+  const child = spawn(program, args, {
+    cwd: '/',
+    env: { ...environment },
+    stdio: 'ignore',
+    shell: false,
+    detached: true,
+  });
+  await once(child, 'spawn'); // rejects with the error of a program that cannot be started
+  child.unref();
+}
+
 function killGroup({ pid }: ChildProcess): void {
   if (pid === undefined) return;
   try {

@@ -10,6 +10,7 @@ import type { ExecProcess, TerminalSize } from '../runtime/exec.ts';
 import { endSession, ownerVariable } from './orphans.ts';
 import { run, start } from './process.ts';
 import { Pty } from './pty.ts';
+import { isOurSystemd } from './systemd.ts';
 
 /** Environment variable of all programs on a terminal; its value names the terminal. */
 const terminalVariable = 'SETPOINT_TERMINAL';
@@ -222,11 +223,6 @@ async function stopUnits(name: string, signal: AbortSignal): Promise<boolean> {
 function unitOf(owner: string, id: string): string {
   const digest = createHash('sha256').update(owner).digest('hex').slice(0, 12);
   return `setpoint-terminal-${digest}-${id}.service`;
-}
-
-/** Whether systemd runs this machine and lets the agent make units. */
-async function isOurSystemd(): Promise<boolean> {
-  return process.geteuid?.() === 0 && (await isFolder('/run/systemd/system'));
 }
 
 function userOfAgent(): { name: string; home: string; shell: string | null } {

@@ -163,6 +163,14 @@ export interface LocalImage extends ImageInfo {
   onBuild: readonly string[];
 }
 
+/** An image as the runtime lists it. */
+export interface ListedImage {
+  id: string;
+  labels: Readonly<Record<string, string>>;
+  /** When it was made, not pulled: in milliseconds since 1970. */
+  madeAt: number;
+}
+
 export interface BuildOptions {
   /** Tar stream of the build context, which was checked to have nothing from outside of the repository. */
   context: AsyncIterable<Uint8Array>;
@@ -367,10 +375,7 @@ export interface ContainerRuntime {
   /** Calls `line` for each line of output. @throws RuntimeFailure `build_failed`, `no_space` */
   build(options: BuildOptions, line: (text: string) => void, signal: AbortSignal): Promise<ImageInfo>;
   /** Returns images that have all these labels, newest first. */
-  images(
-    labels: Readonly<Record<string, string>>,
-    signal: AbortSignal,
-  ): Promise<{ id: string; labels: Readonly<Record<string, string>> }[]>;
+  images(labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ListedImage[]>;
   /** Idempotent. An image in use stays. */
   removeImage(id: string, signal: AbortSignal): Promise<void>;
   /** Idempotent. @throws RuntimeFailure `name_taken` if a network of that name has other labels, `create_failed` */

@@ -1,6 +1,8 @@
 import type { TenantView } from '../../store/mirror.ts';
 import { successes } from '../../store/serving.ts';
 
+/** Revisions of an application whose images stay. */
+const keptRevisions = 3;
 /** Workloads per message. */
 const batch = 1000;
 
@@ -12,7 +14,7 @@ interface Options {
 
 /**
  * Sends one agent the images that it must not clean up: of each application on its server, those of the deployment that
- * serves and of the one that a rollback returns to. It sends all of them at the beginning, then the changes.
+ * serves and of the two revisions before it, to which a rollback may return. It sends all of them at the beginning, then the changes.
  */
 export class ReturnableImages {
   readonly #options: Options;
@@ -49,11 +51,8 @@ export class ReturnableImages {
   }
 }
 
-/** Digests of the images of an application's last two successes that were built; others can be pulled again. */
+/** Digests of the images of an application's last revisions that served. Those of a registry may be gone from there. */
 function returnableImages(view: Pick<TenantView, 'by'>, application: string): string[] {
-  const digests = successes(view, application)
-    .filter(({ desired }) => desired.source.type === 'git')
-    .flatMap(({ observed }) => observed?.image_digest ?? [])
-    .slice(0, 2);
-  return [...new Set(digests)];
+  const digests = successes(view, application).flatMap(({ observed }) => observed?.image_digest ?? []);
+  return [...new Set(digests)].slice(0, keptRevisions);
 }

@@ -28,6 +28,8 @@ const shown: readonly Shown[] = [
   ['disk_total_bytes', 'Disk of images and logs', (it) => ifKnown(it.disk_total_bytes, it.disk_total_bytes)],
   ['network_receive_bytes_per_second', 'Bytes received per second', (it) => it.network_rx_bps],
   ['network_transmit_bytes_per_second', 'Bytes sent per second', (it) => it.network_tx_bps],
+  ['images_removed', 'Images removed for room since the agent started', (it) => it.images_removed],
+  ['images_freed_bytes', 'Bytes freed by that', (it) => it.images_freed_bytes],
 ];
 
 /**

@@ -5,6 +5,8 @@ import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { onChange, onGone } from '../runtime/wakes.ts';
 import { provisioningOf, publicHalfOf } from '../../store/provisioning.ts';
+import { sayFarewell } from './farewell.ts';
+import type { AgentCalls, Farewell } from './farewell.ts';
 import { follow } from './provisioning.ts';
 import type { Provisioning } from './provisioning.ts';
 import { conditionsOf, hasFailed, isAwaitingAgent, isUpdated, observe, provisioningCondition } from './states.ts';
@@ -15,11 +17,15 @@ export interface ServerSettings {
   offlineAfterMs: number;
   /** The version of the agent that machines get from the control plane; `undefined`: there is none. */
   agentRelease?: () => Promise<string | undefined>;
+  agents: AgentCalls;
+  /** Where `/install.sh` is served. */
+  publicUrl: string;
 }
 
 /**
- * Observes whether a server can be used, and has its machine provisioned by SSH where that is asked. Releases assignments in place of an agent that will not: all of a deleted
- * server, and those that are deleted before the first agent joins.
+ * Observes whether a server can be used, and has its machine provisioned by SSH where that is asked. Releases assignments
+ * in place of an agent that will not: all of a deleted server, and those that are deleted before the first agent joins.
+ * Lets the agent of a deleted server remove itself.
  */
 export function serverController(settings: ServerSettings): Controller<'server'> {
   return {
@@ -27,7 +33,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
     kind: 'server',
     reads: ['assignment', 'operation', 'ssh_key'],
     children: ['assignment', 'operation'],
-    notifies: ['server_offline', 'server_error', 'server_online', 'server_update_failed'],
+    notifies: ['server_offline', 'server_error', 'server_online', 'server_update_failed', 'server_agent_left'],
     wakes: [
       onGone('assignment', ({ desired }) => [desired.server_id]),
       // This controller releases what is deleted of a server that has no agent.
@@ -59,28 +65,44 @@ export function serverController(settings: ServerSettings): Controller<'server'>
     },
     async finalize(it, ctx) {
       const left = ctx.view.by('assignment', 'server', it.meta.id);
-      for (const assignment of left) {
-        await ctx.retire('assignment', assignment.meta.id);
-        await ctx.waive('assignment', assignment.meta.id, 'agent');
-      }
+      for (const { meta } of left) await ctx.retire('assignment', meta.id);
+      const farewell = await sayFarewell(it, left.length, ctx, settings.agents);
+      // Only an agent that is not waited for: what the store forgets before its agent is held as after a restore.
+      if (farewell.is !== 'pending') for (const { meta } of left) await ctx.waive('assignment', meta.id, 'agent');
+      const isReleased = farewell.is !== 'pending' && left.length === 0;
+      if (isReleased && farewell.is === 'without') await tellOfAgentLeft(it, farewell.why, settings, ctx);
+      const message = farewell.is === 'pending' ? farewell.message : `Waits for ${left.length} assignment(s) to go`;
       const agent = ctx.view.agent(it.meta.id);
       const none = { removals: undefined, provisioning: undefined, release: undefined };
       const world: World = { server: it, agent, away: false, ...none };
       return {
         observed: observe(world),
-        conditions: [
-          {
-            type: 'Ready',
-            status: 'false',
-            reason: 'Deleting',
-            message: `Waits for ${left.length} assignment(s) to go`,
-          },
-        ],
-        next: { settled: true },
-        released: left.length === 0,
+        conditions: [{ type: 'Ready', status: 'false', reason: 'Deleting', message }],
+        next: farewell.is === 'pending' ? { again: farewell.again, because: farewell.because } : { settled: true },
+        released: isReleased,
       };
     },
   };
+}
+
+/** The events of the server go with it, so that it is also notified and logged. */
+async function tellOfAgentLeft(
+  it: ReadonlyResource<'server'>,
+  why: Extract<Farewell, { is: 'without' }>['why'],
+  { publicUrl }: ServerSettings,
+  ctx: Context,
+): Promise<void> {
+  const { name } = it.desired;
+  const remedy = `curl -fsSL ${publicUrl}/install.sh | sh -s -- --uninstall`;
+  const message = `Its agent did not remove itself, as ${why}: if it is still on its machine, run there ${remedy}`;
+  ctx.log.warn({ server: it.meta.id, why, remedy }, 'A server is deleted whose agent did not remove itself');
+  ctx.event(it, { type: 'warning', reason: 'AgentLeft', message });
+  await ctx.notify(it, `${it.meta.id}/agent-left`, {
+    type: 'server_agent_left',
+    severity: 'warning',
+    title: `Server ${name} was deleted without its agent`,
+    message,
+  });
 }
 
 /** The server of an assignment that this controller has to release, as there is no agent. */

@@ -102,7 +102,7 @@ export class AgentWorld implements AsyncDisposable {
       joinToken: joinToken(this.server),
       dataDir: this.dir,
       engine: { ...(await engineOf({ type: 'mock', clock, engine, ports })), runtime },
-      images: await openImages(runtime, this.dir, () => Promise.resolve(this.disk)),
+      images: await openImages(runtime, this.dir, () => Promise.resolve(this.disk), clock),
       build: () => Promise.reject(new Error('No build is expected')),
       gitHead: () => Promise.reject(new Error('No git is expected')),
       disk: () => Promise.resolve(this.disk),

@@ -804,7 +804,7 @@ describe.each([
       const own = await rig.runtime.images({ [labels.server]: rig.server }, signal());
       expect(own.map(({ id }) => id)).toEqual([later.id, built.id]);
       expect(await rig.runtime.images(first.labels, signal())).toEqual([
-        { id: built.id, labels: expect.objectContaining(first.labels) },
+        { id: built.id, labels: expect.objectContaining(first.labels), madeAt: expect.any(Number) },
       ]);
     });
 

@@ -150,6 +150,67 @@ describe('the command that a new server answers with', () => {
   });
 });
 
+/** What an installation leaves on a machine; empty when nothing of it is there. */
+const leftOn = (machine: BareContainer): Promise<string> =>
+  output(
+    machine,
+    `ls -d ${home} ${settings} /var/lib/setpoint /etc/setpoint /usr/local/bin/setpoint-agent /run/setpoint-agent.pid /var/log/setpoint-agent.log 2>/dev/null; pidof setpoint-agent; ps -o args | grep '[/]supervise'`,
+  );
+
+describe('an agent that is not needed any more', () => {
+  it('removes itself when its server is deleted', async () => {
+    await using machine = await bareMachine();
+    await machine.run(withoutEngine);
+    const { server: it, command } = await newServer();
+    expect((await machine.run(command)).code).toBe(0);
+    await connected(it.id);
+    await machine.run('echo mine >/var/lib/other');
+    expect(await leftOn(machine)).toContain('/supervise');
+    await client.request('DELETE', `/api/v1/servers/${it.id}`);
+    await until('nothing of it is left', async () => (await leftOn(machine)) === '', {
+      timeoutMs: 60_000,
+      explain: async () => `${await leftOn(machine)}\n${await server.lastOutput()}`,
+    });
+    await expect(client.object('GET', `/api/v1/servers/${it.id}`)).rejects.toThrow();
+    expect(await output(machine, 'cat /var/lib/other')).toBe('mine');
+  });
+
+  it('goes on with that after it was killed in the middle', async () => {
+    await using machine = await bareMachine();
+    await machine.run(withoutEngine);
+    const { server: it, command } = await newServer();
+    expect((await machine.run(command)).code).toBe(0);
+    await connected(it.id);
+    // as a kill after the order was stored leaves it
+    await machine.run('touch /var/lib/setpoint/agent/uninstall');
+    await machine.run(boot);
+    await until('nothing of it is left', async () => (await leftOn(machine)) === '', {
+      timeoutMs: 60_000,
+      explain: () => leftOn(machine),
+    });
+  });
+
+  it('is removed by the script, also after an attempt that was cut off, and twice does no harm', async () => {
+    await using machine = await bareMachine();
+    await machine.run(withoutEngine);
+    const { server: it, command } = await newServer();
+    expect((await machine.run(command)).code).toBe(0);
+    await connected(it.id);
+    const line = `wget -qO- ${url}/install.sh | sh -s -- --uninstall`;
+    const first = await machine.run(line);
+    expect(first, first.stderr).toMatchObject({ code: 0 });
+    expect(first.stdout).toContain('The agent is removed from this machine');
+    expect(await leftOn(machine)).toBe('');
+    await machine.run(`mkdir -p /var/lib/setpoint/agent && echo x >/var/lib/setpoint/agent/ports.json`);
+    const second = await machine.run(line);
+    expect(second, second.stderr).toMatchObject({ code: 0 });
+    expect(second.stdout).toContain('Fetching');
+    expect(await leftOn(machine)).toBe('');
+    const third = await machine.run(line);
+    expect(third).toMatchObject({ code: 0, stdout: 'setpoint: No agent is installed on this machine\n' });
+  });
+});
+
 /** Lines of the script after which it is killed: one of each step. */
 const steps = [
   '  mkdir -p "$home/versions/$version"',

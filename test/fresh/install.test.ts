@@ -71,4 +71,18 @@ test('a bare Debian with systemd gets the agent by the command of a new server, 
   expect(stop.code).toBe(0);
   expect(stop.stdout).toContain('Agent stops');
   expect((await machine.run('systemctl show -p Result setpoint-agent')).stdout).toBe('Result=success\n');
+
+  await machine.run('systemctl start setpoint-agent');
+  await connected('the agent is connected once more');
+  await client.request('DELETE', `/api/v1/servers/${made.id}`);
+  const folders = '/opt/setpoint-agent /etc/setpoint /var/lib/setpoint /usr/local/bin/setpoint-agent';
+  const left = async (): Promise<string> => {
+    const files = `ls -d ${folders} /etc/systemd/system/setpoint-* /etc/systemd/system/*/setpoint-* 2>/dev/null`;
+    const units = "systemctl list-units --all --plain --no-legend 'setpoint-*'";
+    return (await machine.run(`${files}; ${units}`)).stdout;
+  };
+  await until('the agent of the deleted server has left nothing', async () => (await left()) === '', {
+    timeoutMs: 90_000,
+    explain: async () => `${await left()}${(await machine.run('journalctl --no-pager -n 60')).stdout}`,
+  });
 });

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -23,6 +24,8 @@ export interface InstallationOptions {
   command?: string;
   /** The executable of a release, which runs as the agent instead. */
   agentExecutable?: string;
+  /** The executable is installed in that folder, under its supervisor. */
+  agentHome?: string;
 }
 
 /** The first user of every installation. */
@@ -44,6 +47,7 @@ export class Installation implements AsyncDisposable {
   readonly #agentData: string;
   readonly #command: string;
   readonly #agentExecutable: string | undefined;
+  readonly #agentHome: string | undefined;
 
   private constructor(
     dir: string,
@@ -58,6 +62,7 @@ export class Installation implements AsyncDisposable {
     this.#agentData = options.agentData ?? join(dir, 'agent');
     this.#command = options.command ?? present;
     this.#agentExecutable = options.agentExecutable;
+    this.#agentHome = options.agentHome;
   }
 
   static async start(options: InstallationOptions): Promise<Installation> {
@@ -104,35 +109,48 @@ export class Installation implements AsyncDisposable {
     this.environment = environments[0]!;
     const created = await this.client.object('POST', '/api/v1/servers', { name: 'one' });
     this.server = await this.client.object('PUT', `/api/v1/servers/${created.id}`, { direct_ports_enabled: true });
-    const flags = [
-      '--server',
-      this.replicas.map((it) => `${it.url}/default`).join(','),
-      '--token',
-      String(created['join_token']),
-      '--data',
-      this.#agentData,
-    ];
+    const settings = {
+      server: this.replicas.map((it) => `${it.url}/default`).join(','),
+      token: String(created['join_token']),
+      data: this.#agentData,
+      'git-protocols': 'http,file',
+      'git-file-roots': tmpdir(),
+    };
+    const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
+    const command = this.#agentExecutable === undefined ? ['agent'] : [];
     this.agent = new Program(
-      [
-        ...(this.#agentExecutable === undefined ? ['agent'] : []),
-        ...flags,
-        '--git-protocols',
-        'http,file',
-        '--git-file-roots',
-        tmpdir(),
-        '--git-loopback',
-        ...this.#agentFlags,
-      ],
+      this.#agentHome === undefined ? [...command, ...flags, '--git-loopback', ...this.#agentFlags] : [],
       join(this.dir, 'agent.log'),
       // Earlier releases do not know this setting: they ignore a variable, but not a flag.
       { SETPOINT_LOCAL_IMAGES: 'setpoint-test/*' },
     );
     this.agent.command = this.#agentExecutable ?? this.#command;
-    this.agent.start();
+    if (this.#agentHome !== undefined) this.agent.command = await this.#install(this.#agentHome);
+    // a supervisor passes no flags on
+    this.agent.start(
+      this.#agentHome === undefined
+        ? {}
+        : {
+            SETPOINT_SERVER: settings.server,
+            SETPOINT_JOIN_TOKEN: settings.token,
+            SETPOINT_DATA: settings.data,
+          },
+    );
     await this.until('the server is active', async () => {
       const it = await this.client.object('GET', `/api/v1/servers/${created.id}`);
       return it.status === 'active' ? it : undefined;
     });
+  }
+
+  /** Answers with the path of the supervisor. */
+  async #install(home: string): Promise<string> {
+    const folder = join(home, 'versions/1');
+    await mkdir(folder, { recursive: true });
+    await copyFile(this.#agentExecutable!, join(folder, 'setpoint-agent'), constants.COPYFILE_FICLONE);
+    await writeFile(join(home, 'current'), '1\n');
+    await copyFile(new URL('../../manifests/install/agent/supervise.sh', import.meta.url), join(home, 'supervise'));
+    await chmod(join(home, 'supervise'), 0o755);
+    return join(home, 'supervise');
   }
 
   url(index = 0): string {
@@ -194,7 +212,8 @@ export class Installation implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.agent?.kill();
+    // a supervisor ends its agent
+    await this.agent?.kill(this.#agentHome === undefined ? 'SIGKILL' : 'SIGTERM');
     await Promise.all(this.replicas.map((it) => it.program.kill()));
     await this.etcd?.[Symbol.asyncDispose]();
     if (this.server !== undefined) await removeEverythingOf(this.server.id);

@@ -7,6 +7,8 @@ import { Registry } from 'prom-client';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { openMock } from '../../agent/engine/open-mock.ts';
+import { removeLeftover } from '../../agent/leftovers.ts';
+import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import type { BuildProgress } from '../../agent/tasks/build-progress.ts';
 import { buildSteps } from '../../agent/tasks/build-steps.ts';
 import type { BuildItem } from '../../agent/tasks/build-task.ts';
@@ -15,6 +17,7 @@ import type { PortPublisher } from '../../agent/ports/port-publisher.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
 import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
+import { isUninstallOrdered } from '../../agent/uninstall-order.ts';
 import { createServiceKey, hashServiceKey } from '../../api/auth/service-key.ts';
 import { startReplica } from '../../cli/replica.ts';
 import type { RunningReplica } from '../../cli/replica.ts';
@@ -54,6 +57,8 @@ export interface Machine {
   readonly ports: PortPublisher;
   readonly folder: string;
   readonly joinToken: string;
+  /** Whether its agent runs as an installed release; `gone`: the agent was removed. */
+  installation: 'none' | 'there' | 'gone';
   process: Mortal | undefined;
   agent: Agent | undefined;
 }
@@ -65,6 +70,7 @@ export interface Answer {
 
 type Keyring = Sealer & Unsealer & Resealer & Transplanter;
 
+const never = new AbortController().signal;
 const logLevel = process.env['TEST_LOG'] ?? 'silent';
 
 /**
@@ -185,8 +191,8 @@ export class World implements AsyncDisposable {
     if (plane.replica !== undefined) this.#network.cut(plane.replica.server);
   }
 
-  /** Adds a server with its agent and waits until it is active. */
-  async addServer(name: string, fields: object = {}): Promise<Machine> {
+  /** Adds a server with its agent and waits until it is active. `isInstalled`: the agent can remove itself. */
+  async addServer(name: string, fields: object = {}, isInstalled = false): Promise<Machine> {
     const { data } = await this.must('POST', '/servers', { name, ...fields });
     const engine = new MockEngine(this.clock);
     const machine: Machine = {
@@ -195,6 +201,7 @@ export class World implements AsyncDisposable {
       ports: new MockPorts().publisher(),
       folder: join(this.#folder, data.id),
       joinToken: data.join_token,
+      installation: isInstalled ? 'there' : 'none',
       process: undefined,
       agent: undefined,
     };
@@ -207,12 +214,14 @@ export class World implements AsyncDisposable {
     return machine;
   }
 
-  /** Starts the agent of a machine, unless one runs. */
+  /** Starts the agent of a machine, unless one runs or it was removed. */
   startAgent(machine: Machine): void {
-    if (machine.process !== undefined) return;
+    if (machine.process !== undefined || machine.installation === 'gone') return;
     const process = new Mortal(this.clock);
     machine.process = process;
     const start = async (): Promise<void> => {
+      if (machine.installation === 'there' && (await isUninstallOrdered(machine.folder)))
+        return this.#uninstall(machine);
       const engine = openMock({ type: 'mock', clock: this.clock, engine: machine.engine, ports: machine.ports });
       const runtime = process.reach(this.#watched(engine.runtime));
       const agent = await startAgent({
@@ -221,18 +230,20 @@ export class World implements AsyncDisposable {
         joinToken: machine.joinToken,
         dataDir: machine.folder,
         engine: { ...engine, runtime, ports: process.reach(engine.ports), prober: process.reach(engine.prober) },
-        images: await openImages(runtime, machine.folder),
+        images: await openImages(runtime, machine.folder, undefined, process.clock()),
         build: (item, progress, signal) => build(machine, item, progress, signal),
         gitHead: () => Promise.resolve({ commit: 'c'.repeat(40) }),
         disk: () => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 }),
         logBytes: 1024 ** 3,
         version: '1.2.3',
+        isInstalled: machine.installation === 'there',
         clock: process.clock(),
         random: this.random.fork().uniform,
         log: this.#log.child({ part: 'agent' }),
       });
       if (process.isDead) this.#dead.push({ process, agent });
       else machine.agent = agent;
+      void agent.dismissed.then(() => (process.isDead ? undefined : this.#uninstall(machine)));
     };
     this.#starting.push(this.#supervise(process, start, () => this.startAgent(machine)));
   }
@@ -337,6 +348,17 @@ export class World implements AsyncDisposable {
       if (at >= 0) this.planes.splice(at, 1);
       this.clock.timer(1000, again);
     }
+  }
+
+  /** What the program of an installed agent does that is to be removed. */
+  async #uninstall(machine: Machine): Promise<void> {
+    machine.installation = 'gone';
+    this.killAgent(machine);
+    const engine = mockRuntime(machine.engine);
+    const own = (await engine.belongings(never)).filter(({ server }) => server === machine.server);
+    for (const one of own)
+      await removeLeftover({ engine, clock: this.clock }, { ...one, ports: [], rules: false }, never);
+    await rm(machine.folder, { recursive: true, force: true });
   }
 
   #watched(runtime: ContainerRuntime): ContainerRuntime {

@@ -39,10 +39,10 @@ const images: Record<string, ImageScript> = {
   'web:crashes': { runs: { runForMs: 500, exitCode: 1, listenAfterMs: 1000 } },
 };
 
-async function place(world: World): Promise<Place> {
+async function place(world: World, isInstalled = false): Promise<Place> {
   world.startPlane();
   await world.until('somebody leads', () => world.leading !== undefined);
-  const machine = await world.addServer('one', { direct_ports_enabled: true });
+  const machine = await world.addServer('one', { direct_ports_enabled: true }, isInstalled);
   for (const [name, script] of Object.entries(images)) machine.engine.addImage(name, script);
   const { data } = await world.must('POST', '/projects', { name: 'shop' });
   return { machine, project: data.id, app: '', environment: '', apps: [] };
@@ -91,9 +91,9 @@ async function gone(world: World, kind: KindName, id: string): Promise<void> {
 }
 
 /** An application that runs, with so many replicas. */
-function running(replicas: number): Scenario['prepare'] {
+function running(replicas: number, isInstalled = false): Scenario['prepare'] {
   return async (world) => {
-    const at = await place(world);
+    const at = await place(world, isInstalled);
     const app = await create(world, at, { replicas });
     await deployed(world, app);
     await world.rest();
@@ -357,6 +357,20 @@ export const scenarios: readonly Scenario[] = [
         await world.must('DELETE', `/projects/${at.project}/environments/${id}?force=true`);
         await gone(world, 'environment', id);
       }
+    },
+  },
+  {
+    name: 'delete a server with what runs on it',
+    running: 2,
+    errors: /control plane refuses this agent/,
+    prepare: running(2, true),
+    async run(world, { machine }) {
+      await world.must('DELETE', `/servers/${machine.server}?force=true`);
+      await gone(world, 'server', machine.server);
+      // A leader that does not reach the agent at the other replica, to which the world has no way, goes on without it.
+      await world.pass(60_000);
+      expect(machine.engine.containers).toEqual([]);
+      expect([...machine.engine.networks.keys()]).toEqual([]);
     },
   },
   {

@@ -58,7 +58,9 @@ export function images(engine: Engine): Verbs {
       const listed = Listed.parse(
         await engine.call({ method: 'GET', path: ['images', 'json'], query: { filters } }, signal),
       );
-      return listed.toSorted((a, b) => b.Created - a.Created).map((one) => ({ id: one.Id, labels: one.Labels ?? {} }));
+      return listed
+        .toSorted((a, b) => b.Created - a.Created)
+        .map((one) => ({ id: one.Id, labels: one.Labels ?? {}, madeAt: one.Created * 1000 }));
     },
 
     async removeImage(id, signal) {

@@ -7,6 +7,7 @@ import {
   type BuildOptions,
   type ContainerSpec,
   type ImageInfo,
+  type ListedImage,
   type LocalImage,
   type Mount,
   type NetworkPlace,
@@ -30,6 +31,7 @@ interface Image extends ImageInfo {
   labels: Readonly<Record<string, string>>;
   script: ImageScript;
   here: boolean;
+  madeAt: number;
 }
 
 /** A call that changed the engine, of any client. */
@@ -75,7 +77,14 @@ export class MockEngine {
     const id = script.id ?? `sha256:${this.#hash(`image ${reference} ${this.#images.length}`)}`;
     const info = { id, digest: script.digest ?? id };
     for (const image of this.#images) image.names.delete(reference);
-    this.#images.push({ ...info, names: new Set([reference]), labels: {}, script, here: script.local ?? false });
+    this.#images.push({
+      ...info,
+      names: new Set([reference]),
+      labels: {},
+      script,
+      here: script.local ?? false,
+      madeAt: this.#now(),
+    });
     return info;
   }
 
@@ -292,16 +301,24 @@ export class MockEngine {
     const same = this.#images.find((image) => image.id === id);
     const script = runs === undefined ? {} : { runs };
     same?.names.add(options.tag);
-    const image = same ?? { id, digest: id, names: new Set([options.tag]), labels, script, here: true };
+    const image = same ?? {
+      id,
+      digest: id,
+      names: new Set([options.tag]),
+      labels,
+      script,
+      here: true,
+      madeAt: this.#now(),
+    };
     if (same === undefined) this.#images.push(image);
     return shown(image);
   }
 
   /** Newest first. */
-  localImages(): { id: string; labels: Readonly<Record<string, string>> }[] {
+  localImages(): ListedImage[] {
     return this.#images
       .filter(({ here }) => here)
-      .map(({ id, labels }) => ({ id, labels }))
+      .map(({ id, labels, madeAt }) => ({ id, labels, madeAt }))
       .toReversed();
   }
 
@@ -417,6 +434,10 @@ export class MockEngine {
       if (network !== undefined && !taken.has(address)) found.set(network.name, address);
     }
     return found;
+  }
+
+  #now(): number {
+    return this.#clock.now().getTime();
   }
 
   /** Digest of an image in its registry. */

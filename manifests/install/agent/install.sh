@@ -1,5 +1,5 @@
-# Installs the agent on this machine, or updates it. Where the control plane serves this script, lines before these give
-# it: version, base_url, release_files (per line: platform, size, SHA-256 and name), and the functions supervise_file,
+# Installs the agent on this machine, updates it, or removes it. Where the control plane serves this script, lines before
+# these give it: version, base_url, release_files (per line: platform, size, SHA-256 and name), and the functions supervise_file,
 # service_file and slice_file, which print what is installed beside the executable.
 # A second run changes only what differs, and starts the agent again.
 
@@ -27,16 +27,18 @@ Usage: curl -fsSL $base_url/install.sh | SETPOINT_JOIN_TOKEN=TOKEN sh -s -- --se
   --server URL         the control plane with its tenant; without it that of the last run
   --token TOKEN        as SETPOINT_JOIN_TOKEN, but every user of this machine can see it while the script runs
   --allow-plain-http   the control plane may be reached by http beyond this machine
+  --uninstall          stops the agent and removes it, with its containers; volumes and their data stay
 END
 }
 
 main() {
-  server= token=${SETPOINT_JOIN_TOKEN:-} plain_http=
+  server= token=${SETPOINT_JOIN_TOKEN:-} plain_http= to_remove=
   unset SETPOINT_JOIN_TOKEN
   while [ $# -gt 0 ]; do
     case $1 in
       --server | --token) [ $# -ge 2 ] || fail "$1 lacks its value" ;;
       --allow-plain-http) plain_http=true ;;
+      --uninstall) to_remove=yes ;;
       --help) usage && exit 0 ;;
       *) usage >&2 && fail "Unknown argument: $1" ;;
     esac
@@ -46,9 +48,15 @@ main() {
     esac
     shift
   done
+  trap '[ -z "$part" ] || rm -f "$part"' EXIT
+  if [ -n "$to_remove" ]; then
+    check_machine
+    uninstall
+    exit
+  fi
   check_arguments
   check_machine
-  trap '[ -z "$part" ] || rm -f "$part"' EXIT
+  check_token
   install_executable
   install_files
   write_settings
@@ -101,7 +109,22 @@ check_machine() {
     command -v "$tool" >/dev/null || fail "The program $tool is missing: install it, then run the command again"
   done
   command -v curl >/dev/null || command -v wget >/dev/null || fail 'curl or wget is missing: install one of them, then run the command again'
+}
+
+check_token() {
   [ -n "$token" ] || [ -f "$data/identity.json" ] || fail 'This machine has not joined yet and needs a join token, which setpoint create server NAME or setpoint join SERVER prints: SETPOINT_JOIN_TOKEN=TOKEN'
+}
+
+# May be repeated: a run that was cut off is completed by the next one. The executable removes itself with the rest.
+uninstall() {
+  if [ ! -e "$home" ] && [ ! -e "$settings" ] && [ ! -e "$data" ]; then
+    say 'No agent is installed on this machine'
+    return
+  fi
+  executable=$home/versions/$(cat "$home/current" 2>/dev/null)/setpoint-agent
+  # releases of before cannot remove themselves
+  "$executable" --help 2>/dev/null | grep -q '^  uninstall' || install_executable
+  "$executable" uninstall --yes
 }
 
 checksum() {

@@ -267,9 +267,14 @@ describe('healing', () => {
     let cleaned = 0;
     const world: Partial<World> = {
       disk: async () => ({ freeBytes: free.shift()!, totalBytes: 100 * GiB }),
-      clean: async () => void (cleaned += 1),
+      clean: async () => {
+        cleaned += 1;
+        return 3;
+      },
     };
-    expect(await heal('disk', world)).toMatchObject([{ status: 'done', message: expect.stringContaining('2048 MiB') }]);
+    expect(await heal('disk', world)).toMatchObject([
+      { status: 'done', message: expect.stringMatching(/3 images.*2048 MiB/) },
+    ]);
     expect(cleaned).toBe(1);
     const size = { bytes: 3 * GiB, maxBytes: GiB };
     const pruned = logs({ size, prune: async () => void (size.bytes = GiB) });

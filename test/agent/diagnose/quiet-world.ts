@@ -36,5 +36,5 @@ export const quietWorld: World = {
   strays: noStrays,
   logs: { size: { bytes: GiB, maxBytes: 10 * GiB }, probe: async () => undefined, prune: async () => undefined },
   wordsOf: (error) => (error instanceof Error ? error.message : String(error)),
-  clean: async () => undefined,
+  clean: async () => 0,
 };

@@ -20,6 +20,7 @@ const away = { code: 'image_pull_failed', message: 'Cannot pull the image: the r
 const signal = new AbortController().signal;
 
 let folder: string;
+let clock: FakeClock;
 let engine: MockEngine;
 let images: ImageStore;
 
@@ -30,6 +31,7 @@ async function open(localImages: readonly string[] = []): Promise<ImageStore> {
     registries: openRegistries,
     record: await ImageRecord.open(join(folder, 'images.json')),
     localImages,
+    clock,
   });
 }
 
@@ -47,7 +49,8 @@ async function built(tag: string, given: Record<string, string>): Promise<string
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'setpoint-images-'));
-  engine = new MockEngine(new FakeClock());
+  clock = new FakeClock();
+  engine = new MockEngine(clock);
   images = await open();
 });
 afterEach(() => rm(folder, { recursive: true }));
@@ -204,6 +207,31 @@ describe('an image of a registry', () => {
     expect(pulls()).toEqual(['registry.test/web:latest', 'registry.test/web:latest']);
     engine.failNext('pull', { ...away });
     expect(await ask(victim, { reference: 'registry.test/web' })).toMatchObject({ digest });
+  });
+});
+
+describe('what this agent pulled', () => {
+  test('is what was not on the machine before, with each name that it was pulled by', async () => {
+    const record = await ImageRecord.open(join(folder, 'images.json'));
+    const digest = (name: string): string => `registry.test/${name}@sha256:${'a'.repeat(64)}`;
+    const { id } = engine.addImage('registry.test/web:1', { digest: digest('web') });
+    engine.addImage('registry.test/there:1', { digest: digest('there'), local: true });
+    const store = imageStore({
+      runtime: mockRuntime(engine),
+      disk: diskGuard(() => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 })),
+      registries: openRegistries,
+      record,
+      localImages: [],
+      clock,
+    });
+    await store.resolve({ reference: 'registry.test/web:1', owner: victim }, signal);
+    await store.resolve({ reference: 'registry.test/there:1', owner: victim }, signal);
+    expect(store.pulled.list()).toEqual([{ id, digests: [digest('web')], usedAt: clock.now().getTime() }]);
+    await clock.advance(5000);
+    await store.resolve({ reference: 'registry.test/web:1', owner: eve }, signal);
+    expect(store.pulled.list()).toMatchObject([{ id, usedAt: clock.now().getTime() }]);
+    await store.pulled.forget([id]);
+    expect((await ImageRecord.open(join(folder, 'images.json'))).list()).toEqual([]);
   });
 });
 

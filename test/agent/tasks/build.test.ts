@@ -44,6 +44,7 @@ beforeAll(async () => {
       registries: registryGuard(() => ['127.0.0.1:1']),
       record: await ImageRecord.open(join(repositories.folder, 'images.json')),
       localImages: ['setpoint-test/shell'],
+      clock: systemClock,
     }),
     server: docker.server,
   };

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { deploymentController } from '../../../controllers/deployment/reconcile.ts';
 import { serverController } from '../../../controllers/server/reconcile.ts';
+import { serverSettings } from '../../harness/server-settings.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { keys } from '../../../store/keys.ts';
 import { kinds, type ObservedOf } from '../../../store/kinds/kinds.ts';
@@ -11,7 +12,7 @@ import { desiredState } from '../../harness/states.ts';
 
 const controllers = [
   deploymentController({ queueDeadlineMs: 600_000, buildDeadlineMs: 600_000, rolloutDeadlineMs: 600_000 }),
-  serverController({ offlineAfterMs: 45_000 }),
+  serverController(serverSettings),
 ];
 
 const git = {

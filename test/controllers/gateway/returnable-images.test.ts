@@ -57,7 +57,7 @@ async function application(server: string, source: object = git) {
   return { id, deploy };
 }
 
-it('an agent hears which images each application may return to: of what serves and of the success before it', async () => {
+it('an agent hears which images each application may return to: of its last three revisions that served', async () => {
   const server = await world.server();
   const [web, other, pulled] = [
     await application(server.id),
@@ -75,19 +75,27 @@ it('an agent hears which images each application may return to: of what serves a
   });
   const { kept, stored } = agent.backend;
   await until('the set came', async () => stored.length > 0);
-  expect([...kept]).toEqual([[web.id, ['d1']]]); // before the set
+  // before the set
+  expect(new Map(kept)).toEqual(
+    new Map([
+      [web.id, ['d1']],
+      [pulled.id, ['p1']],
+    ]),
+  );
   await web.deploy(7, 'succeeded', 'd7');
   await other.deploy(1, 'succeeded', 'o1');
-  await until('both are heard of', async () => kept.size === 2 && kept.get(web.id)?.length === 2);
+  await until('both are heard of', async () => kept.size === 3 && kept.get(web.id)?.length === 2);
   expect(new Map(kept)).toEqual(
     new Map([
       [web.id, ['d7', 'd1']],
       [other.id, ['o1']],
+      [pulled.id, ['p1']],
     ]),
   );
   await web.deploy(8, 'succeeded', 'd8');
-  await until('the oldest may go', async () => kept.get(web.id)?.[0] === 'd8');
-  expect(kept.get(web.id)).toEqual(['d8', 'd7']);
+  await web.deploy(9, 'succeeded', 'd9');
+  await until('the oldest may go', async () => kept.get(web.id)?.[0] === 'd9');
+  expect(kept.get(web.id)).toEqual(['d9', 'd8', 'd7']);
   agent.session.goodbye('The test is over');
   await agent.ended;
 });

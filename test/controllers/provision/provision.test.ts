@@ -13,6 +13,7 @@ import { provisioningOf } from '../../../store/provisioning.ts';
 import { commit } from '../../../store/unit.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 import { desiredState } from '../../harness/states.ts';
+import { serverSettings } from '../../harness/server-settings.ts';
 import { id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 import { standInInstallation, StandInMachine } from './stand-in-machine.ts';
 
@@ -27,7 +28,7 @@ async function asked(
   const machine: StandInMachine = new StandInMachine(clock, () => rig.repo);
   const installation = standInInstallation();
   const controllers = [
-    serverController({ offlineAfterMs: 45_000 }),
+    serverController({ ...serverSettings, offlineAfterMs: 45_000 }),
     operationController({ agents, machines: machine, installation }),
   ];
   prepare(machine, installation);

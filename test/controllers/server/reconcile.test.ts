@@ -8,10 +8,11 @@ import { keys } from '../../../store/keys.ts';
 import { kinds } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
 import { aServer } from '../../harness/objects.ts';
+import { serverSettings } from '../../harness/server-settings.ts';
 import { id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 
-const offlineAfterMs = 45_000;
-const controllers = [serverController({ offlineAfterMs })];
+const { offlineAfterMs } = serverSettings;
+const controllers = [serverController(serverSettings)];
 
 /** A server whose agent joined, and what is to be seen of it. */
 async function joined(rig: Rig) {
@@ -116,7 +117,7 @@ it('names what its agent does not know, until the agent is upgraded', async () =
 describe('an update of its agent', () => {
   const requested_at = '2030-01-01T00:00:00.000Z';
   const release = '1.1.0';
-  const releasing = [serverController({ offlineAfterMs, agentRelease: async () => release })];
+  const releasing = [serverController({ ...serverSettings, agentRelease: async () => release })];
   const old = { agentVersion: '1.0.0', capabilities: [...agentCapabilities, 'update'] };
   const failure = { version: '1.1.0', requestedAt: requested_at, reason: 'NotTrusted', message: 'Build it anew' };
 

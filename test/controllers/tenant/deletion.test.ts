@@ -14,6 +14,7 @@ import { createTenant, listTenants, requestTenantDeletion } from '../../../store
 import { entriesOf } from '../../harness/leftover-keys.ts';
 import { aDeployment, aServer, anApplication } from '../../harness/objects.ts';
 import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
+import { serverSettings } from '../../harness/server-settings.ts';
 import { desiredState } from '../../harness/states.ts';
 
 /** A tenant with a project that has an instance on each of two servers: `near` has its agent, and `far` has lost it. */
@@ -22,7 +23,7 @@ async function inhabited(): Promise<Rig> {
     controllers: [
       projectController,
       environmentController({ transplant: (value) => value }),
-      serverController({ offlineAfterMs: 45_000 }),
+      serverController(serverSettings),
       applicationController({ unreadyGraceMs: 30_000, startDeadlineMs: 600_000 }),
       deploymentController({ queueDeadlineMs: 1e9, buildDeadlineMs: 1e9, rolloutDeadlineMs: 1e9 }),
     ],

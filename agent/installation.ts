@@ -1,0 +1,163 @@
+import { access, readFile, readlink, rm, rmdir } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { holdExclusively } from './machine/exclusive.ts';
+import { processes } from './machine/orphans.ts';
+import { run } from './machine/process.ts';
+import { isOurSystemd } from './machine/systemd.ts';
+
+/** Where `manifests/install/agent/install.sh` puts an agent, and where it keeps its state. */
+export interface Places {
+  /** Supervisor and executables. */
+  home: string;
+  /** Identity, desired set, logs, metrics: the agent's own state, without the data of volumes. */
+  data: string;
+  /** The file of the settings, which may hold secrets; `undefined`: what supervises the agent has them. */
+  settings: string | undefined;
+  /** Further files. */
+  files: readonly string[];
+  /** Units of systemd, by the name of their file in `unitFolder`. */
+  units: readonly string[];
+  unitFolder: string;
+}
+
+/** The places of the installation that `install.sh` makes; the folder of the state is a setting. */
+export const usualPlaces = {
+  home: '/opt/setpoint-agent',
+  data: '/var/lib/setpoint/agent',
+  settings: '/etc/setpoint/agent.env',
+  files: [
+    '/usr/local/bin/setpoint-agent',
+    '/run/setpoint-agent.pid',
+    '/var/log/setpoint-agent.log',
+    '/var/log/setpoint-agent.log.1',
+  ],
+  units: ['setpoint-agent.service', 'setpoint-builds.slice'],
+  unitFolder: '/etc/systemd/system',
+} as const satisfies Places;
+
+/** The places of the installation in `home`; of one elsewhere than usual, only its two folders are known. */
+export function placesOf(home: string, data: string): Places {
+  if (home === usualPlaces.home) return { ...usualPlaces, data };
+  return { home, data, settings: undefined, files: [], units: [], unitFolder: usualPlaces.unitFolder };
+}
+
+/** The command of an executable that removes its installation. */
+export const removal = 'uninstall';
+
+const maxOutputBytes = 64 * 1024;
+/** systemd waits 30 s for the agent. */
+const stopMs = 60_000;
+const roundMs = 200;
+/** Rounds until processes that do not end by SIGTERM are killed, and until that has failed. */
+const patience = { kill: 175, fail: 200 } as const;
+
+/**
+ * Stops the agent of an installation, with what supervises it. Idempotent. It may be called by a process of the
+ * installation that does neither.
+ * @throws Error if it does not stop
+ */
+export async function stopInstallation({ home, data, units }: Places): Promise<void> {
+  if (await isOurSystemd())
+    for (const unit of units)
+      await systemctl(unit.endsWith('.service') ? ['disable', '--now', '--quiet', unit] : ['stop', unit]);
+  for (let round = 0; ; round += 1) {
+    const supervisors = await supervisorsOf(home);
+    const agents = await agentsOf(home);
+    if (supervisors.length + agents.length === 0) break;
+    const [first] = [...supervisors, ...agents];
+    if (round > patience.fail)
+      throw new Error(`The agent does not end: kill process ${first}, then run the command again`);
+    if (round > patience.kill) for (const pid of [...supervisors, ...agents]) kill(pid, 'SIGKILL');
+    else if (round === 0) for (const pid of supervisors.length > 0 ? supervisors : agents) kill(pid, 'SIGTERM');
+    await delay(roundMs); // this timer keeps the process alive: nothing else does
+  }
+  // An agent that something else started, such as from a checkout, is seen here.
+  const hold = await holdExclusively(data).catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  await hold?.[Symbol.asyncDispose]();
+}
+
+/**
+ * Removes the files of an installation whose agent does not run. Idempotent; the executables go last, so that a run that
+ * was cut off can be repeated. Folders that hold anything else stay.
+ * @throws Error if a folder to remove is none of an agent
+ */
+export async function removeInstallation(places: Places): Promise<void> {
+  const { home, data, settings, files, units, unitFolder } = places;
+  await requireAgents(home, usualPlaces.home, ['supervise', 'versions']);
+  await requireAgents(data, usualPlaces.data, ['identity.json', 'uninstall']);
+  await rm(data, { recursive: true, force: true });
+  await removeOwnParent(data);
+  if (settings !== undefined) {
+    // after the data, whose place it may name
+    await rm(settings, { force: true });
+    await removeOwnParent(settings);
+  }
+  for (const path of files) await rm(path, { force: true });
+  for (const unit of units) await rm(join(unitFolder, unit), { force: true });
+  if (units.length > 0 && (await isOurSystemd())) {
+    await systemctl(['daemon-reload']);
+    await systemctl(['reset-failed', ...units]);
+  }
+  await rm(home, { recursive: true, force: true });
+}
+
+/** A setting of the usual installation; `undefined`: it has none. */
+export async function installedSetting(name: string): Promise<string | undefined> {
+  const text = await readFile(usualPlaces.settings, 'utf8').catch(() => '');
+  const line = text.split('\n').findLast((it) => it.startsWith(`${name}=`));
+  return line?.slice(name.length + 1);
+}
+
+/** Requires that a folder is absent, or at its usual place, or has something of an agent. @throws Error */
+async function requireAgents(folder: string, usual: string, marks: readonly string[]): Promise<void> {
+  if (resolve(folder) === usual || !(await exists(folder))) return;
+  for (const mark of marks) if (await exists(join(folder, mark))) return;
+  throw new Error(`Cannot remove ${folder}, as nothing in it shows that it is an agent's: remove it by hand`);
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Failures do not count: a unit may not be there, and the processes are looked for by themselves. */
+async function systemctl(args: readonly string[]): Promise<void> {
+  await run('systemctl', { args, maxOutputBytes }, AbortSignal.timeout(stopMs)).catch(() => undefined);
+}
+
+/** Removes the folder of a path that only Setpoint uses, if it is empty. */
+async function removeOwnParent(path: string): Promise<void> {
+  const folder = dirname(path);
+  if (basename(folder) === 'setpoint') await rmdir(folder).catch(() => undefined); // it holds something else
+}
+
+function supervisorsOf(home: string): Promise<number[]> {
+  return processes(async ({ id }) => (await argumentsOf(id)).includes(join(home, 'supervise')));
+}
+
+/** Processes that run an executable of the installation, also one that was removed, but for those that remove it. */
+async function agentsOf(home: string): Promise<number[]> {
+  return processes(
+    async ({ id }) =>
+      (await readlink(`/proc/${id}/exe`)).startsWith(join(home, 'versions/')) &&
+      !(await argumentsOf(id)).includes(removal),
+  );
+}
+
+async function argumentsOf(id: string): Promise<string[]> {
+  return (await readFile(`/proc/${id}/cmdline`, 'utf8')).split('\0');
+}
+
+function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It ended meanwhile.
+  }
+}

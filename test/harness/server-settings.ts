@@ -1,0 +1,9 @@
+import { CallError } from '../../agent-protocol/call-error.ts';
+import type { ServerSettings } from '../../controllers/server/reconcile.ts';
+
+/** Settings of the server controller where no agent answers. */
+export const serverSettings: ServerSettings = {
+  offlineAfterMs: 45_000,
+  agents: { call: () => Promise.reject(new CallError('away', 'No agent is connected')) },
+  publicUrl: 'https://setpoint.test',
+};
