@@ -29,6 +29,7 @@ export const mostFailures = 5;
 export const firstPauseMs = 15_000;
 /** Pause between two looks at what goes on. */
 const pollMs = 2000;
+const isInstalled: Seen = { reason: 'Installed', message: 'The agent is installed' };
 const again = 'setpoint provision SERVER (POST /servers/:id/provision) tries again';
 const jobLog = '/var/lib/setpoint/provision/log';
 
@@ -52,6 +53,9 @@ export const provision: Run = async (it, tools) => {
   if (server === undefined || isDeleting(server)) throw new OperationFailure('not_found', 'Its server was deleted');
   if (server.desired.agent_public_key !== undefined) {
     tokens.forget(it.meta.id);
+    const known = progressOf(it);
+    // an agent often joins before its job is seen to end
+    if (known.join_token_hash !== undefined) announce(server, known, new Map([['AgentInstalled', isInstalled]]), tools);
     return {};
   }
   if (askedOf(server, ctx.view) !== it.desired.asked)
@@ -121,7 +125,7 @@ async function attempt(its: Attempt): Promise<Going> {
     if (typeof state === 'object') return state;
     if (state === 'running')
       return going('AgentInstalled', 'Installing', 'The agent is fetched, installed and started');
-    done.set('AgentInstalled', { reason: 'Installed', message: 'The agent is installed' });
+    done.set('AgentInstalled', isInstalled);
     return going('AgentJoined', 'Joining', 'The control plane waits for the agent to join');
   });
 }

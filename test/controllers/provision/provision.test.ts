@@ -126,6 +126,9 @@ describe('a server with an address and an SSH key', () => {
     expect(it.steps()).toMatchObject({ EngineInstalled: 'true', AgentInstalled: 'unknown' });
     await it.machine.finish();
     expect(it.machine.joins).toEqual(['key of the agent']);
+    // its agent has joined before the job was seen to end
+    await it.rig.rest();
+    expect(await it.events()).toContain('AgentInstalled');
   });
 
   it('writes nothing while it waits for a job', async () => {
