@@ -28,7 +28,6 @@ import { openWorkFolder } from '../agent/tasks/work-folder.ts';
 import { endTrial } from '../agent/update/trial.ts';
 import { Updater } from '../agent/update/updater.ts';
 import { AgentConfig } from './agent-config.ts';
-import { uninstallItself } from './agent-uninstall.ts';
 import { ensureDataDir } from './data-dir.ts';
 import { createLog } from './log.ts';
 import { parseConfig } from './parse-config.ts';
@@ -50,7 +49,9 @@ export async function runAgent(options: unknown, signal: AbortSignal): Promise<v
   const config = parseConfig(AgentConfig, options);
   const logs = agentLogs(config.logLevel, pino.destination(1));
   const isOrdered = config.agentHome !== undefined && (await isUninstallOrdered(config.data));
-  if (isOrdered || (await isDismissed(config, logs, signal))) await uninstallItself(config, logs.log, signal);
+  if (!isOrdered && !(await isDismissed(config, logs, signal))) return;
+  const { uninstallItself } = await import('./agent-uninstall.ts'); // few agents need it
+  await uninstallItself(config, logs.log, signal);
 }
 
 /** Runs the agent until it stops, or makes room for a later release. Returns whether it is to be removed instead. */
