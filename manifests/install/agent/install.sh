@@ -121,7 +121,7 @@ uninstall() {
     say 'No agent is installed on this machine'
     return
   fi
-  executable=$home/versions/$(cat "$home/current" 2>/dev/null)/setpoint-agent
+  executable=$home/versions/$(cat "$home/current" 2>/dev/null || :)/setpoint-agent
   # releases of before cannot remove themselves
   "$executable" --help 2>/dev/null | grep -q '^  uninstall' || install_executable
   "$executable" uninstall --yes
