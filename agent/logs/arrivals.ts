@@ -18,9 +18,12 @@ export class Arrivals {
     return this.#last;
   }
 
-  /** A stored line has this arrival, so that none comes before it, also if the clock was set back meanwhile. */
+  /**
+   * A stored line has this arrival. Those from now on are later, also if the clock was set back meanwhile: a reader may
+   * have the stored line, and with the same arrival a line of another workload could be before it.
+   */
   seen(arrived: number): void {
-    this.#last = Math.max(this.#last, arrived);
+    this.#last = Math.max(this.#last, arrived + 1);
   }
 
   /** A time after all arrivals until now, and not after any later one. */

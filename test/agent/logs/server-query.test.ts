@@ -179,6 +179,17 @@ describe('the lines of all workloads', () => {
     );
   });
 
+  test('that arrive after a restart are after those that were read, also where the clock was set back meanwhile', async () => {
+    await write(second, [{ message: 'before' }]);
+    const page = await read({ cursor: '0', tail: 1 });
+    expect(messages(page)).toEqual(['before']);
+    await reopen();
+    clock.jump(-5000);
+    // By its name it comes before the workload of the cursor.
+    await write(first, [{ message: 'after' }]);
+    expect(messages(await read({ cursor: page.cursor, tail: 10 }))).toEqual(['after']);
+  });
+
   test('that are being written while others are read are in the next page', async () => {
     const writing = (async () => {
       for (let n = 0; n < 400; n += 1)
