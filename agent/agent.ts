@@ -10,7 +10,7 @@ import type { WireReport } from '../agent-protocol/assignment.ts';
 import { agentSource } from '../agent-protocol/logs.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import type { RunBuild } from './tasks/build-task.ts';
-import { forbiddable, installedCapabilities } from '../agent-protocol/messages.ts';
+import { forbiddable, installedCapabilities, updateCapability } from '../agent-protocol/messages.ts';
 import { connect } from './connect.ts';
 import { checks } from './diagnose/checks.ts';
 import { Examiner } from './diagnose/examiner.ts';
@@ -55,7 +55,7 @@ import { StorageWatch } from './engine/storage-watch.ts';
 import { Surveyor } from './survey/surveyor.ts';
 import { Terminals } from './terminals.ts';
 import type { Updater } from './update/updater.ts';
-import { UninstallOrder } from './uninstall-order.ts';
+import { UninstallOrder } from './uninstall/order.ts';
 import type { ReadHead } from './tasks/read-head.ts';
 
 export interface AgentOptions {
@@ -410,9 +410,11 @@ async function keepConnected(
       machine: await readMachine(identity.serverId),
       agentVersion: version,
       ...(welcomed !== undefined && { welcomed }),
-      updates: updater !== undefined,
       ended: (end) => uninstall.sessionEnded(end),
-      ...(isInstalled === true && { alsoCapable: installedCapabilities }),
+      alsoCapable: [
+        ...(isInstalled === true ? installedCapabilities : []),
+        ...(updater === undefined ? [] : [updateCapability]),
+      ],
       ...(serverShells === undefined && { forbids: [forbiddable.serverTerminals] }),
       runtime: () => ({ name: engine.runtime.name, version: monitor.state.version ?? 'unknown' }),
       backend,

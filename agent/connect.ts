@@ -9,7 +9,7 @@ import { wait } from '../time/clock.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Verdict } from '../agent-protocol/control-proof.ts';
 import { maxControlFrameBytes } from '../agent-protocol/codec.ts';
-import { agentCapabilities, protocols, subprotocol, updateCapability } from '../agent-protocol/messages.ts';
+import { agentCapabilities, protocols, subprotocol } from '../agent-protocol/messages.ts';
 import { makePass, passHeader } from '../agent-protocol/pass.ts';
 import { socketWire } from '../agent-protocol/socket-wire.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
@@ -29,8 +29,6 @@ export interface ConnectOptions {
   agentVersion: string;
   /** Called whenever the control plane has welcomed the agent. */
   welcomed?: () => void;
-  /** The agent can replace itself by a later release. */
-  updates?: boolean;
   /** Called whenever a session, or an attempt to begin one, has ended. */
   ended?: (end: AgentEnd) => void;
   /** Capabilities beside those of every agent of this build. */
@@ -201,11 +199,7 @@ function connectOnce(
         process_id: processId,
         runtime: runtime.name,
         runtime_version: runtime.version,
-        capabilities: [
-          ...agentCapabilities,
-          ...(options.updates === true ? [updateCapability] : []),
-          ...(options.alsoCapable ?? []),
-        ],
+        capabilities: [...agentCapabilities, ...(options.alsoCapable ?? [])],
         ...(options.forbids !== undefined && { forbids: [...options.forbids] }),
       },
       sign: (bytes) => identity.sign(bytes),

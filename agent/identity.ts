@@ -1,9 +1,10 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { hashJoinToken, parseJoinToken } from '../agent-protocol/join-token.ts';
 import { writeAtomically } from './disk/atomic-file.ts';
+import { readIfThere } from './disk/read-if-there.ts';
 
 const Stored = z.object({
   v: z.literal(1),
@@ -107,13 +108,10 @@ function serverOf(joinToken: string): string {
 }
 
 async function read(path: string): Promise<Stored | undefined> {
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // errors of node:fs have a code
-    throw new Error(`Cannot read the identity of the agent: ${path}`, { cause: error });
-  }
+  const text = await readIfThere(path).catch((cause: unknown) => {
+    throw new Error(`Cannot read the identity of the agent: ${path}`, { cause });
+  });
+  if (text === undefined) return undefined;
   try {
     return Stored.parse(JSON.parse(text));
   } catch (cause) {

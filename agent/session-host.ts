@@ -26,7 +26,7 @@ import type { Terminals } from './terminals.ts';
 import type { Publication } from './ports/publication.ts';
 import type { RemovalGuard } from './desired/removal-guard.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
-import type { UninstallOrder } from './uninstall-order.ts';
+import type { UninstallOrder } from './uninstall/order.ts';
 import type { ReadHead } from './tasks/read-head.ts';
 import type { Updater } from './update/updater.ts';
 

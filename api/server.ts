@@ -32,6 +32,7 @@ import { createInTurn } from './endpoint/in-turn.ts';
 import { createKeep } from './ground/cached-json.ts';
 import { createPageCache } from './request/page-cache.ts';
 import { agentReleases } from './ground/agent-release.ts';
+import type { AgentReleases } from './ground/agent-release.ts';
 import { createReadiness } from './pages/readiness.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { errorBody, securityHeaders, sendBody } from './http/respond.ts';
@@ -52,6 +53,8 @@ export interface Api extends AsyncDisposable {
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
   /** What the first user of a tenant must present. */
   readonly setupToken: SetupToken;
+  /** The release of the agent that this replica serves. */
+  readonly releases: AgentReleases;
 }
 
 /**
@@ -159,6 +162,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
   return {
     server,
     setupToken: services.setupToken,
+    releases: services.releases,
     handleUpgrade(request, socket, head) {
       if (!/^\/[^/?]+\/ws\//.test(request.url ?? '')) return false;
       const info = describe(request);

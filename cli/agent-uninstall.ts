@@ -8,7 +8,7 @@ import {
   removeInstallation,
   stopInstallation,
   usualPlaces,
-} from '../agent/installation.ts';
+} from '../agent/uninstall/removal.ts';
 import { removeLeftover } from '../agent/leftovers.ts';
 import { run, startDetached } from '../agent/machine/process.ts';
 import { isOurSystemd } from '../agent/machine/systemd.ts';

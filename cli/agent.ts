@@ -23,7 +23,7 @@ import { openRegistries, registryGuard } from '../agent/engine/registry-guard.ts
 import { runBuild } from '../agent/tasks/build.ts';
 import { git } from '../agent/tasks/git.ts';
 import { headReader } from '../agent/tasks/read-head.ts';
-import { isUninstallOrdered } from '../agent/uninstall-order.ts';
+import { isUninstallOrdered } from '../agent/uninstall/order.ts';
 import { openWorkFolder } from '../agent/tasks/work-folder.ts';
 import { endTrial } from '../agent/update/trial.ts';
 import { Updater } from '../agent/update/updater.ts';

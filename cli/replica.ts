@@ -2,7 +2,6 @@ import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { createClientAddress } from '../api/http/client-address.ts';
-import { agentReleases } from '../api/ground/agent-release.ts';
 import { ApiConfig } from '../api/ground/config.ts';
 import { rotateSigningKeys } from '../api/auth/signing-keys.ts';
 import type { SetupToken } from '../api/auth/setup-token.ts';
@@ -38,7 +37,7 @@ import type { Replica } from '../store/replicas.ts';
 import type { Store } from '../store/store.ts';
 import { refoldNames } from '../store/refold-names.ts';
 import { controllersOf } from './controllers.ts';
-import { installation } from './installation.ts';
+import { forMachines } from './for-machines.ts';
 import { createUpgrades } from './upgrades.ts';
 
 export interface ReplicaOptions {
@@ -172,6 +171,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       ...(options.pages !== undefined && { pages: options.pages(mirror) }),
     }),
   );
+  const offer = forMachines({ ...options, releases: api.releases, controlKey: () => gateway.controlKey() });
   const controllers: Controllers = starting.use(
     startControllers({
       store,
@@ -185,10 +185,10 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
         ...options,
         agents: gateway,
         machines: new Machines({ clock, unsealer: keyring, isAllowed: networks(options.sshNetworks ?? []) }),
-        installation: installation({ ...options, controlKey: () => gateway.controlKey() }),
+        installation: offer,
         mailer,
         isMailOnlyLogged: options.mail === undefined,
-        agentRelease: releasedVersion(options.agentRelease, log),
+        agentRelease: () => offer.releasedVersion(),
       }),
       background: [
         garbage,
@@ -213,15 +213,6 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
     setupToken: api.setupToken,
     controllers,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
-  };
-}
-
-/** The version of the agent in the folder of the release, while that is whole: the log says what is wrong with it. */
-function releasedVersion(folder: string | undefined, log: Logger): () => Promise<string | undefined> {
-  const releases = agentReleases(folder, log);
-  return async () => {
-    const release = await releases.current().catch(() => undefined);
-    return release?.manifest.version;
   };
 }
 

@@ -69,7 +69,10 @@ export const ServerConfig = z
     /** The value of etcd's --quota-backend-bytes; default: etcd's own default, 2 GiB. */
     etcdQuotaBytes: z.coerce.number().int().min(1).optional(),
     /** URL under which users and agents reach this installation; default: the address that it listens on. */
-    publicUrl: z.url().optional(),
+    publicUrl: z
+      .url()
+      .transform((url) => url.replace(/\/+$/, ''))
+      .optional(),
     /** URL under which the other replicas reach this one; default: the address that it listens on. */
     internalUrl: z.url().optional(),
     /** Folder with the release of the agent that machines get from here; default: where `make release` puts it. */

@@ -12,7 +12,8 @@ const always: Record<State, Cell> = {
   deleting: beingDeleted('Server'),
 };
 
-const hasAgent = 'The server has an agent already: its machine is not provisioned again';
+/** Why the machine of a server with an agent is not provisioned. */
+export const hasAgent = 'The server has an agent already: its machine is not provisioned again';
 
 export const serverVerbs = {
   states,

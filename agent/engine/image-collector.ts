@@ -14,7 +14,7 @@ export const imagePolicy = {
   /** An image that was made, pulled or used within this time stays. */
   leastAgeMs: 3_600_000,
   /** A disk that stays full although nothing is left to remove is logged this often. */
-  tellMs: 3_600_000,
+  logEveryMs: 3_600_000,
 } as const;
 
 interface Deps {
@@ -40,7 +40,7 @@ export interface Freed {
 export class ImageCollector {
   readonly #deps: Deps;
   readonly #freed: Freed = { images: 0, bytes: 0 };
-  #toldAt: number | undefined;
+  #loggedAt: number | undefined;
 
   constructor(deps: Deps) {
     this.#deps = deps;
@@ -75,7 +75,7 @@ export class ImageCollector {
       now = await disk();
     }
     if (gone.length === 0) {
-      this.#tellThatFull(now);
+      this.#logThatFull(now);
       return 0;
     }
     const bytes = Math.max(0, now.freeBytes - before.freeBytes);
@@ -99,12 +99,12 @@ export class ImageCollector {
     return all.filter(({ at }) => at <= newest).toSorted((a, b) => a.at - b.at);
   }
 
-  #tellThatFull(space: DiskSpace): void {
+  #logThatFull(space: DiskSpace): void {
     const { clock, log } = this.#deps;
     if (shareUsed(space) < imagePolicy.high) return;
     const now = clock.monotonic();
-    if (this.#toldAt !== undefined && now - this.#toldAt < imagePolicy.tellMs) return;
-    this.#toldAt = now;
+    if (this.#loggedAt !== undefined && now - this.#loggedAt < imagePolicy.logEveryMs) return;
+    this.#loggedAt = now;
     log.warn(
       { diskPercent: percentUsed(space), advice: 'Look for what takes room: docker system df, du -xh /var' },
       'The disk is almost full, and the agent has no image that could be removed',

@@ -36,8 +36,8 @@ export interface ImageOwner {
 
 /**
  * What the agent knows about images, on disk: the registries that the tenant allows, which digests and ids were confirmed
- * for which project, and which images it pulled itself. A confirmed image can run while its registry is away. A file that cannot be read counts
- * as empty. Changes are written one after another.
+ * for which project, and which images it pulled itself. A confirmed image can run while its registry is away. A file that
+ * cannot be read counts as empty. Changes are written one after another.
  */
 export class ImageRecord {
   readonly #path: string;

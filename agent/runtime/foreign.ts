@@ -59,7 +59,7 @@ function isReference(value: string): boolean {
   return /^["']?\$[\w{]/.test(value);
 }
 
-/** Where a health check asks, if it asks its own container by HTTP. A query is left out of what is told: it may be secret. */
+/** Where a health check asks, if it asks its own container by HTTP. One with a query is not shown: it may hold a secret. */
 export function healthOf(test: readonly string[]): SurveyedContainer['health'] {
   const [kind] = test;
   if (kind === undefined || kind === 'NONE') return undefined;

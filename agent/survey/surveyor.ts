@@ -16,7 +16,9 @@ export interface SurveyorDeps {
   clock: Clock;
 }
 
-/** Tells what runs and lies on the machine that no agent made. Changes nothing; surveys that are asked for at once are one. */
+/**
+ * Lists what is on the machine that no agent made. It changes nothing. Surveys that are asked for at the same time are one.
+ */
 export class Surveyor {
   readonly #deps: SurveyorDeps;
   #surveying: Promise<Survey> | undefined;
@@ -60,7 +62,7 @@ export class Surveyor {
     const measured: SurveyedVolume[] = [];
     for (const [at, one] of order.entries()) {
       const isLate = at >= mostMeasured || limit.signal.aborted;
-      // a volume that cannot be measured is told without its size
+      // a volume that cannot be measured is shown without its size
       const measuring = isLate ? undefined : runtime.volumeUsage(one.name, limit.signal);
       const bytes = measuring && (await unlessAborted(measuring, limit.signal).catch(() => undefined));
       measured.push({ ...one, ...(bytes !== undefined && { bytes }) });

@@ -96,9 +96,9 @@ function otherFile(url: URL, found: string): UpdateError {
 async function* bytesOf(url: URL, wholeMs: number, clock: Clock, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const late = new AbortController();
   const after = (ms: number, words: string): (() => void) =>
-    clock.timer(ms, () => late.abort(failed(url, words.replace('TIME', `${Math.round(ms / 1000)} s`))));
-  const still = (): (() => void) => after(limits.stallMs, 'nothing came for TIME');
-  const cancelWhole = after(wholeMs, 'it did not end within TIME');
+    clock.timer(ms, () => late.abort(failed(url, `${words} ${Math.round(ms / 1000)} s`)));
+  const still = (): (() => void) => after(limits.stallMs, 'nothing came for');
+  const cancelWhole = after(wholeMs, 'it did not end within');
   let cancelStill = still();
   const either = AbortSignal.any([signal, late.signal]);
   try {

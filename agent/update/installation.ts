@@ -1,7 +1,8 @@
-import { chmod, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AgentUpdate } from '../../agent-protocol/server-settings.ts';
 import { syncDirectory, writeAtomically } from '../disk/atomic-file.ts';
+import { readIfThere } from '../disk/read-if-there.ts';
 
 /**
  * The folder of an installed agent, as its supervisor uses it (`manifests/install/agent/supervise.sh` says what the
@@ -82,12 +83,7 @@ export class Installation {
   }
 
   async #read(name: string): Promise<string | undefined> {
-    try {
-      return (await readFile(join(this.#home, name), 'utf8')).trim();
-    } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-      throw error;
-    }
+    return (await readIfThere(join(this.#home, name)))?.trim();
   }
 
   async #write(name: string, line: string): Promise<void> {

@@ -1,5 +1,6 @@
-import { readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readIfThere } from '../disk/read-if-there.ts';
 
 /**
  * Ends the trial of the version that runs: it has connected, so that its supervisor keeps it. `home`: the folder of the
@@ -7,9 +8,5 @@ import { join } from 'node:path';
  */
 export async function endTrial(home: string, version: string): Promise<void> {
   const path = join(home, 'trial');
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw error;
-  });
-  if (text?.trim() === version) await rm(path, { force: true });
+  if ((await readIfThere(path))?.trim() === version) await rm(path, { force: true });
 }

@@ -1,3 +1,4 @@
+import { touchedBy } from '../../store/audit/mention.ts';
 import { auditWrite } from '../../store/audit/record.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
@@ -8,7 +9,6 @@ import { openRepository } from '../../store/repo.ts';
 import type { Store } from '../../store/store.ts';
 import { commit } from '../../store/unit.ts';
 import { notFound } from '../ground/api-error.ts';
-import { mention } from '../audit/audit-log.ts';
 import { createRequestRepository } from '../endpoint/request-repository.ts';
 import { afterWriting } from '../http/to-api-error.ts';
 import type { Random } from '../ground/random.ts';
@@ -74,7 +74,7 @@ async function change(
   const record = (unit: Unit): void => {
     const { objects, isEmpty } = unit.changes();
     if (isEmpty) return;
-    const touched = objects.map(({ it, action, fields }) => ({ ...mention(it), action, fields }));
+    const touched = touchedBy(objects);
     const at = clock.now().toISOString();
     unit.write(auditWrite({ v: 1, at, route, result: 'ok', tenant, role: 'operator', objects: touched }, random.id()));
   };

@@ -2,7 +2,7 @@ import type { SurveyedContainer } from '../../agent-protocol/survey.ts';
 import { withheld } from '../../agent-protocol/survey.ts';
 import { registryOf } from '../resources/fields.ts';
 import { databaseOf, referenceOf } from './image.ts';
-import { makerNames, scopeOf } from './origin.ts';
+import { makerNames, platforms, scopeOf } from './origin.ts';
 import type { Unit } from './units.ts';
 
 /** What stands against taking a container over, or changes by it. `no` and `with_a_stop` decide whether it is possible. */
@@ -279,16 +279,7 @@ const domains: Look = ({ first, origin }) => {
         `Requests for ${list(named)} go on to the old container by the proxy of the server: lead them to the port of the application once it serves`,
       ),
     ];
-  const proxy = {
-    coolify: true,
-    dokploy: true,
-    caprover: true,
-    docker: false,
-    compose: false,
-    stack: false,
-    swarm: false,
-  };
-  return proxy[origin.maker] && databaseOf(first.image) === undefined
+  return platforms.has(origin.maker) && databaseOf(first.image) === undefined
     ? [
         note(
           'domains',

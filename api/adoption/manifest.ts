@@ -3,6 +3,7 @@ import { maxReplicas } from '../../store/kinds/application.ts';
 import { ApplicationCreate } from '../resources/application.ts';
 import type { ApplicationManifest } from './answer.ts';
 import { databaseOf, referenceOf } from './image.ts';
+import { shellWord } from './shell-word.ts';
 import type { Unit } from './units.ts';
 
 /** What would be refused of the manifest of a unit; `field` is that of the request. */
@@ -46,14 +47,14 @@ export function manifestOf(unit: Unit, serverId: string): ApplicationManifest | 
 }
 
 /**
- * The port that the program listens on: the one that a port of the server leads to, else the one that a proxy is told,
+ * The port that the program listens on: the one that a port of the server leads to, else the one that labels name for a proxy,
  * else the only one that its image names. A database that no port of the server leads to has none: it is asked by name.
  */
 function portOf({ ports, labels, exposed, image }: SurveyedContainer): number | undefined {
   const published = ports.find(({ protocol, server_port: port }) => protocol === 'tcp' && port > 0);
   if (published !== undefined) return published.port;
-  const told = Object.entries(labels).find(([name]) => name.endsWith('.loadbalancer.server.port'));
-  if (told !== undefined && /^\d{1,5}$/.test(told[1])) return Number(told[1]);
+  const named = Object.entries(labels).find(([name]) => name.endsWith('.loadbalancer.server.port'));
+  if (named !== undefined && /^\d{1,5}$/.test(named[1])) return Number(named[1]);
   return exposed.length === 1 && databaseOf(image) === undefined ? exposed[0] : undefined;
 }
 
@@ -72,9 +73,7 @@ function restartOf(policy: string): ApplicationManifest['restart_policy'] {
 /** The words of a command as one text, which `parseCommand` takes apart again. */
 function commandText(words: readonly string[]): string | undefined {
   if (words.length === 0) return undefined;
-  return words
-    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`))
-    .join(' ');
+  return words.map(shellWord).join(' ');
 }
 
 /** Bytes in the largest unit that has no fraction; `undefined`: no limit. */

@@ -49,6 +49,9 @@ export function scopeOf(network: string): 'own' | 'tool' | 'engine' {
   return networksOfEngine.has(network) ? 'engine' : 'own';
 }
 
+/** Makers that lead domains to what they run, and start it again by themselves. */
+export const platforms: ReadonlySet<Maker> = new Set(['coolify', 'dokploy', 'caprover']);
+
 /** How people call what made it. */
 export const makerNames: Readonly<Record<Maker, string>> = {
   docker: 'Docker',
@@ -115,6 +118,7 @@ function identityOfCoolify(labels: Seen['labels'], called: string): string {
   const request = labels['coolify.pullRequestId'] ?? '0';
   return id === undefined ? called : `${labels['coolify.type'] ?? 'application'}/${id}/${request}`;
 }
+
 /** Services of a stack are named `STACK_SERVICE`. */
 function withoutPrefix(service: string, stack: string | undefined): string {
   return stack !== undefined && service.startsWith(`${stack}_`) ? service.slice(stack.length + 1) : service;

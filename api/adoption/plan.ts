@@ -4,7 +4,8 @@ import { findingsOf, list } from './findings.ts';
 import type { Finding, Ground, Users } from './findings.ts';
 import { databaseOf } from './image.ts';
 import { manifestOf } from './manifest.ts';
-import { makerNames } from './origin.ts';
+import { makerNames, platforms } from './origin.ts';
+import { shellWord } from './shell-word.ts';
 import { freeName, unitsOf } from './units.ts';
 import type { Unit } from './units.ts';
 
@@ -207,39 +208,33 @@ function stepsWithVolumes(
     'setpoint apply --no-deploy --file moving.yaml, which makes it and starts nothing',
     ...mounts.flatMap((one) => [
       createVolume(one.volume, ground.server.name),
-      `setpoint bind ${word(one.volume)} ${word(unit.name)} ${word(one.path)}${one.read_only ? ' --read-only' : ''}`,
+      `setpoint bind ${shellWord(one.volume)} ${shellWord(unit.name)} ${shellWord(one.path)}${one.read_only ? ' --read-only' : ''}`,
     ]),
     ...(mustStop ? [stopping(unit)] : []),
     ...mounts.map((one) => copy(one.source, one.volume)),
-    `setpoint deploy ${word(unit.name)}`,
+    `setpoint deploy ${shellWord(unit.name)}`,
     ...(unit.isRunning && !mustStop ? [`Once it serves: ${stopping(unit)}`] : []),
   ];
 }
 
 function writing({ first }: Unit, { server }: Ground): string[] {
   const values = first.env.length === 0 ? '' : ', and write the values of its variables into it';
-  return [`setpoint adopt ${word(server.name)} --project PROJECT --manifests > moving.yaml${values}`];
+  return [`setpoint adopt ${shellWord(server.name)} --project PROJECT --manifests > moving.yaml${values}`];
 }
 
 function createVolume(name: string, server: string): string {
-  return `setpoint create volume ${word(name)} --project PROJECT --on ${word(server)}`;
+  return `setpoint create volume ${shellWord(name)} --project PROJECT --on ${shellWord(server)}`;
 }
 
 function copy(from: string, to: string): string {
-  return `On the server: docker run --rm -v ${word(from)}:/from:ro -v sp-vol-ID:/to debian cp -a /from/. /to/ (setpoint get volumes shows the ID of ${to})`;
+  return `On the server: docker run --rm -v ${shellWord(from)}:/from:ro -v sp-vol-ID:/to debian cp -a /from/. /to/ (setpoint get volumes shows the ID of ${to})`;
 }
 
 /** How it is stopped so that what made it does not start it again. */
 function stopping({ origin, all }: Unit): string {
   const { swarmService, maker } = origin;
-  const names = all.map(({ name }) => word(name)).join(' ');
-  const isOfTool = maker === 'coolify' || maker === 'dokploy' || maker === 'caprover';
-  if (isOfTool) return `Stop it in ${makerNames[maker]} (its containers: ${names})`;
-  if (swarmService !== undefined) return `On the server: docker service scale ${word(swarmService)}=0`;
+  const names = all.map(({ name }) => shellWord(name)).join(' ');
+  if (platforms.has(maker)) return `Stop it in ${makerNames[maker]} (its containers: ${names})`;
+  if (swarmService !== undefined) return `On the server: docker service scale ${shellWord(swarmService)}=0`;
   return `On the server: docker update --restart no ${names} && docker stop ${names}`;
-}
-
-/** A text as one word of a shell. */
-function word(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

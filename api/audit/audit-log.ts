@@ -1,3 +1,4 @@
+import { touchedBy } from '../../store/audit/mention.ts';
 import { auditWrite } from '../../store/audit/record.ts';
 import type { AuditedObject, AuditRecord } from '../../store/audit/record.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -104,7 +105,7 @@ export function createAuditLog({ store, mirror, clock, random, log }: Dependenci
     change(asked, unit) {
       const { objects, isEmpty } = unit.changes();
       if (isEmpty) return undefined;
-      const touched = objects.map(({ it, action, fields }) => ({ ...mention(it), action, fields }));
+      const touched = touchedBy(objects);
       const changed = objects.map(({ it }) => it);
       const record = recordOf({ ...asked, ...projectOf(asked, changed) }, 'ok', touched);
       const newcomer = asked.caller === undefined ? newcomerIn(changed, asked.view) : record;
@@ -127,12 +128,6 @@ export function createAuditLog({ store, mirror, clock, random, log }: Dependenci
     deny: (asked, result, objects) => counted.add(recordOf(asked, result, [...objects])),
     [Symbol.asyncDispose]: () => counted[Symbol.asyncDispose](),
   };
-}
-
-/** How a record names an object: by its name, a user by the e-mail address. */
-export function mention({ meta: { kind, id }, desired }: ReadonlyResource): AuditedObject {
-  const name = 'name' in desired ? desired.name : kind === 'user' && 'email' in desired ? desired.email : undefined;
-  return { kind, id, ...(typeof name === 'string' && { name }) };
 }
 
 /** The project of the changed objects, if the route itself belongs to no project. */

@@ -6,7 +6,7 @@ import { routeName } from '../endpoint/endpoint.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import { isPublic } from '../rights/permissions.ts';
 import { projectIdOf } from '../endpoint/subject.ts';
-import { mention } from '../audit/audit-log.ts';
+import { mention } from '../../store/audit/mention.ts';
 import type { Asked } from '../audit/audit-log.ts';
 
 /**

@@ -6,7 +6,7 @@ import { isOpenTenant } from '../../store/tenants.ts';
 import { admit, checkState, requireVerb, versionsOf } from './admit.ts';
 import type { Admitted } from './admit.ts';
 import { afterCommit, ApiError, forbidden, notFound } from '../ground/api-error.ts';
-import { mention } from '../audit/audit-log.ts';
+import { mention } from '../../store/audit/mention.ts';
 import { recordDenial } from './denial.ts';
 import { countFailure } from '../auth/login-codes.ts';
 import { keyOf, principalId } from '../auth/principal.ts';

@@ -7,7 +7,7 @@ import { isOpenTenant } from '../../store/tenants.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badRequest, forbidden, notFound, serviceUnavailable, unauthorized, unexpected } from '../ground/api-error.ts';
-import { mention } from '../audit/audit-log.ts';
+import { mention } from '../../store/audit/mention.ts';
 import type { Asked } from '../audit/audit-log.ts';
 import { authenticate, byToken } from '../auth/authenticate.ts';
 import type { Principal } from '../auth/principal.ts';

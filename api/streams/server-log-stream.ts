@@ -63,7 +63,7 @@ class ServerTail {
   readonly #channel: Channel;
   /** After the last line that was sent or passed; absent before the first page. */
   #cursor: string | undefined;
-  /** The cursor at which the reader was told of lines that are gone. */
+  /** The cursor at which a gap was last sent to the reader. */
   #gapAt: string | undefined;
   #isAway = false;
 
@@ -85,14 +85,14 @@ class ServerTail {
       if (agent !== undefined && !isCapable(agent, mergesLogs)) return 'the agent is of an earlier release';
       try {
         const page = await this.#read();
-        this.#tellPresence(false);
+        this.#sendPresence(false);
         const mayGoOn = await this.#send(page);
         if (!mayGoOn) await wait(this.#ctx.clock, limits.pauseMs, signal);
       } catch (error) {
         if (isOver()) break;
         if (error instanceof ApiError) return 'too many sources';
         if (!(error instanceof CallError)) throw error;
-        this.#tellPresence(this.#ctx.view.agent(id) === undefined);
+        this.#sendPresence(this.#ctx.view.agent(id) === undefined);
         await agentBack(this.#ctx, this.#ctx.tenant, id, signal);
       }
     }
@@ -135,8 +135,8 @@ class ServerTail {
     return more;
   }
 
-  /** Tells the reader that the agent is away, or back. */
-  #tellPresence(isAway: boolean): void {
+  /** Sends whether the agent is away or back, when that changes. */
+  #sendPresence(isAway: boolean): void {
     if (isAway === this.#isAway) return;
     this.#isAway = isAway;
     const source = logSourceOf(this.#ctx.view, this.#server, agentSource);

@@ -2,7 +2,7 @@ import type { TerminalParams } from '../../agent-protocol/messages.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { AuditedObject } from '../../store/audit/record.ts';
-import { mention } from '../audit/audit-log.ts';
+import { mention } from '../../store/audit/mention.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import { permissionOf } from '../rights/permissions.ts';
 import type { Permission } from '../rights/permissions.ts';

@@ -28,8 +28,8 @@ const minVersion = '0.1.0';
 /**
  * Builds the executables of the agent for these platforms into a folder, with the licences of what is in them and the
  * signed manifest `manifest.json`. A control plane may serve the folder meanwhile: the manifest is replaced last, and
- * files of earlier releases are removed after it. `packed`: with a gzip of each, which is a third of its size. @throws Error if one of them cannot be
- * built
+ * files of earlier releases are removed after it. `packed`: with a gzip of each, which is a third of its size. @throws
+ * Error if one of them cannot be built
  */
 export async function buildRelease(
   { out, key, platforms, packed }: { out: string; key: KeyObject; platforms: readonly Platform[]; packed: boolean },

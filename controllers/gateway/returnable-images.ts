@@ -14,7 +14,8 @@ interface Options {
 
 /**
  * Sends one agent the images that it must not clean up: of each application on its server, those of the deployment that
- * serves and of the two revisions before it, to which a rollback may return. It sends all of them at the beginning, then the changes.
+ * serves and of the two revisions before it, to which a rollback may return. It sends all of them at the
+ * beginning, then the changes.
  */
 export class ReturnableImages {
   readonly #options: Options;

@@ -1,22 +1,12 @@
-import type { CallParams } from '../../agent-protocol/messages.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { Provisioning } from '../../store/kinds/operation.ts';
 import type { Look, Visit } from '../ssh/machines.ts';
 import type { JoinTokens } from '../provision/join-tokens.ts';
+import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Because, Context } from '../runtime/controller.ts';
 
 export type Operation = ReadonlyResource<'operation'>;
-
-/** The calls of agents that an operation needs. */
-export interface AgentCalls {
-  call(
-    tenant: string,
-    server: string,
-    params: CallParams,
-    options: { timeoutMs: number; signal: AbortSignal },
-  ): Promise<unknown>;
-}
 
 /** What an operation needs of the machines that are reached by SSH. */
 export interface ReachMachines {

@@ -17,7 +17,7 @@ import { isUsableAddress, jobLookMs, jobSeconds, jobStateOf, looksAt, packagesSc
 import type { Job, JobName, JobState, Payload } from './job.ts';
 import { planOf } from './plan.ts';
 import type { Plan } from './plan.ts';
-import { decisiveStep, faultOf, openStep, StepFailure, stepsOf } from './steps.ts';
+import { decisiveStep, faultOf, openStep, StepFailure, stepsOf, triesAgain } from './steps.ts';
 import type { Fault, Seen } from './steps.ts';
 
 type Server = ReadonlyResource<'server'>;
@@ -30,7 +30,6 @@ export const firstPauseMs = 15_000;
 /** Pause between two looks at what goes on. */
 const pollMs = 2000;
 const isInstalled: Seen = { reason: 'Installed', message: 'The agent is installed' };
-const again = 'setpoint provision SERVER (POST /servers/:id/provision) tries again';
 const jobLog = '/var/lib/setpoint/provision/log';
 
 /** What an attempt came to in which nothing failed. */
@@ -149,14 +148,14 @@ const releaseFaults: Readonly<Record<'absent' | 'damaged', Fault>> = {
     step: 'AgentInstalled',
     reason: 'NoRelease',
     message: 'The control plane has no release of the agent, and nothing was done on the machine',
-    remedy: `Build one by make release; ${again}`,
+    remedy: `Build one by make release; ${triesAgain}`,
     isFinal: true,
   },
   damaged: {
     step: 'AgentInstalled',
     reason: 'ReleaseDamaged',
     message: 'The release of the agent on the control plane is damaged, and nothing was done on the machine',
-    remedy: `Build it again by make release, or copy its folder again; ${again}`,
+    remedy: `Build it again by make release, or copy its folder again; ${triesAgain}`,
     isFinal: true,
   },
 };
@@ -202,7 +201,7 @@ async function complete(
     step: 'EngineInstalled',
     reason: 'StillMissing',
     message: 'What was installed cannot be used',
-    remedy: `See ${jobLog} on the machine, and whether docker version, git and iptables run there; ${again}`,
+    remedy: `See ${jobLog} on the machine, and whether docker version, git and iptables run there; ${triesAgain}`,
     isFinal: false,
     ofJob: true,
   });
@@ -277,7 +276,7 @@ function judged(state: JobState, name: JobName): 'running' | 'done' {
         step,
         reason,
         message: `${message}: ${why}`,
-        remedy: `All that it said is in ${jobLog} on the machine; ${again}`,
+        remedy: `All that it said is in ${jobLog} on the machine; ${triesAgain}`,
         isFinal: false,
         ofJob: true,
       });
@@ -287,7 +286,7 @@ function judged(state: JobState, name: JobName): 'running' | 'done' {
         step,
         reason: 'ProgramMissing',
         message: `The machine lacks the program ${state.lacks}`,
-        remedy: `Install the packages util-linux and coreutils there; ${again}`,
+        remedy: `Install the packages util-linux and coreutils there; ${triesAgain}`,
         isFinal: true,
       });
     case 'unknown':
@@ -295,7 +294,7 @@ function judged(state: JobState, name: JobName): 'running' | 'done' {
         step,
         reason: 'NoAnswer',
         message: `The machine did not run the script of a job: ${state.says}`,
-        remedy: `Look at what the login and sudo say there, and whether /var/lib/setpoint can be written; ${again}`,
+        remedy: `Look at what the login and sudo say there, and whether /var/lib/setpoint can be written; ${triesAgain}`,
         isFinal: false,
       });
   }
@@ -346,7 +345,7 @@ function overdue({ desired }: Operation, before: Provisioning): OperationFailure
   const open = decisiveStep(before.steps);
   const time = `It did not end within ${desired.deadline_seconds / 60} minutes`;
   const message =
-    open?.status === 'false' ? `${time}: ${open.message}` : `${time}. See ${jobLog} on the machine; ${again}`;
+    open?.status === 'false' ? `${time}: ${open.message}` : `${time}. See ${jobLog} on the machine; ${triesAgain}`;
   const { join_token_hash: _, not_before: __, ...rest } = before;
   const steps = before.steps.map((step) =>
     step === open ? { ...step, status: 'false' as const, reason: 'DeadlineExceeded', message } : { ...step },
@@ -354,7 +353,7 @@ function overdue({ desired }: Operation, before: Provisioning): OperationFailure
   return new OperationFailure('timeout', message, { ...rest, steps });
 }
 
-/** Tells of the steps that change the machine, once they are done for the first time. */
+/** Records an event for each step that changes the machine, once it is done for the first time. */
 function announce(server: Server, before: Provisioning, done: Steps, { ctx }: RunTools): void {
   for (const type of ['EngineInstalled', 'AgentInstalled'] as const) {
     const message = done.get(type)?.message;

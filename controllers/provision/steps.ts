@@ -15,6 +15,9 @@ export interface Fault {
   ofJob?: boolean;
 }
 
+/** How an operator has it tried again, in words that end a remedy. */
+export const triesAgain = 'setpoint provision SERVER (POST /servers/:id/provision) tries again';
+
 /** What was seen of a step, as the condition has it. */
 export interface Seen {
   reason: string;

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
+import { touchedBy } from '../../store/audit/mention.ts';
 import { auditWrite } from '../../store/audit/record.ts';
 import { committed } from '../../store/commit-failure.ts';
 import { definitionOf } from '../../store/definition.ts';
@@ -196,7 +197,7 @@ export class RunContext implements Context {
     const unit = this.#begin();
     const changed = unit.change(current, change);
     if (changed.meta.generation === current.meta.generation) return current;
-    if (audited !== undefined) this.#audit(audited, current as unknown as ReadonlyResource, unit); // any kind
+    if (audited !== undefined) this.#audit(audited, current.meta, unit);
     await this.#commit(operation, unit, [[current.meta.kind, current.meta.id]]);
     return readonly(changed);
   }
@@ -208,20 +209,11 @@ export class RunContext implements Context {
   }
 
   /** Adds the audit record of the unit's changes to the unit itself; `of`: the first object that it changes. */
-  #audit(route: string, of: ReadonlyResource, unit: CommittableUnit): void {
-    const objects = unit.changes().objects.map(({ it: { meta, desired }, action, fields }) => {
-      const named = 'name' in desired && typeof desired.name === 'string' ? { name: desired.name } : {};
-      return { kind: meta.kind, id: meta.id, ...named, action, fields };
-    });
-    const record = {
-      v: 1,
-      at: this.clock.now().toISOString(),
-      route,
-      result: 'ok',
-      tenant: this.tenant,
-      objects,
-    } as const;
-    unit.write(auditWrite(record, uuidv5(of.meta.id, `${route} ${of.meta.desiredRevision}`)));
+  #audit(route: string, { id, desiredRevision }: ReadonlyResource['meta'], unit: CommittableUnit): void {
+    const at = this.clock.now().toISOString();
+    const objects = touchedBy(unit.changes().objects);
+    const record = { v: 1, at, route, result: 'ok', tenant: this.tenant, objects } as const;
+    unit.write(auditWrite(record, uuidv5(id, `${route} ${desiredRevision}`)));
   }
 
   #begin(): CommittableUnit {

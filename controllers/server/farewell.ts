@@ -1,18 +1,8 @@
 import { CallError } from '../../agent-protocol/call-error.ts';
-import type { CallParams } from '../../agent-protocol/messages.ts';
 import type { LiveAgent } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Because, Context } from '../runtime/controller.ts';
-
-/** The calls of agents that the deletion of a server needs. */
-export interface AgentCalls {
-  call(
-    tenant: string,
-    server: string,
-    params: Extract<CallParams, { method: 'uninstall' }>,
-    options: { timeoutMs: number; signal: AbortSignal },
-  ): Promise<unknown>;
-}
 
 /** Bounds of the farewell, in milliseconds. */
 export const farewellLimits = {

@@ -1,7 +1,7 @@
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { askedOf, provisioningOf } from '../../store/provisioning.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { stepsOf } from '../provision/steps.ts';
+import { stepsOf, triesAgain } from '../provision/steps.ts';
 import type { Context } from '../runtime/controller.ts';
 
 export type Provisioning = NonNullable<ObservedOf<'server'>['provisioning']>;
@@ -53,6 +53,6 @@ function stateOf({ observed }: Operation, asked: string): Provisioning {
 const unnamed = {
   step: 'Reachable',
   reason: 'Failed',
-  remedy: 'setpoint provision SERVER (POST /servers/:id/provision) tries again',
+  remedy: triesAgain,
   isFinal: true,
 } as const;

@@ -1,3 +1,4 @@
+import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Context, Controller, Next } from '../runtime/controller.ts';
 import type { LiveAgent } from '../../store/mirror.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
@@ -6,7 +7,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import { onChange, onGone } from '../runtime/wakes.ts';
 import { provisioningOf, publicHalfOf } from '../../store/provisioning.ts';
 import { sayFarewell } from './farewell.ts';
-import type { AgentCalls, Farewell } from './farewell.ts';
+import type { Farewell } from './farewell.ts';
 import { follow } from './provisioning.ts';
 import type { Provisioning } from './provisioning.ts';
 import { conditionsOf, hasFailed, isAwaitingAgent, isUpdated, observe, provisioningCondition } from './states.ts';
@@ -70,7 +71,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       // Only an agent that is not waited for: what the store forgets before its agent is held as after a restore.
       if (farewell.is !== 'pending') for (const { meta } of left) await ctx.waive('assignment', meta.id, 'agent');
       const isReleased = farewell.is !== 'pending' && left.length === 0;
-      if (isReleased && farewell.is === 'without') await tellOfAgentLeft(it, farewell.why, settings, ctx);
+      if (isReleased && farewell.is === 'without') await notifyOfAgentLeft(it, farewell.why, settings, ctx);
       const message = farewell.is === 'pending' ? farewell.message : `Waits for ${left.length} assignment(s) to go`;
       const agent = ctx.view.agent(it.meta.id);
       const none = { removals: undefined, provisioning: undefined, release: undefined };
@@ -86,7 +87,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
 }
 
 /** The events of the server go with it, so that it is also notified and logged. */
-async function tellOfAgentLeft(
+async function notifyOfAgentLeft(
   it: ReadonlyResource<'server'>,
   why: Extract<Farewell, { is: 'without' }>['why'],
   { publicUrl }: ServerSettings,
@@ -138,7 +139,7 @@ function nextOf(
   return { settled: true };
 }
 
-/** Tells, once, that the machine could not be made a server. */
+/** Notifies, once, that the machine could not be made a server. */
 async function announceFailure(
   it: ReadonlyResource<'server'>,
   provisioning: Provisioning,

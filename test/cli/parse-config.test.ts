@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { AgentConfig } from '../../cli/agent-config.ts';
 import { parseConfig } from '../../cli/parse-config.ts';
+import { ServerConfig } from '../../cli/server-config.ts';
 
 test('a wrong setting is named by its flag, every one of them', () => {
   expect(() => parseConfig(AgentConfig, { logLevel: 'loud' })).toThrow(
@@ -27,4 +28,9 @@ test('plain http is taken within this machine alone, unless it is allowed', () =
     expect(() => config(server)).toThrow(/--server: must be https.*--allow-plain-http/);
     expect(config(server, { allowPlainHttp: 'true' }).server).toEqual(server.split(','));
   }
+});
+
+test('addresses below the public URL have one slash, however the URL was written', () => {
+  for (const publicUrl of ['https://setpoint.example.com', 'https://setpoint.example.com/'])
+    expect(parseConfig(ServerConfig, { publicUrl }).publicUrl).toBe('https://setpoint.example.com');
 });

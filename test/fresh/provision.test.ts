@@ -84,8 +84,8 @@ test('a bare Debian becomes a server by SSH, as a user with sudo, and runs an ap
 
   const saved = join(folder, 'image.tar');
   await docker('save', '--output', saved, image);
-  await machine.copy(saved, '/root/image.tar');
-  await run('docker load --input /root/image.tar');
+  await machine.copy(saved, '/tmp/image.tar');
+  await run('docker load --input /tmp/image.tar');
   const project = await client.object('POST', '/api/v1/projects', { name: 'shop' });
   const [environment] = await client.list(`/api/v1/projects/${project.id}/environments`);
   const application = await client.object('POST', '/api/v1/applications', {

@@ -17,7 +17,7 @@ import type { PortPublisher } from '../../agent/ports/port-publisher.ts';
 import { MockEngine } from '../../agent/runtime/mock/mock-engine.ts';
 import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
-import { isUninstallOrdered } from '../../agent/uninstall-order.ts';
+import { isUninstallOrdered } from '../../agent/uninstall/order.ts';
 import { createServiceKey, hashServiceKey } from '../../api/auth/service-key.ts';
 import { startReplica } from '../../cli/replica.ts';
 import type { RunningReplica } from '../../cli/replica.ts';

@@ -28,7 +28,7 @@ const startedAt: Readonly<Record<string, readonly string[]>> = {
   'agent/ports/firewall.ts: program.restore': ['iptables-restore', 'ip6tables-restore'],
   'agent/ports/firewall.ts: program.save': ['iptables-save', 'ip6tables-save'],
   'agent/machine/process.ts: program': [],
-  "agent/installation.ts: 'systemctl'": [],
+  "agent/uninstall/removal.ts: 'systemctl'": [],
   "cli/agent-uninstall.ts: 'systemd-run'": [],
   'cli/agent-uninstall.ts: process.execPath': [],
   "cli/release/node-binary.ts: 'npm'": [], // as where the project itself was installed

@@ -162,7 +162,7 @@ async function unlessMissing(asking: Promise<unknown>): Promise<Image | undefine
   }
 }
 
-/** Returns `gone` if there is no such container any more, and `unreadable` if the engine tells of it in another form. */
+/** Returns `gone` if there is no such container any more, and `unreadable` if the engine describes it in another form. */
 async function look(
   engine: Engine,
   id: string,
@@ -219,7 +219,7 @@ function shown(it: Inspected, image: Image | undefined): ForeignContainer {
   };
 }
 
-/** Empty for a command that is longer than that of an application can be: a setting tells of it. */
+/** Empty for a command that is longer than that of an application can be: a setting says so. */
 function commandOf(words: readonly string[]): string[] {
   return isTooLong(words) ? [] : withoutSecrets(words);
 }
@@ -250,7 +250,7 @@ function portsOf({ State: state, HostConfig, NetworkSettings }: Inspected): Fore
   return few([...distinct.values()]);
 }
 
-/** What it is set to beyond what its image says and what the other fields tell. */
+/** What it is set to beyond what its image says and the other fields show. */
 function settingsOf(it: Inspected, image: Image['Config']): ForeignContainer['settings'] {
   const { Config: own, HostConfig: host } = it;
   const changed = (name: 'User' | 'WorkingDir' | 'StopSignal'): string =>

@@ -9,6 +9,7 @@ import { Server, servers } from '../../resources/server.ts';
 import { countLimits } from '../../rights/count-limits.ts';
 import { isConflict } from '../../../store/errors.ts';
 import { retention } from '../../../store/retention.ts';
+import { hasAgent } from '../../../rules/server.ts';
 import { beginOperation } from '../../workloads/operations.ts';
 
 /** A machine is given 10 s to answer and 15 s to be looked at. */
@@ -67,8 +68,7 @@ export const provisionServer = defineEndpoint({
   response: Server,
   handle: async (ctx, { it }) => {
     requireReachable(it);
-    if (it.desired.agent_public_key !== undefined)
-      throw conflicting('The server has an agent already: its machine is not provisioned again');
+    if (it.desired.agent_public_key !== undefined) throw conflicting(hasAgent);
     if (it.observed?.provisioning?.state !== 'failed') return servers.answerOf(it, ctx.view);
     const unit = ctx.repo.begin();
     const server = unit.change(it, (draft) => void (draft.provision_attempt = ctx.random.id()));

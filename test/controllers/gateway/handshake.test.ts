@@ -245,7 +245,7 @@ describe('SEC-53: an agent is refused', () => {
 
   it('when twenty use one token at once: exactly one joins, and the others are told why', async () => {
     const server = await world.server();
-    /** Comes again as long as it is told that too many come at once. */
+    /** Comes again as long as it is refused because too many come at once. */
     const use = async (key: ReturnType<typeof agentKey>): Promise<string> => {
       for (;;) {
         const agent = attempt({ server: server.id, key, token: server.token });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CallError } from '../../../agent-protocol/call-error.ts';
 import { farewellLimits } from '../../../controllers/server/farewell.ts';
-import type { AgentCalls } from '../../../controllers/server/farewell.ts';
+import type { AgentCalls } from '../../../controllers/runtime/agent-calls.ts';
 import { serverController } from '../../../controllers/server/reconcile.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
 import { keys } from '../../../store/keys.ts';

@@ -1,10 +1,10 @@
 import { access, readFile, readlink, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { holdExclusively } from './machine/exclusive.ts';
-import { processes } from './machine/orphans.ts';
-import { run } from './machine/process.ts';
-import { isOurSystemd } from './machine/systemd.ts';
+import { holdExclusively } from '../machine/exclusive.ts';
+import { processes } from '../machine/orphans.ts';
+import { run } from '../machine/process.ts';
+import { isOurSystemd } from '../machine/systemd.ts';
 
 /** Where `manifests/install/agent/install.sh` puts an agent, and where it keeps its state. */
 export interface Places {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { isUninstallOrdered } from '../../agent/uninstall-order.ts';
-import { AgentWorld, service } from './agent-world.ts';
+import { isUninstallOrdered } from '../../../agent/uninstall/order.ts';
+import { AgentWorld, service } from '../agent-world.ts';
 
 let world: AgentWorld;
 beforeEach(async () => {

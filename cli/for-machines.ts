@@ -1,6 +1,5 @@
-import type { Logger } from 'pino';
 import { makeJoinToken } from '../agent-protocol/join-token.ts';
-import { agentReleases } from '../api/ground/agent-release.ts';
+import type { AgentReleases } from '../api/ground/agent-release.ts';
 import { ApiError } from '../api/ground/api-error.ts';
 import type { Random } from '../api/ground/random.ts';
 import { installScript } from '../api/pages/install-script.ts';
@@ -9,15 +8,17 @@ import type { Installation } from '../controllers/operation/run.ts';
 interface Options {
   publicUrl: string;
   random: Pick<Random, 'bytes'>;
-  log: Logger;
-  /** Folder with the release of the agent. */
-  agentRelease?: string | undefined;
+  releases: Pick<AgentReleases, 'current'>;
   controlKey: () => string;
 }
 
-/** What the machines that are provisioned get from this replica. */
-export function installation({ publicUrl, random, log, agentRelease, controlKey }: Options): Installation {
-  const releases = agentReleases(agentRelease, log);
+/** What the machines of servers get from this replica. */
+export interface ForMachines extends Installation {
+  /** The version of the agent that they get; `undefined`: there is none, or it is damaged, as the log says. */
+  releasedVersion(): Promise<string | undefined>;
+}
+
+export function forMachines({ publicUrl, random, releases, controlKey }: Options): ForMachines {
   return {
     async script() {
       try {
@@ -30,7 +31,11 @@ export function installation({ publicUrl, random, log, agentRelease, controlKey 
         throw error;
       }
     },
-    address: (tenant) => `${publicUrl.replace(/\/$/, '')}/${tenant}`,
+    address: (tenant) => `${publicUrl}/${tenant}`,
     joinToken: (server) => makeJoinToken(server, random.bytes(16), controlKey()),
+    async releasedVersion() {
+      const release = await releases.current().catch(() => undefined);
+      return release?.manifest.version;
+    },
   };
 }

@@ -1,13 +1,13 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import type { AgentEnd } from '../agent-protocol/agent-session.ts';
-import { CallError } from '../agent-protocol/call-error.ts';
-import type { Clock } from '../time/clock.ts';
-import type { DesiredSet } from './desired/desired.ts';
-import { writeAtomically } from './disk/atomic-file.ts';
-import type { Observer } from './engine/observer.ts';
-import type { Fleet } from './fleet.ts';
+import type { AgentEnd } from '../../agent-protocol/agent-session.ts';
+import { CallError } from '../../agent-protocol/call-error.ts';
+import type { Clock } from '../../time/clock.ts';
+import type { DesiredSet } from '../desired/desired.ts';
+import { writeAtomically } from '../disk/atomic-file.ts';
+import type { Observer } from '../engine/observer.ts';
+import type { Fleet } from '../fleet.ts';
 
 interface Deps {
   desired: Pick<DesiredSet, 'all' | 'confirmed'>;
