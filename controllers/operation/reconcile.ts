@@ -5,6 +5,7 @@ import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
 import { provisioningOf } from '../../store/provisioning.ts';
 import { JoinTokens } from '../provision/join-tokens.ts';
+import { Turns } from '../provision/turns.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { causeOf } from '../runtime/failure.ts';
 import { limits } from '../runtime/limits.ts';
@@ -24,10 +25,12 @@ export function operationController(
   table: Readonly<Record<OperationType, Run>> = runs,
 ): Controller<'operation'> {
   const tokens = new JoinTokens((server) => reached.installation.joinToken(server));
+  const turns = new Turns(limits.operations.provisionings);
 
   return {
     name: 'operation',
     kind: 'operation',
+    concurrency: limits.operations.atOnce,
     reads: ['application', 'deployment', 'server', 'ssh_key'],
     // it pins the first host key of a server
     children: ['server'],
@@ -60,7 +63,7 @@ export function operationController(
     const timeoutMs = Math.min(it.desired.deadline_seconds * 1000, limits.operations.runMs);
     const { signal, cancel } = signalAfter(ctx.clock, timeoutMs, ctx.signal);
     try {
-      const result = await table[it.desired.type](it, { ...reached, tokens, ctx, signal, timeoutMs });
+      const result = await table[it.desired.type](it, { ...reached, tokens, turns, ctx, signal, timeoutMs });
       return result instanceof Unfinished ? result : { phase: 'succeeded', result };
     } catch (error) {
       const { cause } = causeOf(error);

@@ -3,6 +3,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { Provisioning } from '../../store/kinds/operation.ts';
 import type { Look, Visit } from '../ssh/machines.ts';
 import type { JoinTokens } from '../provision/join-tokens.ts';
+import type { Turns } from '../provision/turns.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Because, Context } from '../runtime/controller.ts';
 
@@ -38,6 +39,8 @@ export interface RunTools {
   installation: Installation;
   /** Join tokens that are on their way to machines. */
   tokens: JoinTokens;
+  /** Bounds the attempts of provisioning that go on at once. */
+  turns: Turns;
   ctx: Context;
   /** Aborts at the deadline of the operation, and when the leader must end its work. */
   signal: AbortSignal;

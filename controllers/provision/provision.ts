@@ -64,6 +64,8 @@ export const provision: Run = async (it, tools) => {
   if (now >= Date.parse(it.desired.requested_at) + it.desired.deadline_seconds * 1000) throw overdue(it, before);
   const pause = before.not_before === undefined ? 0 : Date.parse(before.not_before) - now;
   if (pause > 0) return new Unfinished(before, pause, 'the pause after a failure to end');
+  using turn = tools.turns.take(`${ctx.tenant}/${it.meta.id}`, ctx.clock.monotonic());
+  if (turn === undefined) return new Unfinished(before, pollMs, 'an attempt of another server to end');
   const done: Steps = new Map();
   try {
     const { againMs, tokenHash, ...open } = await attempt({ it, server, before, done, tools });

@@ -53,6 +53,8 @@ export interface Controller<K extends KindName> {
   /** Name of the controller, of its finalizer, and in the labels of the metrics. */
   readonly name: string;
   readonly kind: K;
+  /** Runs at once. Default: `limits.queue.concurrency`. */
+  readonly concurrency?: number;
   /** Kinds that `ctx.view` may read besides K; others throw. */
   readonly reads: readonly KindName[];
   /** Kinds whose desired state it may write. */

@@ -30,10 +30,10 @@ export const limits = {
     resyncJitter: 0.2,
   },
   queue: {
-    /** Runs at once of one controller. */
+    /** Runs at once of one controller, unless it declares another number. */
     concurrency: 8,
     /** Runs at once of all controllers together. */
-    total: 64,
+    total: 72,
     /** Runs on one place in the pool before the event loop and the other controllers get their turn. */
     slice: 32,
     /** Time on one place in the pool after which no further run is begun. */
@@ -89,6 +89,10 @@ export const limits = {
   operations: {
     /** Longest run of an operation; below the deadline of a reconcile. */
     runMs: 45 * second,
+    /** Operations that are carried out at once. */
+    atOnce: 16,
+    /** Attempts of provisioning among them: machines that hang leave the other half to operations that users wait for. */
+    provisionings: 8,
   },
   clone: {
     /** Guards and writes of one transaction for its copies; a few more are the clone's own. */

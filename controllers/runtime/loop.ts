@@ -51,7 +51,7 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
     });
     this.queue = new KeyedQueue({
       name: controller.name,
-      concurrency: deps.concurrency,
+      concurrency: controller.concurrency ?? deps.concurrency,
       pool: deps.pool,
       clock: deps.clock,
       random: deps.random,

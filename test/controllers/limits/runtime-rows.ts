@@ -13,6 +13,7 @@ import { keys } from '../../../store/keys.ts';
 import { revision } from '../../../store/revision.ts';
 import { startCandidate } from '../../harness/candidate.ts';
 import { FakeClock, settle } from '../../harness/fake-clock.ts';
+import { hangingMachines } from '../provision/hanging-machines.ts';
 import { createProject, id, openRig, tenant } from '../runtime/rig.ts';
 import type { Rig, RigOptions } from '../runtime/rig.ts';
 import { below, beyond, from, minute, second, upTo } from './row.ts';
@@ -216,7 +217,7 @@ const queue: Rows<'queue'> = {
     await settle(50);
     return begun === n;
   }),
-  total: upTo(64, async (n) => {
+  total: upTo(72, async (n) => {
     const { rig, term, deps } = await openTerm();
     await using _ = rig;
     let begun = 0;
@@ -242,7 +243,7 @@ const queue: Rows<'queue'> = {
     await rig.rest();
     order.length = 0;
     const [one, others] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    for (let m = 0; m < 64; m++) void deps.pool.add(() => (m === 0 ? one.promise : others.promise));
+    for (let m = 0; m < 72; m++) void deps.pool.add(() => (m === 0 ? one.promise : others.promise));
     rig.controllers.resync();
     await settle();
     void deps.pool.add(async () => void order.push('probe'), { priority: n });
@@ -272,11 +273,12 @@ const since: Rows<'since'> = {
   }),
 };
 
+const noAgents = { call: () => Promise.reject(new Error('No agent is called')) };
+
 const operations: Rows<'operations'> = {
   runMs: from(45 * second, async (n) => {
-    const agents = { call: () => Promise.reject(new Error('No agent is called')) };
     const controller = operationController(
-      { agents, machines: noMachines, installation: noInstallation },
+      { agents: noAgents, machines: noMachines, installation: noInstallation },
       { ...runs, sync: (_, { signal }) => hang(signal) },
     );
     await using rig = await openRig({ controllers: [controller] });
@@ -287,6 +289,32 @@ const operations: Rows<'operations'> = {
     await rig.clock.advance(n);
     await settle(50);
     return (await rig.repo.get('operation', id('o')))?.observed?.phase === 'expired';
+  }),
+  atOnce: upTo(16, async (n) => {
+    let begun = 0;
+    const controller = operationController(
+      { agents: noAgents, machines: noMachines, installation: noInstallation },
+      {
+        ...runs,
+        sync(_, { signal }) {
+          begun += 1;
+          return hang(signal);
+        },
+      },
+    );
+    await using rig = await openRig({ controllers: [controller] });
+    for (let m = 0; m < n; m++) {
+      const unit = rig.repo.begin();
+      unit.create('operation', id(`o${m}`), { type: 'sync', requested_at: '', deadline_seconds: 3600 });
+      await unit.commit();
+    }
+    await settle(50);
+    return begun === n;
+  }),
+  provisionings: upTo(8, async (n) => {
+    await using machines = await hangingMachines();
+    await machines.ask(n);
+    return machines.visited.length === n;
   }),
 };
 
