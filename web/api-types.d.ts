@@ -2562,6 +2562,11 @@ export interface components {
             name: string;
             /** @description What mounts it */
             bindings: components["schemas"]["VolumeBindingOutput"][];
+            /** @description What it began as a copy of: a Docker volume of its server; null where it began empty */
+            copy_from: {
+                docker_volume: string;
+                containers: string[];
+            } | null;
             /** @enum {string} */
             status: "pending" | "available" | "bound" | "error" | "deleting";
         };
@@ -8938,6 +8943,11 @@ export interface operations {
                     server_id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     bindings?: components["schemas"]["VolumeBinding"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    copy_from?: {
+                        docker_volume: string;
+                        containers: string[];
+                    } | null;
                     /**
                      * @description Read-only: it may be sent back, and changes nothing
                      * @enum {string}

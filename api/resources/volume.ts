@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { volume, VolumePhase } from '../../store/kinds/volume.ts';
+import { CopyFrom, volume, VolumePhase } from '../../store/kinds/volume.ts';
+import { plainCopy } from '../../store/plain-copy.ts';
 import { placesOf } from '../../store/population.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -25,6 +26,9 @@ export const Volume = z
     server_id: z.string(),
     name: z.string(),
     bindings: z.array(Binding).meta({ description: 'What mounts it' }),
+    copy_from: CopyFrom.nullable().meta({
+      description: 'What it began as a copy of: a Docker volume of its server; null where it began empty',
+    }),
     status: z.enum(VolumePhase.options),
   })
   .meta({ id: 'Volume' });
@@ -91,6 +95,7 @@ export const volumes = defineResource({
     server_id: it.desired.server_id,
     name: it.desired.name,
     bindings,
+    copy_from: it.desired.copy_from === undefined ? null : plainCopy<CopyFrom>(it.desired.copy_from),
     status: isDeleting(it) ? 'deleting' : (it.observed?.phase ?? 'pending'),
   }),
   list: {

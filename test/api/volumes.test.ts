@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
+import { commit } from '../../store/unit.ts';
 
 let world: ApiWorld;
 let owner: Client;
@@ -65,6 +66,26 @@ describe('a volume', () => {
     expect((await owner.put(`/volumes/${data.id}`, { name: `${name}-b` })).data).toMatchObject({ name: `${name}-b` });
     const { data: all } = await owner.get(`/volumes?projectId=${project}&q=${name}-b`);
     expect(all.map(({ id }: { id: string }) => id)).toEqual([data.id]);
+  });
+
+  it('begins as a copy only where the store says so, which no request for a volume can ask for', async () => {
+    const copyFrom = { docker_volume: 'blog_data', containers: ['blog-db-1'] };
+    const place = { project_id: project, server_id: server, name: aName() };
+    const { status, body } = await owner.post('/volumes', { ...place, copy_from: copyFrom });
+    expect([status, body.error?.details?.map(({ field }) => field)]).toEqual([400, ['copy_from']]);
+    const empty = await volume();
+    await owner.put(`/volumes/${empty}`, { copy_from: copyFrom });
+    expect((await owner.get(`/volumes/${empty}`)).data.copy_from).toBeNull();
+
+    const unit = world.repo.begin();
+    const before = await world.repo.get('volume', empty);
+    if (before === undefined) throw new Error('There is no volume');
+    const id = crypto.randomUUID();
+    unit.create('volume', id, { ...before.desired, name: aName(), copy_from: copyFrom });
+    await commit(unit);
+    await expect.poll(async () => (await owner.get(`/volumes/${id}`)).data?.copy_from).toEqual(copyFrom);
+    const listed = (await owner.get(`/volumes?projectId=${project}`)).data;
+    expect(listed.find((it: { id: string }) => it.id === id).copy_from).toEqual(copyFrom);
   });
 
   it('is bound, for one who waits, once the application has its instances again', async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { copiedKinds, copyDesired, copyIdOf } from '../../store/copying.ts';
+import { copiedKinds, copyDesired, copyIdOf, copyRuleOf } from '../../store/copying.ts';
 import type { CopyRule } from '../../store/copying.ts';
 import { definitionOf } from '../../store/definition.ts';
 import { defineKind } from '../../store/kinds/define.ts';
@@ -172,6 +172,13 @@ describe('a transplanted secret', () => {
     expect(() => ring.transplant(value, { tenant, kind: 'machine', from: 'b', to: 'c' })).toThrow('another object');
     expect(() => ring.transplant(value, { tenant: 'other', kind: 'machine', from: 'a', to: 'c' })).toThrow('moved');
   });
+});
+
+it('the copy of a volume begins empty, also if the volume began as a copy', () => {
+  const volume = desiredState('volume', { copy_from: { docker_volume: 'blog_data', containers: ['blog'] } });
+  const of = { tenant, kind: 'volume', id: randomId(), copyId: randomId(), idOf: () => undefined };
+  const { copy_from: _, ...rest } = volume;
+  expect(copyDesired(copyRuleOf('volume') as CopyRule<unknown>, { ...of, desired: volume }, ring)).toEqual(rest);
 });
 
 describe('the kinds', () => {
