@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
 import { Installation } from '../harness/installation.ts';
+import { memoryOf, processesWith } from '../harness/processes.ts';
 import { until } from '../harness/until.ts';
 
 const Made = z.object({ sessionId: z.string() });
@@ -163,18 +164,6 @@ function leftBehind(mark: string): string {
 /** Lines that vi shows as beyond the end of the file. */
 function emptyLines(screen: string): number {
   return screen.split(';1H~').length - 1;
-}
-
-/** Ids of processes of this machine whose command line has the text. */
-async function processesWith(text: string): Promise<string[]> {
-  const ids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const lines = await Promise.all(ids.map((id) => readFile(`/proc/${id}/cmdline`, 'utf8').catch(() => '')));
-  return ids.filter((_, n) => lines[n]?.includes(text) === true);
-}
-
-async function memoryOf(pid: number | undefined): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
 }
 
 async function writtenBy(pid: string): Promise<number> {

@@ -10,6 +10,7 @@ import { startEtcd } from './etcd.ts';
 import type { EtcdServer } from './etcd.ts';
 import { removeEverythingOf } from './engine.ts';
 import { freePort, present, Program } from './program.ts';
+import { TcpProxy } from './tcp-proxy.ts';
 import { until } from './until.ts';
 
 export interface InstallationOptions {
@@ -18,6 +19,8 @@ export interface InstallationOptions {
   /** Further flags of the control plane. */
   serverFlags?: readonly string[];
   agentFlags?: readonly string[];
+  /** The agent reaches the first replica by a wire that the test can cut: {@link Installation.link}. */
+  withLink?: boolean;
   /** Where the agent keeps its data; in the installation's own folder by default. */
   agentData?: string;
   /** The `setpoint` that all programs run at first; by default that of this checkout. */
@@ -38,12 +41,15 @@ export class Installation implements AsyncDisposable {
   readonly replicas: readonly { program: Program; url: string }[];
   readonly etcd: EtcdServer | undefined;
   agent!: Program;
+  /** The wire between agent and control plane, if it was asked for. */
+  link: TcpProxy | undefined;
   /** The first user, against the first replica. */
   client!: Client;
   project!: ApiObject;
   environment!: ApiObject;
   server!: ApiObject;
   readonly #agentFlags: readonly string[];
+  readonly #withLink: boolean;
   readonly #agentData: string;
   readonly #command: string;
   readonly #agentExecutable: string | undefined;
@@ -59,6 +65,7 @@ export class Installation implements AsyncDisposable {
     this.replicas = replicas;
     this.etcd = etcd;
     this.#agentFlags = options.agentFlags ?? [];
+    this.#withLink = options.withLink ?? false;
     this.#agentData = options.agentData ?? join(dir, 'agent');
     this.#command = options.command ?? present;
     this.#agentExecutable = options.agentExecutable;
@@ -109,8 +116,10 @@ export class Installation implements AsyncDisposable {
     this.environment = environments[0]!;
     const created = await this.client.object('POST', '/api/v1/servers', { name: 'one' });
     this.server = await this.client.object('PUT', `/api/v1/servers/${created.id}`, { direct_ports_enabled: true });
+    if (this.#withLink) this.link = await TcpProxy.start(Number(new URL(url).port));
+    const direct = this.replicas.map((it) => `${it.url}/default`).join(',');
     const settings = {
-      server: this.replicas.map((it) => `${it.url}/default`).join(','),
+      server: this.link === undefined ? direct : `http://${this.link.host}/default`,
       token: String(created['join_token']),
       data: this.#agentData,
       'git-protocols': 'http,file',
@@ -215,6 +224,7 @@ export class Installation implements AsyncDisposable {
     // a supervisor ends its agent
     await this.agent?.kill(this.#agentHome === undefined ? 'SIGKILL' : 'SIGTERM');
     await Promise.all(this.replicas.map((it) => it.program.kill()));
+    await this.link?.[Symbol.asyncDispose]();
     await this.etcd?.[Symbol.asyncDispose]();
     if (this.server !== undefined) await removeEverythingOf(this.server.id);
     await rm(this.dir, { recursive: true, force: true });

@@ -71,6 +71,21 @@ export class TcpProxy implements AsyncDisposable {
     for (const { client } of this.#pairs) client.resume();
   }
 
+  /**
+   * The network is cut in two: nothing passes in either direction, not even the end of a connection. A connection that is
+   * opened meanwhile leads nowhere.
+   */
+  partition(): void {
+    this.holdRequests();
+    this.holdAnswers();
+  }
+
+  /** The network is whole again. What was sent meanwhile arrives late, or finds its connection closed. */
+  heal(): void {
+    this.releaseRequests();
+    this.releaseAnswers();
+  }
+
   #connect(client: Socket): void {
     const upstream = connect(this.#target, '127.0.0.1');
     const pair = { client, upstream };
