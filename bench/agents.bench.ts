@@ -1,22 +1,18 @@
-import { generateKeyPairSync } from 'node:crypto';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { systemClock } from '../time/clock.ts';
-import { openStore } from '../store/open.ts';
-import { openRepository } from '../store/repo.ts';
 import { freePort } from '../test/harness/program.ts';
 import { until } from '../test/harness/until.ts';
 import type { Bench } from './bench.ts';
 import { Child } from './child.ts';
 import { logIn } from './control-plane.ts';
+import { seedAgents, timed } from './many-agents.ts';
 import { percentile } from './measure.ts';
 import { usageOf } from './process-figures.ts';
 import type { AgentsArgument, AgentsMethods } from './programs/agents.ts';
-import { seedApplication, seedMany, seedProject, seedServer } from './seed.ts';
 import { startServer } from './server-process.ts';
 
 const count = 500;
@@ -33,7 +29,7 @@ export const bench: Bench = {
     const folder = await mkdtemp(join(tmpdir(), 'setpoint-bench-'));
     try {
       const path = join(folder, 'store.db');
-      const agents = await seed(path);
+      const agents = await seedAgents(`sqlite:${path}`, { count, perAgent });
       const what = `${count} agents with ${count * perAgent} assignments`;
       await compareAll({
         figures: {
@@ -47,7 +43,15 @@ export const bench: Bench = {
             unit: 's',
             goal: { atMost: 30 },
           },
+          settledS: {
+            what: '… and each has its set, and its complete report is stored',
+            unit: 's',
+            goal: { atMost: 30 },
+          },
           p99: { what: 'API meanwhile: read of one application, p99', unit: 'ms', goal: { atMost: 100 } },
+          writeP99: { what: 'API meanwhile: change of a project, p99', unit: 'ms', goal: { atMost: 300 } },
+          writesAgain: { what: 'writes to the store meanwhile, without those changes', unit: 'writes' },
+          peak: { what: 'most resident memory of the control plane until then', unit: 'MB', goal: { atMost: 512 } },
         },
         rounds: 1,
         warmUps: 0,
@@ -87,36 +91,24 @@ async function measureInstallation(data: string, path: string, agents: AgentsArg
   await children.call('forget');
   const killed = performance.now();
   server = starting.use(await startServer(port, data));
-  const reading = new AbortController();
-  const times = readInTurn(await oneOf(server.url, token), token, reading.signal);
+  const asking = new AbortController();
+  const revisionAtStart = revisionOf(path);
+  const one = await oneOf(server.url, 'applications', token);
+  const project = await oneOf(server.url, 'projects', token);
+  const reads = timed(() => ask(one, token), betweenRequestsMs, asking.signal);
+  let changes = 0;
+  const change = () => ask(project, token, { description: `change ${changes++}` });
+  const changing = timed(change, 10 * betweenRequestsMs, asking.signal);
   await until('all are welcomed again', async () => (await children.call('welcomed')) === count, { timeoutMs });
   const againS = secondsSince(killed);
-  reading.abort();
-  const p99 = percentile(await times, 0.99);
-  return { connectS, deployPerSecond, memory: after.memoryMb, cpu, writes, againS, p99 };
-}
-
-/** Creates servers with the keys of their agents, and applications that should run on them. */
-async function seed(path: string): Promise<AgentsArgument['agents']> {
-  await mkdir(join(path, '..'), { recursive: true });
-  await using store = await openStore(`sqlite:${path}`);
-  const repository = openRepository(store, 'default', systemClock);
-  const place = await seedProject(repository);
-  const agents = Array.from({ length: count }, () => {
-    const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-    return {
-      server: crypto.randomUUID(),
-      publicKey: publicKey.export({ format: 'jwk' }).x ?? '',
-      privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    };
-  });
-  const ids = agents.map(({ server: id, publicKey }) => ({ id, publicKey }));
-  await seedMany(repository, count, (unit, n) => seedServer(unit, ids[n] ?? { id: '', publicKey: '' }, n));
-  await seedMany(repository, count * perAgent, (unit, n) => {
-    const server = ids[n % count]?.id ?? '';
-    seedApplication(unit, { ...place, server }, n, { deployed: true });
-  });
-  return agents;
+  await until('all have settled again', async () => (await children.call('settled')) === count, { timeoutMs });
+  const settledS = secondsSince(killed);
+  asking.abort();
+  const [p99, writeP99] = [percentile(await reads, 0.99), percentile(await changing, 0.99)];
+  const writesAgain = revisionOf(path) - revisionAtStart - changes;
+  const { peakMb: peak } = await usageOf(server.pid);
+  const idle = { memory: after.memoryMb, cpu, writes };
+  return { connectS, deployPerSecond, ...idle, againS, settledS, p99, writeP99, writesAgain, peak };
 }
 
 /** Resolves when nothing was written for `quietMs`. */
@@ -154,23 +146,18 @@ async function totalOf(url: string, token: string): Promise<number> {
   return (await page(url, token)).meta.total;
 }
 
-async function oneOf(url: string, token: string): Promise<string> {
-  const { data } = await page(`${url}/default/api/v1/applications?limit=1`, token);
-  return `${url}/default/api/v1/applications/${data[0]?.id ?? ''}`;
+async function oneOf(url: string, kind: string, token: string): Promise<string> {
+  const { data } = await page(`${url}/default/api/v1/${kind}?limit=1`, token);
+  return `${url}/default/api/v1/${kind}/${data[0]?.id ?? ''}`;
 }
 
-/** Sends one request after the other, with pauses. When the signal aborts, resolves with the milliseconds of each. */
-async function readInTurn(url: string, token: string, signal: AbortSignal): Promise<number[]> {
-  const times: number[] = [];
-  while (!signal.aborted) {
-    const start = performance.now();
-    const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
-    await answer.arrayBuffer();
-    if (!answer.ok) throw new Error(`Answered ${answer.status}`);
-    times.push(performance.now() - start);
-    await delay(betweenRequestsMs);
-  }
-  return times;
+/** Reads what is at the URL, or changes it. */
+async function ask(url: string, token: string, body?: object): Promise<void> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const change = body === undefined ? {} : { method: 'PUT', body: JSON.stringify(body) };
+  const answer = await fetch(url, { headers, ...change });
+  await answer.arrayBuffer();
+  if (!answer.ok) throw new Error(`Answered ${answer.status}`);
 }
 
 function secondsSince(start: number): number {

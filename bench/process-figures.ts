@@ -7,6 +7,8 @@ const ticksPerSecond = 100;
 export interface Usage {
   /** Resident memory in MB (10⁶ bytes). */
   memoryMb: number;
+  /** The most resident memory that it ever had, in MB. */
+  peakMb: number;
   /** User and system time together. */
   cpuSeconds: number;
 }
@@ -16,8 +18,10 @@ export async function usageOf(pid: number): Promise<Usage> {
     readFile(`/proc/${pid}/status`, 'utf8'),
     readFile(`/proc/${pid}/stat`, 'utf8'),
   ]);
-  const kilobytes = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]);
+  const mbOf = (name: string): number =>
+    (Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1]) * 1024) / 1e6;
   // The name of the program, in parentheses, may have spaces.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return { memoryMb: (kilobytes * 1024) / 1e6, cpuSeconds: (Number(fields[11]) + Number(fields[12])) / ticksPerSecond };
+  const cpuSeconds = (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+  return { memoryMb: mbOf('VmRSS'), peakMb: mbOf('VmHWM'), cpuSeconds };
 }

@@ -15,6 +15,11 @@ export interface AgentsArgument {
 const { url, agents } = await argument<AgentsArgument>();
 const stop = new AbortController();
 const welcomed = new Set<string>();
+/** Servers whose agents stored a whole set, and those whose complete report was stored, since the start or `forget`. */
+const stored = new Set<string>();
+const reported = new Set<string>();
+/** Servers of whose set an item was put, changed or dropped since `forget`. */
+const disturbed = new Set<string>();
 const sessions: Promise<void>[] = [];
 
 function start({ server, publicKey, privateKey }: AgentsArgument['agents'][number]): void {
@@ -22,6 +27,7 @@ function start({ server, publicKey, privateKey }: AgentsArgument['agents'][numbe
   const backend = new FakeBackend();
   backend.onPut = (item) => ({ ...running(item), image_digest: `sha256:${'ab'.repeat(32)}` });
   backend.configure = () => void welcomed.add(server);
+  observe(server, backend);
   const session = connect(
     {
       urls: [url],
@@ -46,11 +52,43 @@ function start({ server, publicKey, privateKey }: AgentsArgument['agents'][numbe
   sessions.push(session);
 }
 
+/** Notes what the agent is sent, and what of its reports is stored. */
+function observe(server: string, backend: FakeBackend): void {
+  const states = (): string =>
+    [...backend.items.values()]
+      .map(({ id, generation, run }) => `${id} ${generation} ${run}`)
+      .toSorted()
+      .join(',');
+  const snapshot = backend.snapshot.bind(backend);
+  backend.snapshot = async (...set) => {
+    const before = states();
+    await snapshot(...set);
+    if (states() !== before) disturbed.add(server);
+    stored.add(server);
+  };
+  const delta = backend.delta.bind(backend);
+  backend.delta = async (...change) => {
+    disturbed.add(server);
+    await delta(...change);
+  };
+  const acknowledged = backend.acknowledged.bind(backend);
+  backend.acknowledged = (reports, rejected) => {
+    acknowledged(reports, rejected);
+    if (rejected.size === 0 && reports.length === backend.reports().length) reported.add(server);
+  };
+}
+
 const methods = {
   start: async () => agents.forEach(start),
   /** Number of agents that were welcomed since the start, or since `forget`. */
   welcomed: async () => welcomed.size,
-  forget: async () => welcomed.clear(),
+  /** Number of agents that have their whole set, and of which the control plane has stored the complete report. */
+  settled: async () => agents.filter((it) => stored.has(it.server) && reported.has(it.server)).length,
+  /** Number of agents of whose set something changed since `forget`. */
+  disturbed: async () => disturbed.size,
+  forget: async () => {
+    for (const servers of [welcomed, stored, reported, disturbed]) servers.clear();
+  },
 };
 export type AgentsMethods = typeof methods;
 
