@@ -7,11 +7,11 @@ import type { Clock } from '../../time/clock.ts';
 import type { DesiredSet } from '../desired/desired.ts';
 import { writeAtomically } from '../disk/atomic-file.ts';
 import type { Observer } from '../engine/observer.ts';
-import type { Fleet } from '../fleet.ts';
 
 interface Deps {
   desired: Pick<DesiredSet, 'all' | 'confirmed'>;
-  fleet: Pick<Fleet, 'reports'>;
+  /** Workers of what the agent has or had. */
+  fleet: { reports(): readonly { id: string; gone?: boolean | undefined }[] };
   observer: Pick<Observer, 'reachable' | 'assignments'>;
   dataDir: string;
   /** The agent runs as an installed release. */
