@@ -4,6 +4,7 @@ import { MetricsQuery } from './metrics.ts';
 import { LogFollow, LogQuery, ServerLogQuery } from './logs.ts';
 import { HealableCheck, healableChecks } from './diagnosis.ts';
 import { PortPolicy } from './port-policy.ts';
+import { valuesLimits } from './survey.ts';
 import { taskCapabilities } from './task-types.ts';
 
 /** Protocol numbers that this build speaks, newest last. VERSIONS.md lists the changes of each number. */
@@ -34,6 +35,8 @@ export const agentCapabilities: readonly string[] = [
   'diagnose',
   /** The call `survey`. */
   'survey',
+  /** The call `survey.values`. */
+  'survey.values',
 ];
 
 /**
@@ -271,6 +274,14 @@ export const CallParams = z.discriminatedUnion('method', [
   z.object({ method: z.literal('heal'), checks: z.array(HealableCheck).max(healableChecks.length).optional() }),
   /** Asks what is on the machine that no agent made: `survey.ts`. Changes nothing. */
   z.object({ method: z.literal('survey') }),
+  /**
+   * Asks for the values of the variables of these containers, which no agent made, by id. Refused with `forbidden` unless the
+   * control plane proved itself. Changes nothing.
+   */
+  z.object({
+    method: z.literal('survey.values'),
+    containers: z.array(z.string().max(128)).min(1).max(valuesLimits.containers),
+  }),
   /**
    * Its server is being deleted: the agent removes itself from the machine once the control plane has let it go. Refused
    * with `busy` while it still has something to remove for its set, and with `forbidden` unless the control plane proved

@@ -15,7 +15,14 @@ export const surveyLimits = {
 } as const;
 
 /** The agent answers within this time, whatever hangs on its machine. */
-export const surveyTiming = { surveyMs: 15_000, measureMs: 4_000 } as const;
+export const surveyTiming = { surveyMs: 15_000, measureMs: 4_000, valuesMs: 10_000 } as const;
+
+/** Bounds of a call of `survey.values`. */
+export const valuesLimits = {
+  containers: 32,
+  /** Bytes of the answer as JSON: it fits into one frame. */
+  bytes: 768 * 1024,
+} as const;
 
 /** Stands where a word of a command looks like a secret: the word stays on the server. */
 export const withheld = '********';
@@ -100,3 +107,17 @@ export const Survey = z.object({
   truncated: z.boolean(),
 });
 export type Survey = z.infer<typeof Survey>;
+
+/** Answer to `survey.values`. It lacks containers that are gone, and those that an agent made. Never logged. */
+export const SurveyedValues = z.object({
+  containers: z
+    .array(
+      z.object({
+        id: z.string().max(128),
+        /** Values of the variables that it does not have from its image; absent if the answer has no room for them. */
+        env: z.record(z.string(), z.string()).optional(),
+      }),
+    )
+    .max(valuesLimits.containers),
+});
+export type SurveyedValues = z.infer<typeof SurveyedValues>;

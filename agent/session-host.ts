@@ -45,7 +45,7 @@ export interface SessionHostDeps {
   gitHead: ReadHead;
   terminals: Pick<Terminals, 'open'>;
   examiner: Pick<Examiner, 'examine' | 'heal'>;
-  surveyor: Pick<Surveyor, 'survey'>;
+  surveyor: Pick<Surveyor, 'survey' | 'values'>;
   removals: RemovalGuard;
   images: Pick<ImageStore, 'allow'>;
   housekeeping: Pick<Housekeeping, 'soon' | 'keepImages'>;
@@ -177,6 +177,13 @@ export class SessionHost implements AgentHost {
         return examiner.heal(params.checks, signal);
       case 'survey':
         return translated(() => surveyor.survey(signal));
+      case 'survey.values':
+        if (!this.#isProven)
+          throw new CallError(
+            'forbidden',
+            'The control plane did not prove its identity to the agent, which gives no values of variables: upgrade the control plane',
+          );
+        return translated(() => surveyor.values(params.containers, signal));
       case 'uninstall':
         await this.#deps.uninstall.take(this.#isProven);
         return {};

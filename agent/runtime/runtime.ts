@@ -266,6 +266,12 @@ export interface Foreign {
   truncated: boolean;
 }
 
+/** Values of the variables that a container does not have from its image. */
+export interface ForeignValues {
+  id: string;
+  env: Record<string, string>;
+}
+
 /** What an engine tells of itself. */
 export interface EngineFacts {
   version: string;
@@ -418,6 +424,11 @@ export interface ContainerRuntime {
    * containers first. Its bounds are those of the protocol. @throws RuntimeFailure `runtime_unavailable`
    */
   foreign(signal: AbortSignal): Promise<Foreign>;
+  /**
+   * Returns the values of the variables of these containers, by id; it leaves out those that are gone and those that an agent
+   * made. The values are secrets. @throws RuntimeFailure `runtime_unavailable`
+   */
+  foreignValues(ids: readonly string[], signal: AbortSignal): Promise<ForeignValues[]>;
   /**
    * Yields live output from the call on; ends when the container stops. With `since`, the engine's own record comes
    * first. The first lines of a process may be a little older than its `startedAt`. The caller must iterate or abort,

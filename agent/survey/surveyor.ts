@@ -1,5 +1,5 @@
-import { surveyLimits, surveyTiming } from '../../agent-protocol/survey.ts';
-import type { Survey, SurveyedContainer, SurveyedVolume } from '../../agent-protocol/survey.ts';
+import { surveyLimits, surveyTiming, valuesLimits } from '../../agent-protocol/survey.ts';
+import type { Survey, SurveyedContainer, SurveyedValues, SurveyedVolume } from '../../agent-protocol/survey.ts';
 import type { Clock } from '../../time/clock.ts';
 import { unlessAborted } from '../../time/unless-aborted.ts';
 import type { ImageStore } from '../engine/image-store.ts';
@@ -11,7 +11,7 @@ import type { ContainerRuntime, Foreign } from '../runtime/runtime.ts';
 const mostMeasured = 50;
 
 export interface SurveyorDeps {
-  runtime: Pick<ContainerRuntime, 'foreign' | 'volumeUsage'>;
+  runtime: Pick<ContainerRuntime, 'foreign' | 'foreignValues' | 'volumeUsage'>;
   images: Pick<ImageStore, 'isShared'>;
   clock: Clock;
 }
@@ -36,20 +36,30 @@ export class Surveyor {
   async #survey(): Promise<Survey> {
     const { runtime, images, clock } = this.#deps;
     const never = new AbortController().signal;
-    using limit = deadline(clock, surveyTiming.surveyMs, 'The survey', never);
-    let found: Foreign;
-    try {
-      found = await unlessAborted(runtime.foreign(limit.signal), limit.signal);
-    } catch (error) {
-      if (!limit.signal.aborted) throw error;
-      const message = `The container engine did not answer within ${surveyTiming.surveyMs / 1000} s: look again, and examine the server if it stays so`;
-      throw new RuntimeFailure('runtime_unavailable', message, { retryable: true, cause: error });
-    }
+    const found = await inTime(clock, surveyTiming.surveyMs, never, (signal) => runtime.foreign(signal));
     const containers = found.containers.map((one) => {
       return { ...one, image: { ...one.image, is_shared: images.isShared(one.image.name) } };
     });
     const volumes = await this.#measured(found.volumes, containers);
     return fitting({ containers, volumes, truncated: found.truncated });
+  }
+
+  /**
+   * The values of the variables of these containers, by id. Containers that are gone or that an agent made are left out, and
+   * the values of those that the answer has no room for. @throws RuntimeFailure if the engine does not answer within
+   * `surveyTiming.valuesMs`; the signal's reason
+   */
+  async values(ids: readonly string[], signal: AbortSignal): Promise<SurveyedValues> {
+    const { runtime, clock } = this.#deps;
+    const found = await inTime(clock, surveyTiming.valuesMs, signal, (limited) => runtime.foreignValues(ids, limited));
+    let room: number = valuesLimits.bytes;
+    const containers = found.map(({ id, env }) => {
+      const bytes = Buffer.byteLength(JSON.stringify({ id, env })) + 1;
+      if (bytes > room) return { id };
+      room -= bytes;
+      return { id, env };
+    });
+    return { containers };
   }
 
   /** Measures volumes one after another while there is time, those that a container mounts first. */
@@ -68,6 +78,24 @@ export class Surveyor {
       measured.push({ ...one, ...(bytes !== undefined && { bytes }) });
     }
     return measured;
+  }
+}
+
+/** @throws RuntimeFailure if the engine does not answer in time; the signal's reason */
+async function inTime<T>(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+  ask: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  using limit = deadline(clock, ms, 'The survey', signal);
+  try {
+    return await unlessAborted(ask(limit.signal), limit.signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!limit.signal.aborted) throw error;
+    const message = `The container engine did not answer within ${ms / 1000} s: look again, and examine the server if it stays so`;
+    throw new RuntimeFailure('runtime_unavailable', message, { retryable: true, cause: error });
   }
 }
 

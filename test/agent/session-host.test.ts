@@ -75,6 +75,23 @@ describe('an update of the agent', () => {
   });
 });
 
+test('values of variables are for a control plane that proved itself, and for no other', async () => {
+  const { backend } = await world.start();
+  const { id } = await world.engine.foreign({
+    name: 'web',
+    image: 'web:1',
+    labels: {},
+    env: { TOKEN: 'hunter2' },
+    networks: [{ name: 'theirs', aliases: [] }],
+    restart: 'no',
+  });
+  const ask = () => backend.call({ method: 'survey.values', containers: [id] }, AbortSignal.timeout(5000));
+  backend.trusts(false);
+  await expect(ask()).rejects.toMatchObject({ code: 'forbidden' });
+  backend.trusts(true);
+  expect(await ask()).toEqual({ containers: [{ id, env: { TOKEN: 'hunter2' } }] });
+});
+
 describe('a build', () => {
   test('runs once, reports its result with every line, and never runs again', async () => {
     const { begun, run } = scripted();

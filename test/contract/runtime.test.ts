@@ -120,6 +120,8 @@ describe.each([
     });
     expect(JSON.stringify(theirs)).not.toContain('hunter2');
     expect(found.volumes).toContainEqual({ name: volume, driver: 'local', is_anonymous: false });
+    const values = await rig.runtime.foreignValues([own, running, crypto.randomUUID()], signal());
+    expect(values).toEqual([{ id: running, env: { SECRET: 'hunter2' } }]);
     const order = found.containers.map(({ id }) => id);
     expect(order.indexOf(running)).toBeLessThan(order.indexOf(still));
     for (const id of [own, running, still]) await rig.runtime.remove(id, signal());
@@ -848,6 +850,8 @@ describe.each([
       () => runtime.removeVolume('sp-never', {}, given),
       () => runtime.openVolume('sp-never', given),
       () => runtime.volumeUsage('sp-never', given),
+      () => runtime.foreign(given),
+      () => runtime.foreignValues([absent], given),
       () => collect(runtime.output(absent, {}, given)),
       () => collect(runtime.events(rig.server, given)),
     ];

@@ -8,7 +8,7 @@ import { Engine } from './engine.ts';
 import { events } from './events.ts';
 import { exec } from './exec.ts';
 import { facts } from './facts.ts';
-import { foreign } from './foreign.ts';
+import { foreign, foreignValues } from './foreign.ts';
 import { images } from './images.ts';
 import { networks } from './networks.ts';
 import { output } from './output.ts';
@@ -53,6 +53,7 @@ export function dockerRuntime(options: DockerOptions): DockerRuntime {
     exec: (id, what, signal) => exec(engine, clock, id, what, signal),
     belongings: (signal) => belongings(engine, signal),
     foreign: (signal) => foreign(engine, signal),
+    foreignValues: (ids, signal) => foreignValues(engine, ids, signal),
     events: (server, signal) => events(engine, clock, server, signal),
     [Symbol.dispose]: () => engine.close(),
   };

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { surveyLimits } from '../../../agent-protocol/survey.ts';
 import { Capability } from '../../../agent-protocol/workload.ts';
 import { healthOf, isOfAgent, isVolumeOfAgent, tellingLabels, withoutSecrets } from '../foreign.ts';
-import type { Foreign, ForeignContainer } from '../runtime.ts';
+import type { Foreign, ForeignContainer, ForeignValues } from '../runtime.ts';
 import type { Engine } from './engine.ts';
 import { isStatus } from './failure.ts';
 import { rights, State, Texts, Time } from './inspection.ts';
@@ -131,6 +131,52 @@ export async function foreign(engine: Engine, signal: AbortSignal): Promise<Fore
   };
 }
 
+/** The part of a container that its variables need. */
+const Valued = z.object({
+  Id: z.string(),
+  Name: z.string(),
+  Image: z.string(),
+  Config: z.object({ Env: Texts, Labels }),
+});
+
+/** See `ContainerRuntime.foreignValues`. */
+export async function foreignValues(
+  engine: Engine,
+  ids: readonly string[],
+  signal: AbortSignal,
+): Promise<ForeignValues[]> {
+  const images = imagesOf(engine, signal);
+  const queue = new PQueue({ concurrency: atOnce });
+  const looked = await Promise.all(ids.map((id) => queue.add(() => valuesOf(engine, id, images, signal))));
+  return looked.filter((one) => one !== undefined);
+}
+
+async function valuesOf(
+  engine: Engine,
+  id: string,
+  images: ImageOf,
+  signal: AbortSignal,
+): Promise<ForeignValues | undefined> {
+  const answer = await unlessMissing(engine.call({ method: 'GET', path: ['containers', id, 'json'] }, signal));
+  const { data } = Valued.safeParse(answer);
+  if (data === undefined || isOfAgent([withoutSlash(data.Name)], data.Config.Labels)) return undefined;
+  const own = ownVariables(data.Config.Env, (await images(data.Image))?.Config?.Env);
+  // an entry without a value removes the variable of an image
+  const valued = own.filter((one) => one.includes('='));
+  return { id: data.Id, env: Object.fromEntries(valued.map(nameAndValue)) };
+}
+
+function nameAndValue(entry: string): [string, string] {
+  const at = entry.indexOf('=');
+  return [entry.slice(0, at), entry.slice(at + 1)];
+}
+
+/** The variables that a container does not have from its image. */
+function ownVariables(env: readonly string[], ofImage: readonly string[] = []): string[] {
+  const inherited = new Set(ofImage);
+  return env.filter((one) => !inherited.has(one));
+}
+
 function volumeOf({ Name, Driver, Labels: labels }: z.infer<typeof Volumes>['Volumes'][number]) {
   const project = labels['com.docker.compose.project'];
   return {
@@ -147,15 +193,20 @@ type ImageOf = (id: string) => Promise<Image | undefined>;
 function imagesOf(engine: Engine, signal: AbortSignal): ImageOf {
   const asked = new Map<string, Promise<Image | undefined>>();
   return (id) => {
-    const answer = asked.get(id) ?? unlessMissing(engine.call({ method: 'GET', path: ['images', id, 'json'] }, signal));
+    const answer =
+      asked.get(id) ??
+      unlessMissing(engine.call({ method: 'GET', path: ['images', id, 'json'] }, signal)).then((found) =>
+        found === undefined ? undefined : Image.parse(found),
+      );
     asked.set(id, answer);
     return answer;
   };
 }
 
-async function unlessMissing(asking: Promise<unknown>): Promise<Image | undefined> {
+/** The answer of the engine; `undefined` if it does not have what it was asked for. */
+async function unlessMissing(asking: Promise<unknown>): Promise<unknown> {
   try {
-    return Image.parse(await asking);
+    return await asking;
   } catch (error) {
     if (isStatus(error, 404)) return undefined;
     throw error;
@@ -183,7 +234,6 @@ function shown(it: Inspected, image: Image | undefined): ForeignContainer {
   const { Config: own, HostConfig: host } = it;
   const from = image?.Config;
   const command = isSame(own.Cmd, from?.Cmd) ? undefined : commandOf(own.Cmd);
-  const inherited = new Set(from?.Env);
   const health = healthOf(own.Healthcheck?.Test ?? []);
   return {
     id: it.Id,
@@ -199,7 +249,7 @@ function shown(it: Inspected, image: Image | undefined): ForeignContainer {
     },
     labels: tellingLabels(own.Labels),
     ...(command !== undefined && { command }),
-    env: own.Env.filter((one) => !inherited.has(one))
+    env: ownVariables(own.Env, from?.Env)
       .slice(0, surveyLimits.variables)
       .map((one) => shortened(one.split('=', 1)[0] ?? '')),
     ports: portsOf(it),

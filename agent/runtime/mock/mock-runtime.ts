@@ -118,6 +118,12 @@ export function mockRuntime(
           .slice(0, surveyLimits.volumes),
         truncated: engine.containers.length > surveyLimits.containers,
       })),
+    foreignValues: (ids, signal) =>
+      ask('foreignValues', undefined, signal, () =>
+        engine.containers
+          .filter(({ id, name, mutable }) => ids.includes(id) && !isOfAgent([name], mutable.labels))
+          .map(({ id, mutable }) => ({ id, env: { ...mutable.env } })),
+      ),
     output: (id, options, signal) => {
       const chunks = engine.find(id)?.output(options, signal);
       if (chunks && options.attached) queueMicrotask(options.attached);

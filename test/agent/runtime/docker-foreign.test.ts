@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Survey, surveyLimits } from '../../../agent-protocol/survey.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../../agent/runtime/docker/docker-runtime.ts';
-import type { Foreign } from '../../../agent/runtime/runtime.ts';
+import type { Foreign, ForeignValues } from '../../../agent/runtime/runtime.ts';
 import { systemClock } from '../../../time/clock.ts';
 import { testBuilds } from '../../harness/docker.ts';
 import { recordingEngine } from '../../harness/recording-engine.ts';
@@ -88,7 +88,7 @@ const imageShown = {
 async function told(
   containers: readonly (Fixture | object | undefined)[],
   { volumes = [], list = {} }: { volumes?: readonly object[]; list?: object } = {},
-): Promise<Foreign & { asked: string[] }> {
+): Promise<Foreign & { values: ForeignValues[]; asked: string[] }> {
   const answers = new Map<string, object>([
     [`/images/${encodeURIComponent(image)}/json`, imageShown],
     ['/volumes', { Volumes: volumes, Warnings: null }],
@@ -111,8 +111,11 @@ async function told(
     builds: testBuilds,
   });
   const found = await runtime.foreign(AbortSignal.timeout(10_000));
+  const asked = engine.requests.map(({ path }) => path);
+  const ids = containers.map((_, n) => hex(n));
+  const values = await runtime.foreignValues(ids, AbortSignal.timeout(10_000));
   for (const { method } of engine.requests) expect(method).toBe('GET');
-  return { ...found, asked: engine.requests.map(({ path }) => path) };
+  return { ...found, values, asked };
 }
 
 describe('a container on Docker that no agent made', () => {
@@ -148,6 +151,18 @@ describe('a container on Docker that no agent made', () => {
     expect(containers[0]).toMatchObject({ env: ['VERSION', 'PASSWORD', 'EMPTY'] });
     expect(containers[0]?.command).toEqual(['sh', '-c', 'app --password ********']);
     expect(JSON.stringify(containers)).not.toContain('hunter2');
+  });
+
+  test('has the values of what is not of its image, byte for byte, and none where it removes a variable', async () => {
+    const env = ['PATH=/usr/bin', 'VERSION=2', 'PASSWORD=hunter2=x', 'EMPTY=', 'LINES=a\nb ', 'GONE'];
+    const labels = { 'setpoint.server': 's', 'setpoint.assignment': 'a'.repeat(36) };
+    const { values } = await told([
+      { config: { Env: env } },
+      { config: { Env: env, Labels: labels }, rest: { Name: `/sp-web-${'a'.repeat(8)}` } },
+      undefined,
+    ]);
+    const own = { VERSION: '2', PASSWORD: 'hunter2=x', EMPTY: '', LINES: 'a\nb ' };
+    expect(values).toEqual([{ id: hex(0), env: own }]);
   });
 
   test('is told with its ports once each, as they are now, or as they were asked for', async () => {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Survey, surveyLimits, surveyTiming } from '../../../agent-protocol/survey.ts';
+import { Survey, SurveyedValues, surveyLimits, surveyTiming, valuesLimits } from '../../../agent-protocol/survey.ts';
 import { MockEngine } from '../../../agent/runtime/mock/mock-engine.ts';
 import { mockRuntime } from '../../../agent/runtime/mock/mock-runtime.ts';
 import { labels } from '../../../agent/runtime/runtime.ts';
@@ -30,10 +30,13 @@ function spec(name: string, changes: Partial<ContainerSpec> = {}): ContainerSpec
   };
 }
 
+type Asked = Pick<ContainerRuntime, 'foreign' | 'foreignValues' | 'volumeUsage'>;
+
 /** What an engine answers that has these. */
-function having(found: Partial<Foreign>): Pick<ContainerRuntime, 'foreign' | 'volumeUsage'> {
+function having(found: Partial<Foreign>): Asked {
   return {
     foreign: async () => ({ containers: [], volumes: [], truncated: false, ...found }),
+    foreignValues: async () => [],
     volumeUsage: async () => 1,
   };
 }
@@ -121,7 +124,7 @@ describe('a survey', () => {
 
   it('tells volumes without their size that cannot be measured or take too long, those in use first', async () => {
     const containers = [surveyed('web', { mounts: [{ type: 'volume', source: 'c', path: '/c', read_only: false }] })];
-    const runtime: Pick<ContainerRuntime, 'foreign' | 'volumeUsage'> = {
+    const runtime: Asked = {
       ...having({ containers, volumes: ['a', 'b', 'c', 'd'].map((name) => volumeOf(name)) }),
       volumeUsage: async (name) => {
         if (name === 'a') throw new Error('cannot be read');
@@ -149,5 +152,45 @@ describe('a survey', () => {
     expect(survey.truncated).toBe(true);
     expect(survey.containers.length).toBeGreaterThan(5);
     expect(survey.containers[0]?.name).toBe('web-0');
+  });
+});
+
+describe('values of variables', () => {
+  it('are those of the containers that are asked for, and never of what an agent made', async () => {
+    const assignment = crypto.randomUUID();
+    const env = { TOKEN: 'hunter2', EMPTY: '' };
+    const own = { [labels.server]: 's', [labels.assignment]: assignment };
+    const made = await engine.foreign(spec(`sp-web-${assignment.slice(0, 8)}`, { labels: own, env }));
+    const asked = await engine.foreign(spec('web', { env }));
+    await engine.foreign(spec('other', { env }));
+    const surveyor = new Surveyor({ runtime: mockRuntime(engine), images, clock });
+    const gone = crypto.randomUUID();
+    expect(await surveyor.values([made.id, asked.id, gone], signal())).toEqual({ containers: [{ id: asked.id, env }] });
+  });
+
+  it('fit into a frame: a container whose values do not is told without them', async () => {
+    const big = { BIG: 'x'.repeat(valuesLimits.bytes) };
+    const found = [
+      { id: 'big', env: big },
+      { id: 'small', env: { A: 'b' } },
+    ];
+    const runtime = { ...having({}), foreignValues: async () => found };
+    const values = SurveyedValues.parse(await new Surveyor({ runtime, images, clock }).values(['big'], signal()));
+    expect(values).toEqual({ containers: [{ id: 'big' }, { id: 'small', env: { A: 'b' } }] });
+  });
+
+  it('of an engine that hangs end with what to do, and those of a caller who left at once', async () => {
+    const runtime = { ...having({}), foreignValues: () => new Promise<never>(() => undefined) };
+    const surveyor = new Surveyor({ runtime, images, clock });
+    const leaving = new AbortController();
+    const left = surveyor.values(['a'], leaving.signal);
+    leaving.abort(new Error('left'));
+    await expect(left).rejects.toThrow('left');
+    const asked = expect(surveyor.values(['a'], signal())).rejects.toMatchObject({
+      code: 'runtime_unavailable',
+      message: expect.stringContaining('did not answer within 10 s'),
+    });
+    await clock.advance(surveyTiming.valuesMs);
+    await asked;
   });
 });
