@@ -4,15 +4,20 @@ import type { Clock } from '../time/clock.ts';
 import { buildNetwork } from './tasks/build-network.ts';
 import { deadline } from './runtime/deadline.ts';
 import type { DesiredSet } from './desired/desired.ts';
-import type { ImageCollector } from './engine/image-collector.ts';
+import { stagesOf, type ImageCollector } from './engine/image-collector.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './engine/observer.ts';
-import type { ContainerRuntime } from './runtime/runtime.ts';
+import type { ContainerRuntime, ListedImage } from './runtime/runtime.ts';
 import type { InstanceFiles } from './service/instance-files.ts';
-import { labels } from './runtime/runtime.ts';
+import { labels, stageType } from './runtime/runtime.ts';
 
 /** Number of newest built images of a workload that stay while there is room; older ones stay only if they are needed. */
 const keptImages = 5;
+/** Number of newest stages of a project that stay as cache of its builds, and the age at which these go, too. */
+const keptStages = 10;
+const stageAgeMs = 7 * 24 * 3_600_000;
+/** Phases of a build that will never take a step again. */
+const ended = new Set<WireReport['phase']>(['succeeded', 'failed', 'lost', 'stopped']);
 /** Interval at which the fullness of the disk is read, which costs nothing. */
 const glanceMs = 60_000;
 const everyMs = 3_600_000;
@@ -186,26 +191,42 @@ export class Housekeeping {
     if (!this.#knowsImages()) return;
     using limit = deadline(clock, callMs, 'Removing images', this.#closing.signal);
     const images = await runtime.images({ [labels.server]: server }, limit.signal);
-    const wanted = this.#wantedImages();
-    const kept = new Map<string, number>();
-    for (const image of images) {
-      const workload = image.labels[labels.workload] ?? '';
-      const newer = kept.get(workload) ?? 0;
-      kept.set(workload, newer + 1);
-      if (newer >= keptImages && !wanted.has(image.id)) await runtime.removeImage(image.id, limit.signal);
-    }
+    const isStage = ({ labels: own }: ListedImage): boolean => own[labels.type] === stageType;
+    const builds = beyond(
+      keptImages,
+      labels.workload,
+      images.filter((image) => !isStage(image)),
+    );
+    for (const { id } of builds) if (!this.#wantedImages().has(id)) await runtime.removeImage(id, limit.signal);
+    const stages = images.filter(isStage);
+    const oldest = clock.now().getTime() - stageAgeMs;
+    const unneeded = [...beyond(keptStages, labels.project, stages), ...stages.filter(({ madeAt }) => madeAt < oldest)];
+    for (const { id, labels: own } of new Set(unneeded))
+      if (!this.#wantedImages().has(stagesOf(own))) await runtime.removeImage(id, limit.signal);
   }
 
   #wantedImages(): Set<string> {
     const { desired, observer, reports } = this.#deps;
     const wanted = new Set<string>([...this.#returnable.values()].flat());
-    // Of a build that has just ended, and of instances whose image was found by its name.
-    for (const { image_digest: digest } of reports()) if (digest !== undefined) wanted.add(digest);
-    for (const { spec } of desired.understood())
+    const done = new Set<string>();
+    for (const { id, phase, image_digest: digest } of reports()) {
+      // Of a build that has just ended, and of instances whose image was found by its name.
+      if (digest !== undefined) wanted.add(digest);
+      if (ended.has(phase)) done.add(id);
+    }
+    for (const { id, project_id: project, spec } of desired.understood())
       if (spec.type === 'service' && spec.image_digest !== undefined) wanted.add(spec.image_digest);
+      // It would fail without a stage that it has taken its first steps from.
+      else if (spec.type === 'build' && !done.has(id)) wanted.add(stagesOf({ [labels.project]: project }));
     for (const id of observer.assignments()) for (const { container } of observer.of(id)) wanted.add(container.imageId);
     return wanted;
   }
+}
+
+/** Of images in the order of their age those that have so many newer ones with the same value of a label. */
+function beyond(kept: number, label: string, newestFirst: readonly ListedImage[]): ListedImage[] {
+  const groups = Map.groupBy(newestFirst, (image) => image.labels[label] ?? '');
+  return [...groups.values()].flatMap((group) => group.slice(kept));
 }
 
 interface Deps {

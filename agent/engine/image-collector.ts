@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
 import type { DiskSpace } from '../disk/disk-guard.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
-import { labels } from '../runtime/runtime.ts';
+import { labels, stageType } from '../runtime/runtime.ts';
 import type { PulledImages } from './image-store.ts';
 
 /** When images go that nothing needs. */
@@ -24,6 +24,11 @@ interface Deps {
   disk: () => Promise<DiskSpace>;
   clock: Clock;
   log: Logger;
+}
+
+/** The name by which all stages of a project are wanted, while one of its builds runs. */
+export function stagesOf(given: Readonly<Record<string, string>>): string {
+  return `stages of project ${given[labels.project] ?? ''}`;
 }
 
 /** What was removed since the agent started. */
@@ -56,8 +61,8 @@ export class ImageCollector {
   }
 
   /**
-   * Removes images until the disk is below the low mark. `wanted`: ids and digests of those that are needed, asked before
-   * each removal. Returns how many were removed. @throws RuntimeFailure, or an error of the disk
+   * Removes images until the disk is below the low mark. `wanted`: ids and digests of those that are needed, and projects
+   * whose stages are (`stagesOf`), asked before each removal. Returns how many were removed. @throws RuntimeFailure, or an error of the disk
    */
   async collect(wanted: () => ReadonlySet<string>, signal: AbortSignal): Promise<number> {
     const { runtime, pulled, disk, clock, log } = this.#deps;
@@ -92,7 +97,9 @@ export class ImageCollector {
     const { runtime, server, pulled, clock } = this.#deps;
     const built = await runtime.images({ [labels.server]: server }, signal);
     const all = [
-      ...built.map(({ id, madeAt }) => ({ id, names: [id], at: madeAt })),
+      ...built.map(({ id, labels: own, madeAt }) => {
+        return { id, names: own[labels.type] === stageType ? [id, stagesOf(own)] : [id], at: madeAt };
+      }),
       ...pulled.list().map(({ id, digests, usedAt }) => ({ id, names: [id, ...digests], at: usedAt })),
     ];
     const newest = clock.now().getTime() - imagePolicy.leastAgeMs;

@@ -23,7 +23,15 @@ export const labels = {
   storage: 'setpoint.storage',
   /** Names of the volumes that a container may write to. */
   writes: 'setpoint.writes',
+  /** Number of the stage of a build that an image is of, from 1. */
+  stage: 'setpoint.stage',
 } as const;
+
+/**
+ * The type of an image that is no result of a build: of a stage that the last one only copies from, and of the steps
+ * before one that failed. Builds of the same project take their steps from it.
+ */
+export const stageType = 'stage';
 
 export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead';
 

@@ -7,7 +7,7 @@ import type { BuildProgress, BuildSource } from './build-progress.ts';
 import type { ImageOwner } from '../engine/image-record.ts';
 import type { ImageStore } from '../engine/image-store.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
-import { labels, RuntimeFailure } from '../runtime/runtime.ts';
+import { labels, RuntimeFailure, stageType } from '../runtime/runtime.ts';
 import { buildSteps } from './build-steps.ts';
 import { contextArchive, dockerfileName } from './build-context.ts';
 import { containedPath } from './contained-path.ts';
@@ -72,11 +72,18 @@ export async function runBuild(
   const context = await findContext(root, spec.build_context);
   const written = await findDockerfile(root, context, spec.dockerfile_path);
   const owner = { tenant: item.tenant, project: item.project_id, workload: item.workload_id };
-  const dockerfile = await judgedDockerfile(written, { spec, owner, images: deps.images, line, at }, signal);
-  const given = {
+  const ofProject = {
     [labels.server]: deps.server,
     [labels.tenant]: item.tenant,
     [labels.project]: item.project_id,
+  };
+  // The same for all builds of the project: a label that differs would keep them from sharing their steps. Stages that
+  // begin with the same image must differ: the cache finds only the later one of two steps that are the same.
+  const labelsOf = (stage: number): string =>
+    labelLine({ ...ofProject, [labels.type]: stageType, [labels.stage]: String(stage) });
+  const dockerfile = await judgedDockerfile(written, { spec, owner, labelsOf, images: deps.images, line, at }, signal);
+  const given = {
+    ...ofProject,
     [labels.workload]: item.workload_id,
     [labels.assignment]: item.id,
     [labels.type]: 'build',
@@ -142,10 +149,13 @@ async function ownNetwork(
 /** Returns the Dockerfile for the builder, once it is checked that the project may use all images in it. */
 async function judgedDockerfile(
   written: Buffer,
-  it: { spec: TaskSpec<'build'>; owner: ImageOwner; images: ImageStore } & Pick<BuildProgress, 'line' | 'at'>,
+  it: { spec: TaskSpec<'build'>; owner: ImageOwner; labelsOf: (stage: number) => string; images: ImageStore } & Pick<
+    BuildProgress,
+    'line' | 'at'
+  >,
   signal: AbortSignal,
 ): Promise<string> {
-  const { text, images } = readDockerfile(written, it.spec.build_args);
+  const { text, images } = readDockerfile(written, it.spec.build_args, it.labelsOf);
   for (const [done, used] of images.entries()) {
     it.at({ step: 'resolving', done, total: images.length, unit: 'images' });
     it.line(`Looks for image ${used.reference}`);

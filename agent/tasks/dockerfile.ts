@@ -20,13 +20,20 @@ export interface ReadDockerfile {
 }
 
 const maxImages = 20;
+/** What a LABEL can have that names a label of the agent: its prefix, or a variable that may become it. */
+const couldNameOurs = /setpoint|\$/;
 
 /**
  * Reads which images a Dockerfile needs, for the builder without BuildKit. The builder gets the text that is written
- * here, not the original, which it could read in another way than this check.
+ * here, not the original, which it could read in another way than this check. `labelsOf`: a LABEL that the stage of a
+ * number begins with, and that no LABEL of the Dockerfile replaces.
  * @throws RuntimeFailure `invalid_source` for what cannot be checked, `image_not_allowed`, `image_not_found`
  */
-export function readDockerfile(bytes: Buffer, buildArgs: Readonly<Record<string, string>>): ReadDockerfile {
+export function readDockerfile(
+  bytes: Buffer,
+  buildArgs: Readonly<Record<string, string>>,
+  labelsOf?: (stage: number) => string,
+): ReadDockerfile {
   const { escape, instructions } = dockerfileLines(bytes.toString('latin1'));
   const used = new Map<string, UsedImage>();
   const stages: (string | undefined)[] = [];
@@ -38,11 +45,14 @@ export function readDockerfile(bytes: Buffer, buildArgs: Readonly<Record<string,
       throw unreadable(`more than ${maxImages} images`);
     return reference;
   };
-  const lines = instructions.map((one) => {
+  const ours = (): string[] => (labelsOf === undefined ? [] : [labelsOf(stages.length)]);
+  const lines = instructions.flatMap((one) => {
     if (one.name === 'ARG' && stages.length === 0) argumentsOf(one.rest, globals, buildArgs);
-    if (one.name === 'FROM') return lineOf(from(one, { globals, stages, use }));
-    if (one.name === 'ONBUILD') return lineOf(onBuild(one, escape));
-    return lineOf(judged(one, stages, (text) => use(text, undefined)));
+    if (one.name === 'FROM') return [lineOf(from(one, { globals, stages, use })), ...ours()];
+    if (one.name === 'ONBUILD') return [lineOf(onBuild(one, escape))];
+    const line = lineOf(judged(one, stages, (text) => use(text, undefined)));
+    const isReplaced = one.name === 'LABEL' && couldNameOurs.test(one.rest.replaceAll(/["'\\`]/g, ''));
+    return isReplaced ? [line, ...ours()] : [line];
   });
   const directive = escape === '\\' ? [] : [`# escape=${escape}`];
   return { text: [...directive, ...lines, ''].join('\n'), images: [...used.values()] };

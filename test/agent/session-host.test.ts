@@ -366,6 +366,40 @@ describe('housekeeping', () => {
     expect(left).toEqual([built[0], ...built.slice(3)]);
   });
 
+  test('keeps the newest stages of a project for a week, apart from its images, and all while it builds', async () => {
+    const { begun, run } = scripted();
+    await world.start({ build: run });
+    const item = service();
+    const made = async (of: Record<string, string>, ...numbers: number[]): Promise<string[]> => {
+      const ids: string[] = [];
+      for (const n of numbers) {
+        const context = (async function* () {
+          yield Buffer.from(`context ${n}`);
+        })();
+        const own = { [labels.server]: world.server, [labels.project]: item.project_id, ...of };
+        const options = { context, dockerfile: 'Dockerfile', tag: `setpoint/web:${n}`, buildArgs: {}, labels: own };
+        ids.push((await world.engine.build(options, () => undefined, signal())).id);
+      }
+      return ids;
+    };
+    const stage = { [labels.type]: 'stage' };
+    const images = await made({ [labels.workload]: item.workload_id, [labels.type]: 'build' }, 1, 2);
+    const stages = await made(stage, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14);
+    const others = await made({ ...stage, [labels.project]: 'another' }, 15);
+    const foreign = await made({ ...stage, [labels.server]: 'another' }, 16);
+    const left = (ids: string[]) => ids.filter((id) => world.engine.imageInfo(id) !== undefined);
+    const building = { ...build(), project_id: item.project_id };
+    await world.snapshot(item, building);
+    await world.pass(30_000, 1_000);
+    expect(begun).toHaveLength(1);
+    expect(left(stages)).toEqual(stages);
+    await world.delta([], [building.id]);
+    await world.until('tidied', () => left(stages).length < stages.length, 60_000, 1_000);
+    expect(left(stages)).toEqual(stages.slice(2));
+    await world.pass(8 * 24 * 3_600_000, 3_600_000);
+    expect([left(stages), left(others), left(images), left(foreign)]).toEqual([[], [], images, foreign]);
+  });
+
   test('that fails is tried again', async () => {
     const real = mockRuntime(world.engine);
     let failures = 0;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readdir, writeFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { WireAssignment } from '../../../agent-protocol/assignment.ts';
 import type { TaskSpec } from '../../../agent-protocol/task-types.ts';
@@ -8,12 +9,14 @@ import { systemClock } from '../../../time/clock.ts';
 import type { Progress } from '../../../agent-protocol/workload.ts';
 import { diskGuard } from '../../../agent/disk/disk-guard.ts';
 import { ImageRecord } from '../../../agent/engine/image-record.ts';
+import { ImageCollector } from '../../../agent/engine/image-collector.ts';
 import { imageStore } from '../../../agent/engine/image-store.ts';
 import { registryGuard } from '../../../agent/engine/registry-guard.ts';
 import { labels, type ContainerRuntime } from '../../../agent/runtime/runtime.ts';
 import { runBuild, type BuildDeps, type BuiltImage } from '../../../agent/tasks/build.ts';
 import { git } from '../../../agent/tasks/git.ts';
 import { openWorkFolder } from '../../../agent/tasks/work-folder.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
 import { engineCall, testDocker, type TestDocker } from '../../harness/docker.ts';
 import {
   testRepositories,
@@ -149,7 +152,7 @@ test('a repository becomes an image that bears its commit and its owner', async 
   expect(image.Config.Env).toContain('SAID=good $day "x"');
   expect(await outputOf(built.image, ['/bin/cat', '/app/hello', '/app/same/run.sh'])).toBe('hello from gitecho run');
   expect(await outputOf(built.image, ['/bin/ls', '-A', '/app'])).toBe('Dockerfile\ndeep\nhello\nsame\n');
-  expect(lines.filter((text) => /^Step .*LABEL/.test(text))).toHaveLength(1);
+  expect(lines.filter((text) => /^Step .*LABEL/.test(text))).toHaveLength(2);
 });
 
 test('a build reports the commit before anything of it can fail', async () => {
@@ -170,7 +173,7 @@ test('a build reports what it does: it clones, looks for images, and carries out
   const seen: Progress[] = [];
   const progress = { line: () => undefined, checkedOut, at: (step: Progress) => void seen.push(step) };
   await runBuild(item(fileUrl), deps, progress, signal());
-  const steps = { step: 'building', total: 4, unit: 'steps' };
+  const steps = { step: 'building', total: 5, unit: 'steps' };
   expect(seen).toEqual([
     { step: 'cloning' },
     { step: 'resolving', done: 0, total: 1, unit: 'images' },
@@ -179,6 +182,7 @@ test('a build reports what it does: it clones, looks for images, and carries out
     { ...steps, done: 1 },
     { ...steps, done: 2 },
     { ...steps, done: 3 },
+    { ...steps, done: 4 },
   ]);
 });
 
@@ -188,8 +192,104 @@ test('a build that is repeated takes everything but its labels from the cache', 
   await build(wanted);
   const lines: string[] = [];
   await build({ ...item(fileUrl), project_id: wanted.project_id }, (text) => lines.push(text));
-  expect(lines.filter((text) => text.startsWith('Step '))).toHaveLength(4);
-  expect(lines.filter((text) => text.includes('Using cache'))).toHaveLength(2);
+  expect(lines.filter((text) => text.startsWith('Step '))).toHaveLength(5);
+  expect(lines.filter((text) => text.includes('Using cache'))).toHaveLength(3);
+});
+
+describe('what a build leaves beside its image', () => {
+  /** Labels of the images without a name whose steps have a text in them, by id. */
+  const left = async (mark: string): Promise<Map<string, Record<string, string>>> => {
+    const filters = encodeURIComponent(JSON.stringify({ dangling: ['true'] }));
+    const all = (await engineCall('GET', `/images/json?filters=${filters}`)) as {
+      Id: string;
+      Labels: Record<string, string> | null;
+    }[];
+    const found = new Map<string, Record<string, string>>();
+    for (const { Id, Labels } of all) {
+      // Another test may have removed it by now.
+      const history = (await engineCall('GET', `/images/${Id}/history`).catch(() => [])) as { CreatedBy: string }[];
+      if (history.some(({ CreatedBy }) => CreatedBy.includes(mark))) found.set(Id, Labels ?? {});
+    }
+    return found;
+  };
+
+  /** Has the agent remove all that it would from an almost full disk years later. */
+  const collect = async (): Promise<void> => {
+    const collector = new ImageCollector({
+      runtime: docker.runtime,
+      server: docker.server,
+      pulled: deps.images.pulled,
+      disk: () => Promise.resolve({ freeBytes: 1, totalBytes: 100 }),
+      clock: new FakeClock(),
+      log: pino({ enabled: false }),
+    });
+    await collector.collect(() => new Set(), signal());
+  };
+
+  const twoStages = (mark: string, text: string): string =>
+    [
+      `FROM ${base} AS made`,
+      `RUN echo ${mark} && echo ${text} > /made`,
+      `LABEL set"point".project=another setpoint.tenant=another setpoint.server=another`,
+      `RUN echo more of ${mark}`,
+      `FROM ${base}`,
+      'COPY --from=made /made /made',
+      `RUN echo ${mark} ends`,
+    ].join('\n');
+
+  test('stages and the steps of a failed build are the agent’s to remove, and go', async () => {
+    const mark = randomUUID();
+    const wanted = item('');
+    const of = async (dockerfile: string): Promise<BuiltImage> => {
+      const { fileUrl } = await repository({ Dockerfile: dockerfile });
+      return build({ ...item(fileUrl), project_id: wanted.project_id });
+    };
+    await of(twoStages(mark, 'one'));
+    await of(twoStages(mark, 'two'));
+    await expect(of(`FROM ${base}\nRUN echo ${mark} > /big\nRUN false`)).rejects.toThrow('Build failed');
+    const stages = await left(mark);
+    expect(stages.size).toBe(3);
+    const own = { [labels.server]: docker.server, [labels.tenant]: 'default', [labels.project]: wanted.project_id };
+    for (const given of stages.values()) expect(given).toMatchObject({ ...own, [labels.type]: 'stage' });
+    await collect();
+    expect([...(await left(mark)).keys()]).toEqual([]);
+  });
+
+  test('is the cache of a later build, so that it is there only once', async () => {
+    const mark = randomUUID();
+    const { fileUrl } = await repository({ Dockerfile: twoStages(mark, 'one') });
+    const wanted = item(fileUrl);
+    await build(wanted);
+    const before = [...(await left(mark)).keys()];
+    const lines: string[] = [];
+    await build({ ...item(fileUrl), project_id: wanted.project_id }, (text) => lines.push(text));
+    expect(lines.filter((text) => text.startsWith('Step ')).length).toBe(11);
+    expect(lines.filter((text) => text.includes('Using cache')).length).toBe(8);
+    expect([...(await left(mark)).keys()]).toEqual(before);
+  });
+
+  test('is also labelled where a stage begins with another one or with nothing', async () => {
+    const mark = randomUUID();
+    const { fileUrl } = await repository({
+      Dockerfile: [
+        '# escape=`',
+        `FROM ${base} AS first`,
+        `RUN echo ${mark} > /made`,
+        'FROM first AS second',
+        `RUN echo ${mark} \``,
+        '  second',
+        'FROM scratch AS files',
+        `COPY --from=second /made /${mark}`,
+        `FROM ${base}`,
+        `COPY --from=files /${mark} /made`,
+      ].join('\n'),
+    });
+    const built = await build(item(fileUrl));
+    expect(await outputOf(built.image, ['/bin/cat', '/made'])).toBe(`${mark}\n`);
+    const stages = await left(mark);
+    expect(stages.size).toBe(2);
+    for (const given of stages.values()) expect(given).toMatchObject({ [labels.type]: 'stage' });
+  });
 });
 
 test('a build of another project takes nothing from the cache', async () => {
