@@ -1,4 +1,4 @@
-import { surveyLimits, withheld } from '../../agent-protocol/survey.ts';
+import { surveyLimits } from '../../agent-protocol/survey.ts';
 import type { SurveyedContainer } from '../../agent-protocol/survey.ts';
 import { labels as ours } from './runtime.ts';
 
@@ -28,35 +28,6 @@ export function tellingLabels(labels: Labels): Record<string, string> {
 /** The user of an address can be a token. */
 function withoutUser(text: string): string {
   return text.replaceAll(/(:\/\/)[^\s/@]*@/g, '$1');
-}
-
-const secretName = String.raw`[\w-]*(?:pass|pwd|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key)[\w-]*`;
-/** `--password=x`, `PASSWORD=x`, `--requirepass x` within one word, such as the text of a shell. */
-const assigned = new RegExp(String.raw`(${secretName}(?:\s*[=:]\s*|\s+))("[^"]*"|'[^']*'|[^\s"';|&]+)`, 'gi');
-/** A flag whose value is the next word. */
-const flag = new RegExp(String.raw`^--?${secretName}$`, 'i');
-/** The password of an address. */
-const inAddress = /([a-z][a-z0-9+.-]*:\/\/[^\s:/@]*:)([^\s@/]+)(@)/gi;
-
-/**
- * The words of a command, with {@link withheld} in place of what looks like a secret: the value of an option or a
- * variable whose name says so, and the password of an address. What refers to a variable is no secret.
- */
-export function withoutSecrets(words: readonly string[]): string[] {
-  return words.map((word, at) => {
-    if (at > 0 && flag.test(words[at - 1] ?? '') && !word.startsWith('-')) return isReference(word) ? word : withheld;
-    return word
-      .replaceAll(inAddress, (whole, before: string, value: string, after: string) =>
-        isReference(value) ? whole : `${before}${withheld}${after}`,
-      )
-      .replaceAll(assigned, (whole, before: string, value: string) =>
-        isReference(value) || value.startsWith('-') ? whole : `${before}${withheld}`,
-      );
-  });
-}
-
-function isReference(value: string): boolean {
-  return /^["']?\$[\w{]/.test(value);
 }
 
 /** Where a health check asks, if it asks its own container by HTTP. One with a query is not shown: it may hold a secret. */

@@ -1,7 +1,8 @@
 import { surveyLimits } from '../../../agent-protocol/survey.ts';
 import { bears } from '../bears.ts';
 import { belongingsOf } from '../belongings.ts';
-import { isOfAgent, isVolumeOfAgent, tellingLabels, withoutSecrets } from '../foreign.ts';
+import { isOfAgent, isVolumeOfAgent, tellingLabels } from '../foreign.ts';
+import { withoutSecrets } from '../secret-words.ts';
 import { answered, commandProbe, connectionTo, failed, imageProbe, type Prober } from '../probe.ts';
 import {
   labels,

@@ -1,43 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { withheld } from '../../../agent-protocol/survey.ts';
-import { healthOf, tellingLabels, withoutSecrets } from '../../../agent/runtime/foreign.ts';
-
-describe('the words of a command', () => {
-  it.each<[words: string[], shown: string[]]>([
-    [
-      ['redis-server', '--requirepass', 'hunter2', '--appendonly', 'yes'],
-      ['redis-server', '--requirepass', withheld, '--appendonly', 'yes'],
-    ],
-    [
-      ['serve', '--api-key=hunter2', '--port=80'],
-      ['serve', `--api-key=${withheld}`, '--port=80'],
-    ],
-    [
-      ['sh', '-c', 'PGPASSWORD=hunter2 psql -c x && echo "done"'],
-      ['sh', '-c', `PGPASSWORD=${withheld} psql -c x && echo "done"`],
-    ],
-    [
-      ['sh', '-c', `exec app --client-secret 'hunter 2' --verbose`],
-      ['sh', '-c', `exec app --client-secret ${withheld} --verbose`],
-    ],
-    [
-      ['app', '--db', 'postgres://shop:hunter2@db:5432/shop?x=1'],
-      ['app', '--db', `postgres://shop:${withheld}@db:5432/shop?x=1`],
-    ],
-  ])('are told without what looks like a secret: %j', (words, shown) => {
-    expect(withoutSecrets(words)).toEqual(shown);
-  });
-
-  it.each([
-    [['sh', '-c', 'redis-server --requirepass "$REDIS_PASSWORD"']],
-    [['redis-server', '--requirepass', '$REDIS_PASSWORD']],
-    [['app', '--db', 'postgres://shop:${PASSWORD}@db/shop']],
-    [['app', '--ask-password', '--verbose']],
-    [['node', 'server.js', '--port', '8080']],
-  ])('are told as they are if they refer to variables only: %j', (words) => {
-    expect(withoutSecrets(words)).toEqual(words);
-  });
-});
+import { healthOf, tellingLabels } from '../../../agent/runtime/foreign.ts';
 
 describe('a health check', () => {
   it.each<[test: string[], told: ReturnType<typeof healthOf>]>([
