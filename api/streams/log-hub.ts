@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { answerOf } from '../../agent-protocol/answer.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogChunk, LogFollow } from '../../agent-protocol/logs.ts';
 import { LogPage } from '../../agent-protocol/logs.ts';
@@ -168,7 +169,10 @@ export class LogHub {
     const query =
       after_seq === undefined ? { workload_id, tail: 1 } : { workload_id, after_seq, tail: limits.polledLines };
     const options = { timeoutMs: limits.readTimeoutMs, signal };
-    const page = LogPage.parse(await this.#deps.agents.call(tenant, server, { method: 'logs.read', query }, options));
+    const page = answerOf(
+      LogPage,
+      await this.#deps.agents.call(tenant, server, { method: 'logs.read', query }, options),
+    );
     const first = page.lines[0]?.seq;
     const isCut = page.truncated && page.next_seq === undefined && after_seq !== undefined && first !== undefined;
     const chunk = { lines: page.lines, ...(isCut && { dropped: Math.max(1, first - after_seq - 1) }) };

@@ -1,3 +1,4 @@
+import { answerOf } from '../../agent-protocol/answer.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogFollow, LogLine } from '../../agent-protocol/logs.ts';
 import { LogPage } from '../../agent-protocol/logs.ts';
@@ -200,7 +201,8 @@ export class LogTail implements LogReader {
     const { agents, tenant } = this.#ctx;
     const options = { timeoutMs: limits.readTimeoutMs, signal };
     const { server } = this.#options;
-    return LogPage.parse(
+    return answerOf(
+      LogPage,
       await this.#limits.turn(() => agents.call(tenant, server, { method: 'logs.read', query }, options)),
     );
   }

@@ -1,5 +1,6 @@
 import { Diagnosis, machineChecks } from '../../agent-protocol/diagnosis.ts';
 import type { CheckResult, CheckStatus } from '../../agent-protocol/diagnosis.ts';
+import { answerOf } from '../../agent-protocol/answer.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { reconnectsOf } from '../../store/connections.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -29,7 +30,7 @@ export async function examine(ctx: Context, it: Server): Promise<CheckResult[]> 
   try {
     const options = { timeoutMs: askMs, signal: ctx.signal() };
     const answer = await ctx.agents.call(ctx.tenant, it.meta.id, { method: 'diagnose' }, options);
-    const { at, checks } = Diagnosis.parse(answer);
+    const { at, checks } = answerOf(Diagnosis, answer);
     return [...own, clockCheck(Date.parse(at) - ctx.clock.now().getTime()), ...checks];
   } catch (error) {
     if (!(error instanceof CallError)) throw error;

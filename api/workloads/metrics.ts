@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CallError } from '../../agent-protocol/call-error.ts';
+import { answerOf } from '../../agent-protocol/answer.ts';
 import {
   instanceValues,
   mostInstances,
@@ -162,10 +162,7 @@ async function readPage(
   requireMetrics(ctx.view.agent(serverId));
   const options = { timeoutMs, signal: ctx.signal() };
   const answer = await ctx.agents.call(ctx.tenant, serverId, { method: 'metrics.read', query }, options);
-  const page = MetricsPage.safeParse(answer);
-  if (page.success) return page.data;
-  const message = 'The agent of the server answered with something that is no metrics: upgrade the agent';
-  throw new CallError('malformed', message, { cause: page.error });
+  return answerOf(MetricsPage, answer);
 }
 
 function timesOf(

@@ -1,3 +1,4 @@
+import { answerOf } from '../../agent-protocol/answer.ts';
 import { LogPage } from '../../agent-protocol/logs.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { logQueryOf } from './log-query.ts';
@@ -24,7 +25,7 @@ export async function readLogs(
       signal: ctx.signal(),
     },
   );
-  const { lines, next_seq, truncated } = LogPage.parse(answer);
+  const { lines, next_seq, truncated } = answerOf(LogPage, answer);
   const last = next_seq ?? lines.at(-1)?.seq;
   return { lines, next_cursor: last === undefined ? null : String(last), truncated };
 }

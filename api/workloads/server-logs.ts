@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { answerOf } from '../../agent-protocol/answer.ts';
 import { agentSource, LogLine, ServerLogPage } from '../../agent-protocol/logs.ts';
 import type { ServerLogQuery } from '../../agent-protocol/logs.ts';
 import type { LiveAgent, TenantView } from '../../store/mirror.ts';
@@ -61,7 +62,8 @@ export async function askServerLogs(
     ...(ids !== undefined && { workload_ids: [...ids] }),
     ...(query.cursor !== undefined && { cursor: query.cursor }),
   };
-  return ServerLogPage.parse(
+  return answerOf(
+    ServerLogPage,
     await agents.call(tenant, server, { method: 'logs.server', query: asked }, { timeoutMs, signal }),
   );
 }

@@ -1,3 +1,4 @@
+import { answerOf } from '../../agent-protocol/answer.ts';
 import { HealableCheck, Healing } from '../../agent-protocol/diagnosis.ts';
 import { OperationFailure, type Run } from './run.ts';
 
@@ -12,5 +13,5 @@ export const heal: Run = async (it, { agents, ctx, signal, timeoutMs }) => {
     { method: 'heal', ...(checks !== undefined && { checks }) },
     { timeoutMs, signal },
   );
-  return Healing.parse(answer);
+  return answerOf(Healing, answer);
 };

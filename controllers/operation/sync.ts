@@ -1,3 +1,4 @@
+import { answerOf } from '../../agent-protocol/answer.ts';
 import { GitHead } from '../../agent-protocol/messages.ts';
 import { OperationFailure, type Run } from './run.ts';
 import { isWatched } from './watch-paths.ts';
@@ -25,7 +26,7 @@ export const sync: Run = async (it, { agents, ctx, signal, timeoutMs }) => {
     },
     { timeoutMs, signal },
   );
-  const { commit: latest, changed_files, truncated = false } = GitHead.parse(answer);
+  const { commit: latest, changed_files, truncated = false } = answerOf(GitHead, answer);
   const up_to_date = current === latest;
   const files = up_to_date ? [] : (changed_files ?? []);
   const known = up_to_date || (changed_files !== undefined && !truncated);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { answerOf } from '../../../agent-protocol/answer.ts';
 import { LogStorage } from '../../../agent-protocol/logs.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { logSourceOf, LogSourceField } from '../../workloads/log-sources.ts';
@@ -63,7 +64,7 @@ export const getServerLogStorage = defineEndpoint({
   handle: async (ctx, { it }) => {
     const options = { timeoutMs, signal: ctx.signal() };
     const answer = await ctx.agents.call(ctx.tenant, it.meta.id, { method: 'logs.storage' }, options);
-    const { max_bytes = null, oldest_at = null, workloads, unlisted = 0, ...rest } = LogStorage.parse(answer);
+    const { max_bytes = null, oldest_at = null, workloads, unlisted = 0, ...rest } = answerOf(LogStorage, answer);
     return {
       ...rest,
       max_bytes,
