@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { said, saidChars } from '../ssh/said.ts';
 
 /** What a job of provisioning does on the machine. */
 export type JobName = 'packages' | 'agent';
@@ -87,15 +88,15 @@ export function jobStateOf(output: string, errors: string): JobState {
     }),
   );
   const lacks = found.get('lacks');
-  if (lacks !== undefined) return { state: 'impossible', lacks };
+  if (lacks !== undefined) return { state: 'impossible', lacks: said(lacks, saidChars.fact) };
   const state = found.get('state');
   if (state === 'none' || state === 'running') return { state };
   if (state === 'ended')
-    return { state, code: Number(found.get('code') ?? 'NaN'), says: stable(found.get('says') ?? '') };
-  return { state: 'unknown', says: stable((errors || output).trim().slice(-300)) };
+    return { state, code: Number(found.get('code') ?? 'NaN'), says: sayingOf(found.get('says') ?? '') };
+  return { state: 'unknown', says: sayingOf((errors || output).trim().slice(-300)) };
 }
 
 /** The message of a condition holds no time. */
-function stable(text: string): string {
-  return text.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z?/g, '…');
+function sayingOf(text: string): string {
+  return said(text, saidChars.line).replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z?/g, '…');
 }

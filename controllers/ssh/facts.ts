@@ -1,7 +1,11 @@
 import { z } from 'zod';
+import { said, saidChars } from './said.ts';
 
 const Whole = z.coerce.number().int().min(0).optional().catch(undefined);
-const Text = z.string().optional();
+const Text = z
+  .string()
+  .transform((text) => said(text, saidChars.fact))
+  .optional();
 
 /** What {@link lookScript} found. A fact is absent if the machine does not tell it. */
 export const Facts = z.object({

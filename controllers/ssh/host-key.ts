@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { said } from './said.ts';
 
 /** The key by which a machine proves that it is the same one. */
 export interface HostKey {
@@ -14,7 +15,7 @@ export type PinnedKey = Pick<HostKey, 'fingerprint'> & { readonly type?: string 
 /** @param blob public key in the form of RFC 4253, section 6.6 */
 export function hostKeyOf(blob: Buffer): HostKey {
   const length = blob.length >= 4 ? blob.readUInt32BE(0) : 0;
-  const type = blob.toString('latin1', 4, 4 + Math.min(length, 64));
+  const type = said(blob.toString('latin1', 4, 4 + Math.min(length, 64)), 64);
   const digest = createHash('sha256').update(blob).digest('base64').replace(/=+$/, '');
   return { type, fingerprint: `SHA256:${digest}` };
 }

@@ -12,6 +12,7 @@ import type { Facts } from './facts.ts';
 import type { HostKey } from './host-key.ts';
 import { loginOf } from './login.ts';
 import type { LoginUnsealer } from './login.ts';
+import { said, saidChars } from './said.ts';
 import { SshFailure } from './ssh-failure.ts';
 
 export interface MachinesOptions {
@@ -186,7 +187,7 @@ function factsOf({ stdout, stderr, code }: RemoteResult, hostKey: HostKey): Fact
   if (facts.kernel !== undefined) return facts;
   throw new SshFailure(
     'no_shell',
-    `The login has no POSIX shell. It said: ${(stderr || stdout).trim().slice(0, 200) || `exit code ${code ?? 'unknown'}`}`,
+    `The login has no POSIX shell. It said: ${said(stderr || stdout, saidChars.fact) || `exit code ${code ?? 'unknown'}`}`,
     'Give the user /bin/sh or bash as its shell',
     { hostKey },
   );

@@ -122,3 +122,13 @@ test.each([
 ])('%j is understood', (output, state) => {
   expect(jobStateOf(output, 'No space left')).toEqual(state);
 });
+
+test.each(['state=ended\ncode=1\nsays=', 'lacks=', 'state=odd\n'])(
+  'what a machine says after %j is short and printable, whatever it is',
+  (start) => {
+    const hostile = `${'\u001B[2J\u202E\0'.repeat(3000)}${'x'.repeat(30_000)}`;
+    const shown = JSON.stringify(jobStateOf(`${start}${hostile}\n`, ''));
+    expect(shown.length).toBeLessThan(1000);
+    expect(shown).not.toMatch(/\\u|[\p{C}]/u);
+  },
+);

@@ -97,3 +97,12 @@ test('the script prints the facts that are read, and no other', async () => {
   const read = Object.keys(Facts.shape).filter((name) => !name.startsWith('port_'));
   expect(new Set(printed)).toEqual(new Set(read));
 });
+
+test('facts are short and printable, whatever a machine says', () => {
+  const hostile = `Odd\u001B[2J\u202E ${'x'.repeat(30_000)}`;
+  const names = Object.keys(Facts.shape);
+  const facts = parseFacts(names.map((name) => `${name}=${hostile}\n`).join(''));
+  expect(facts.os_name).toMatch(/^Odd \[2J x+…$/);
+  expect(JSON.stringify(facts).length).toBeLessThan(names.length * 250);
+  expect(JSON.stringify(facts)).not.toMatch(/\\u|[\p{C}]/u);
+});
