@@ -1,6 +1,11 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import ssh2 from 'ssh2';
 import { describe, expect, test } from 'vitest';
 import { commands, connect } from '../../../controllers/ssh/connection.ts';
@@ -8,6 +13,7 @@ import type { SshTarget } from '../../../controllers/ssh/connection.ts';
 import { SshFailure } from '../../../controllers/ssh/ssh-failure.ts';
 import { startSshd } from '../../harness/sshd.ts';
 import type { TestSshd } from '../../harness/sshd.ts';
+import { TcpProxy } from '../../harness/tcp-proxy.ts';
 
 const never = new AbortController().signal;
 
@@ -58,6 +64,33 @@ describe('a real sshd', () => {
     expect(failure.hostKey?.fingerprint).toBe(sshd.fingerprint);
     expect(failure.message).toContain(sshd.fingerprint);
   });
+
+  test('with several host keys shows the one that is pinned', async () => {
+    const home = await mkdtemp(join(tmpdir(), 'setpoint-host-key-'));
+    try {
+      const file = join(home, 'rsa');
+      await promisify(execFile)('ssh-keygen', ['-q', '-t', 'rsa', '-b', '2048', '-N', '', '-f', file]);
+      const { stdout } = await promisify(execFile)('ssh-keygen', ['-l', '-f', `${file}.pub`]);
+      const hostKey = { type: 'ssh-rsa', fingerprint: stdout.split(' ')[1] ?? '' };
+      await using sshd = await startSshd({ settings: [`HostKey ${file}`] });
+      await using connection = await connect(targetOf(sshd, { hostKey }), never);
+      expect(connection.hostKey).toEqual(hostKey);
+      await using first = await connect(targetOf(sshd), never);
+      expect(first.hostKey.fingerprint).toBe(sshd.fingerprint);
+    } finally {
+      await rm(home, { recursive: true });
+    }
+  });
+
+  test('that falls silent ends the run with a failure', async () => {
+    await using sshd = await startSshd();
+    await using wire = await TcpProxy.start(sshd.port);
+    const port = Number(wire.host.split(':')[1]);
+    await using connection = await connect(targetOf(sshd, { port }), never);
+    const running = connection.run(commands.plain, ['sleep 600\n'], never);
+    wire.holdAnswers();
+    expect((await failureOf(running)).code).toBe('cut');
+  }, 60_000);
 
   test('refuses another key, and says so', async () => {
     await using sshd = await startSshd();
