@@ -95,6 +95,10 @@ export const verbs: readonly Verb[] = [
       new Option('--direct-ports', 'ports of applications are open on the server itself'),
       new Option('--address <address>', 'of the machine of a server: with --ssh-key its agent is installed by SSH'),
       new Option('--ssh-key <name>', 'the SSH key by which the machine of a server is logged in to'),
+      new Option(
+        '--host-key <fingerprint>',
+        'the host key that the machine of a server must show, as ssh-keygen -l prints it',
+      ),
       new Option('--port <number>', 'of the SSH server on the machine of a server; by default 22').argParser(port),
       new Option('--user <name>', 'as whom the machine of a server is logged in to; by default root'),
       new Option('--on <server>', 'the server of a volume; by default that of its project'),

@@ -6023,6 +6023,12 @@ export interface operations {
                     labels?: {
                         [key: string]: string;
                     };
+                    /** @description The host key of the machine, which is pinned before the first login. Without it the first one shown is */
+                    host_key?: {
+                        fingerprint: string;
+                        /** @description Of a machine with several host keys: which one the fingerprint is of */
+                        type?: string;
+                    } | null;
                 };
             };
         };
@@ -6685,7 +6691,7 @@ export interface operations {
                 stream?: string;
                 level?: string;
                 instance_id?: string;
-                /** @description `agent`, or the id of what wrote the lines, also of an object that was deleted */
+                /** @description `agent`, or the id of what wrote the lines: of its server for the agent, also of an object that was deleted */
                 source?: string;
                 kind?: string;
                 cursor?: string;

@@ -106,7 +106,31 @@ const fields = z.strictObject({
     }),
   labels: Labels.optional(),
 });
-export const ServerCreate = fields.meta({ hidden: ['ip_address', 'ssh_key_id'] });
+
+/** The host key that a machine must show. */
+export const TrustedHostKey = z.strictObject({
+  fingerprint: z
+    .string()
+    .regex(/^SHA256:[A-Za-z0-9+/]{43}$/, 'Must be a fingerprint as ssh-keygen -l prints it, SHA256:…'),
+  type: z
+    .string()
+    .regex(/^(ssh|ecdsa)-[a-z0-9-]{1,40}$/, 'Must be a type such as ssh-ed25519')
+    .optional()
+    .meta({ description: 'Of a machine with several host keys: which one the fingerprint is of' }),
+});
+
+export function pinnedBy({ fingerprint, type }: z.infer<typeof TrustedHostKey>): DesiredOf<'server'>['host_key'] {
+  return { ...(type !== undefined && { type }), fingerprint };
+}
+
+export const ServerCreate = fields
+  .extend({
+    host_key: TrustedHostKey.nullish().meta({
+      description:
+        'The host key of the machine, which is pinned before the first login. Without it the first one shown is',
+    }),
+  })
+  .meta({ hidden: ['ip_address', 'ssh_key_id'] });
 export type ServerCreate = z.infer<typeof ServerCreate>;
 
 export const ServerUpdate = fields.partial().meta({ hidden: ['ipAddress', 'sshKeyId'] });

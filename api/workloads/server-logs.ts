@@ -24,7 +24,10 @@ export const ServerLogsQuery = LogsQuery.omit({ cursor: true, previous: true }).
     .max(36)
     .regex(/^(agent|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$/, 'Must be agent or an id')
     .optional()
-    .meta({ description: '`agent`, or the id of what wrote the lines, also of an object that was deleted' }),
+    .meta({
+      description:
+        '`agent`, or the id of what wrote the lines: of its server for the agent, also of an object that was deleted',
+    }),
   kind: listOf([agentSource, ...loggingKinds]).optional(),
   cursor: z
     .string()
@@ -87,8 +90,11 @@ export function serverLines(
 export function wantedIds(
   view: TenantView,
   server: string,
-  { source, kind }: Pick<ServerLogsQuery, 'source' | 'kind'>,
+  { source: asked, kind }: Pick<ServerLogsQuery, 'source' | 'kind'>,
 ): string[] | undefined {
+  const id = asked?.toLowerCase();
+  // answers name the agent by the id of its server
+  const source = id === server ? agentSource : id;
   if (kind === undefined) return source === undefined ? undefined : [source];
   const ids = objectsIn(view, 'server', server)
     .filter(({ meta }) => kind.some((one) => one === meta.kind))

@@ -11,6 +11,7 @@ export interface ServerOptions {
   directPorts?: boolean;
   address?: string;
   sshKey?: string;
+  hostKey?: string;
   port?: number;
   user?: string;
 }
@@ -60,7 +61,7 @@ export async function create(
 }
 
 async function createServer(client: Client, name: string, options: ServerOptions): Promise<void> {
-  const { directPorts, address, sshKey, port, user } = options;
+  const { directPorts, address, sshKey, hostKey, port, user } = options;
   if ((address === undefined) !== (sshKey === undefined))
     throw new Error('A machine is provisioned by SSH with both: --address and --ssh-key');
   const created = await client.request('POST', '/api/v1/servers', {
@@ -68,6 +69,7 @@ async function createServer(client: Client, name: string, options: ServerOptions
     ...(directPorts === true && { direct_ports_enabled: true }),
     ...(address !== undefined && { ipAddress: address }),
     ...(sshKey !== undefined && { sshKeyId: (await findObject(client, 'ssh-keys', sshKey)).id }),
+    ...(hostKey !== undefined && { host_key: { fingerprint: hostKey } }),
     ...(port !== undefined && { port }),
     ...(user !== undefined && { username: user }),
   });

@@ -6,14 +6,24 @@ import { SshFailure } from './ssh-failure.ts';
 
 export type LoginUnsealer = Pick<Unsealer, 'unseal'>;
 
-/** The login that the SSH key of a server is for. @throws SshFailure `incomplete`; Error if the secret does not open */
+/** The login that the SSH key of a server is for. @throws SshFailure `incomplete`; `bad_key` if the secret does not open */
 export function loginOf({ desired }: ReadonlyResource<'server'>, view: TenantView, unsealer: LoginUnsealer): SshLogin {
   const key = desired.ssh_key_id === undefined ? undefined : view.get('ssh_key', desired.ssh_key_id);
   if (key === undefined)
     throw new SshFailure('incomplete', 'It has no SSH key', 'Set ssh_key_id, and add its public half to the machine');
   const { credential } = key.desired;
   const place = { tenant: view.tenant, kind: 'ssh_key', id: key.meta.id };
-  return credential.type === 'key'
-    ? { type: 'key', privateKey: unsealer.unseal(credential.private_key, { ...place, path: 'credential.private_key' }) }
-    : { type: 'password', password: unsealer.unseal(credential.password, { ...place, path: 'credential.password' }) };
+  try {
+    return credential.type === 'key'
+      ? {
+          type: 'key',
+          privateKey: unsealer.unseal(credential.private_key, { ...place, path: 'credential.private_key' }),
+        }
+      : { type: 'password', password: unsealer.unseal(credential.password, { ...place, path: 'credential.password' }) };
+  } catch (error) {
+    const remedy = 'Give the control plane the master keys that it was sealed with, or replace the secret of the key';
+    throw new SshFailure('bad_key', 'The control plane cannot open the secret of its SSH key', remedy, {
+      cause: error,
+    });
+  }
 }

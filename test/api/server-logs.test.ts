@@ -124,6 +124,17 @@ describe('logs of a server', () => {
     expect(query().workload_ids).toEqual(ids());
   });
 
+  it('are those of a source as answers name it', async () => {
+    for (const [source, id] of [
+      [server, 'agent'],
+      [app.toUpperCase(), app],
+    ] as const) {
+      asked = [];
+      await owner.get(`/servers/${server}/logs?source=${source}`);
+      expect(query().workload_ids).toEqual([id]);
+    }
+  });
+
   it('of a kind that the server has nothing of are none, without asking', async () => {
     const { data } = await owner.get(`/servers/${server}/logs?kind=volume&cursor=0`);
     expect(data).toEqual({ lines: [], next_cursor: '0', more: false, truncated: false });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CheckResult } from '../../agent-protocol/diagnosis.ts';
 import { operationController } from '../../controllers/operation/reconcile.ts';
 import { connectMs, Machines } from '../../controllers/ssh/machines.ts';
+import type { LoginUnsealer } from '../../controllers/ssh/login.ts';
 import { networks } from '../../network/address.ts';
 import { createClient, startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
@@ -34,9 +35,9 @@ afterEach(async () => {
 });
 
 /** A leader that may log in to these networks of this machine. */
-async function lead(allowed = ['127.0.0.0/8']): Promise<void> {
+async function lead(allowed = ['127.0.0.0/8'], unsealer: LoginUnsealer = world.keyring): Promise<void> {
   const agents = { call: () => Promise.reject(new Error('No agent is called')) };
-  const machines = new Machines({ clock, unsealer: world.keyring, isAllowed: networks(allowed) });
+  const machines = new Machines({ clock, unsealer, isAllowed: networks(allowed) });
   leads = await leadWith(world, clock, operationController({ agents, machines, installation: noInstallation }));
 }
 
@@ -110,6 +111,36 @@ describe('the validation of a server', () => {
     expect((await owner.put(`/servers/${server}`, { name: 'renamed' })).status).toBe(200);
     await clock.advance(30_000);
     expect((await asked).status).toBe(503);
+  });
+
+  it('sends nothing to a machine that does not show the host key that the server was created with', async () => {
+    await using sshd = await startSshd();
+    await using other = await startSshd();
+    await lead();
+    const server = await serverOn(sshd, { host_key: { fingerprint: other.fingerprint } });
+    expect(await pinned(server)).toEqual({ type: null, fingerprint: other.fingerprint });
+    const { data } = await validate(server);
+    expect(statuses(data.checks)).toMatchObject({ ssh: 'pass', host_key: 'fail', authentication: 'warn' });
+    expect(await pinned(server)).toEqual({ type: null, fingerprint: other.fingerprint });
+    const another = { name: 'two', host_key: { fingerprint: 'SHA256:short' } };
+    expect((await owner.post('/servers', another)).status).toBe(400);
+  });
+
+  it('says so if the control plane cannot open the secret of the SSH key', async () => {
+    await using sshd = await startSshd();
+    const unsealer = {
+      unseal: () => {
+        throw new Error('No key for it');
+      },
+    };
+    await lead(['127.0.0.0/8'], unsealer);
+    const { status, data } = await validate(await serverOn(sshd));
+    expect(status).toBe(200);
+    const failed = data.checks.filter((one: CheckResult) => one.status === 'fail');
+    expect(failed).toMatchObject([
+      { name: 'authentication', message: 'The control plane cannot open the secret of its SSH key' },
+    ]);
+    expect(failed[0].remediation).toContain('master keys');
   });
 
   it('refuses a machine with another host key until an admin trusts it', async () => {

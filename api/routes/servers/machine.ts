@@ -5,7 +5,7 @@ import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { conflicting, serviceUnavailable, tooMany } from '../../ground/api-error.ts';
 import { untilSettled } from '../../ground/settle.ts';
-import { Server, servers } from '../../resources/server.ts';
+import { pinnedBy, Server, servers, TrustedHostKey } from '../../resources/server.ts';
 import { countLimits } from '../../rights/count-limits.ts';
 import { isConflict } from '../../../store/errors.ts';
 import { retention } from '../../../store/retention.ts';
@@ -43,7 +43,8 @@ export const validateServer = defineEndpoint({
     const id = await operationFor(ctx, it);
     const observed = () => view.get('operation', id)?.observed;
     await untilSettled(ctx, tenant, () => observed()?.finished_at !== undefined, patienceMs, ctx.signal());
-    const { phase, result } = observed() ?? {};
+    const { phase, result, error } = observed() ?? {};
+    if (error !== undefined && error.code !== 'timeout') throw conflicting(error.message);
     if (phase !== 'succeeded') throw serviceUnavailable('The machine was not looked at in time: validate it again');
     const report = Report.parse(result);
     await pin(ctx, it, report);
@@ -118,29 +119,18 @@ async function pin(ctx: RequestContext, it: ReadonlyResource<'server'>, { host_k
   }
 }
 
-const Fingerprint = z
-  .string()
-  .regex(/^SHA256:[A-Za-z0-9+/]{43}$/, 'Must be a fingerprint as ssh-keygen -l prints it, SHA256:…');
-
 export const trustHostKey = defineEndpoint({
   method: 'POST',
   path: '/servers/:id/trust-host-key',
   summary:
     'Pin the host key of a server, in place of the one that was pinned before: compare it on the machine first. A failed provisioning is tried again',
   on: ['server', 'id'],
-  body: z.strictObject({
-    fingerprint: Fingerprint,
-    type: z
-      .string()
-      .regex(/^(ssh|ecdsa)-[a-z0-9-]{1,40}$/, 'Must be a type such as ssh-ed25519')
-      .optional()
-      .meta({ description: 'Of a machine with several host keys: which one the fingerprint is of' }),
-  }),
+  body: TrustedHostKey,
   response: Server,
-  handle: async (ctx, { it, body: { fingerprint, type } }) => {
+  handle: async (ctx, { it, body }) => {
     const unit = ctx.repo.begin();
     const server = unit.change(it, (draft) => {
-      draft.host_key = { ...(type !== undefined && { type }), fingerprint };
+      draft.host_key = pinnedBy(body);
       // a provisioning that has failed may do so no more
       if (it.observed?.provisioning?.state === 'failed') draft.provision_attempt = ctx.random.id();
     });

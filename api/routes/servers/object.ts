@@ -20,7 +20,7 @@ import {
   updateEndpoint,
 } from '../resource-endpoints.ts';
 import { assign, given } from '../../resources/object-fields.ts';
-import { ServerCreate, servers, ServerUpdate, ServerWithJoin } from '../../resources/server.ts';
+import { pinnedBy, ServerCreate, servers, ServerUpdate, ServerWithJoin } from '../../resources/server.ts';
 import type { ServerUpdate as Update } from '../../resources/server.ts';
 import { refuseDefaultServer } from '../../workloads/single-server.ts';
 import { newJoin } from './join.ts';
@@ -69,6 +69,7 @@ export const createServer = defineEndpoint({
         ...given(fieldsOf(body)),
         ...given({ direct_ports: changedPorts({}, body.direct_ports, ctx.view) }),
         ...given({ allowed_projects: allowedFrom(ctx.view, body.allowed_projects) }),
+        ...(body.host_key && { host_key: pinnedBy(body.host_key) }),
         name: body.name,
         ...join.stored,
       },
