@@ -49,7 +49,9 @@ interface Going extends Seen {
 export const provision: Run = async (it, tools) => {
   const { ctx, tokens } = tools;
   const server = it.desired.server_id === undefined ? undefined : ctx.view.get('server', it.desired.server_id);
-  if (server === undefined || isDeleting(server)) throw new OperationFailure('not_found', 'Its server was deleted');
+  // the deletion goes on by what is known of the machine
+  if (server === undefined || isDeleting(server))
+    throw new OperationFailure('not_found', 'Its server was deleted', progressOf(it));
   if (server.desired.agent_public_key !== undefined) {
     tokens.forget(it.meta.id);
     const known = progressOf(it);

@@ -3,6 +3,7 @@ import type { LiveAgent } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Because, Context } from '../runtime/controller.ts';
+import { hasBegunAgent } from './provisioning.ts';
 
 /** Bounds of the farewell, in milliseconds. */
 export const farewellLimits = {
@@ -27,6 +28,8 @@ export type Farewell =
 interface World {
   server: ReadonlyResource<'server'>;
   agent: LiveAgent | undefined;
+  /** No agent has joined, but the installation of one was begun on the machine. */
+  isInstalled: boolean;
   /** Assignments that the agent has not removed yet. */
   left: number;
   /** For how long the agent has not been connected, or gave no answer. */
@@ -36,8 +39,9 @@ interface World {
 }
 
 /** The next step; `ask`: the agent is to be asked to remove itself. Pure. */
-function planFarewell({ server, agent, left, silentMs, lastedMs }: World): Farewell | { is: 'ask' } {
-  if (server.desired.agent_public_key === undefined) return { is: 'done' };
+function planFarewell({ server, agent, isInstalled, left, silentMs, lastedMs }: World): Farewell | { is: 'ask' } {
+  if (server.desired.agent_public_key === undefined)
+    return isInstalled ? { is: 'without', why: 'it was being installed and had not joined' } : { is: 'done' };
   if (agent === undefined) {
     const waitMs = farewellLimits.silentMs - silentMs;
     if (server.observed?.phase === 'offline' || waitMs <= 0) return { is: 'without', why: 'it was not connected' };
@@ -74,7 +78,8 @@ export async function sayFarewell(
 ): Promise<Farewell> {
   const agent = ctx.view.agent(server.meta.id);
   const silentMs = ctx.since('silent', agent === undefined || left === 0);
-  const step = planFarewell({ server, agent, left, silentMs, lastedMs: ctx.since('deleting', true) });
+  const isInstalled = hasBegunAgent(server, ctx.view);
+  const step = planFarewell({ server, agent, isInstalled, left, silentMs, lastedMs: ctx.since('deleting', true) });
   if (step.is !== 'ask') return step;
   try {
     const { callMs: timeoutMs } = farewellLimits;

@@ -39,6 +39,19 @@ export async function follow(it: ReadonlyResource<'server'>, ctx: Context): Prom
   return stateOf(begun, asked);
 }
 
+/** Reasons of the step in which the agent is installed once its job was begun. */
+const begun = new Set(['Installing', 'InstallationFailed', 'DeadlineExceeded']);
+
+/** Whether the installation of an agent by SSH was begun on its machine. */
+export function hasBegunAgent(it: ReadonlyResource<'server'>, view: Pick<Context['view'], 'get'>): boolean {
+  const known = view.get('operation', provisioningOf(it.meta.id))?.observed?.provisioning;
+  const steps = [...(known?.steps ?? []), ...(it.observed?.provisioning?.steps ?? [])];
+  return (
+    known?.join_token_hash !== undefined ||
+    steps.some(({ type, status, reason }) => type === 'AgentInstalled' && (status === 'true' || begun.has(reason)))
+  );
+}
+
 /** What an operation came to. Pure. */
 function stateOf({ observed }: Operation, asked: string): Provisioning {
   if (observed?.asked !== asked) return { asked, state: 'running', steps: stepsOf(new Map()) };

@@ -417,6 +417,46 @@ it('a server that is deleted meanwhile is not reached any more', async () => {
   expect(it.machine.visits).toBe(visits);
 });
 
+describe('a server that is deleted', () => {
+  const remove = async (it: Awaited<ReturnType<typeof asked>>): Promise<void> => {
+    const unit = it.rig.repo.begin();
+    unit.requestDelete((await it.rig.repo.get('server', server))!);
+    await commit(unit);
+    await it.rig.rest();
+    expect(it.rig.mirror.tenant(tenant).get('server', server)).toBeUndefined();
+  };
+  const left = [['server_agent_left', 'Server one was deleted without its agent']];
+
+  it('while its agent is installed is told to admins, as nothing removes that agent', async () => {
+    await using it = await asked((machine) => (machine.isSlow = true));
+    await it.machine.finish();
+    await it.pass(3000);
+    expect(it.step('AgentInstalled')?.reason).toBe('Installing');
+    await remove(it);
+    expect(it.notified()).toEqual(left);
+    const [note] = it.rig.mirror.tenant(tenant).list('notification');
+    expect(note?.desired.message).toMatch(/as it was being installed.*install\.sh \| sh -s -- --uninstall$/);
+  });
+
+  it('after the installation of its agent failed is told, too', async () => {
+    await using it = await asked((machine) => {
+      machine.ends = (kind) => (kind === 'agent' ? { code: 1, says: 'No' } : undefined);
+    });
+    await it.pass(600_000);
+    expect(it.phase()).toBe('error');
+    const before = it.notified();
+    await remove(it);
+    expect(it.notified()).toEqual(expect.arrayContaining([...before, ...left]));
+  });
+
+  it('before its agent is installed goes without a word', async () => {
+    await using it = await asked((machine) => (machine.isSlow = true));
+    expect(it.step('EngineInstalled')?.reason).toBe('Installing');
+    await remove(it);
+    expect(it.notified()).toEqual([]);
+  });
+});
+
 it('the first host key is in the audit log, as a change by a user would be', async () => {
   await using it = await asked((machine) => (machine.isSlow = true));
   const { entries } = await it.rig.store.list(keys.allAuditPending(tenant));
