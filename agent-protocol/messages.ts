@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { WireConfiguration, WireItem, WireReport } from './assignment.ts';
-import { MetricsQuery } from './metrics.ts';
+import { MetricsQuery, mostInstances, WorkloadLoad } from './metrics.ts';
 import { LogFollow, LogQuery, ServerLogQuery } from './logs.ts';
 import { HealableCheck, healableChecks } from './diagnosis.ts';
 import { PortPolicy } from './port-policy.ts';
@@ -72,6 +72,8 @@ export const Load = z.object({
   /** Images that the agent removed since it started because its disk was almost full, and what that freed. */
   images_removed: z.int().min(0).optional().catch(undefined),
   images_freed_bytes: z.number().min(0).optional().catch(undefined),
+  /** Absent: the agent does not send them with its beats. */
+  workloads: z.array(WorkloadLoad).max(mostInstances).optional().catch(undefined),
 });
 export type Load = z.infer<typeof Load>;
 

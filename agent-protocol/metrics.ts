@@ -64,6 +64,14 @@ const Latest = z.object({
   values: z.partialRecord(z.enum(instanceValues), z.number()),
 });
 
+/** The newest values of a workload on one server: the sums over its instances there. */
+export const WorkloadLoad = z.object({
+  workload_id: Id,
+  instances: z.int().positive(),
+  values: z.partialRecord(z.enum(instanceValues), z.number()),
+});
+export type WorkloadLoad = z.infer<typeof WorkloadLoad>;
+
 /**
  * Answer of `metrics.read`: one row per step of which anything is known, in order. A row has the time at which its step
  * begins, then the mean and then the maximum of each value, in the order of {@link serverValues} or

@@ -249,6 +249,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       publication,
       load: () => ({
         ...meter.load,
+        workloads: metrics.workloads,
         images_removed: collector.freed.images,
         images_freed_bytes: collector.freed.bytes,
       }),

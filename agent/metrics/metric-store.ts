@@ -3,7 +3,14 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { instanceValues, mostInstances, sampleMs, serverValues } from '../../agent-protocol/metrics.ts';
-import type { InstanceValue, Measured, MetricsPage, MetricsQuery, ServerValue } from '../../agent-protocol/metrics.ts';
+import type {
+  InstanceValue,
+  Measured,
+  MetricsPage,
+  MetricsQuery,
+  ServerValue,
+  WorkloadLoad,
+} from '../../agent-protocol/metrics.ts';
 import type { Clock } from '../../time/clock.ts';
 import { answerable, Total } from './points.ts';
 import { readSeries, Series } from './series.ts';
@@ -96,6 +103,24 @@ export class MetricStore implements AsyncDisposable {
     }
     const rows = total.rows(workload === undefined ? serverValues : instanceValues);
     return { ...asked, rows, ...(workload === undefined && { latest: this.#latest() }) };
+  }
+
+  /** What each workload uses now. A value that is not known of all of its instances is left out. */
+  get workloads(): WorkloadLoad[] {
+    const sums = new Map<string, WorkloadLoad>();
+    for (const { workload_id, values } of this.#latest()) {
+      const sum = sums.get(workload_id);
+      if (sum === undefined) sums.set(workload_id, { workload_id, instances: 1, values });
+      else {
+        sum.instances += 1;
+        for (const name of instanceValues) {
+          const [before, more] = [sum.values[name], values[name]];
+          if (before === undefined || more === undefined) delete sum.values[name];
+          else sum.values[name] = before + more;
+        }
+      }
+    }
+    return [...sums.values()];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

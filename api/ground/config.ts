@@ -18,10 +18,8 @@ export const ApiConfig = z.strictObject({
   agentRelease: z.string().optional(),
   /** Ports of the control plane itself: no application may take them. */
   ownPorts: z.array(z.int()).default([]),
-  /** Addresses or CIDR ranges that may read the metrics; by default this machine and private networks. */
-  metricsFrom: z
-    .array(z.string())
-    .default(['127.0.0.0/8', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '::1', 'fc00::/7']),
+  /** Addresses or CIDR ranges that may read the metrics, which name all tenants; by default this machine. */
+  metricsFrom: z.array(z.string()).default(['127.0.0.0/8', '::1']),
   /** What the first user of a tenant must present: one token for all tenants, or a derived one for each. */
   setupToken: z
     .union([z.strictObject({ value: z.string().min(16) }), z.strictObject({ own: z.literal(true) })])

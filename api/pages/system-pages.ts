@@ -88,8 +88,7 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
 }
 
 const refuseMetrics: Page = (response, headers, requestId) => {
-  const message =
-    'Metrics are read from the addresses of --metrics-from alone: by default this machine and private networks';
+  const message = 'Metrics are read from the addresses of --metrics-from alone: by default this machine';
   sendBody(response, 403, headers, errorBody(forbidden(message), requestId));
 };
 

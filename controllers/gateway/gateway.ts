@@ -283,8 +283,9 @@ export class Gateway implements AsyncDisposable, SessionOwner {
 
   *#connected(): Generator<ConnectedServer> {
     for (const { tenant, server: id = '', load } of this.#sessions.values()) {
-      const name = this.#options.mirror.tenant(tenant).get('server', id)?.desired.name;
-      if (name !== undefined) yield { tenant, id, name, load };
+      const view = this.#options.mirror.tenant(tenant);
+      const name = view.get('server', id)?.desired.name;
+      if (name !== undefined) yield { tenant, id, name, load, view };
     }
   }
 

@@ -1,6 +1,9 @@
 import { Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { Load } from '../../agent-protocol/messages.ts';
+import type { InstanceValue, WorkloadLoad } from '../../agent-protocol/metrics.ts';
+import { assignment } from '../../store/kinds/assignment.ts';
+import type { TenantView } from '../../store/mirror.ts';
 
 /** A server whose agent is connected to this replica. */
 export interface ConnectedServer {
@@ -9,9 +12,10 @@ export interface ConnectedServer {
   name: string;
   /** What its agent sent with its last beat; absent before the first one. */
   load: Load | undefined;
+  view: TenantView;
 }
 
-/** Most servers that the metrics of one replica show. */
+/** Most servers, and most workloads, that the metrics of one replica show. */
 const mostShown = 5000;
 
 type Shown = readonly [name: string, help: string, of: (load: Load) => number | undefined];
@@ -32,34 +36,85 @@ const shown: readonly Shown[] = [
   ['images_freed_bytes', 'Bytes freed by that', (it) => it.images_freed_bytes],
 ];
 
+/** Values of workloads, with what one of them is in the unit of its gauge. */
+const shownOfWorkloads: readonly (readonly [name: string, help: string, of: InstanceValue, factor: number])[] = [
+  ['cpu_cores', 'Processors that are busy with it', 'cpu_percent', 0.01],
+  ['memory_used_bytes', 'Memory in use', 'memory_used_bytes', 1],
+  ['memory_limit_bytes', 'Memory that it may use', 'memory_limit_bytes', 1],
+  ['network_receive_bytes_per_second', 'Bytes received per second', 'network_rx_bps', 1],
+  ['network_transmit_bytes_per_second', 'Bytes sent per second', 'network_tx_bps', 1],
+  ['disk_read_bytes_per_second', 'Bytes read from disks per second', 'disk_read_bps', 1],
+  ['disk_write_bytes_per_second', 'Bytes written to disks per second', 'disk_write_bps', 1],
+];
+
 /**
  * Gauges of each server whose agent this replica holds, by tenant, id and name. They go with the connection: no replica
- * shows a server that is away.
+ * shows a server that is away. With them go those of its workloads, by kind, id and name, each the sum over its instances
+ * on the server. What an agent says of a workload that is not on its server is not shown.
  */
 export function serverGauges(registry: Registry, connected: () => Iterable<ConnectedServer>): void {
-  gauge(registry, 'connected', '1 for each server whose agent this replica holds', connected, () => 1);
+  const ofServers = (valueOf: (server: ConnectedServer) => number | undefined) =>
+    function* (): Generator<Row> {
+      for (const server of Iterator.from(connected()).take(mostShown)) yield [labelsOf(server), valueOf(server)];
+    };
+  gauge(
+    registry,
+    'setpoint_server_connected',
+    '1 for each server whose agent this replica holds',
+    ofServers(() => 1),
+  );
   for (const [name, help, of] of shown)
-    gauge(registry, name, help, connected, ({ load }) => (load === undefined ? undefined : of(load)));
+    gauge(
+      registry,
+      `setpoint_server_${name}`,
+      help,
+      ofServers(({ load }) => (load === undefined ? undefined : of(load))),
+    );
+
+  const ofWorkloads = (valueOf: (load: WorkloadLoad) => number | undefined) =>
+    function* (): Generator<Row> {
+      const workloads = Iterator.from(connected()).flatMap(workloadsOf);
+      for (const [labels, load] of workloads.take(mostShown)) yield [labels, valueOf(load)];
+    };
+  const running = ofWorkloads(({ instances }) => instances);
+  gauge(registry, 'setpoint_workload_instances', 'Instances that run, whose agent this replica holds', running);
+  for (const [name, help, of, factor] of shownOfWorkloads)
+    gauge(
+      registry,
+      `setpoint_workload_${name}`,
+      help,
+      ofWorkloads(({ values: { [of]: value } }) => (value === undefined ? undefined : value * factor)),
+    );
 }
 
-function gauge(
-  registry: Registry,
-  name: string,
-  help: string,
-  connected: () => Iterable<ConnectedServer>,
-  valueOf: (server: ConnectedServer) => number | undefined,
-): void {
+type Labels = Readonly<Record<string, string>>;
+type Row = readonly [labels: Labels, value: number | undefined];
+
+function labelsOf({ tenant, id, name }: ConnectedServer): Labels {
+  return { tenant, server: id, name };
+}
+
+function* workloadsOf({ tenant, id, load, view }: ConnectedServer): Generator<readonly [Labels, WorkloadLoad]> {
+  for (const one of load?.workloads ?? [])
+    for (const kind of assignment.desired.shape.workload_kind.options) {
+      const it = view.get(kind, one.workload_id);
+      if (it?.desired.server_id === id)
+        yield [{ tenant, server: id, kind, workload: one.workload_id, name: it.desired.name }, one];
+    }
+}
+
+function gauge(registry: Registry, name: string, help: string, rows: () => Iterable<Row>): void {
+  const labelNames = name.startsWith('setpoint_server_')
+    ? ['tenant', 'server', 'name']
+    : ['tenant', 'server', 'kind', 'workload', 'name'];
   const made = new Gauge({
-    name: `setpoint_server_${name}`,
+    name,
     help,
-    labelNames: ['tenant', 'server', 'name'] as const,
+    labelNames,
     registers: [registry],
     collect() {
       made.reset();
-      for (const server of Iterator.from(connected()).take(mostShown)) {
-        const value = valueOf(server);
-        if (value !== undefined) made.set({ tenant: server.tenant, server: server.id, name: server.name }, value);
-      }
+      for (const [labels, value] of rows()) if (value !== undefined) made.set(labels, value);
     },
   });
 }

@@ -97,10 +97,17 @@ describe('the metrics', () => {
   });
 
   it('are read by the clients of a trusted proxy where they may be', async () => {
-    world = await startApi({ config: { trustedProxies: ['127.0.0.1'] } });
+    world = await startApi({ config: { trustedProxies: ['127.0.0.1'], metricsFrom: ['10.0.0.0/8'] } });
     expect(await metrics({ 'x-forwarded-for': '10.1.2.3' })).toBe(200);
     expect(await metrics({ 'x-forwarded-for': '192.0.2.1' })).toBe(403);
     expect(await metrics({ 'x-forwarded-for': '10.1.2.3, 192.0.2.1' })).toBe(403);
+  });
+
+  it('are read by this machine alone unless the operator says otherwise', async () => {
+    world = await startApi({ config: { trustedProxies: ['127.0.0.1'] } });
+    expect(await metrics()).toBe(200);
+    for (const address of ['10.1.2.3', '192.168.0.2', '100.64.0.1', 'fc00::1', '192.0.2.1'])
+      expect(await metrics({ 'x-forwarded-for': address })).toBe(403);
   });
 
   it('are read from where the operator says', async () => {

@@ -117,6 +117,22 @@ test('the newest values of instances are those of the last samples', async () =>
   expect((await read()).latest).toEqual([]);
 });
 
+test('the newest values of a workload are the sums over its instances, where all are known', async () => {
+  const { values, ...third } = instance('c', 5);
+  await measure(1, () => [
+    instance('a', 10),
+    { ...instance('b', 20), values: { cpu_percent: 20 } },
+    { ...third, workload: 'other', values },
+  ]);
+  expect(store.workloads).toEqual([
+    { workload_id: 'web', instances: 2, values: { cpu_percent: 30 } },
+    { workload_id: 'other', instances: 1, values: { cpu_percent: 5, memory_used_bytes: 100 } },
+  ]);
+  expect((await read()).latest?.[0]?.values).toEqual({ cpu_percent: 10, memory_used_bytes: 100 });
+  await clock.advance(30_000);
+  expect(store.workloads).toEqual([]);
+});
+
 test('what was measured is there after a restart, also of an instance that is gone', async () => {
   await measure(3, () => [instance('a', 10)]);
   await store[Symbol.asyncDispose]();

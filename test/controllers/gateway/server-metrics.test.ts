@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { encodeSample } from '../../../agent-protocol/metrics.ts';
 import type { ServerSample } from '../../../agent-protocol/metrics.ts';
@@ -6,6 +7,7 @@ import { eventually } from '../../harness/eventually.ts';
 import { FakeBackend } from '../../harness/fake-backend.ts';
 import { GatewayWorld, tenant } from '../../harness/gateway-world.ts';
 import type { TestReplica } from '../../harness/gateway-world.ts';
+import { desiredState } from '../../harness/states.ts';
 import { until } from '../../harness/until.ts';
 
 let world: GatewayWorld;
@@ -88,5 +90,27 @@ describe('the metrics of a replica', () => {
     expect(await shown(other)).toEqual([]);
     await holder[Symbol.asyncDispose]();
     expect(await shown(holder)).toEqual([]);
+  });
+
+  it('show what the workloads of these servers use, and nothing that an agent says of others', async () => {
+    const [mine, elsewhere] = [randomUUID(), randomUUID()];
+    await world.create('application', mine, desiredState('application', { server_id: server.id, name: 'web' }));
+    await world.create('application', elsewhere, desiredState('application', { server_id: randomUUID() }));
+    const values = { cpu_percent: 150, memory_used_bytes: 1000, network_tx_bps: 7 };
+    const load = { ...backend.load() };
+    backend.load = () => {
+      const workloads = [mine, elsewhere, randomUUID()].map((id) => ({ workload_id: id, instances: 2, values }));
+      return { ...load, workloads };
+    };
+    const shownOfWorkloads = async () =>
+      (await holder.registry.metrics()).split('\n').filter((line) => line.startsWith('setpoint_workload_'));
+    await until('a beat has come', async () => (await shownOfWorkloads()).length > 1);
+    const labels = `{tenant="${tenant}",server="${server.id}",kind="application",workload="${mine}",name="web"}`;
+    expect(await shownOfWorkloads()).toEqual([
+      `setpoint_workload_instances${labels} 2`,
+      `setpoint_workload_cpu_cores${labels} 1.5`,
+      `setpoint_workload_memory_used_bytes${labels} 1000`,
+      `setpoint_workload_network_transmit_bytes_per_second${labels} 7`,
+    ]);
   });
 });
