@@ -9,7 +9,7 @@ const retryMs = 2000;
 
 /** Waits until a server's agent starts a new session; if it is connected, waits 2 s. Never rejects. */
 export async function agentBack(
-  { mirror, clock }: { mirror: Mirror; clock: Clock },
+  { mirror, clock }: { mirror: Pick<Mirror, 'key' | 'subscribeKeys'>; clock: Clock },
   tenant: string,
   server: string,
   signal: AbortSignal,

@@ -32,7 +32,7 @@ export interface LogReader {
 
 interface Dependencies {
   agents: Agents;
-  mirror: Mirror;
+  mirror: Pick<Mirror, 'key' | 'subscribeKeys'>;
   clock: Clock;
   log: Logger;
 }

@@ -166,7 +166,7 @@ class Source implements LogSink {
     this.#changed();
   }
 
-  async send(chunk: SharedLogChunk, matches: (line: LogLine) => boolean): Promise<void> {
+  send(chunk: SharedLogChunk, matches: (line: LogLine) => boolean): void {
     const now = this.#clock.now().getTime();
     const arrived = this.#clock.monotonic();
     if (this.readingSince !== undefined) this.readingSince = arrived;
@@ -178,6 +178,9 @@ class Source implements LogSink {
       this.#held.push({ time: this.#time, seq: line.seq, arrived, frame });
     }
     this.#changed();
+  }
+
+  async drained(): Promise<void> {
     await setImmediate();
     while (this.isFull && !this.#ended) {
       this.#room = Promise.withResolvers();

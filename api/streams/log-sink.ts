@@ -11,8 +11,10 @@ export interface LogSink {
   lost(count: number): void;
   /** Whether the tail reads stored lines now, so that further lines follow those that it sent. */
   reading(isReading: boolean): void;
-  /** Sends those lines of a chunk that match. Resolves when there is room for more, never in the same turn. */
-  send(chunk: SharedLogChunk, matches: (line: LogLine) => boolean): Promise<void>;
+  /** Sends those lines of a chunk that match, at once: a tail that waits for its reader holds no lines. */
+  send(chunk: SharedLogChunk, matches: (line: LogLine) => boolean): void;
+  /** Resolves when there is room for more, never in the same turn of the event loop. */
+  drained(): Promise<void>;
 }
 
 /** Sends the lines of one source to a channel. */
@@ -23,10 +25,10 @@ export function channelSink(channel: Channel, source: LogSource): LogSink {
     },
     lost: (count) => channel.send({ type: 'gap', dropped: count }),
     reading: () => undefined,
-    async send(chunk, matches) {
+    send(chunk, matches) {
       const wanted = new Set(chunk.lines.flatMap((line, at) => (matches(line) ? [at] : [])));
       channel.sendAll(chunk.frames(source, 'resumable').filter((_, at) => wanted.has(at)));
-      await channel.drained();
     },
+    drained: () => channel.drained(),
   };
 }

@@ -2,6 +2,7 @@ import { answerOf } from '../../agent-protocol/answer.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogFollow, LogLine } from '../../agent-protocol/logs.ts';
 import { LogPage } from '../../agent-protocol/logs.ts';
+import type { Mirror } from '../../store/mirror.ts';
 import { agentBack } from './agent-back.ts';
 import { SharedLogChunk } from './log-chunk.ts';
 import type { LogReader, LogSubscription } from './log-hub.ts';
@@ -12,10 +13,15 @@ import type { StreamContext } from './stream.ts';
 const limits = {
   /** Live lines that wait for a slow reader; with more, it reads from the server's disk until it has caught up. */
   pendingLines: 2000,
-  pendingBytes: 8 * 1024 * 1024,
+  pendingBytes: 4 * 1024 * 1024,
   pageLines: 5000,
   readTimeoutMs: 15_000,
 } as const;
+
+/** What a tail uses. */
+export interface TailContext extends Pick<StreamContext, 'agents' | 'clock' | 'hub' | 'tenant'> {
+  mirror: Pick<Mirror, 'key' | 'subscribeKeys'>;
+}
 
 /** Which lines of which server a tail sends, and where to. */
 export interface TailOptions {
@@ -46,7 +52,7 @@ export interface TailOptions {
  * possible.
  */
 export class LogTail implements LogReader {
-  readonly #ctx: StreamContext;
+  readonly #ctx: TailContext;
   readonly #options: TailOptions;
   readonly #limits: Required<TailOptions>['share'];
   #follow: LogFollow;
@@ -60,7 +66,7 @@ export class LogTail implements LogReader {
   #wake = Promise.withResolvers<void>();
   #subscription: LogSubscription | undefined;
 
-  constructor(ctx: StreamContext, options: TailOptions) {
+  constructor(ctx: TailContext, options: TailOptions) {
     this.#ctx = ctx;
     this.#options = options;
     this.#limits = options.share ?? { ...limits, turn: (read) => read() };
@@ -103,9 +109,11 @@ export class LogTail implements LogReader {
     this.#subscription = hub.subscribe(tenant, server, follow.workload_id, this);
     try {
       while (!isOver()) {
+        // Each turn follows a wait for the reader, in which live lines may have found it full.
+        this.#subscription.hasRoom();
         sink.reading(this.#mustFill);
         if (this.#mustFill) await this.#fill(signal);
-        else if (this.#pending.length > 0) await this.#flush();
+        else if (this.#sendPending()) await sink.drained();
         else {
           this.#wake = Promise.withResolvers();
           await this.#wake.promise;
@@ -165,12 +173,20 @@ export class LogTail implements LogReader {
   }
 
   async #readStored(signal: AbortSignal): Promise<void> {
-    const follow = this.#follow;
-    if (this.#seen === undefined) await this.#readLast(follow, signal);
-    else await this.#readAfter(this.#seen, signal);
+    if (this.#seen === undefined) {
+      await this.#sendLast(signal);
+      await this.#options.sink.drained();
+      return;
+    }
+    let after: number | undefined = this.#seen;
+    while (after !== undefined && !signal.aborted) {
+      after = await this.#sendAfter(after, signal);
+      await this.#options.sink.drained();
+    }
   }
 
-  async #readLast(follow: LogFollow, signal: AbortSignal): Promise<void> {
+  async #sendLast(signal: AbortSignal): Promise<void> {
+    const follow = this.#follow;
     const { workload_id } = follow;
     const query = follow.tail > 0 ? follow : { workload_id, tail: 1 };
     const { lines } = await this.#read(query, signal);
@@ -178,23 +194,21 @@ export class LogTail implements LogReader {
     this.#seen = last;
     if (follow.tail > 0) {
       this.#options.begins?.(Math.max(0, (lines[0]?.seq ?? 0) - 1));
-      await this.#send(new SharedLogChunk(lines));
+      this.#send(new SharedLogChunk(lines));
     } else this.#options.begins?.(last);
   }
 
-  async #readAfter(seen: number, signal: AbortSignal): Promise<void> {
-    let after: number | undefined = seen;
-    while (after !== undefined && !signal.aborted) {
-      const query: LogFollow = { ...this.#follow, tail: this.#limits.pageLines, after_seq: after };
-      const page: LogPage = await this.#read(query, signal);
-      const [first] = page.lines;
-      // neither the end of a page nor lines before the start of a replay are lost lines
-      const isCut = page.truncated && page.next_seq === undefined && after > 0;
-      if (isCut) this.lost(Math.max(1, (first?.seq ?? 0) - after - 1));
-      this.#seen = Math.max(page.next_seq ?? 0, page.lines.at(-1)?.seq ?? 0, after);
-      await this.#send(new SharedLogChunk(page.lines));
-      after = page.next_seq;
-    }
+  /** Sends one page. Returns the number after which the next page begins, if there is one. */
+  async #sendAfter(after: number, signal: AbortSignal): Promise<number | undefined> {
+    const query: LogFollow = { ...this.#follow, tail: this.#limits.pageLines, after_seq: after };
+    const page: LogPage = await this.#read(query, signal);
+    const [first] = page.lines;
+    // neither the end of a page nor lines before the start of a replay are lost lines
+    const isCut = page.truncated && page.next_seq === undefined && after > 0;
+    if (isCut) this.lost(Math.max(1, (first?.seq ?? 0) - after - 1));
+    this.#seen = Math.max(page.next_seq ?? 0, page.lines.at(-1)?.seq ?? 0, after);
+    this.#send(new SharedLogChunk(page.lines));
+    return page.next_seq;
   }
 
   async #read(query: LogFollow, signal: AbortSignal): Promise<LogPage> {
@@ -207,19 +221,19 @@ export class LogTail implements LogReader {
     );
   }
 
-  async #flush(): Promise<void> {
-    const chunks = this.#pending;
-    this.#drop();
-    for (const chunk of chunks) {
-      const seen = this.#seen ?? 0;
-      await this.#send(chunk, (line) => line.seq > seen && this.#matches(line));
-      this.#seen = Math.max(seen, chunk.lines.at(-1)?.seq ?? 0);
-      if (this.#mustFill) break;
-    }
-    this.#subscription?.hasRoom();
+  /** Sends the first live chunk that waits. Returns whether there was one. */
+  #sendPending(): boolean {
+    const chunk = this.#pending.shift();
+    if (chunk === undefined) return false;
+    this.#pendingLines -= chunk.lines.length;
+    this.#pendingBytes -= chunk.bytes;
+    const seen = this.#seen ?? 0;
+    this.#send(chunk, (line) => line.seq > seen && this.#matches(line));
+    this.#seen = Math.max(seen, chunk.lines.at(-1)?.seq ?? 0);
+    return true;
   }
 
-  async #send(chunk: SharedLogChunk, matches: (line: LogLine) => boolean = () => true): Promise<void> {
-    await this.#options.sink.send(chunk, matches);
+  #send(chunk: SharedLogChunk, matches: (line: LogLine) => boolean = () => true): void {
+    this.#options.sink.send(chunk, matches);
   }
 }

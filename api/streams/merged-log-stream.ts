@@ -26,7 +26,7 @@ const limits = {
   /** Sources whose stored lines are read at once. */
   reads: 4,
   pendingLines: 250,
-  pendingBytes: 256 * 1024,
+  pendingBytes: 1024 * 1024,
   pageLines: 1000,
   /** A source whose agent is away begins so long before the stream: the clock of its server may be behind. */
   marginMs: 60_000,

@@ -51,7 +51,8 @@ function send(source: MergedSource, ...lines: (readonly [at: number, message: st
     const timestamp = new Date(clock.now().getTime() + at).toISOString();
     return { seq, timestamp, stream: 'stdout' as const, level: 'info' as const, message, instance_id: 'i' };
   });
-  return source.sink.send(new SharedLogChunk(chunk), () => true);
+  source.sink.send(new SharedLogChunk(chunk), () => true);
+  return source.sink.drained();
 }
 
 const messages = (): unknown[] => sent.filter(({ type }) => type === 'log').map(({ message }) => message);

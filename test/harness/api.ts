@@ -307,7 +307,8 @@ export function createClient(base: string, token: string | undefined): Client {
   };
 }
 
-function scriptedAgents(): ScriptedAgents {
+/** Agents that answer as the test says; without a word of it they are away. */
+export function scriptedAgents(): ScriptedAgents {
   const agents: ScriptedAgents = {
     controlKey: () => 'no key',
     answer: undefined,
