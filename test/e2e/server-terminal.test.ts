@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
 import { Installation } from '../harness/installation.ts';
-import { memoryOf, processesWith } from '../harness/processes.ts';
+import { memoryOf, processesWith, writtenBy } from '../harness/processes.ts';
 import { until } from '../harness/until.ts';
 
 const Made = z.object({ sessionId: z.string() });
@@ -164,8 +164,4 @@ function leftBehind(mark: string): string {
 /** Lines that vi shows as beyond the end of the file. */
 function emptyLines(screen: string): number {
   return screen.split(';1H~').length - 1;
-}
-
-async function writtenBy(pid: string): Promise<number> {
-  return Number(/^wchar: (\d+)$/m.exec(await readFile(`/proc/${pid}/io`, 'utf8'))?.[1]);
 }

@@ -21,6 +21,8 @@ export interface InstallationOptions {
   agentFlags?: readonly string[];
   /** The agent reaches the first replica by a wire that the test can cut: {@link Installation.link}. */
   withLink?: boolean;
+  /** Comes to the environment of all programs. */
+  env?: Readonly<Record<string, string>>;
   /** Where the agent keeps its data; in the installation's own folder by default. */
   agentData?: string;
   /** The `setpoint` that all programs run at first; by default that of this checkout. */
@@ -50,6 +52,7 @@ export class Installation implements AsyncDisposable {
   server!: ApiObject;
   readonly #agentFlags: readonly string[];
   readonly #withLink: boolean;
+  readonly #env: Readonly<Record<string, string>>;
   readonly #agentData: string;
   readonly #command: string;
   readonly #agentExecutable: string | undefined;
@@ -66,6 +69,7 @@ export class Installation implements AsyncDisposable {
     this.etcd = etcd;
     this.#agentFlags = options.agentFlags ?? [];
     this.#withLink = options.withLink ?? false;
+    this.#env = options.env ?? {};
     this.#agentData = options.agentData ?? join(dir, 'agent');
     this.#command = options.command ?? present;
     this.#agentExecutable = options.agentExecutable;
@@ -82,7 +86,7 @@ export class Installation implements AsyncDisposable {
       const store = etcd === undefined ? `sqlite:${join(data, 'store.db')}` : `etcd://${etcd.host}`;
       const flags = ['--listen', `127.0.0.1:${port}`, '--store', store, '--data', data, ...(options.serverFlags ?? [])];
       replicas.push({
-        program: new Program(['server', ...flags], join(dir, `server-${i}.log`)),
+        program: new Program(['server', ...flags], join(dir, `server-${i}.log`), options.env),
         url: `http://127.0.0.1:${port}`,
       });
     }
@@ -131,7 +135,7 @@ export class Installation implements AsyncDisposable {
       this.#agentHome === undefined ? [...command, ...flags, '--git-loopback', ...this.#agentFlags] : [],
       join(this.dir, 'agent.log'),
       // Earlier releases do not know this setting: they ignore a variable, but not a flag.
-      { SETPOINT_LOCAL_IMAGES: 'setpoint-test/*' },
+      { SETPOINT_LOCAL_IMAGES: 'setpoint-test/*', ...this.#env },
     );
     this.agent.command = this.#agentExecutable ?? this.#command;
     if (this.#agentHome !== undefined) this.agent.command = await this.#install(this.#agentHome);

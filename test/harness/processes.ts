@@ -12,3 +12,8 @@ export async function memoryOf(pid: number | undefined, what: 'VmRSS' | 'VmHWM' 
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(new RegExp(`^${what}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) * 1024;
 }
+
+/** Bytes that a process has written, to files and to terminals. */
+export async function writtenBy(pid: string): Promise<number> {
+  return Number(/^wchar: (\d+)$/m.exec(await readFile(`/proc/${pid}/io`, 'utf8'))?.[1]);
+}
