@@ -117,7 +117,11 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
     });
     if (response.status === 204) return undefined;
     const retryAfter = response.headers.get('retry-after');
-    const answer: unknown = await response.json().catch(() => undefined);
+    const answer: unknown = await response.json().catch((error: unknown) => {
+      if (error instanceof SyntaxError) return undefined;
+      stop?.throwIfAborted();
+      throw cutOff(connection, error);
+    });
     const envelope = Envelope.safeParse(answer);
     if (envelope.success && envelope.data.success) return envelope.data;
     throw refusal(connection, response.status, answer, path === '/api/v1/auth/login', retryAfter);
@@ -200,6 +204,11 @@ function refusal(
 
 function unreachable({ server }: Connection, error: unknown): Error {
   return new Error(`Cannot reach ${server}: ${reasonOf(error)}. Does the control plane run there?`, { cause: error });
+}
+
+function cutOff({ server }: Connection, error: unknown): Error {
+  const text = `Lost the connection to ${server} within its answer: ${reasonOf(error)}`;
+  return new Error(`${text}. The request may have been carried out: look before you send it again`, { cause: error });
 }
 
 function credential(token: string | undefined): Record<string, string> {

@@ -78,3 +78,18 @@ it('a user who interrupts does not wait', async () => {
   stop.abort(new Error('Stopped'));
   await expect(asking).rejects.toThrow('Stopped');
 });
+
+it('an answer that is cut off is a lost connection, after which the user has to look what was done', async () => {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' });
+    response.write('{"success":true,', () => response.destroy());
+  });
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP server has such an address
+  const client = createClient({ server: `http://127.0.0.1:${port}`, tenant: 'default' });
+  await expect(client.request('POST', '/api/v1/projects', {})).rejects.toThrow(
+    /^Lost the connection to http:\/\/127\.0\.0\.1:\d+ within its answer: .+\. The request may have been carried out/,
+  );
+});
