@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { chmod, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -135,6 +135,36 @@ describe('the script that installs the agent refuses', () => {
     const { code, stderr } = await install({ args, env: { SETPOINT_JOIN_TOKEN: '' } });
     expect(code).toBe(1);
     expect(stderr).toContain(message);
+  });
+});
+
+describe('a machine that has the agent of a server', () => {
+  const own = '00000000-0000-0000-0000-000000000000';
+  const other = '11111111-2222-3333-4444-555555555555';
+
+  /** Runs the script, with the token of the first server, on a machine that has the agent of that server. */
+  async function installOver(server: string, shell: (typeof shells)[number]) {
+    const data = join(folder, 'data');
+    await mkdir(data);
+    await writeFile(join(data, 'identity.json'), JSON.stringify({ v: 1, server_id: server, private_key: 'x' }));
+    return install({ shell, input: script.replaceAll('/var/lib/setpoint/agent', data) });
+  }
+
+  it.each(shells)('is left as it is by the command of another server: %s', async (shell) => {
+    const { code, stdout, stderr } = await installOver(other, shell);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toBe(
+      `setpoint: This machine has the agent of server ${other}, and the join token is of server ${own}. Nothing was changed. ` +
+        'To keep the agent, run the command that setpoint join prints for its own server. To give the machine to the other server, ' +
+        'remove the agent with its containers first: curl -fsSL https://setpoint.test/install.sh | sh -s -- --uninstall\n',
+    );
+  });
+
+  it.each(shells)('takes another join token of its own server: %s', async (shell) => {
+    const { stderr } = await installOver(own, shell);
+    expect(stderr).not.toContain('This machine has the agent');
+    expect(await readFile(join(folder, 'marks'), 'utf8')).toMatch(/^mkdir\n/);
+    await rm(join(folder, 'marks'));
   });
 });
 

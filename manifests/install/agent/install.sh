@@ -113,6 +113,16 @@ check_machine() {
 
 check_token() {
   [ -n "$token" ] || [ -f "$data/identity.json" ] || fail 'This machine has not joined yet and needs a join token, which setpoint create server NAME or setpoint join SERVER prints: SETPOINT_JOIN_TOKEN=TOKEN'
+  check_server
+}
+
+# An agent keeps its server: with the token and the address of another one it would join neither.
+check_server() {
+  [ -n "$token" ] && [ -f "$data/identity.json" ] || return 0
+  own=$(sed -n 's/.*"server_id" *: *"\([0-9a-f-]*\)".*/\1/p' "$data/identity.json")
+  wanted=$(printf '%s\n' "$token" | sed -n 's/^sj_\(.\{8\}\)\(.\{4\}\)\(.\{4\}\)\(.\{4\}\)\(.\{12\}\)_.*/\1-\2-\3-\4-\5/p')
+  [ -n "$own" ] && [ -n "$wanted" ] && [ "$own" != "$wanted" ] || return 0
+  fail "This machine has the agent of server $own, and the join token is of server $wanted. Nothing was changed. To keep the agent, run the command that setpoint join prints for its own server. To give the machine to the other server, remove the agent with its containers first: curl -fsSL $base_url/install.sh | sh -s -- --uninstall"
 }
 
 # May be repeated: a run that was cut off is completed by the next one. The executable removes itself with the rest.
