@@ -2253,7 +2253,7 @@ export interface components {
         AgentUpdate: {
             server_id: string;
             /**
-             * @description current: it runs that version. updating: the condition AgentUpdated shows when it does
+             * @description current: it runs that version. updating: the condition AgentUpdated shows when it does; an agent that is away takes it up once it is back
              * @enum {string}
              */
             status: "current" | "updating";

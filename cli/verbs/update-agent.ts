@@ -31,7 +31,9 @@ export async function updateAgent(
     console.log(`The agent of ${name} has version ${wanted} already`);
     return;
   }
-  console.log(`The agent of ${name}, version ${answer.agent_version ?? 'unknown'}, updates itself to ${wanted}`);
+  const agent = `The agent of ${name}, version ${answer.agent_version ?? 'unknown'},`;
+  if (server['agent_status'] === 'connected') console.log(`${agent} updates itself to ${wanted}`);
+  else console.log(`${agent} is not connected: it updates itself to ${wanted} once it is back`);
   if (options.wait === false) return;
   const goesOn = `The update goes on: \`setpoint describe server ${name}\` shows how it ends`;
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
@@ -43,6 +45,8 @@ export async function updateAgent(
     if (now['agent_version'] === wanted && now['agent_status'] === 'connected') break;
     const failed = now.conditions?.find(({ type, status }) => type === 'AgentUpdateFailed' && status === 'true');
     if (failed !== undefined) throw new Error(failed.message);
+    const unable = now.conditions?.find(({ reason }) => reason === 'CannotUpdateItself');
+    if (unable !== undefined) throw new Error(unable.message);
     if (now['desired_agent_version'] !== wanted) throw new Error('Another version was asked for meanwhile');
   }
   console.log(`It runs version ${wanted}`);

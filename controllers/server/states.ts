@@ -180,6 +180,13 @@ function updatedCondition(world: World, wanted: string): ConditionInput {
       reason: 'AgentAway',
       message: `Its agent was asked to run version ${wanted} and is not connected: it is being started again, or takes it up once it is back`,
     };
+  if (agent.capabilities?.includes(updateCapability) !== true)
+    return {
+      type,
+      status: 'false',
+      reason: 'CannotUpdateItself',
+      message: `Its agent, version ${agent.agentVersion ?? 'unknown'}, was asked to run version ${wanted} and cannot update itself: run the script that installs it, ADDRESS/install.sh, on its machine`,
+    };
   return {
     type,
     status: 'false',

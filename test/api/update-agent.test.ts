@@ -120,9 +120,29 @@ it('is 409 where there is no release, or another than expected, and 400 for what
   expect(await stored()).toBeUndefined();
 });
 
-it('is 503 while the agent is away', async () => {
+it('is stored while the agent is away, which takes it up once it is back', async () => {
+  await world.repo.change('server', server, (draft) => {
+    draft.agent_public_key = 'key of the agent';
+  });
+  await world.observe('server', server, { phase: 'offline', agent_version: '1.0.0' });
+  await world.settled();
   const answer = await update();
-  expect([answer.status, answer.body.error?.message]).toEqual([503, expect.stringContaining('not connected')]);
+  expect([answer.status, answer.data]).toEqual([200, { ...running, server_id: server, status: 'updating' }]);
+  await clock.advance(1000);
+  expect((await update()).data.status).toBe('updating');
+  expect(await stored()).toEqual({ version: '1.1.0', requested_at: '2030-01-01T00:00:00.000Z' });
+  await world.observe('server', server, { phase: 'offline', agent_version: '1.2.0' });
+  await world.settled();
+  const later = await update();
+  expect([later.status, later.body.error?.message]).toEqual([409, expect.stringContaining('later than 1.1.0')]);
+  await world.observe('server', server, { phase: 'offline', agent_version: '1.1.0' });
+  await world.settled();
+  expect((await update()).data.status).toBe('current');
+});
+
+it('is 409 where no agent has joined, as one that joins has the version of the release', async () => {
+  const answer = await update();
+  expect([answer.status, answer.body.error?.message]).toEqual([409, expect.stringContaining('No agent has joined')]);
 });
 
 it('is for admins and above', async () => {

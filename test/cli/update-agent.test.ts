@@ -47,8 +47,8 @@ async function agentIs(agentVersion: string, capabilities = [...agentCapabilitie
 const asked = async () => (await world.repo.get('server', server))?.desired.agent_update;
 
 it('says why an agent cannot be updated', async () => {
-  const away = await run();
-  expect([away.code, away.err]).toEqual([1, expect.stringContaining('not connected')]);
+  const none = await run();
+  expect([none.code, none.err]).toEqual([1, expect.stringContaining('No agent has joined')]);
   await agentIs('1.0.0', []);
   const old = await run();
   expect([old.code, old.err]).toEqual([1, expect.stringContaining('/install.sh | sh')]);
@@ -74,4 +74,17 @@ it('waits until the new version runs, or says why it does not', async () => {
   await agentIs('1.1.0');
   await world.observe('server', server, { phase: 'active', agent_version: '1.1.0' });
   expect(await succeeding).toMatchObject({ code: 0, out: expect.stringContaining('It runs version 1.1.0') });
+});
+
+it('tells that an agent that is away takes it up once it is back', async () => {
+  await world.store.txn({ if: [], then: [{ delete: keys.agent('default', server) }] });
+  await world.repo.change('server', server, (draft) => {
+    draft.agent_public_key = 'key of the agent';
+  });
+  await world.observe('server', server, { phase: 'offline', agent_version: '1.0.0' });
+  await world.settled();
+  expect(await run('--no-wait')).toMatchObject({
+    code: 0,
+    out: 'The agent of one, version 1.0.0, is not connected: it updates itself to 1.1.0 once it is back\n',
+  });
 });

@@ -180,6 +180,14 @@ describe('an update of its agent', () => {
     expect(condition('AgentUpdated')?.status).toBe('true');
   });
 
+  it('that came back and cannot update itself says how it is updated', async () => {
+    await using rig = await openRig({ controllers: releasing });
+    const { connect, condition } = await asked(rig);
+    await connect({ ...old, capabilities: ['configurations'] });
+    expect(condition('AgentUpdated')).toMatchObject({ status: 'false', reason: 'CannotUpdateItself' });
+    expect(condition('AgentUpdated')?.message).toMatch(/1\.0\.0.*1\.1\.0.*install\.sh/);
+  });
+
   it('is offered where the control plane has a later version, with how', async () => {
     await using rig = await openRig({ controllers: releasing });
     const { connect, condition } = await joined(rig);
