@@ -67,6 +67,16 @@ export class Refused extends Error {
   }
 }
 
+/** What a request answers; `undefined` if the role of the caller does not cover it. */
+export async function unlessForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof Refused && error.status === 403) return undefined;
+    throw error;
+  }
+}
+
 /** A stream that broke after it was open; it can be opened again. */
 export class StreamCut extends Error {}
 

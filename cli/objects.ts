@@ -22,6 +22,8 @@ interface Row {
   hasEvents?: true;
   /** What is deleted with an object, in words that end the question before; absent: it is not deleted by itself. */
   takes?: string;
+  /** What `--force` deletes beside that, in words that go before those. */
+  takesByForce?: string;
   /** Which verbs an object takes in which state. The API judges by the same table. */
   verbs: VerbTable;
 }
@@ -44,7 +46,8 @@ const kinds = {
     names: ['server'],
     path: '/api/v1/servers',
     hasEvents: true,
-    takes: '; the containers there stay as they are',
+    takes: '; where its agent is connected, it removes itself with its containers, images and rules, but no volumes',
+    takesByForce: ', also with applications and volumes on it',
     verbs: serverVerbs,
   },
   applications: {

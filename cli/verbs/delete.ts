@@ -1,6 +1,7 @@
+import { z } from 'zod';
 import { confirm } from '../ask.ts';
 import type { ApiObject, Client } from '../client.ts';
-import { Refused } from '../client.ts';
+import { Refused, unlessForbidden } from '../client.ts';
 import type { CliKind } from '../objects.ts';
 import { findObject, kindOf, pathOf, rowOfKind, singular } from '../objects.ts';
 import { openEnd, waiting } from '../settled.ts';
@@ -13,20 +14,37 @@ export async function deleteObject(
   options: { project?: string; yes?: boolean; force?: boolean; wait?: boolean },
 ): Promise<void> {
   const kind = kindOf(word);
-  const { takes, parent } = rowOfKind(kind);
+  const { takes, takesByForce = '', parent } = rowOfKind(kind);
   if (takes === undefined) {
     const instead = parent === undefined ? '' : `: it goes with its ${singular(parent)}`;
     throw new Error(`A ${singular(kind)} is not deleted by itself${instead}`);
   }
   const it = await findObject(client, kind, name, options.project);
   const what = `${singular(kind)} ${it.name ?? it.id}`;
-  if (options.yes !== true) await confirm(`Delete ${what}${takes}?`);
+  if (options.yes !== true) await confirm(`Delete ${what}${options.force === true ? takesByForce : ''}${takes}?`);
   const query = [options.force === true ? 'force=true' : '', options.wait === false ? '' : waiting].filter(Boolean);
   await client.request('DELETE', `${pathOf(kind, it)}?${query.join('&')}`).catch(byOption);
   const left = await stillThere(client, kind, it);
-  if (left === undefined) console.log(`${what} is deleted`);
-  else if (options.wait === false) console.log(`${what} is being deleted`);
+  if (left === undefined) {
+    console.log(`${what} is deleted`);
+    if (kind === 'servers') await printLeft(client, it);
+  } else if (options.wait === false) console.log(`${what} is being deleted`);
   else throw new Error(`${what} is still being deleted: ${openEnd(left) ?? left.conditions?.[0]?.message ?? ''}`);
+}
+
+const Left = z.looseObject({
+  kind: z.literal('server_agent_left'),
+  message: z.string(),
+  resource: z.object({ id: z.string() }),
+});
+
+/** Prints what the agent of a deleted server left on its machine, if the caller was notified of it. */
+async function printLeft(client: Client, { id, name = id }: ApiObject): Promise<void> {
+  const sent = await unlessForbidden(client.list('/api/v1/notifications', { q: name }));
+  for (const one of sent ?? []) {
+    const { data } = Left.safeParse(one);
+    if (data?.resource.id === id) console.log(data.message);
+  }
 }
 
 /** Names the option of this command where a refusal names the parameter of the API. */

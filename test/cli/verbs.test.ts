@@ -145,11 +145,13 @@ describe('after a login', () => {
     expect((await run('create', 'server', 'two')).code).toBe(1);
 
     const question = town.cli.atTerminal(['delete', 'server', 'two']);
-    await question.prints('Delete server two; the containers there stay as they are? [y/N] ');
+    const agent =
+      '; where its agent is connected, it removes itself with its containers, images and rules, but no volumes';
+    await question.prints(`Delete server two${agent}? [y/N] `);
     question.type('n\r');
     expect(await question.ended()).toMatchObject({ code: 1, out: expect.stringContaining('Nothing was changed') });
-    const left = town.cli.atTerminal(['delete', 'server', 'two']);
-    await left.prints('[y/N] ');
+    const left = town.cli.atTerminal(['delete', 'server', 'two', '--force']);
+    await left.prints(`Delete server two, also with applications and volumes on it${agent}? [y/N] `);
     left.type('\u0003');
     expect(await left.ended()).toMatchObject({ code: 1, out: expect.stringContaining('Nothing was changed') });
     const answered = town.cli.atTerminal(['delete', 'server', 'two']);
