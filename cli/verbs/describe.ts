@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { unlessForbidden } from '../client.ts';
 import type { ApiObject, Client } from '../client.ts';
 import type { CliKind } from '../objects.ts';
 import { findObject, kindOf, pathOf, rowOfKind } from '../objects.ts';
@@ -36,6 +37,8 @@ export async function describe(
   const it = await client.object('GET', pathOf(kind, found));
   if (options.output !== undefined && options.output !== 'text') {
     const parts = await partsOf(client, kind, it);
+    const left = Object.keys(parts).filter((part) => parts[part] === undefined);
+    if (left.length > 0) console.error(`Left out, as your role may not read it: ${left.join(', ')}`);
     console.log(printed({ ...it, ...parts }, options.output));
     return;
   }
@@ -65,12 +68,12 @@ function printHindered(kind: CliKind, it: ApiObject): void {
   if (hindered.length > 0) console.log(`\nNot now\n${table(['verb', 'reason'], hindered)}`);
 }
 
-/** The instances and events of an object, for kinds that have them. */
+/** The instances and events of an object, for kinds that have them; `undefined`: the caller may not read them. */
 async function partsOf(client: Client, kind: CliKind, it: ApiObject): Promise<Record<string, unknown>> {
   const path = pathOf(kind, it);
   return {
-    ...(kind === 'applications' && { instances: await client.request('GET', `${path}/instances`) }),
-    ...(rowOfKind(kind).hasEvents && { events: await client.request('GET', `${path}/events`) }),
+    ...(kind === 'applications' && { instances: await unlessForbidden(client.request('GET', `${path}/instances`)) }),
+    ...(rowOfKind(kind).hasEvents && { events: await unlessForbidden(client.request('GET', `${path}/events`)) }),
   };
 }
 
@@ -110,12 +113,18 @@ async function printInstances(client: Client, it: ApiObject, now: Date): Promise
 
 async function printEventSection(client: Client, kind: CliKind, it: ApiObject, now: Date): Promise<void> {
   console.log('\nEvents, newest first');
-  await printEvents(client, kind, it, now);
+  const events = await unlessForbidden(client.request('GET', `${pathOf(kind, it)}/events`));
+  if (events === undefined) console.log('Your role may not read them');
+  else printEvents(events, now);
 }
 
-/** Prints the events of an object, newest first. */
-export async function printEvents(client: Client, kind: CliKind, it: ApiObject, now: Date): Promise<void> {
-  const events = Events.parse(await client.request('GET', `${pathOf(kind, it)}/events`));
+/** Prints the events of an object, newest first. @throws Refused */
+export async function listEvents(client: Client, kind: CliKind, it: ApiObject, now: Date): Promise<void> {
+  printEvents(await client.request('GET', `${pathOf(kind, it)}/events`), now);
+}
+
+function printEvents(answer: unknown, now: Date): void {
+  const events = Events.parse(answer);
   if (events.length === 0) console.log('none');
   else
     console.log(

@@ -1,6 +1,6 @@
 import type { Client } from '../client.ts';
 import { findObject, kindOf, kindWords, rowOfKind, singular } from '../objects.ts';
-import { printEvents } from './describe.ts';
+import { listEvents } from './describe.ts';
 
 /** Prints the events of an object, newest first. */
 export async function events(client: Client, word: string, name: string, options: { project?: string }): Promise<void> {
@@ -9,5 +9,5 @@ export async function events(client: Client, word: string, name: string, options
     const others = kindWords().filter((one) => rowOfKind(one).hasEvents);
     throw new Error(`A ${singular(kind)} has no events: name one of ${others.join(', ')}`);
   }
-  await printEvents(client, kind, await findObject(client, kind, name, options.project), new Date());
+  await listEvents(client, kind, await findObject(client, kind, name, options.project), new Date());
 }

@@ -25,7 +25,11 @@ interface Options {
 /** Changes the ports of a server that its applications may take, if an option asks for it, and prints them. */
 export async function ports(client: Client, name: string, options: Options): Promise<void> {
   const server = await findObject(client, 'servers', name);
-  const { reserved, bindings } = Ports.parse(server).direct_ports;
+  const { reserved, bindings } = portsOf(server).direct_ports;
+  if (Object.keys(options).length === 0) {
+    await show(client, server);
+    return;
+  }
   const { range, reserve = [], release = [], bind = [] } = options;
   const bound = await Promise.all(
     bind.map(async ({ port, project }) => ({
@@ -48,8 +52,16 @@ export async function ports(client: Client, name: string, options: Options): Pro
   await show(client, await client.object('PUT', pathOf('servers', server), change));
 }
 
+/** @throws Error if the server is shown without its ports, as to those who are no admins */
+function portsOf(server: unknown): z.infer<typeof Ports> {
+  const { data } = Ports.safeParse(server);
+  if (data === undefined)
+    throw new Error('The ports of a server are shown to admins of the tenant only, and changed by them');
+  return data;
+}
+
 async function show(client: Client, server: unknown): Promise<void> {
-  const { direct_ports_enabled: open, direct_ports: allowed } = Ports.parse(server);
+  const { direct_ports_enabled: open, direct_ports: allowed } = portsOf(server);
   const projects = new Map((await listObjects(client, 'projects')).map((it) => [it.id, it.name ?? it.id]));
   const rows = [
     [`${allowed.from}-${allowed.to}`, 'for any application'],
