@@ -27,6 +27,7 @@ docker docker-cli|docker.io
 mkfs.ext4 e2fsprogs
 mount mount
 sshd openssh-server
+sudo sudo
 aiosmtpd python3-aiosmtpd
 prometheus prometheus
 promtool promtool|prometheus

@@ -1,6 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createClient } from '../../cli/client.ts';
@@ -9,11 +11,12 @@ import { builtRelease } from '../harness/built-release.ts';
 import type { BuiltRelease } from '../harness/built-release.ts';
 import { freePort, Program } from '../harness/program.ts';
 import { startSshMachine } from '../harness/ssh-machine.ts';
-import type { SshMachine } from '../harness/ssh-machine.ts';
+import type { SshMachine, SshMachineOptions } from '../harness/ssh-machine.ts';
 import { startSshd } from '../harness/sshd.ts';
 import { TcpProxy } from '../harness/tcp-proxy.ts';
 import { until } from '../harness/until.ts';
 
+const execute = promisify(execFile);
 let release: BuiltRelease;
 let folder: string;
 let server: Program;
@@ -25,7 +28,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'setpoint-provision-'));
   const listen = `127.0.0.1:${await freePort()}`;
   url = `http://${listen}`;
-  const own = ['--agent-release', release.folder, '--ssh-networks', '127.0.0.0/8'];
+  const own = ['--agent-release', release.folder, '--ssh-networks', '127.0.0.0/8,::1/128'];
   server = new Program(['server', '--listen', listen, '--data', join(folder, 'server'), ...own], join(folder, 'log'));
   server.start();
   await server.ready(url);
@@ -40,7 +43,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const startMachine = (flags: readonly string[] = []): Promise<SshMachine> => startSshMachine(release.executable, flags);
+const startMachine = (options: SshMachineOptions = {}): Promise<SshMachine> =>
+  startSshMachine(release.executable, options);
 let made = 0;
 const aName = (): string => `it-${(made += 1)}`;
 
@@ -48,8 +52,12 @@ async function keyOf(privateKey: string): Promise<string> {
   return (await client.object('POST', '/api/v1/settings/ssh-keys', { name: aName(), private_key: privateKey })).id;
 }
 
-async function serverOn(machine: Pick<SshMachine, 'port' | 'privateKey'>, changes: object = {}): Promise<string> {
-  const body = { name: aName(), ipAddress: '127.0.0.1', port: machine.port, sshKeyId: await keyOf(machine.privateKey) };
+async function serverOn(
+  machine: Pick<SshMachine, 'port' | 'privateKey'>,
+  { ssh_key_id, ...changes }: { ssh_key_id?: string } & Record<string, unknown> = {},
+): Promise<string> {
+  const key = ssh_key_id ?? (await keyOf(machine.privateKey));
+  const body = { name: aName(), ipAddress: '127.0.0.1', port: machine.port, ssh_key_id: key };
   const created = await client.object('POST', '/api/v1/servers', { ...body, ...changes });
   expect(created.status).toBe('provisioning');
   return created.id;
@@ -104,8 +112,10 @@ describe('a server with an address and a key', () => {
     const read = async (line: string): Promise<string> => (await machine.run(line)).stdout.trim();
     expect(await read("ps -o args | grep -c '[/]supervise'")).toBe('1');
     expect(await read('cat /var/log/apt-get.log')).toMatch(/install .*docker\.io git iptables/);
-    // the token is on the machine no more, and its files are root's alone
-    expect(await read('grep -rl sj_ /var/lib/setpoint/provision /etc/setpoint')).toBe('');
+    // the script that installs ends after the agent has joined
+    const withToken = (): Promise<string> => read('grep -rl sj_ /var/lib/setpoint/provision /etc/setpoint');
+    await until('the token is on the machine no more', async () => (await withToken()) === '');
+    // its files are root's alone
     expect(await read('stat -c %a /var/lib/setpoint/provision')).toBe('700');
     const events = z.array(z.object({ reason: z.string() }));
     await until('the events tell it', async () => {
@@ -158,6 +168,60 @@ describe('a server with an address and a key', () => {
       { timeoutMs: 170_000, explain: () => explain(id, machine) },
     );
     expect(cuts).toBeGreaterThanOrEqual(2);
+  });
+});
+
+describe('a login', () => {
+  const password = 'päss "word" $HOME';
+  const passwordOf = async (text: string): Promise<string> =>
+    (await client.object('POST', '/api/v1/settings/ssh-keys', { name: aName(), password: text })).id;
+
+  it('by a password, for which sudo asks too', async () => {
+    await using machine = await startMachine({ password });
+    const key = await passwordOf('another one');
+    const id = await serverOn(machine, { username: 'ops', ssh_key_id: key });
+    const refused = await failed(id, 'LoggedIn');
+    expect(refused).toMatchObject({ status: 'false', reason: 'LoginRefused' });
+    expect(refused?.message).toContain('It refuses the password for the user ops');
+    await client.request('PUT', `/api/v1/settings/ssh-keys/${key}`, { password });
+    await client.request('POST', `/api/v1/servers/${id}/provision`, {});
+    await active(id, machine);
+    const told = [await server.lastOutput(), (await machine.run('cat /var/lib/setpoint/provision/log')).stdout];
+    expect(told.join('\n')).not.toContain(password);
+  });
+
+  it('by a password, whose user may not run sudo, until it may', async () => {
+    await using machine = await startMachine({ password });
+    await machine.run("echo 'root ALL=(ALL) ALL' >/etc/sudoers");
+    const id = await serverOn(machine, { username: 'ops', ssh_key_id: await passwordOf(password) });
+    const why = await failed(id, 'MachineFits');
+    expect(why?.message).toContain('sudo does not take the password of the login');
+    expect(condition(await get(id), 'LoggedIn')?.status).toBe('true');
+    await machine.run("echo 'ops ALL=(ALL) ALL' >>/etc/sudoers");
+    await client.request('POST', `/api/v1/servers/${id}/provision`, {});
+    await active(id, machine);
+  });
+
+  it('by a key, where sudo asks for a password, until it asks for none', async () => {
+    await using machine = await startMachine({ password });
+    const id = await serverOn(machine, { username: 'ops' });
+    const why = await failed(id, 'MachineFits');
+    expect(why?.message).toContain('sudo asks for a password, and the login is by a key');
+    await machine.run("echo 'ops ALL=(ALL) NOPASSWD:ALL' >>/etc/sudoers");
+    await client.request('POST', `/api/v1/servers/${id}/provision`, {});
+    await active(id, machine);
+  });
+
+  it('by a key with a passphrase, at an IPv6 address', async () => {
+    await using machine = await startMachine({ address: '::1' });
+    const file = join(folder, aName());
+    await writeFile(file, machine.privateKey, { mode: 0o600 });
+    await execute('ssh-keygen', ['-q', '-p', '-P', '', '-N', 'open sesame', '-f', file]);
+    const secret = { private_key: await readFile(file, 'utf8'), passphrase: 'open sesame' };
+    const key = await client.object('POST', '/api/v1/settings/ssh-keys', { name: aName(), ...secret });
+    const id = await serverOn(machine, { ipAddress: '::1', ssh_key_id: key.id });
+    await active(id, machine);
+    expect((await get(id))['host_key']).toEqual({ type: 'ssh-ed25519', fingerprint: machine.fingerprint });
   });
 });
 
@@ -214,7 +278,7 @@ describe('a machine that cannot become a server leaves its server in error, with
   });
 
   it('no space', async () => {
-    await using machine = await startMachine(['--tmpfs', '/var/lib/docker:size=16m']);
+    await using machine = await startMachine({ flags: ['--tmpfs', '/var/lib/docker:size=16m'] });
     const id = await serverOn(machine);
     expect((await failed(id, 'MachineFits'))?.message).toContain('0.0 GiB are free');
     expect((await machine.run('test -e /var/lib/setpoint')).code).toBe(1);
