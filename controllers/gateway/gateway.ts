@@ -11,6 +11,7 @@ import type { ServerSample } from '../../agent-protocol/metrics.ts';
 import { subprotocol } from '../../agent-protocol/messages.ts';
 import type { CallParams, Load, LogStreamParams, StreamParams } from '../../agent-protocol/messages.ts';
 import { socketWire } from '../../agent-protocol/socket-wire.ts';
+import type { Frame } from '../../agent-protocol/wire.ts';
 import type { Clock } from '../../time/clock.ts';
 import { parseKey } from '../../store/keys.ts';
 import type { KeyChange, Mirror, ObjectChange } from '../../store/mirror.ts';
@@ -21,6 +22,7 @@ import type { Store } from '../../store/store.ts';
 import { Admission } from './admission.ts';
 import type { Place, Sender } from './admission.ts';
 import { announceReplica } from './announce-replica.ts';
+import { ByteBudget, ByteBudgets } from './byte-budget.ts';
 import { ControlKeys } from './control-keys.ts';
 import { limits } from './limits.ts';
 import { gatewayMetrics } from './metrics.ts';
@@ -65,6 +67,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
   #admission: Admission;
   #passes: Passes;
   #reports: Paces;
+  #budgets: ByteBudgets;
   #sockets = new WebSocketServer({
     noServer: true,
     maxPayload: maxFrameBytes,
@@ -89,6 +92,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     this.#deps = { ...options, metrics, replica: replica.id, controlKeys: new ControlKeys(mirror, options.unsealer) };
     this.#admission = new Admission(clock);
     this.#passes = new Passes(mirror, clock);
+    this.#budgets = new ByteBudgets(clock);
     this.#reports = new Paces(clock, limits.intake.reportsPerSecond);
     const sessionOf = (tenant: string, server: string) => this.#sessions.get(keyOf(tenant, server));
     const local: LocalSessions = {
@@ -254,7 +258,15 @@ export class Gateway implements AsyncDisposable, SessionOwner {
 
   #accept(tenant: string, socket: WebSocket, sender: Sender): void {
     const { clock, repositoryFor } = this.#options;
-    const wire = socketWire(socket, clock, () => control);
+    const unknown = new ByteBudget(clock);
+    const restAfter = (frame: Frame): number => {
+      const { server } = session;
+      const budget = server === undefined ? unknown : this.#budgets.of(keyOf(tenant, server));
+      const ms = budget.take(frame);
+      if (ms > 0) session.slowed();
+      return ms;
+    };
+    const wire = socketWire(socket, clock, () => control, restAfter);
     const session = new ServerSession(this.#deps, this, { name: tenant, repo: repositoryFor(tenant) }, () => control);
     const control: ControlSession = new ControlSession(wire, clock, session);
     this.#await(session, this.#admission.take(sender), 'hello', limits.admission.helloMs);
@@ -285,7 +297,8 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     for (const { tenant, server: id = '', load } of this.#sessions.values()) {
       const view = this.#options.mirror.tenant(tenant);
       const name = view.get('server', id)?.desired.name;
-      if (name !== undefined) yield { tenant, id, name, load, view };
+      if (name !== undefined)
+        yield { tenant, id, name, load, view, pausedMs: this.#budgets.of(keyOf(tenant, id)).pausedMs };
     }
   }
 

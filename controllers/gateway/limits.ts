@@ -58,6 +58,21 @@ export const limits = {
     retryMs: 1000,
     attempts: 3,
   },
+  bytes: {
+    /**
+     * Bytes that are read of one agent per second, over all of its sessions. The most that terminals and logs of one
+     * agent were measured to pass is 40 MB (docs/performance.md).
+     */
+    perSecond: 128 * 1024 * 1024,
+    /** Bytes that are read at once after a quiet period. */
+    burst: 128 * 1024 * 1024,
+    /** A byte of a message counts as so many, as it is parsed; those of streams are only passed on. */
+    messageWeight: 8,
+    /** What each frame counts beside its bytes. */
+    frameBytes: 64,
+    /** Time between two log lines about one connection that is slowed down. */
+    logMs: 60_000,
+  },
   relay: {
     connectMs: 5000,
     /** Replicas asked in a row when the agent moves. */

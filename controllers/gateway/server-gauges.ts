@@ -13,6 +13,8 @@ export interface ConnectedServer {
   /** What its agent sent with its last beat; absent before the first one. */
   load: Load | undefined;
   view: TenantView;
+  /** Time for which nothing was read of its agent, as that sent too much. */
+  pausedMs: number;
 }
 
 /** Most servers, and most workloads, that the metrics of one replica show. */
@@ -62,6 +64,12 @@ export function serverGauges(registry: Registry, connected: () => Iterable<Conne
     'setpoint_server_connected',
     '1 for each server whose agent this replica holds',
     ofServers(() => 1),
+  );
+  gauge(
+    registry,
+    'setpoint_server_slowed_seconds',
+    'Time for which this replica has read nothing of the agent, as it sent more than its bound',
+    ofServers(({ pausedMs }) => (pausedMs > 0 ? pausedMs / 1000 : undefined)),
   );
   for (const [name, help, of] of shown)
     gauge(

@@ -67,6 +67,7 @@ export class ServerSession implements ControlHost {
   /** The agent's set is of the store's present history. */
   #isProven = false;
   #isOver = false;
+  #slowedAt = -Infinity;
   #closed = Promise.withResolvers<void>();
 
   constructor(
@@ -135,6 +136,17 @@ export class ServerSession implements ControlHost {
 
   applied(): void {
     this.#work?.applied();
+  }
+
+  /** The agent sends more than is read of it. */
+  slowed(): void {
+    const now = this.#deps.clock.monotonic();
+    if (now - this.#slowedAt < limits.bytes.logMs) return;
+    this.#slowedAt = now;
+    this.#log.warn(
+      { advice: 'Look at what the agent sends: its log, and who reads terminals and logs of the server' },
+      'An agent sends more bytes than are taken of one: it has to wait, and nothing is lost',
+    );
   }
 
   needSnapshot(why: string): void {

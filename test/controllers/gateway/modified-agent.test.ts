@@ -10,6 +10,8 @@ import { encodeData } from '../../../agent-protocol/data-frame.ts';
 import { subprotocol } from '../../../agent-protocol/messages.ts';
 import { proofBytes } from '../../../agent-protocol/proof.ts';
 import { bounds, timing } from '../../../agent-protocol/timing.ts';
+import { ByteBudget } from '../../../controllers/gateway/byte-budget.ts';
+import { limits } from '../../../controllers/gateway/limits.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { FakeBackend, running } from '../../harness/fake-backend.ts';
 import { FakeClock, settle } from '../../harness/fake-clock.ts';
@@ -341,6 +343,72 @@ describe('reports of a modified agent', () => {
     await until('more are answered', async () => answered > perSecond);
     for (let n = 10; n < 13; n++) await second.isHeard(n);
     expect(answered).toBeLessThanOrEqual(2 * perSecond);
+  });
+});
+
+describe('bytes', () => {
+  const { perSecond, burst, messageWeight } = limits.bytes;
+  const size = 512 * 1024;
+  const atOnce = burst / messageWeight / size;
+  const large = JSON.stringify({ type: 'levitate', how: 'x'.repeat(size) });
+  const isSlowed = async (at: TestReplica): Promise<boolean> =>
+    /setpoint_server_slowed_seconds\{.*\} [0-9.]*[1-9]/.test(await at.registry.metrics());
+
+  it('wait at what one agent may send, over all sessions of its server, and none is lost', async () => {
+    const clock = new FakeClock('2030-01-01T00:00:00.000Z', () => settle(30));
+    await using slow = await GatewayWorld.start({ clock });
+    const at = await slow.replica();
+    const server = await slow.server({ join_token_expires_at: '2030-01-02T00:00:00.000Z' });
+    const key = agentKey();
+    let answered = 0;
+    const open = async (more: object): Promise<Connection> => {
+      const connection = new Connection(at.url);
+      const challenge = await connection.greet(server.id, key, more);
+      expect(await connection.prove(signed(server.id, challenge, key))).toMatchObject({ type: 'welcome' });
+      connection.socket.on('message', (data: Buffer) => {
+        if (data.includes('"unsupported"')) answered += 1;
+      });
+      return connection;
+    };
+    const first = await open({ join_token: server.token });
+    const tcp = await first.tcp;
+    const sent = 2 * atOnce;
+    for (let n = 0; n < sent; n += 1) first.socket.send(large);
+    await until('the first are taken', async () => answered >= atOnce - 1);
+    await settle(100);
+    expect(answered).toBeLessThanOrEqual(atOnce + 1);
+    expect(tcp.writableLength).toBeGreaterThan(0); // the rest waits on the agent's side
+    expect(await isSlowed(at)).toBe(true);
+    const each = (1000 * messageWeight * size) / perSecond;
+    await clock.advance(each * 4);
+    await until('more are taken', async () => answered >= atOnce + 3);
+    await settle(100);
+    expect(answered).toBeLessThanOrEqual(atOnce + 6);
+    for (let ms = 0; answered < sent && ms < 4000; ms += 100) {
+      await clock.advance(100);
+      await settle(30);
+    }
+    expect(answered).toBe(sent);
+    first.socket.terminate();
+
+    // another session has no budget of its own
+    const second = await open({});
+    second.socket.send(large);
+    second.socket.send(large);
+    await settle(100);
+    expect(answered).toBeLessThanOrEqual(sent + 1);
+    await clock.advance(1000);
+    await until('they are taken', async () => answered === sent + 2);
+  });
+
+  it('of streams pass as fast as agents were measured to send them', () => {
+    const clock = new FakeClock();
+    const budget = new ByteBudget(clock);
+    const frame = new Uint8Array(20_000);
+    const measuredPerSecond = 40_000_000;
+    let waited = 0;
+    for (let sent = 0; sent < 3 * measuredPerSecond; sent += frame.length) waited += budget.take(frame);
+    expect(waited).toBe(0);
   });
 });
 
