@@ -203,6 +203,24 @@ describe('an update of its agent', () => {
     }
   });
 
+  it('is offered once the folder of the release has a later one, without a restart, and by another leader at once', async () => {
+    let release = '1.0.0';
+    const settings = { ...serverSettings, agentRelease: async () => release };
+    await using rig = await openRig({ controllers: [serverController(settings)] });
+    const { connect, condition } = await joined(rig);
+    await connect(old);
+    expect(condition('AgentUpdateAvailable')).toBeUndefined();
+    release = '1.1.0';
+    const { resyncMs, resyncJitter } = limits.reconcile;
+    await pass(rig, resyncMs * (1 + resyncJitter));
+    expect(condition('AgentUpdateAvailable')?.message).toContain('1.1.0');
+
+    release = '1.2.0';
+    await rig.store.txn({ if: [], then: [{ delete: keys.leader('controllers') }] });
+    await pass(rig, limits.leader.jitterMs);
+    expect(condition('AgentUpdateAvailable')?.message).toContain('1.2.0');
+  });
+
   it('is not offered while it is under way, and again once it failed', async () => {
     await using rig = await openRig({ controllers: releasing });
     const { connect, condition } = await asked(rig);
