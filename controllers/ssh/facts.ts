@@ -14,6 +14,8 @@ export const Facts = z.object({
   os_version: Text,
   os_name: Text,
   kernel: Text,
+  /** Known of a C library that is not glibc. */
+  libc: z.literal('musl').optional().catch(undefined),
   /** As `uname -m` names it. */
   machine: Text,
   root: z.literal('yes').optional().catch(undefined),

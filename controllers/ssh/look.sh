@@ -22,6 +22,7 @@ if [ -r /etc/os-release ]; then
   fact os_name "$(. /etc/os-release && printf '%s' "$PRETTY_NAME")"
 fi
 fact kernel "$(uname -s)"
+if ldd --version 2>&1 | grep -qi musl; then fact libc musl; fi
 fact machine "$(uname -m)"
 fact clock "$(date +%s)"
 

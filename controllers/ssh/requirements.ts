@@ -81,23 +81,30 @@ const judges: Readonly<Record<Requirement, (facts: Facts, expected: Expectation)
       );
     return fail('The login is not root, and there is no sudo', 'Log in as root, or install sudo for the user');
   },
-  operating_system({ kernel, os, os_version, os_name, packages, docker, git, iptables }) {
+  operating_system(facts) {
+    const { kernel, os, os_version, os_name, packages } = facts;
     const name = os_name ?? kernel ?? 'unknown';
     if (kernel !== 'Linux') return fail(`It runs ${name}`, 'Use a machine with Linux');
+    if (facts.libc === 'musl')
+      return fail(
+        `It runs ${name}, whose C library is musl: the agent does not run there`,
+        'Use a distribution with glibc, such as Debian 12 or Ubuntu 22.04',
+      );
     const known = os === undefined ? undefined : distributions[os];
     if (known !== undefined && Number(os_version) >= known.from) return pass(`It runs ${name}`);
     // testing and unstable have no number
     if (known !== undefined && os_version === undefined) return pass(`It runs ${name}`);
     if (known !== undefined)
       return fail(`It runs ${name}, which is too old`, `Use ${known.name} ${known.from} or later`);
-    if (docker !== undefined && git !== undefined && iptables !== undefined)
+    const missing = missingOn(facts);
+    if (missing.length === 0)
       return warn(
         `It runs ${name}, on which this is not tried`,
         'Everything that is needed is there; keep it up to date yourself',
       );
     return fail(
       `It runs ${name}, for which nothing can be installed${packages === undefined ? '' : ` by ${packages}`}`,
-      'Use Debian 12, Ubuntu 22.04 or later, or install Docker, git and iptables yourself',
+      `Install there by hand what is missing: ${missing.join(', ')}; or use Debian 12, Ubuntu 22.04 or later`,
     );
   },
   architecture({ machine }) {
@@ -178,6 +185,17 @@ const judges: Readonly<Record<Requirement, (facts: Facts, expected: Expectation)
     return pass('Its clock agrees with that of the control plane');
   },
 };
+
+/** What a server needs and the machine does not have. An engine that is installed can be started. */
+function missingOn({ docker, docker_client, git, iptables, fetch }: Facts): string[] {
+  const [major, minor] = machineNeeds.engine;
+  return [
+    ...((docker ?? docker_client) === undefined ? [`the Docker engine ${major}.${minor} or later`] : []),
+    ...(git === undefined ? ['git'] : []),
+    ...(iptables === undefined ? ['iptables'] : []),
+    ...(fetch === undefined ? ['curl'] : []),
+  ];
+}
 
 function gib(kib: number): string {
   return `${(kib / 1024 ** 2).toFixed(1)} GiB`;

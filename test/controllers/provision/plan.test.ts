@@ -37,6 +37,25 @@ describe('the plan of a machine', () => {
   it('installs the agent where all that it needs is there, on any distribution', () => {
     expect(plan(complete).plan).toEqual({ job: 'agent', engine: 'Docker 26.1.5 answers' });
     expect(plan({ ...complete, os: 'fedora', os_name: 'Fedora 43', packages: 'dnf' }).plan?.job).toBe('agent');
+    const arch = { ...complete, os: 'arch', os_version: undefined, os_name: 'Arch Linux', packages: 'pacman' };
+    expect(plan(arch).plan?.job).toBe('agent');
+  });
+
+  it('names what is to be installed by hand where nothing can be installed, and ends there', () => {
+    const fedora: Facts = { ...complete, os: 'fedora', os_version: '43', os_name: 'Fedora 43', packages: 'dnf' };
+    const { docker: _, docker_client: __, fetch: ___, ...bareFedora } = fedora;
+    expect(plan(bareFedora).fault).toMatchObject({
+      step: 'MachineFits',
+      remedy: expect.stringContaining('what is missing: the Docker engine 20.10 or later, curl'),
+      isFinal: true,
+    });
+    const { docker: ____, ...silent } = fedora;
+    expect(plan(silent).plan?.job).toBe('packages'); // which starts the engine
+  });
+
+  it('does not begin on a machine whose C library the agent cannot use', () => {
+    const alpine: Facts = { ...complete, os: 'alpine', os_name: 'Alpine Linux 3.22', packages: 'apk', libc: 'musl' };
+    expect(plan(alpine).fault).toMatchObject({ step: 'MachineFits', isFinal: true });
   });
 
   it.each(['docker', 'git', 'iptables', 'fetch'] as const)('installs what is missing first: %s', (name) => {

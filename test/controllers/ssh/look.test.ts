@@ -20,6 +20,7 @@ const good: Facts = {
   memory_kib: 4 * 1024 ** 2,
   git: '2.39.5',
   iptables: 'yes',
+  fetch: 'yes',
   docker: '26.1.5+dfsg1',
   docker_client: '26.1.5+dfsg1',
   docker_socket: 'yes',
@@ -52,7 +53,10 @@ describe.each<[Requirement, 'warn' | 'fail' | 'pass', string, Facts, Partial<Exp
   ['operating_system', 'pass', 'Ubuntu', { ...good, os: 'ubuntu', os_version: '22.04', os_name: 'Ubuntu 22.04' }],
   ['operating_system', 'fail', 'too old', { ...good, os: 'ubuntu', os_version: '20.04', os_name: 'Ubuntu 20.04' }],
   ['operating_system', 'warn', 'not tried', { ...good, os: 'fedora', os_version: '43', os_name: 'Fedora 43' }],
-  ['operating_system', 'fail', 'nothing can be installed', { ...noEngine, os: 'alpine', os_name: 'Alpine' }],
+  ['operating_system', 'warn', 'not tried', { ...good, os: 'arch', os_version: undefined, os_name: 'Arch Linux' }],
+  ['operating_system', 'warn', 'not tried', { ...silentEngine, os: 'fedora', os_version: '43', os_name: 'Fedora 43' }],
+  ['operating_system', 'fail', 'nothing can be installed', { ...noEngine, os: 'fedora', os_name: 'Fedora 43' }],
+  ['operating_system', 'fail', 'C library is musl', { ...good, os: 'alpine', os_name: 'Alpine Linux', libc: 'musl' }],
   ['operating_system', 'fail', 'FreeBSD', { ...good, kernel: 'FreeBSD', os_name: 'FreeBSD' }],
   ['architecture', 'pass', 'arm64', { ...good, machine: 'aarch64' }],
   ['architecture', 'fail', 'riscv64', { ...good, machine: 'riscv64' }],
@@ -78,6 +82,32 @@ describe.each<[Requirement, 'warn' | 'fail' | 'pass', string, Facts, Partial<Exp
     expect(found?.status).toBe(status);
     expect(found?.message).toContain(words);
     expect(found?.remediation === null).toBe(status === 'pass');
+  });
+});
+
+describe('a distribution on which nothing is installed', () => {
+  const fedora: Facts = { ...good, os: 'fedora', os_version: '43', os_name: 'Fedora Linux 43', packages: 'dnf' };
+  const without = (...names: (keyof Facts)[]): Facts => {
+    const facts = { ...fedora };
+    for (const name of names) delete facts[name];
+    return facts;
+  };
+
+  test.each<[string, Facts]>([
+    ['the Docker engine 20.10 or later', without('docker', 'docker_client', 'docker_socket')],
+    ['git', without('git')],
+    ['iptables', without('iptables')],
+    ['curl', without('fetch')],
+    [
+      'the Docker engine 20.10 or later, git, iptables, curl',
+      without('docker', 'docker_client', 'git', 'iptables', 'fetch'),
+    ],
+  ])('is told to get %s by hand, and nothing else', (missing, facts) => {
+    expect(check('operating_system', facts)).toMatchObject({
+      status: 'fail',
+      message: 'It runs Fedora Linux 43, for which nothing can be installed by dnf',
+      remediation: `Install there by hand what is missing: ${missing}; or use Debian 12, Ubuntu 22.04 or later`,
+    });
   });
 });
 
