@@ -9,6 +9,10 @@ import { hasBegunAgent } from './provisioning.ts';
 export const farewellLimits = {
   /** The deletion goes on without an agent that was not connected, or gave no answer, for this long. */
   silentMs: 60_000,
+  /** In place of it for an agent that tries another release: it goes back from one that does not connect after 60 s. */
+  updatingMs: 150_000,
+  /** An update that was asked for longer ago than this is not under way. */
+  updateMs: 10 * 60_000,
   /** An agent that answers that it still removes instances is waited for this long. */
   busyMs: 10 * 60_000,
   /** Longest time of one question. */
@@ -32,24 +36,39 @@ interface World {
   isInstalled: boolean;
   /** Assignments that the agent has not removed yet. */
   left: number;
-  /** For how long the agent has not been connected, or gave no answer. */
+  /** For how long the agent has not been connected. */
+  awayMs: number;
+  /** For how long the agent has been connected and has not agreed. */
   silentMs: number;
   /** For how long the server has been deleted. */
   lastedMs: number;
+  /** Milliseconds since 1970. */
+  now: number;
 }
 
 /** The next step; `ask`: the agent is to be asked to remove itself. Pure. */
-function planFarewell({ server, agent, isInstalled, left, silentMs, lastedMs }: World): Farewell | { is: 'ask' } {
+function planFarewell({
+  server,
+  agent,
+  isInstalled,
+  left,
+  awayMs,
+  silentMs,
+  lastedMs,
+  now,
+}: World): Farewell | { is: 'ask' } {
   if (server.desired.agent_public_key === undefined)
     return isInstalled ? { is: 'without', why: 'it was being installed and had not joined' } : { is: 'done' };
   if (agent === undefined) {
-    const waitMs = farewellLimits.silentMs - silentMs;
-    if (server.observed?.phase === 'offline' || waitMs <= 0) return { is: 'without', why: 'it was not connected' };
+    const isUpdating = isUpdateUnderWay(server, now);
+    const waitMs = (isUpdating ? farewellLimits.updatingMs : farewellLimits.silentMs) - awayMs;
+    const isOffline = server.observed?.phase === 'offline' && !isUpdating;
+    if (isOffline || waitMs <= 0) return { is: 'without', why: 'it was not connected' };
     return {
       is: 'pending',
       again: waitMs,
       because: 'its agent to connect again',
-      message: 'Its agent is not connected: it is to remove itself from its machine',
+      message: `Its agent is not connected${isUpdating ? ', as it tries another release' : ''}: it is to remove itself from its machine`,
     };
   }
   if (agent.capabilities?.includes('uninstall') !== true)
@@ -65,6 +84,13 @@ function planFarewell({ server, agent, isInstalled, left, silentMs, lastedMs }: 
   };
 }
 
+function isUpdateUnderWay({ desired, observed }: ReadonlyResource<'server'>, now: number): boolean {
+  const asked = desired.agent_update?.requested_at;
+  if (asked === undefined || observed?.update_done === asked || observed?.update_failure?.requested_at === asked)
+    return false;
+  return now - Date.parse(asked) < farewellLimits.updateMs;
+}
+
 /**
  * Lets the agent of a server remove the `left` assignments, and then itself, within the bounds of `farewellLimits`. To be
  * repeated until the answer is not `pending`, also by another leader: an agent that agreed agrees again. @throws the
@@ -73,13 +99,16 @@ function planFarewell({ server, agent, isInstalled, left, silentMs, lastedMs }: 
 export async function sayFarewell(
   server: ReadonlyResource<'server'>,
   left: number,
-  ctx: Pick<Context, 'tenant' | 'view' | 'since' | 'signal'>,
+  ctx: Pick<Context, 'tenant' | 'view' | 'since' | 'signal' | 'clock'>,
   agents: AgentCalls,
 ): Promise<Farewell> {
   const agent = ctx.view.agent(server.meta.id);
-  const silentMs = ctx.since('silent', agent === undefined || left === 0);
   const isInstalled = hasBegunAgent(server, ctx.view);
-  const step = planFarewell({ server, agent, isInstalled, left, silentMs, lastedMs: ctx.since('deleting', true) });
+  const awayMs = ctx.since('away', agent === undefined);
+  const silentMs = ctx.since('silent', agent !== undefined && left === 0);
+  const lastedMs = ctx.since('deleting', true);
+  const now = ctx.clock.now().getTime();
+  const step = planFarewell({ server, agent, isInstalled, left, awayMs, silentMs, lastedMs, now });
   if (step.is !== 'ask') return step;
   try {
     const { callMs: timeoutMs } = farewellLimits;

@@ -57,6 +57,14 @@ it('sets the version of the release, once, and records who did', async () => {
   });
 });
 
+it('is refused while the server is being deleted', async () => {
+  await agentIsThere();
+  expect((await owner.delete(`/servers/${server}`)).status).toBe(200);
+  const { status, body } = await update();
+  expect([status, body.error?.message]).toEqual([409, 'Server is being deleted']);
+  expect(await stored()).toBeUndefined();
+});
+
 it('sets it anew where it failed', async () => {
   await agentIsThere();
   await update();

@@ -56,6 +56,24 @@ describe('the version that a server is to run', () => {
     await until('it came again', async () => backend.update?.requestedAt === later);
   });
 
+  it('is not sent to an agent whose server is being deleted: it is to remove itself', async () => {
+    const { id, token } = await world.server({ agent_update: wanted });
+    const key = agentKey();
+    const first = rawAgent(replica.url, { server: id, key, token, capabilities: [] });
+    agents.push(first);
+    expect(await first.outcome).toBe('welcome');
+    await world.delete('server', id);
+    await eventually(replica.mirror, () => replica.mirror.tenant(tenant).get('server', id)?.meta.deletionRequestedAt);
+    const backend = new FakeBackend();
+    const again = rawAgent(replica.url, { server: id, key, capabilities: ['update'], backend });
+    agents.push(again);
+    expect(await again.outcome).toBe('welcome');
+    expect(backend.update).toBeUndefined();
+    await world.repo.change('server', id, (draft) => void (draft.log_retention_days = 90));
+    await until('the settings came', async () => backend.retentionDays === 90);
+    expect(backend.update).toBeUndefined();
+  });
+
   it.each([
     ['cannot update itself', { agent_update: wanted }, [] as string[]],
     ['runs it already', { agent_update: { ...wanted, version: '1.0.0' } }, ['update']],

@@ -5,6 +5,7 @@ import type { AgentCalls } from '../../../controllers/runtime/agent-calls.ts';
 import { serverController } from '../../../controllers/server/reconcile.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
 import { keys } from '../../../store/keys.ts';
+import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import { kinds } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
 import { aServer } from '../../harness/objects.ts';
@@ -15,8 +16,12 @@ import { id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 type Answer = string;
 
 /** A server that was deleted, whose agent answers as `answer` says at that moment. */
-async function deleted(rig: Rig, agent: object | undefined, joined = true) {
-  const server = aServer(joined ? { agent_public_key: 'key' } : {});
+async function deleted(
+  rig: Rig,
+  agent: object | undefined,
+  { joined = true, ...more }: { joined?: boolean; agent_update?: DesiredOf<'server'>['agent_update'] } = {},
+) {
+  const server = aServer({ ...(joined && { agent_public_key: 'key' }), ...more });
   const made = rig.repo.begin();
   const user = { email: 'admin@example.org', first_name: 'A', last_name: 'B', role: 'admin' };
   made.create('user', id('admin'), kinds.user.desired.parse(user));
@@ -70,7 +75,7 @@ describe('a server that is deleted', () => {
   it('goes at once where no agent ever joined', async () => {
     const agent = withAgent(() => 'agrees');
     await using rig = await openRig(agent);
-    const it = await deleted(rig, undefined, false);
+    const it = await deleted(rig, undefined, { joined: false });
     expect(it.isGone()).toBe(true);
     expect(it.told()).toEqual([]);
   });
@@ -137,6 +142,40 @@ describe('a server that is deleted', () => {
     const it = await deleted(rig, about);
     expect(it.isGone()).toBe(true);
     expect(it.told()).toHaveLength(1);
+  });
+
+  describe('while its agent tries a release that does not connect', () => {
+    const { silentMs, updatingMs } = farewellLimits;
+    const begun = async (rig: Rig, agoMs: number) => {
+      const requested_at = new Date(rig.clock.now().getTime() - agoMs).toISOString();
+      return deleted(rig, undefined, { agent_update: { version: '7.0.0', requested_at } });
+    };
+
+    it('is held until the agent has gone back to the release before', async () => {
+      await using rig = await openRig(withAgent(() => 'agrees'));
+      const it = await begun(rig, 0);
+      expect(it.message()).toContain('it tries another release');
+      await it.pass(updatingMs - 1000);
+      expect(it.isGone()).toBe(false);
+      await it.connect(able);
+      expect(it.isGone()).toBe(true);
+      expect(it.told()).toEqual([]);
+    });
+
+    it('goes without it in the end', async () => {
+      await using rig = await openRig(withAgent(() => 'agrees'));
+      const it = await begun(rig, 0);
+      await it.pass(updatingMs);
+      expect(it.isGone()).toBe(true);
+      expect(it.told()).toHaveLength(1);
+    });
+
+    it('is not held for an update that was asked for long ago', async () => {
+      await using rig = await openRig(withAgent(() => 'agrees'));
+      const it = await begun(rig, farewellLimits.updateMs);
+      await it.pass(silentMs);
+      expect(it.isGone()).toBe(true);
+    });
   });
 
   it('is held for an agent that is away, and goes when it comes back', async () => {
