@@ -167,6 +167,7 @@ function updaterOf(
     },
     chosen,
     clock: systemClock,
+    random: Math.random,
     log,
   });
 }

@@ -14,6 +14,9 @@ const limits = {
   stallMs: 60_000,
   /** … and takes at most this long: the control plane serves none for longer. */
   fileMs: 60 * 60_000,
+  /** The control plane may ask for a pause of at most this time; it asks for this one where it does not say which. */
+  pauseMs: 10 * 60_000,
+  usualPauseMs: 30_000,
 } as const;
 
 /**
@@ -103,7 +106,8 @@ async function* bytesOf(url: URL, wholeMs: number, clock: Clock, signal: AbortSi
   const either = AbortSignal.any([signal, late.signal]);
   try {
     const response = await fetch(url, { redirect: 'error', signal: either });
-    if (!response.ok) throw failed(url, `the answer has status ${response.status}`);
+    if (!response.ok)
+      throw failed(url, `the answer has status ${response.status}`, { retryAfterMs: pauseOf(response, clock) });
     for await (const chunk of response.body ?? []) {
       cancelStill();
       yield chunk;
@@ -111,7 +115,7 @@ async function* bytesOf(url: URL, wholeMs: number, clock: Clock, signal: AbortSi
     }
   } catch (error) {
     either.throwIfAborted();
-    throw error instanceof UpdateError ? error : failed(url, wordsOf(error), error);
+    throw error instanceof UpdateError ? error : failed(url, wordsOf(error), { cause: error });
   } finally {
     cancelWhole();
     cancelStill();
@@ -119,9 +123,22 @@ async function* bytesOf(url: URL, wholeMs: number, clock: Clock, signal: AbortSi
   }
 }
 
-function failed(url: URL, why: string, cause?: unknown): UpdateError {
+/** The pause that a control plane asks for which serves enough others now; `undefined`: it asks for none. */
+function pauseOf({ status, headers }: Response, clock: Clock): number | undefined {
+  if (status !== 429 && status !== 503) return undefined;
+  const said = headers.get('retry-after') ?? '';
+  const ms = /^\d{1,9}$/.test(said) ? Number(said) * 1000 : Date.parse(said) - clock.now().getTime();
+  if (Number.isNaN(ms)) return status === 429 ? limits.usualPauseMs : undefined;
+  return Math.min(Math.max(ms, 1000), limits.pauseMs);
+}
+
+function failed(
+  url: URL,
+  why: string,
+  about: { retryAfterMs?: number | undefined; cause?: unknown } = {},
+): UpdateError {
   const message = `${url.href} could not be fetched: ${why}. Check that this machine reaches the control plane there, and that it has the release, then ask for the update again`;
-  return new UpdateError('DownloadFailed', message, { isPassing: true, cause });
+  return new UpdateError('DownloadFailed', message, { isPassing: true, ...about });
 }
 
 /** The error of `fetch` says nothing; its cause does. */

@@ -30,9 +30,12 @@ export interface UpdaterOptions {
   /** The agent is to end now: the supervisor starts the new version. */
   chosen: () => void;
   clock: Clock;
+  random: () => number;
   log: Logger;
 }
 
+/** An update waits its turn for so long in all where its control plane serves enough other agents. */
+const turnMs = 60 * 60_000;
 /** Pauses before further attempts after a failure that may pass. */
 const pausesMs = [10_000, 60_000];
 const askVersionMs = 30_000;
@@ -51,6 +54,8 @@ export class Updater implements AsyncDisposable {
   #asked: AgentUpdate | undefined;
   #failure: UpdateFailure | undefined;
   #working: Promise<void> | undefined;
+  /** Aborted when another update is asked for. */
+  #superseded = new AbortController();
 
   constructor(options: UpdaterOptions) {
     this.#options = options;
@@ -68,6 +73,8 @@ export class Updater implements AsyncDisposable {
     if (this.#asked?.version === update.version && this.#asked.requestedAt === update.requestedAt) return;
     this.#asked = update;
     this.#failure = undefined;
+    this.#superseded.abort(new Error('Another update is asked for'));
+    this.#superseded = new AbortController();
     this.#working ??= this.#work(update);
   }
 
@@ -89,8 +96,11 @@ export class Updater implements AsyncDisposable {
 
   /** Resolves with what is wrong, or once the new version is chosen. */
   async #attempt(update: AgentUpdate): Promise<UpdateFailure | undefined> {
-    const { log, clock, chosen } = this.#options;
-    for (const pauseMs of [...pausesMs, undefined]) {
+    const { log, clock, chosen, random } = this.#options;
+    const superseded = this.#superseded.signal;
+    const pauses = [...pausesMs];
+    let leftMs = turnMs;
+    while (!superseded.aborted) {
       try {
         await this.#update(update);
         log.info(
@@ -102,12 +112,25 @@ export class Updater implements AsyncDisposable {
         return undefined;
       } catch (error) {
         if (this.#stop.signal.aborted) return undefined;
-        if (pauseMs === undefined || !(error instanceof UpdateError) || !error.isPassing) {
-          log.error({ err: error, version: update.version }, 'The agent was not updated and goes on: see why');
-          return failureOf(update, error);
+        let pauseMs: number | undefined;
+        if (error instanceof UpdateError && error.retryAfterMs !== undefined && leftMs > 0) {
+          // up to half as long again, so that agents that were refused at once do not come back at once
+          pauseMs = Math.min(Math.round(error.retryAfterMs * (1 + random() / 2)), leftMs);
+          leftMs -= pauseMs;
+          log.info(
+            { err: error, retryInMs: pauseMs },
+            'The update of the agent waits its turn: others are fetched now',
+          );
+        } else {
+          if (error instanceof UpdateError && error.isPassing) pauseMs = pauses.shift();
+          if (pauseMs === undefined) {
+            log.error({ err: error, version: update.version }, 'The agent was not updated and goes on: see why');
+            return failureOf(update, error);
+          }
+          log.warn({ err: error, retryInMs: pauseMs }, 'The agent cannot be updated now and tries again');
         }
-        log.warn({ err: error, retryInMs: pauseMs }, 'The agent cannot be updated now and tries again');
-        await wait(clock, pauseMs, this.#stop.signal).catch(() => undefined); // the next attempt ends by the signal
+        // what ends the pause also ends the next attempt, or there is none
+        await wait(clock, pauseMs, AbortSignal.any([this.#stop.signal, superseded])).catch(() => undefined);
       }
     }
     return undefined;

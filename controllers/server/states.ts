@@ -191,7 +191,7 @@ function updatedCondition(world: World, wanted: string): ConditionInput {
     type,
     status: 'false',
     reason: 'Updating',
-    message: `Its agent, version ${agent.agentVersion ?? 'unknown'}, was asked to run version ${wanted}: it fetches and verifies it, and starts again`,
+    message: `Its agent, version ${agent.agentVersion ?? 'unknown'}, was asked to run version ${wanted}: it fetches it, in its turn where many agents do so at once, verifies it, and starts again`,
   };
 }
 

@@ -110,6 +110,7 @@ it('an update for which the disk has too little room leaves the agent that runs,
       askVersion: async () => '1.1.0',
       chosen: () => void (chosen = true),
       clock: systemClock,
+      random: () => 0,
       log: pino({ level: process.env['TEST_LOG'] ?? 'silent' }),
     });
     updater.ask({ ...update, requestedAt });

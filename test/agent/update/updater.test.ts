@@ -61,6 +61,7 @@ function updaterOf(options: Partial<UpdaterOptions> = {}): Updater {
     askVersion: async () => '1.1.0',
     chosen: () => void chosen++,
     clock: systemClock,
+    random: () => 0.5,
     log: pino({ level: process.env['TEST_LOG'] ?? 'silent' }),
     ...options,
   });
@@ -273,6 +274,81 @@ describe('a download that fails', () => {
     };
     expect(await attempt({ clock: fast })).toBe('chosen');
     await expectUpdated();
+  });
+
+  describe('for which the control plane has no room yet', () => {
+    /** The first answers for the executable have that status; returns the pauses that the updater makes. */
+    const refusing = (times: number, status: number, headers: Record<string, string>) => {
+      let left = times;
+      server.instead = (path, response) => {
+        if (path === '/agent/manifest' || left === 0) return false;
+        left -= 1;
+        response.writeHead(status, headers).end();
+        return true;
+      };
+      const pauses: number[] = [];
+      let next: number | undefined;
+      const log = pino({}, { write: (line: string) => noted(JSON.parse(line)) });
+      const noted = ({ retryInMs }: { retryInMs?: number }): void => {
+        if (retryInMs !== undefined) pauses.push(retryInMs);
+        next = retryInMs;
+      };
+      /** Its pauses take no time; deadlines do. */
+      const swift: Clock = {
+        ...systemClock,
+        timer(ms, fn) {
+          const isPause = ms === next;
+          if (isPause) next = undefined;
+          return systemClock.timer(isPause ? 0 : ms, fn);
+        },
+      };
+      return { pauses, options: { clock: swift, log } };
+    };
+
+    it.each([429, 503])('waits its turn as long as it is told to, however often: %i', async (status) => {
+      const { pauses, options } = refusing(20, status, { 'retry-after': '40' });
+      expect(await attempt(options)).toBe('chosen');
+      await expectUpdated();
+      expect(pauses).toEqual(Array.from({ length: 20 }, () => 50_000));
+    });
+
+    it('waits for an hour at most, and then fails as one that cannot be fetched', async () => {
+      const { pauses, options } = refusing(1000, 429, { 'retry-after': '500' });
+      expect(await attempt(options)).toMatchObject({
+        reason: 'DownloadFailed',
+        message: expect.stringContaining('429'),
+      });
+      expect(pauses.slice(0, -2).reduce((sum, ms) => sum + ms, 0)).toBe(3_600_000);
+      expect(pauses.slice(-2)).toEqual([10_000, 60_000]);
+      await expectUnchanged();
+    });
+
+    it('is no reason to wait where the answer does not say how long, but for too many', async () => {
+      expect(await attempt(refusing(1, 429, {}).options)).toBe('chosen');
+      const { pauses, options } = refusing(3, 503, { 'retry-after': 'soon' });
+      server.asked.length = 0;
+      await writeFile(join(home, 'current'), '1.0.0\n');
+      await rm(join(home, 'versions/1.1.0'), { recursive: true });
+      expect(await attempt(options)).toMatchObject({ reason: 'DownloadFailed' });
+      expect(pauses).toEqual([10_000, 60_000]);
+    });
+
+    it('is given up for one that is asked for meanwhile', async () => {
+      refusing(1, 429, { 'retry-after': '40' });
+      const waits = Promise.withResolvers<void>();
+      const still: Clock = {
+        ...systemClock,
+        timer(ms, fn) {
+          if (ms !== 50_000) return systemClock.timer(ms, fn);
+          waits.resolve();
+          return () => undefined;
+        },
+      };
+      const updater = updaterOf({ clock: still });
+      updater.ask(update);
+      await waits.promise;
+      expect(await ends(updater, again)).toBe('chosen');
+    });
   });
 
   it.each<[string, RegExp, (response: ServerResponse) => void]>([

@@ -47,6 +47,7 @@ const updater = new Updater({
     process.exit();
   },
   clock: systemClock,
+  random: () => 0,
   log: pino({ level: 'error' }, process.stderr),
 });
 updater.ask({ version: '1.1.0', requestedAt: '2030-01-01T00:00:00.000Z' });
