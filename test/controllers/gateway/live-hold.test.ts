@@ -4,10 +4,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LiveHold } from '../../../controllers/gateway/live-hold.ts';
 import { limits } from '../../../controllers/gateway/limits.ts';
 import { systemClock } from '../../../time/clock.ts';
+import type { Clock } from '../../../time/clock.ts';
 import { keys } from '../../../store/keys.ts';
 import type { LiveAgent } from '../../../store/mirror.ts';
 import { openSqlite } from '../../../store/sqlite/open.ts';
 import type { Store } from '../../../store/store.ts';
+import { FakeClock, settle } from '../../harness/fake-clock.ts';
 import { until } from '../../harness/until.ts';
 
 const place = { tenant: 'acme', server: randomUUID() };
@@ -26,12 +28,12 @@ afterEach(async () => {
   await store[Symbol.asyncDispose]();
 });
 
-function holdOf(session: string) {
+function holdOf(session: string, { clock = systemClock, machineId = 'm' }: { clock?: Clock; machineId?: string } = {}) {
   const seen = { lost: 0, errors: [] as string[] };
   const about = {
     replica: 'r',
     session,
-    machineId: 'm',
+    machineId,
     bootId: 'b',
     agentVersion: '1',
     runtime: 'mock',
@@ -39,7 +41,7 @@ function holdOf(session: string) {
     since: '2030-01-01T00:00:00.000Z',
   };
   const log = pino({ level: 'error' }, { write: (line: string) => void seen.errors.push(line) });
-  const hold = new LiveHold({ ...place, store, clock: systemClock, log, about, lost: () => void seen.lost++ });
+  const hold = new LiveHold({ ...place, store, clock, log, about, lost: () => void seen.lost++ });
   holds.push(hold);
   return { hold, seen };
 }
@@ -76,6 +78,27 @@ describe('a hold on the live key', () => {
     one.hold.fenced();
     await until('it is lost', async () => one.seen.lost === 1, { timeoutMs: 5000 });
     expect([await holder(), other.seen.lost, one.hold.fence()]).toMatchObject([{ session: 'other' }, 0, undefined]);
+  });
+
+  it('marks two agents that take turns, until none has taken over for a while', async () => {
+    const clock = new FakeClock();
+    const turn = async (session: string, machineId: string): Promise<void> => {
+      await holdOf(session, { clock, machineId }).hold.take();
+      await clock.advance(10_000);
+    };
+    await turn('first', 'a');
+    await turn('copy', 'b');
+    await turn('first again', 'a');
+    expect(await holder()).not.toHaveProperty('conflict');
+    await turn('copy again', 'b');
+    expect(await holder()).toMatchObject({ conflict: true });
+    await turn('first at last', 'a'); // the copy was stopped
+    await clock.advance(limits.conflict.withinMs - 20_000);
+    await settle(100);
+    expect(await holder()).toMatchObject({ session: 'first at last', conflict: true });
+    await clock.advance(10_000);
+    await until('the mark is gone', async () => !((await store.get(key))?.value ?? '').includes('conflict'));
+    expect(await holder()).toMatchObject({ session: 'first at last' });
   });
 
   it('whose key is taken away again and again is given up, and the log says so', async () => {
