@@ -18,8 +18,8 @@ export interface Ended {
 }
 
 /**
- * A machine with a C and C++ library, busybox and nothing else: without Node, systemd or an engine. It has the network
- * of this machine.
+ * A machine with a C and C++ library, busybox and nothing else: without Node, systemd or an engine. By default it has
+ * the network of this machine.
  */
 export interface BareContainer extends AsyncDisposable {
   /** Runs a line in its shell, with these variables. */
@@ -31,12 +31,14 @@ export interface BareOptions {
   programs?: readonly string[];
   /** Flags of `docker run`. */
   flags?: readonly string[];
+  /** Network of the engine. Default: `host`, that of this machine. */
+  network?: string;
 }
 
 /** Makes an image in which that program of this machine can run, and starts a container of it. */
 export async function startBareContainer(
   program: string,
-  { programs = [], flags: more = [] }: BareOptions = {},
+  { programs = [], flags: more = [], network = 'host' }: BareOptions = {},
 ): Promise<BareContainer> {
   await using started = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-bare-container-'));
@@ -62,7 +64,7 @@ export async function startBareContainer(
   );
   const image = await docker('build', '--quiet', folder);
   started.defer(async () => void (await docker('rmi', '--force', image)));
-  const id = await docker('run', '--detach', '--init', '--network', 'host', ...more, image);
+  const id = await docker('run', '--detach', '--init', '--network', network, ...more, image);
   started.defer(async () => void (await docker('rm', '--force', '--volumes', id)));
   const all = started.move();
   return {
