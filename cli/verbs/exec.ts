@@ -1,6 +1,8 @@
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
+import { start } from '../../agent/machine/process.ts';
 import { maxDataBytes } from '../../agent-protocol/terminal-stream.ts';
+import { systemClock } from '../../time/clock.ts';
 import type { Client } from '../client.ts';
 import { findObject } from '../objects.ts';
 
@@ -16,6 +18,7 @@ const waitingBytes = 256 * 1024;
 /** Columns or rows of a terminal without a size. */
 const usual = { cols: 80, rows: 24 };
 const endOfInput = 4; // Ctrl-D
+const sttyMs = 2000;
 
 /**
  * Runs a shell, or a command, on a terminal in an instance of an application: the terminal of this process in raw mode.
@@ -54,12 +57,16 @@ async function attached(client: Client, path: string, body: object, signal: Abor
   const made = await client.request('POST', path, { ...body, ...sizeHere() });
   const socket = await client.socket(`/ws/terminal/${Made.parse(made).sessionId}`, { output: 'binary' });
   using _ = joined(socket, signal);
-  const end = await endOf(socket);
+  const ending = endOf(socket);
+  ending.catch(() => undefined); // awaited below
+  await outputAsItComes();
+  socket.resume();
+  const end = await ending;
   if (end.type === 'exit') process.exitCode = end.code ?? 1;
   else throw new Error(end.type === 'error' ? end.message : `The terminal ended: ${end.reason}`);
 }
 
-/** Resolves with what ended the terminal. Output goes to standard output meanwhile. */
+/** Resolves with what ended the terminal. Output goes to standard output meanwhile, once the socket is resumed. */
 function endOf(socket: WebSocket): Promise<z.infer<typeof Frame>> {
   return new Promise((resolve, reject) => {
     let end: z.infer<typeof Frame> | undefined;
@@ -76,7 +83,6 @@ function endOf(socket: WebSocket): Promise<z.infer<typeof Frame>> {
     });
     socket.on('error', reject);
     socket.on('close', (code) => resolve(end ?? { type: 'end', reason: `the connection was lost (${code})` }));
-    socket.resume();
   });
 }
 
@@ -110,6 +116,20 @@ function joined(socket: WebSocket, signal: AbortSignal): Disposable {
       socket.terminate();
     },
   };
+}
+
+/**
+ * Stops the terminal of this process from ending lines by CR LF: that of the programs did so, where they wanted it. The raw
+ * mode of Node leaves that on, and its end restores all modes, also when the process exits. Without the program `stty`
+ * lines end by CR CR LF, which looks the same on a screen.
+ */
+async function outputAsItComes(): Promise<void> {
+  if (!process.stdin.isTTY) return;
+  const stty = await start('stty', { args: ['-opost'], stdio: [0, 'ignore', 'pipe'] }).catch(() => undefined);
+  if (stty === undefined) return;
+  const cancel = systemClock.timer(sttyMs, () => process.kill(stty.pid, 'SIGKILL'));
+  await stty.ended;
+  cancel();
 }
 
 function sizeHere(): { cols: number; rows: number } {

@@ -47,6 +47,22 @@ it('at a terminal, Ctrl-C goes to the program there', async () => {
   expect(await running.ended()).toMatchObject({ code: 4 });
 });
 
+it('at a terminal, output arrives as it was written, and the terminal is as before once it has ended', async () => {
+  const running = town.cli.atTerminal(['shell', 'one', '--shell', '/bin/sh']);
+  await running.prints(/[#$] /);
+  running.type("stty -onlcr; printf 'a%s\\nc%s\\n' b d; stty onlcr; echo in'side'; exit 5\r");
+  expect(await running.ended()).toMatchObject({ code: 5 });
+  expect(running.out()).toContain('ab\ncd\n');
+  expect(running.out()).toContain('inside\r\n');
+  expect(running.out()).not.toContain('\r\r\n');
+  const after = town.cli.atTerminal(['shell', 'one', '--shell', '/bin/sh'], {}, 'stty -a');
+  await after.prints(/[#$] /);
+  after.type('exit 0\r');
+  const { out } = await after.ended();
+  expect(out).toMatch(/[^-]opost[^]*[^-]onlcr/);
+  expect(out).toMatch(/[^-]icanon/);
+});
+
 it('at a terminal, a new size of the window is the size of the terminal there', async () => {
   const running = town.cli.atTerminal(['exec', 'web']);
   await running.prints('$ ');

@@ -75,10 +75,14 @@ export class CommandLine implements AsyncDisposable {
     return this.#follow(child);
   }
 
-  /** Runs it at a terminal of its own, whose screen is its standard output. */
-  atTerminal(argv: readonly string[], env: Readonly<Record<string, string>> = {}): Running & Resizable {
+  /**
+   * Runs it at a terminal of its own, whose screen is its standard output. `then`: a line of the shell that follows it at
+   * that terminal.
+   */
+  atTerminal(argv: readonly string[], env: Readonly<Record<string, string>> = {}, then?: string): Running & Resizable {
     const device = join(this.home, `terminal-${randomUUID()}`);
-    const line = `tty > '${device}'; exec ${[command, ...argv].map((word) => `'${word}'`).join(' ')}`;
+    const words = [command, ...argv].map((word) => `'${word}'`).join(' ');
+    const line = `tty > '${device}'; ${then === undefined ? `exec ${words}` : `${words}; ${then}`}`;
     const script = this.#launch('script', ['--quiet', '--return', '--flush', '--command', line, '/dev/null'], env);
     return {
       ...this.#follow(script),
