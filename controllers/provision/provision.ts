@@ -76,6 +76,7 @@ export const provision: Run = async (it, tools) => {
     const progress = { ...rest, steps, ...(tokenHash !== undefined && { join_token_hash: tokenHash }) };
     return new Unfinished(progress, againMs, 'its machine to do the next step');
   } catch (error) {
+    if (error instanceof SshFailure) noteShown(error, server, done);
     const fault = faultIn(error, done, tools);
     if (fault === undefined) throw error;
     ctx.log.info({ err: error, server: server.meta.id, step: fault.step }, 'A step of provisioning failed');
@@ -116,9 +117,8 @@ async function attempt(its: Attempt): Promise<Going> {
   const release = await installation.script();
   if ('fault' in release) throw new StepFailure(releaseFaults[release.fault]);
   return machines.visit(server, ctx.view, signal, async (visit) => {
-    done.set('Reachable', { reason: 'Answers', message: 'An SSH server answers' });
-    const { type, fingerprint } = await pinned(server, visit.hostKey, tools);
-    done.set('HostKeyTrusted', { reason: 'Pinned', message: `Its host key is the pinned one: ${type} ${fingerprint}` });
+    done.set('Reachable', answers);
+    done.set('HostKeyTrusted', trusted(await pinned(server, visit.hostKey, tools)));
     done.set('LoggedIn', { reason: 'Accepted', message: `It takes the ${visit.login} of ${server.desired.username}` });
     const { facts, engine } = await complete(its, visit, address);
     if (engine === undefined)
@@ -131,6 +131,19 @@ async function attempt(its: Attempt): Promise<Going> {
     done.set('AgentInstalled', isInstalled);
     return going('AgentJoined', 'Joining', 'The control plane waits for the agent to join');
   });
+}
+
+const answers: Seen = { reason: 'Answers', message: 'An SSH server answers' };
+
+function trusted({ type, fingerprint }: HostKey): Seen {
+  return { reason: 'Pinned', message: `Its host key is the pinned one: ${type} ${fingerprint}` };
+}
+
+/** Notes what a login that failed has shown all the same. */
+function noteShown({ hostKey }: SshFailure, { desired }: Server, done: Steps): void {
+  if (hostKey === undefined) return;
+  done.set('Reachable', answers);
+  if (desired.host_key?.fingerprint === hostKey.fingerprint) done.set('HostKeyTrusted', trusted(hostKey));
 }
 
 function going(step: StepName, reason: string, message: string): Going {

@@ -38,13 +38,22 @@ export class StepFailure extends Error {
 /** Steps that are done. */
 type Done = ReadonlyMap<StepName, Seen>;
 
-/** What an attempt found: the steps in their order, those after the first open one as pending. Pure. */
+/** What an attempt found: the steps in their order, all but those that are done and the open one as pending. Pure. */
 export function stepsOf(done: Done, open?: (Seen & { step: StepName }) | Fault): ProvisioningStep[] {
-  return provisioningSteps.map((type) => {
+  const first = openStep(done);
+  const at = open === undefined ? -1 : provisioningSteps.indexOf(open.step);
+  return provisioningSteps.map((type, index) => {
     const seen = done.get(type);
     if (seen !== undefined) return { type, status: 'true', ...seen };
-    if (open?.step !== type)
-      return { type, status: 'unknown', reason: 'Pending', message: 'It waits for the steps before it' };
+    if (open?.step !== type) {
+      const message =
+        index < at
+          ? 'It is not known yet: see the step that is open'
+          : open === undefined && type === first
+            ? 'It has not begun yet'
+            : 'It waits for the steps before it';
+      return { type, status: 'unknown', reason: 'Pending', message };
+    }
     const { reason, message } = open;
     return 'remedy' in open
       ? { type, status: 'false', reason, message: `${message}. ${open.remedy}` }

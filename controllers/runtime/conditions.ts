@@ -1,4 +1,5 @@
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import { provisioningSteps } from '../../store/kinds/provisioning-step.ts';
 import type { Condition, ConditionInput } from '../../store/resource.ts';
 import type { Next } from './controller.ts';
 
@@ -15,7 +16,7 @@ const reconciling = 'Reconciling';
 const stalled = 'Stalled';
 
 /**
- * The conditions to store: those of the verdict, `Reconciling` and `Stalled` as they follow from `next`, sorted by type.
+ * The conditions to store: those of the verdict, `Reconciling` and `Stalled` as they follow from `next`, in their order.
  * `changedAt` of a condition moves only if its status or reason does.
  */
 export function derive(previous: Conditions, inputs: readonly ConditionInput[], next: Next, stamp: Stamp): Condition[] {
@@ -25,7 +26,7 @@ export function derive(previous: Conditions, inputs: readonly ConditionInput[], 
   const own = inputs.find((input) => input.type === reconciling);
   const derived = fromNext(next, all, own);
   if (derived !== undefined) all.push(derived);
-  return all.map((input) => stamped(input, previous, stamp)).sort(byType);
+  return all.map((input) => stamped(input, previous, stamp)).sort(inOrder);
 }
 
 /** Whether there is a `Reconciling` or `Stalled` follows from `next`; a verdict may only word its own `Reconciling`. */
@@ -47,7 +48,7 @@ function fromNext(
 /** The conditions after an error: the known ones stay, and `Reconciling` shows that and why it is tried again. */
 export function retrying(previous: Conditions, message: string, stamp: Stamp): Condition[] {
   const condition: ConditionInput = { type: reconciling, status: 'true', reason: 'Retrying', message };
-  return [...previous.filter(isDomain), stamped(condition, previous, stamp)].sort(byType);
+  return [...previous.filter(isDomain), stamped(condition, previous, stamp)].sort(inOrder);
 }
 
 /** The conditions after an error that no retry can cure. `Ready` becomes false, as readiness is not known any more. */
@@ -57,7 +58,7 @@ export function stall(previous: Conditions, reason: string, message: string, sta
     { type: 'Ready', status: 'false', reason, message },
     { type: stalled, status: 'true', reason, message },
   ] as const;
-  return [...domain, ...added.map((input) => stamped(input, previous, stamp))].sort(byType);
+  return [...domain, ...added.map((input) => stamped(input, previous, stamp))].sort(inOrder);
 }
 
 function isDomain(condition: DeepReadonly<Condition>): boolean {
@@ -77,8 +78,15 @@ function stamped(input: ConditionInput, previous: Conditions, { generation, now 
   };
 }
 
-function byType(a: Condition, b: Condition): number {
+/** By type, then what comes step by step, in the order of the steps. */
+function inOrder(a: Condition, b: Condition): number {
+  const [first, second] = [stepOf(a), stepOf(b)];
+  if (first !== second) return first - second;
   return a.type < b.type ? -1 : a.type > b.type ? 1 : 0;
+}
+
+function stepOf({ type }: Condition): number {
+  return provisioningSteps.findIndex((step) => step === type);
 }
 
 /** The laws of a status that a verdict breaks, in words; empty if none. */

@@ -225,6 +225,34 @@ describe('what cannot be mended by another attempt ends in error at once, with w
     expect(it.notified()).toHaveLength(1);
   });
 
+  it('a login that is refused, which shows that the machine answers with its host key', async () => {
+    await using it = await asked((machine) => (machine.isSlow = true));
+    const { hostKey } = it.machine;
+    it.machine.before = () => {
+      throw new SshFailure('auth_failed', 'It is refused', 'Mend it', { hostKey });
+    };
+    await it.pass(3000);
+    expect(Object.entries(it.steps())).toEqual([
+      ['Reachable', 'true'],
+      ['HostKeyTrusted', 'true'],
+      ['LoggedIn', 'false'],
+      ['MachineFits', 'unknown'],
+      ['EngineInstalled', 'unknown'],
+      ['AgentInstalled', 'unknown'],
+      ['AgentJoined', 'unknown'],
+    ]);
+  });
+
+  it('another host key than the given one, which shows that the machine answers', async () => {
+    await using it = await asked((machine) => {
+      machine.before = () => {
+        throw new SshFailure('host_key_changed', 'It is another', 'Trust it', { hostKey: machine.hostKey });
+      };
+    });
+    expect(it.steps()).toMatchObject({ Reachable: 'true', HostKeyTrusted: 'false', LoggedIn: 'unknown' });
+    expect(it.step('LoggedIn')?.message).toContain('waits for the steps before');
+  });
+
   it.each<[string, object, step: string, reason: string]>([
     ['no sudo', { root: undefined, sudo: 'missing' }, 'MachineFits', 'MachineUnfit'],
     ['no space', { disk_free_kib: 1024 }, 'MachineFits', 'MachineUnfit'],
