@@ -16,6 +16,8 @@ export interface Places {
   settings: string | undefined;
   /** Further files. */
   files: readonly string[];
+  /** Folders of what installed it. */
+  folders: readonly string[];
   /** Units of systemd, by the name of their file in `unitFolder`. */
   units: readonly string[];
   unitFolder: string;
@@ -32,6 +34,7 @@ export const usualPlaces = {
     '/var/log/setpoint-agent.log',
     '/var/log/setpoint-agent.log.1',
   ],
+  folders: ['/var/lib/setpoint/provision'],
   units: ['setpoint-agent.service', 'setpoint-builds.slice'],
   unitFolder: '/etc/systemd/system',
 } as const satisfies Places;
@@ -39,7 +42,7 @@ export const usualPlaces = {
 /** The places of the installation in `home`; of one elsewhere than usual, only its two folders are known. */
 export function placesOf(home: string, data: string): Places {
   if (home === usualPlaces.home) return { ...usualPlaces, data };
-  return { home, data, settings: undefined, files: [], units: [], unitFolder: usualPlaces.unitFolder };
+  return { home, data, settings: undefined, files: [], folders: [], units: [], unitFolder: usualPlaces.unitFolder };
 }
 
 /** The command of an executable that removes its installation. */
@@ -86,11 +89,13 @@ export async function stopInstallation({ home, data, units }: Places): Promise<v
  * @throws Error if a folder to remove is none of an agent
  */
 export async function removeInstallation(places: Places): Promise<void> {
-  const { home, data, settings, files, units, unitFolder } = places;
+  const { home, data, settings, files, folders, units, unitFolder } = places;
   await requireAgents(home, usualPlaces.home, ['supervise', 'versions']);
   await requireAgents(data, usualPlaces.data, ['identity.json', 'uninstall']);
-  await rm(data, { recursive: true, force: true });
-  await removeOwnParent(data);
+  for (const folder of [data, ...folders]) {
+    await rm(folder, { recursive: true, force: true });
+    await removeOwnParent(folder);
+  }
   if (settings !== undefined) {
     // after the data, whose place it may name
     await rm(settings, { force: true });

@@ -195,6 +195,7 @@ describe('an agent that is not needed any more', () => {
     await machine.run(withoutEngine);
     const { server: it, command } = await newServer();
     expect((await machine.run(command)).code).toBe(0);
+    await machine.run('mkdir /var/lib/setpoint/provision && touch /var/lib/setpoint/provision/log');
     await connected(it.id);
     const line = `wget -qO- ${url}/install.sh | sh -s -- --uninstall`;
     const first = await machine.run(line);
