@@ -3,6 +3,7 @@ import type { Client } from './client.ts';
 import type { ServerOptions } from './verbs/create.ts';
 import type { LogsOptions } from './verbs/logs.ts';
 import type * as Ports from './verbs/ports.ts';
+import type { ServerChange } from './verbs/set.ts';
 import type { SshKeyOptions } from './verbs/ssh-key.ts';
 
 /** One subcommand of `setpoint` that calls the API. */
@@ -114,6 +115,32 @@ export const verbs: readonly Verb[] = [
     ],
     run: async (client, [kind, name], options) =>
       (await import('./verbs/create.ts')).create(client, kind, name, options),
+  }),
+  verb<[kind: string, name: string], { name?: string } & ServerChange & SshKeyOptions>({
+    use: 'set <kind> <name>',
+    text: 'change a server, or an SSH key: its name, or its secret, also while servers use it',
+    inProject: false,
+    options: [
+      new Option('--name <name>', 'another name'),
+      new Option('--address <address>', 'of the machine of a server; none takes it away'),
+      new Option('--port <number>', 'of the SSH server on the machine of a server').argParser(port),
+      new Option('--user <name>', 'as whom the machine of a server is logged in to'),
+      new Option('--ssh-key <name>', 'by which the machine of a server is logged in to; none takes it away'),
+      new Option('--log-retention-days <n>', 'how long a server keeps logs, from 1 to 365').argParser(days),
+      new Option('--projects <list>', 'who may use a server: names of projects with commas between, or all').argParser(
+        (text) => text.split(','),
+      ),
+      new Option('--generate <type>', 'replace an SSH key by a new one').choices(['ed25519', 'rsa']),
+      new Option(
+        '--private-key <file>',
+        'replace an SSH key; the passphrase is asked for, or read from standard input',
+      ).conflicts(['generate', 'password']),
+      new Option(
+        '--password',
+        'replace an SSH key by a password, which is asked for, or read from standard input',
+      ).conflicts('generate'),
+    ],
+    run: async (client, [kind, name], options) => (await import('./verbs/set.ts')).set(client, kind, name, options),
   }),
   verb<[server: string]>({
     use: 'join <server>',
@@ -250,6 +277,12 @@ export const verbs: readonly Verb[] = [
     options: [output],
     run: async (client, [name], options) => (await import('./verbs/diagnose.ts')).diagnose(client, name, options),
   }),
+  verb<[server: string]>({
+    use: 'ping <server>',
+    text: 'ask the agent of a server for a sign of life',
+    inProject: false,
+    run: async (client, [name]) => (await import('./verbs/machine.ts')).ping(client, name),
+  }),
   verb<[server: string], { output?: string }>({
     use: 'validate <server>',
     text: 'log in to the machine of a server by SSH and print whether it can be used; exits with 1 if it cannot',
@@ -337,6 +370,12 @@ export const verbs: readonly Verb[] = [
 function port(text: string): number {
   const number = /^\d{1,5}$/.test(text) ? Number(text) : 0;
   if (number < 1 || number > 65_535) throw new InvalidArgumentError('A port is a number from 1 to 65535.');
+  return number;
+}
+
+function days(text: string): number {
+  const number = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (number < 1 || number > 365) throw new InvalidArgumentError('It must be a number of days from 1 to 365.');
   return number;
 }
 

@@ -87,7 +87,7 @@ function refuseUsed(servers: readonly ReadonlyResource<'server'>[]): void {
   const more = servers.length > maxNamed ? ` and ${servers.length - maxNamed} more` : '';
   const names = named.map(({ desired }) => desired.name).join(', ');
   throw conflicting(
-    `The SSH key is used by ${names}${more}: give these servers another ssh_key_id, or none`,
+    `The SSH key is used by ${names}${more}: give these servers another ssh_key_id, or none, by setpoint set server NAME --ssh-key OTHER`,
     named.map(({ meta, desired }) => ({
       field: 'ssh_key_id',
       reason: 'in_use',

@@ -75,7 +75,11 @@ async function createServer(client: Client, name: string, options: ServerOptions
   });
   console.log(`server ${name} is created`);
   if (sshKey === undefined) printJoin(created);
-  else console.log(`Its agent is installed by SSH: setpoint describe server ${name} shows how far that is`);
+  else printJoinsBySsh(name);
+}
+
+export function printJoinsBySsh(name: string): void {
+  console.log(`Its agent is installed by SSH: setpoint describe server ${name} shows how far that is`);
 }
 
 /**

@@ -4,6 +4,7 @@ import { findObject, pathOf } from '../objects.ts';
 import { Diagnosis, print } from './diagnose.ts';
 
 const HostKey = z.object({ type: z.string(), fingerprint: z.string(), is_pinned: z.boolean() });
+const Pong = z.object({ latency_ms: z.number() });
 const Report = z.object({ ...Diagnosis.shape, host_key: HostKey.nullable() });
 
 /** Prints whether the machine of a server can be used. The process exits with 1 if it cannot. */
@@ -11,6 +12,13 @@ export async function validate(client: Client, name: string, { output = 'text' }
   const server = await findObject(client, 'servers', name);
   const report = Report.parse(await client.request('POST', `${pathOf('servers', server)}/validate`, {}));
   print(report, output, undefined);
+}
+
+/** Asks the agent of a server for a sign of life. @throws Error if it gives none */
+export async function ping(client: Client, name: string): Promise<void> {
+  const server = await findObject(client, 'servers', name);
+  const answer = Pong.parse(await client.request('POST', `${pathOf('servers', server)}/ping`, {}));
+  console.log(`The agent of ${name} answers, after ${answer.latency_ms} ms`);
 }
 
 /** Tries again to provision the machine of a server. */

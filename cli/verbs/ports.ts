@@ -22,11 +22,13 @@ interface Options {
   bind?: { port: number; project: string }[];
 }
 
+const changing = ['open', 'close', 'range', 'reserve', 'release', 'bind'] as const satisfies (keyof Options)[];
+
 /** Changes the ports of a server that its applications may take, if an option asks for it, and prints them. */
 export async function ports(client: Client, name: string, options: Options): Promise<void> {
   const server = await findObject(client, 'servers', name);
   const { reserved, bindings } = portsOf(server).direct_ports;
-  if (Object.keys(options).length === 0) {
+  if (!changing.some((option) => options[option] !== undefined)) {
     await show(client, server);
     return;
   }

@@ -13,32 +13,45 @@ export interface SshKeyOptions {
 const maxFileBytes = 64 * 1024;
 const Made = z.object({ type: z.string(), public_key: z.string().nullable() });
 
-/**
- * Creates an SSH key, and prints the line for `authorized_keys`. A private key comes from a file; its passphrase, or a
- * password, from the terminal or standard input.
- */
+/** Creates an SSH key, and prints the line for `authorized_keys`. */
 export async function createSshKey(client: Client, name: string, options: SshKeyOptions): Promise<void> {
-  const { type, public_key: line } = Made.parse(await send(client, name, options));
-  console.log(`ssh_key ${name} is created (${type})`);
-  if (line === null) return;
-  console.log(`Add this line to ~/.ssh/authorized_keys of the user that servers are logged in to as:\n  ${line}`);
-}
-
-async function send(client: Client, name: string, { generate, privateKey, password }: SshKeyOptions): Promise<unknown> {
-  await using secrets = new Secrets();
   const create = (secret: object): Promise<unknown> =>
     client.request('POST', '/api/v1/settings/ssh-keys', { name, ...secret });
-  if (password === true) return await create({ password: await secrets.next('Password') });
-  if (privateKey === undefined) return await create(generate === undefined ? {} : { generate });
+  const made = await withSecret(create, options);
+  console.log(`ssh_key ${name} is created (${Made.parse(made).type})`);
+  printPublicHalf(made);
+}
+
+/** Prints the line for `authorized_keys` of an SSH key that was made or changed, unless it is a password. */
+export function printPublicHalf(answer: unknown): void {
+  const { public_key: line } = Made.parse(answer);
+  if (line !== null)
+    console.log(`Add this line to ~/.ssh/authorized_keys of the user that servers are logged in to as:\n  ${line}`);
+}
+
+/**
+ * Sends the secret that the options name, if any. A private key comes from a file; its passphrase, or a password, from
+ * the terminal or standard input.
+ */
+export async function withSecret(
+  send: (secret: object) => Promise<unknown>,
+  { generate, privateKey, password }: SshKeyOptions,
+): Promise<unknown> {
+  await using secrets = new Secrets();
+  if (password === true) return await send({ password: await secrets.next('Password') });
+  if (privateKey === undefined) return await send(generate === undefined ? {} : { generate });
   const key = await contentOf(privateKey);
-  return await create({ private_key: key }).catch(async (error: unknown) => {
+  return await send({ private_key: key }).catch(async (error: unknown) => {
     if (!(error instanceof Refused) || !error.reasons.includes('passphrase_required')) throw error;
-    return create({ private_key: key, passphrase: await secrets.next(`Passphrase of ${privateKey}`) });
+    return send({ private_key: key, passphrase: await secrets.next(`Passphrase of ${privateKey}`) });
   });
 }
 
 async function contentOf(file: string): Promise<string> {
-  const { size } = await stat(file);
+  const { size } = await stat(file).catch((error: NodeJS.ErrnoException) => {
+    const why = error.code === 'ENOENT' ? 'there is no such file' : error.message;
+    throw new Error(`Cannot read the private key ${file}: ${why}`, { cause: error });
+  });
   if (size > maxFileBytes) throw new Error(`${file} is no private key: it has ${size} bytes`);
   return readFile(file, 'utf8');
 }

@@ -19,9 +19,14 @@ export async function reachableAddress(
     found = await addressesOf(host, signal);
   } catch (error) {
     signal.throwIfAborted();
-    throw new SshFailure('unreachable', `Its name is not known: ${host}`, 'Check ip_address, and the DNS', {
-      cause: error,
-    });
+    throw new SshFailure(
+      'unreachable',
+      `Its name is not known: ${host}`,
+      'Check ip_address (setpoint set server SERVER --address ADDRESS), and the DNS',
+      {
+        cause: error,
+      },
+    );
   }
   for (const address of found)
     if (reachOf(address) === 'own' && !isAllowed(address))
@@ -32,6 +37,10 @@ export async function reachableAddress(
       );
   const [first] = found;
   if (first === undefined)
-    throw new SshFailure('unreachable', `Its name has no address: ${host}`, 'Check ip_address, and the DNS');
+    throw new SshFailure(
+      'unreachable',
+      `Its name has no address: ${host}`,
+      'Check ip_address (setpoint set server SERVER --address ADDRESS), and the DNS',
+    );
   return first;
 }

@@ -134,7 +134,12 @@ function begin(client: Client, config: ConnectConfig): void {
   try {
     client.connect(config);
   } catch (error) {
-    throw new SshFailure('bad_key', 'Its SSH key cannot be read', 'Replace the secret of the key', { cause: error });
+    throw new SshFailure(
+      'bad_key',
+      'Its SSH key cannot be read',
+      'Replace the secret of the key: setpoint set ssh-key KEY --private-key FILE',
+      { cause: error },
+    );
   }
 }
 

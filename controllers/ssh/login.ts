@@ -10,7 +10,11 @@ export type LoginUnsealer = Pick<Unsealer, 'unseal'>;
 export function loginOf({ desired }: ReadonlyResource<'server'>, view: TenantView, unsealer: LoginUnsealer): SshLogin {
   const key = desired.ssh_key_id === undefined ? undefined : view.get('ssh_key', desired.ssh_key_id);
   if (key === undefined)
-    throw new SshFailure('incomplete', 'It has no SSH key', 'Set ssh_key_id, and add its public half to the machine');
+    throw new SshFailure(
+      'incomplete',
+      'It has no SSH key',
+      'Give it one (ssh_key_id), and add its public half to the machine: setpoint set server SERVER --ssh-key KEY',
+    );
   const { credential } = key.desired;
   const place = { tenant: view.tenant, kind: 'ssh_key', id: key.meta.id };
   try {
@@ -21,7 +25,8 @@ export function loginOf({ desired }: ReadonlyResource<'server'>, view: TenantVie
         }
       : { type: 'password', password: unsealer.unseal(credential.password, { ...place, path: 'credential.password' }) };
   } catch (error) {
-    const remedy = 'Give the control plane the master keys that it was sealed with, or replace the secret of the key';
+    const remedy =
+      'Give the control plane the master keys that it was sealed with, or replace the secret of the key: setpoint set ssh-key KEY';
     throw new SshFailure('bad_key', 'The control plane cannot open the secret of its SSH key', remedy, {
       cause: error,
     });

@@ -140,7 +140,11 @@ export class Machines {
   async #reach(server: ReadonlyResource<'server'>, login: SshLogin, signal: AbortSignal): Promise<SshConnection> {
     const { ip_address: host, port, username, host_key: hostKey } = server.desired;
     if (host === undefined)
-      throw new SshFailure('incomplete', 'It has no address', 'Set ip_address to the address of its machine');
+      throw new SshFailure(
+        'incomplete',
+        'It has no address',
+        'Give it that of its machine (ip_address): setpoint set server SERVER --address ADDRESS',
+      );
     const limit = signalAfter(this.#options.clock, connectMs, signal);
     try {
       const address = await reachableAddress(host, this.#options.isAllowed, limit.signal);

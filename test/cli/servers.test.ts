@@ -49,3 +49,50 @@ it('a server is described to who may not read its events, and says that they are
   expect(Object.keys(JSON.parse(json.out))).toEqual(['id', 'name', 'status', 'agent_status']);
   expect(await runAs(viewer, 'events', 'server', 'one')).toMatchObject({ code: 1, out: '' });
 });
+
+const run = (...argv: string[]): Promise<Printed> => runAs(owner, ...argv);
+
+it('a server is changed by what is named alone', async () => {
+  await owner.post('/settings/ssh-keys', { name: 'fleet' });
+  expect((await run('create', 'server', 'moved')).code).toBe(0);
+  const find = async () => (await owner.get('/servers?q=moved')).data[0];
+  const { id, ...before } = await find();
+  const place = ['--address', '192.0.2.9', '--port', '2222', '--user', 'ops', '--ssh-key', 'fleet'];
+  expect(await run('set', 'server', 'moved', ...place)).toEqual({
+    code: 0,
+    out: 'server moved is changed\nIts agent is installed by SSH: setpoint describe server moved shows how far that is\n',
+    err: '',
+  });
+  const [key] = (await owner.get('/settings/ssh-keys?q=fleet')).data;
+  const reached = { ip_address: '192.0.2.9', port: 2222, username: 'ops', ssh_key_id: key.id };
+  expect(await find()).toMatchObject({ ...reached, log_retention_days: 7, allowed_projects: 'all' });
+  const more = ['--log-retention-days', '30', '--projects', 'shop', '--name', 'moved-on'];
+  expect(await run('set', 'server', 'moved', ...more)).toMatchObject({ out: 'server moved-on is changed\n', err: '' });
+  const shop = (await owner.get('/projects?q=shop')).data[0].id;
+  expect(await find()).toMatchObject({ ...reached, id, log_retention_days: 30, allowed_projects: [shop] });
+  const none = ['--address', 'none', '--ssh-key', 'none', '--projects', 'all', '--name', 'moved'];
+  expect((await run('set', 'server', 'moved-on', ...none)).code).toBe(0);
+  expect(await find()).toMatchObject({ name: 'moved', ip_address: null, ssh_key_id: null, allowed_projects: 'all' });
+  expect(before).toMatchObject({ name: 'moved', ip_address: null });
+});
+
+it.each([
+  [['server', 'one'], 'Nothing to set: name what changes, by --name or --address, --port, --user, --ssh-key, '],
+  [['ssh-key', 'any'], 'Nothing to set: name what changes, by --name or --generate, --private-key, --password\n'],
+  [['ssh-key', 'any', '--address', '192.0.2.1'], '--address is not of a ssh_key\n'],
+  [['server', 'one', '--generate', 'rsa'], '--generate is not of a server\n'],
+  [['server', 'one', '--ssh-key', 'unknown'], 'No ssh_key is called unknown'],
+  [['server', 'one', '--log-retention-days', '0'], 'It must be a number of days from 1 to 365.'],
+  [['project', 'shop', '--name', 'other'], 'Cannot set a project: only a server or an ssh-key'],
+])('set %j is refused', async (argv, words) => {
+  expect(await run('set', ...argv)).toMatchObject({ code: 1, out: '', err: expect.stringContaining(words) });
+});
+
+it('the agent of a server is asked for a sign of life', async () => {
+  world.agents.answer = () => ({});
+  const answered = await run('ping', 'one');
+  expect(answered).toMatchObject({ code: 0, err: '' });
+  expect(answered.out).toMatch(/^The agent of one answers, after \d+(\.\d)? ms\n$/);
+  world.agents.answer = undefined;
+  expect(await run('ping', 'one')).toMatchObject({ code: 1, err: expect.stringContaining('not connected') });
+});

@@ -100,13 +100,30 @@ describe('setpoint create ssh-key', () => {
       `${large} is no private key: it has 70000 bytes`,
     );
     const absent = await run(create('absent', '--private-key', join(cli.home, 'absent')));
-    expect(absent.err).toContain(join(cli.home, 'absent'));
+    expect(absent.err).toBe(`Cannot read the private key ${join(cli.home, 'absent')}: there is no such file\n`);
     expect((await run(create('two', '--private-key', large, '--generate', 'rsa'))).err).toContain(
       'cannot be used with',
     );
     const { data } = await owner.get('/settings/ssh-keys?q=large');
     expect(data).toEqual([]);
   });
+});
+
+it('the secret of an SSH key is replaced, and its new line is printed', async () => {
+  const { data: key } = await owner.post('/settings/ssh-keys', { name: 'worn' });
+  const { file, line, fingerprint } = await keygen('fresh', '-t', 'ed25519', '-N', '');
+  const set = await run(['set', 'ssh-key', 'worn', '--private-key', file]);
+  expect(set).toMatchObject({ code: 0, err: '', out: expect.stringContaining(`  ${line} worn\n`) });
+  const now = async () => (await owner.get(`/settings/ssh-keys/${key.id}`)).data;
+  expect((await now()).fingerprint).toBe(fingerprint);
+  expect((await run(['set', 'ssh-key', 'worn', '--generate', 'ed25519'])).out).toMatch(/^ssh_key worn is changed\n/);
+  expect((await now()).fingerprint).not.toBe(fingerprint);
+  const password = await run(['set', 'ssh-key', 'worn', '--password', '--name', 'new'], 'open sesame\n');
+  expect(password).toEqual({ code: 0, out: 'ssh_key new is changed\n', err: '' });
+  expect(await now()).toMatchObject({ name: 'new', type: 'password' });
+  const { public_key } = await now();
+  expect((await run(['set', 'ssh-key', 'new', '--name', 'newer'])).out).toBe('ssh_key newer is changed\n');
+  expect(await now()).toMatchObject({ name: 'newer', public_key });
 });
 
 it('SSH keys are listed, described with their servers, and deleted once none uses them', async () => {

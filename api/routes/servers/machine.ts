@@ -55,8 +55,10 @@ export const validateServer = defineEndpoint({
 /** @throws ApiError CONFLICT for a server that SSH cannot reach */
 function requireReachable({ desired: { ip_address, ssh_key_id } }: ReadonlyResource<'server'>): void {
   if (ip_address !== undefined && ssh_key_id !== undefined) return;
-  const lacks = ip_address === undefined ? 'ip_address' : 'ssh_key_id';
-  throw conflicting(`The server has no ${lacks}: set both, or let its agent join by its install command`);
+  const lacks = ip_address === undefined ? 'address of its machine (ip_address)' : 'SSH key (ssh_key_id)';
+  throw conflicting(
+    `The server has no ${lacks}: SSH needs an address and a key, setpoint set server SERVER --address ADDRESS --ssh-key KEY; or let its agent join by its install command`,
+  );
 }
 
 export const provisionServer = defineEndpoint({

@@ -189,7 +189,7 @@ describe('an SSH key that servers use', () => {
     const refused = await owner.delete(`${path}/${id}`);
     expect([refused.status, refused.body.error?.message]).toEqual([
       409,
-      `The SSH key is used by ${one.name}, ${two.name}: give these servers another ssh_key_id, or none`,
+      `The SSH key is used by ${one.name}, ${two.name}: give these servers another ssh_key_id, or none, by setpoint set server NAME --ssh-key OTHER`,
     ]);
     expect(refused.body.error?.details).toMatchObject(
       [one, two].map((it) => ({ field: 'ssh_key_id', reason: 'in_use', message: `Server ${it.name} (${it.id})` })),
