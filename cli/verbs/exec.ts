@@ -18,6 +18,9 @@ const waitingBytes = 256 * 1024;
 /** Columns or rows of a terminal without a size. */
 const usual = { cols: 80, rows: 24 };
 const endOfInput = 4; // Ctrl-D
+const newline = 10;
+/** Pauses between two ends of the input: each is twice as long as the one before. */
+const pauses = { firstMs: 250, mostMs: 5000 } as const;
 const sttyMs = 2000;
 
 /**
@@ -56,7 +59,7 @@ export async function shell(
 async function attached(client: Client, path: string, body: object, signal: AbortSignal): Promise<void> {
   const made = await client.request('POST', path, { ...body, ...sizeHere() });
   const socket = await client.socket(`/ws/terminal/${Made.parse(made).sessionId}`, { output: 'binary' });
-  using _ = joined(socket, signal);
+  using _ = joined(socket, !('command' in body), signal);
   const ending = endOf(socket);
   ending.catch(() => undefined); // awaited below
   await outputAsItComes();
@@ -86,18 +89,25 @@ function endOf(socket: WebSocket): Promise<z.infer<typeof Frame>> {
   });
 }
 
-/** Joins this process's terminal with the socket, until it is disposed of. */
-function joined(socket: WebSocket, signal: AbortSignal): Disposable {
+/** Joins this process's terminal with the socket, until it is disposed of. `toShell`: a shell reads the input. */
+function joined(socket: WebSocket, toShell: boolean, signal: AbortSignal): Disposable {
   const { stdin, stdout } = process;
   const isTerminal = stdin.isTTY;
+  let last: number | undefined;
+  const ending = new DisposableStack();
   const sent = (): void => {
     if (socket.bufferedAmount <= waitingBytes) stdin.resume();
   };
   const type = (data: Buffer): void => {
+    last = data.at(-1) ?? last;
     for (let at = 0; at < data.length; at += maxDataBytes) socket.send(data.subarray(at, at + maxDataBytes), sent);
     if (socket.bufferedAmount > waitingBytes) stdin.pause();
   };
-  const over = (): void => type(Buffer.of(endOfInput));
+  const over = (): void => {
+    // a shell that edits its lines ends only at the begin of one
+    if (toShell && last !== undefined && last !== newline) type(Buffer.of(newline));
+    ending.use(endsInput(socket));
+  };
   const resized = (): void => socket.send(JSON.stringify({ type: 'resize', ...sizeHere() }));
   const leave = (): void => socket.close();
   if (isTerminal) stdin.setRawMode(true);
@@ -113,9 +123,27 @@ function joined(socket: WebSocket, signal: AbortSignal): Disposable {
       signal.removeEventListener('abort', leave);
       if (isTerminal) stdin.setRawMode(false);
       stdin.pause();
+      ending.dispose();
       socket.terminate();
     },
   };
+}
+
+/**
+ * Ends the input of the terminal there, until it is disposed of. At a terminal a Ctrl-D ends one read, and a shell that
+ * begins to edit its lines drops those of before. So it is sent again and again: each program that reads finds the
+ * end, as it would at a pipe.
+ */
+function endsInput(socket: WebSocket): Disposable {
+  let pauseMs: number = pauses.firstMs;
+  let cancel = (): void => undefined;
+  const send = (): void => {
+    socket.send(Uint8Array.of(endOfInput), () => undefined); // a lost connection is seen elsewhere
+    cancel = systemClock.timer(pauseMs, send);
+    pauseMs = Math.min(2 * pauseMs, pauses.mostMs);
+  };
+  send();
+  return { [Symbol.dispose]: () => cancel() };
 }
 
 /**

@@ -109,6 +109,16 @@ it('a shell of a server is one of its machine, with the window that is here', as
   expect(piped).toMatchObject({ code: 3, err: '', out: expect.stringContaining(`of ${userInfo().username}\r\n`) });
 });
 
+it.each([
+  ['nothing', '', /./],
+  ['a command', "echo of'line'\n", /ofline\r\n/],
+  ['a line that does not end', "echo of'line'", /ofline\r\n/],
+  ['a program that takes its time, and one that reads', "sleep 2; cat; echo of'line'\n", /ofline\r\n/],
+])('a shell of a server that edits its lines ends with its input: %s', async (_, input, shown) => {
+  const ended = await town.cli.run(['shell', 'one', '--shell', '/bin/bash'], input);
+  expect(ended).toMatchObject({ code: 0, err: '', out: expect.stringMatching(shown) });
+});
+
 it('a server whose agent was started without has no shell, and says why', async () => {
   await town.agent.kill();
   town.agent.start({ SETPOINT_NO_SERVER_TERMINALS: 'true' });
