@@ -18,8 +18,6 @@ interface Reading {
   stop: AbortController;
 }
 
-/** If no new line of the record comes for this time, the held lines are compared. */
-const idleMs = 1_000;
 /** A service starts after this time, also if the engine has not confirmed the attachment. */
 const attachMs = 3_000;
 /** Wait for output that is still in transit after its process ended. */
@@ -128,7 +126,9 @@ export class Capture {
     const stored = await this.#store.lastOutput(writer.workload, writer.instance, comparedLines);
     const last = Math.max(0, ...stored.map((line) => line.at));
     const since = new Date(Math.max(0, last - overlapMs)).toISOString();
-    await this.#pump(writer, this.#runtime.output(container, { since }, signal), new Resume(stored), signal);
+    const resume = new Resume(stored);
+    const recorded = (): void => void this.#keep(writer, resume.end(), signal).catch(() => undefined); // `#pump` throws it
+    await this.#pump(writer, this.#runtime.output(container, { since, recorded }, signal), resume, signal);
   }
 
   async #pump(
@@ -138,19 +138,14 @@ export class Capture {
     signal: AbortSignal,
   ): Promise<void> {
     const splitters = { stdout: new LineSplitter(), stderr: new LineSplitter() };
-    let cancelIdle = (): void => undefined;
     const store = (entries: readonly Entry[]): Promise<void> => this.#keep(writer, entries, signal);
     try {
       for await (const { stream, data, at } of output) {
         const time = at === undefined ? this.#clock.now().getTime() : Date.parse(at);
         const entries = entriesOf(splitters[stream].push(data), { at: time, stream, instance: writer.instance });
-        cancelIdle();
         await store(resume === undefined ? entries : resume.push(entries, at !== undefined));
-        if (resume?.holding === true)
-          cancelIdle = this.#clock.timer(idleMs, () => void store(resume.end()).catch(() => undefined));
       }
     } finally {
-      cancelIdle();
       const now = this.#clock.now().getTime();
       const rest = (['stdout', 'stderr'] as const).flatMap((stream) =>
         entriesOf(splitters[stream].end(), { at: now, stream, instance: writer.instance }),

@@ -5,13 +5,19 @@ const heldMost = 20_000;
 
 /** A stored line has the time of its arrival, the record the time of its writing: they differ by at most this time. */
 export const overlapMs = 10_000;
+/**
+ * The engine passes output on and records it side by side, so that a line may arrive before the time in its record, on a
+ * busy machine by at most this time.
+ */
+const aheadMs = 1_000;
 /** Number of last stored lines that are searched for in the record. */
 export const comparedLines = 32;
 
 /**
- * Finds where the stored output of an instance ends in the engine's record of it. Lines that were written after the
- * last stored line arrived are new. Earlier lines are compared with the last stored lines, separately for each stream.
- * The last place where these match counts, so that nothing is stored twice.
+ * Finds where the stored output of an instance ends in the engine's record of it. Lines that were recorded a second after
+ * the last stored line arrived are new. Earlier lines are compared with the last stored lines, separately for each stream.
+ * Of places where as many match, the last one counts that is not after the arrival, so that nothing is stored twice; else
+ * the first one after it.
  */
 export class Resume {
   readonly #stored: readonly StoredLine[];
@@ -25,15 +31,10 @@ export class Resume {
     this.#open = stored.length > 0;
   }
 
-  /** True while lines are held back. */
-  get holding(): boolean {
-    return this.#open;
-  }
-
   /** Takes the next lines and returns the lines to store now. `recorded`: the lines have the engine's time. */
   push(entries: readonly Entry[], recorded: boolean): Entry[] {
     if (!this.#open) return [...entries];
-    const beyond = recorded ? entries.findIndex((entry) => entry.at > this.#last) : 0;
+    const beyond = recorded ? entries.findIndex((entry) => entry.at > this.#last + aheadMs) : 0;
     if (beyond === -1) {
       this.#held.push(...entries);
       return this.#held.length > heldMost ? this.end() : [];
@@ -59,12 +60,20 @@ export class Resume {
   /** Returns how many of the held lines of a stream are already stored. */
   #known(held: readonly Entry[], stream: 'stdout' | 'stderr'): number {
     const tail = this.#stored.filter((line) => line.stream === stream).map((line) => line.message);
-    const record = held.filter((entry) => entry.stream === stream).map((entry) => entry.message);
+    const record = held.filter((entry) => entry.stream === stream);
+    const after = record.findIndex((entry) => entry.at > this.#last);
+    const arrived = after === -1 ? record.length : after;
+    const ends = [
+      ...Array.from({ length: arrived }, (_, index) => arrived - index),
+      ...Array.from({ length: record.length - arrived }, (_, index) => arrived + index + 1),
+    ];
     for (let from = 0; from < tail.length; from += 1) {
       const wanted = tail.slice(from);
-      for (let end = record.length; end >= wanted.length; end -= 1) {
-        if (wanted.every((message, index) => record[end - wanted.length + index] === message)) return end;
-      }
+      const isEnd = (end: number): boolean =>
+        end >= wanted.length &&
+        wanted.every((message, index) => record[end - wanted.length + index]?.message === message);
+      const end = ends.find(isEnd);
+      if (end !== undefined) return end;
     }
     return 0;
   }

@@ -211,6 +211,8 @@ export interface OutputChunk {
 export interface OutputOptions {
   /** RFC 3339, inclusive: begin with the engine's own record from this time on. */
   since?: string;
+  /** With `since`: called once when the whole record was yielded. What follows is live. */
+  recorded?: () => void;
   /** Called once when the engine has confirmed the attachment: no later output of the container is missed. */
   attached?: () => void;
 }

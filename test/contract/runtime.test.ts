@@ -474,6 +474,24 @@ describe.each([
       expect(text(chunks)).toBe(lines.map((line) => `${line}\n`).join(''));
     });
 
+    test('tells once where the record ends, also if nothing follows', async () => {
+      const since = new Date().toISOString();
+      const id = await start({ lines: ['one'] });
+      const enough = new AbortController();
+      const seen: OutputChunk[] = [];
+      const ends: number[] = [];
+      const recorded = (): void => {
+        ends.push(seen.length);
+        enough.abort(new Error('Enough'));
+      };
+      const over = AbortSignal.any([enough.signal, signal()]);
+      const reading = (async () => {
+        for await (const chunk of rig.runtime.output(id, { since, recorded }, over)) seen.push(chunk);
+      })();
+      await expect(reading).rejects.toThrow('Enough');
+      expect(ends).toEqual([seen.filter(({ at }) => at !== undefined).length]);
+    });
+
     test('of a container that does not exist is empty', async () => {
       expect(await collect(rig.runtime.output(absent, { since: '2020-01-01T00:00:00Z' }, signal()))).toEqual([]);
     });

@@ -29,10 +29,10 @@ export class Feed<T> {
     this.#finish((one) => (one.failure = failure));
   }
 
-  /** Subscribes at once. The reader gets the values of `before` first, then all new values. */
-  subscribe(signal: AbortSignal, before: readonly T[] = []): AsyncIterable<T> {
+  /** Subscribes at once: the reader gets all values from now on. */
+  subscribe(signal: AbortSignal): AsyncIterable<T> {
     const one: Subscriber<T> = {
-      waiting: [...before],
+      waiting: [],
       ended: false,
       failure: undefined,
       changed: Promise.withResolvers(),

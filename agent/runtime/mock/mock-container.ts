@@ -294,10 +294,11 @@ export class MockContainer {
   }
 
   output(options: OutputOptions, signal: AbortSignal): AsyncIterable<OutputChunk> {
-    const { since } = options;
-    const recorded = since === undefined ? [] : this.#record.filter(({ at }) => Date.parse(at) >= Date.parse(since));
-    const over = this.#state === 'exited';
-    return over ? recordOnly(recorded) : this.#output.subscribe(signal, recorded);
+    const { since, recorded } = options;
+    const live = this.#state === 'exited' ? [] : this.#output.subscribe(signal);
+    if (since === undefined) return afterRecord([], undefined, live);
+    const record = this.#record.filter(({ at }) => Date.parse(at) >= Date.parse(since));
+    return afterRecord(record, recorded, live);
   }
 
   get #runningMs(): number {
@@ -340,8 +341,14 @@ export class MockContainer {
   }
 }
 
-async function* recordOnly<T>(recorded: readonly T[]): AsyncGenerator<T> {
-  yield* recorded;
+async function* afterRecord<T>(
+  record: readonly T[],
+  recorded: (() => void) | undefined,
+  live: AsyncIterable<T> | readonly T[],
+): AsyncGenerator<T> {
+  yield* record;
+  recorded?.();
+  yield* live;
 }
 
 /** The failure of a program in a container that does not run, or does not exist. */
