@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { json } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
 import { z } from 'zod';
+import { displayable } from '../api/streams/log-frames.ts';
 
 /** The control plane of a client, and its credential: `token` is a session's token or a service key. */
 export interface Connection {
@@ -68,11 +69,20 @@ export class Refused extends Error {
 }
 
 /** What a request answers; `undefined` if the role of the caller does not cover it. */
-export async function unlessForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
+export function unlessForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
+  return unlessRefused(answer, [403]);
+}
+
+/** The same, and `undefined` also if the object is gone. */
+export function unlessGone<T>(answer: Promise<T>): Promise<T | undefined> {
+  return unlessRefused(answer, [403, 404]);
+}
+
+async function unlessRefused<T>(answer: Promise<T>, statuses: readonly number[]): Promise<T | undefined> {
   try {
     return await answer;
   } catch (error) {
-    if (error instanceof Refused && error.status === 403) return undefined;
+    if (error instanceof Refused && statuses.includes(error.status)) return undefined;
     throw error;
   }
 }
@@ -97,8 +107,10 @@ export interface Client {
 /** Longer than any wait for a change, and shorter than the five minutes after which `fetch` itself gives up. */
 const timeoutMs = 270_000;
 
-/** Longest total wait for a request that got 429, and for one that got 503 and wrote nothing. */
+/** Longest time that a request takes in all that got 429, and one that got 503, wrote nothing and may soon succeed. */
 const longestWaitSeconds = { busy: 60, unavailable: 10 };
+/** A shorter wait is not printed. */
+const shortWaitSeconds = 2;
 
 /** The client of a connection; its requests end when `stop` aborts. */
 export function createClient(connection: Connection, stop?: AbortSignal): Client {
@@ -137,14 +149,23 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
     throw refusal(connection, response.status, answer, path === '/api/v1/auth/login', retryAfter);
   }
 
-  /** Sends again, after a pause, what was not carried out: it got 429, or 503 with the reason `not_written`. */
+  /**
+   * Sends again, after a pause, what was not carried out and may soon succeed: it got 429, or 503 with no other reason
+   * than `not_written`. Prints to standard error what it waits for.
+   */
   async function send(address: string, init: RequestInit & { signal: AbortSignal }): Promise<Response> {
-    for (let waitedSeconds = 0; ;) {
+    const began = performance.now();
+    for (let shown: string | undefined; ;) {
       const response = await fetch(address, init);
       const seconds = Number(response.headers.get('retry-after') ?? '');
-      if (!(seconds > 0) || waitedSeconds + seconds > (await patienceFor(response))) return response;
+      const { patience, why } = await patienceFor(response);
+      const waited = (performance.now() - began) / 1000 + seconds;
+      if (!(seconds > 0) || waited > patience) return response;
       await response.body?.cancel();
-      waitedSeconds += seconds;
+      if (waited > shortWaitSeconds && why !== shown) {
+        console.error(displayable(`… ${why}: tries again in ${seconds} s`));
+        shown = why;
+      }
       await delay(seconds * 1000, undefined, { signal: init.signal }); // keeps the process alive: nothing else does
     }
   }
@@ -175,18 +196,20 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
   };
 }
 
-/** Seconds that a request with this answer may wait in all before it is sent again; 0: it is not. */
-async function patienceFor(response: Response): Promise<number> {
-  if (response.status === 429) return longestWaitSeconds.busy;
-  if (response.status !== 503) return 0;
+/** How many seconds a request with this answer may take in all until it is sent again, and why; 0: it is not. */
+async function patienceFor(response: Response): Promise<{ patience: number; why?: string }> {
+  if (response.status !== 429 && response.status !== 503) return { patience: 0 };
   const answer: unknown = await response
     .clone()
     .json()
     .catch(() => undefined);
   const envelope = Envelope.safeParse(answer);
-  if (!envelope.success || envelope.data.success) return 0;
-  const isUnwritten = (envelope.data.error.details ?? []).some(({ reason }) => reason === 'not_written');
-  return isUnwritten ? longestWaitSeconds.unavailable : 0;
+  if (!envelope.success || envelope.data.success) return { patience: 0 };
+  const { message: why, details = [] } = envelope.data.error;
+  if (response.status === 429) return { patience: longestWaitSeconds.busy, why };
+  // a further reason is one that lasts, such as an agent that is away
+  const maySoonSucceed = details.length > 0 && details.every(({ reason }) => reason === 'not_written');
+  return { patience: maySoonSucceed ? longestWaitSeconds.unavailable : 0, why };
 }
 
 /** The error of a refused request, with advice on what to do. */

@@ -119,21 +119,29 @@ export function serviceUnavailable(
   return new ApiError('SERVICE_UNAVAILABLE', `${message}; ${outcomes[outcome]}`, { details, cause, retryAfter: 1 });
 }
 
-/** What is asked for needs the agent of a server, which no replica has a connection to. */
+/** What is asked for needs the agent of a server, which no replica has a connection to: this may last. */
 export function agentAway(cause?: unknown): ApiError {
   const message = 'The agent of the server is not connected: check that the machine is up and runs its agent';
-  return serviceUnavailable(message, { cause });
+  return lasting('agent_away', message, { cause });
+}
+
+/** A 503 that another attempt does not end soon, with the reason for it: clients show it instead of waiting. */
+function lasting(
+  reason: string,
+  message: string,
+  { outcome = 'not_written', cause }: { outcome?: Outcome503; cause?: unknown } = {},
+): ApiError {
+  const details = [
+    { field: '', reason: outcome, message: outcomes[outcome] },
+    { field: '', reason, message },
+  ];
+  return new ApiError('SERVICE_UNAVAILABLE', `${message}; ${outcomes[outcome]}`, { details, cause, retryAfter: 30 });
 }
 
 /** A write for which the store has no room; only the operator can make room. */
 export function storeFull(outcome: Outcome503 = 'not_written', cause?: unknown): ApiError {
   const message = 'The store is full: the operator must make room, see docs/operations.md';
-  const details = [
-    { field: '', reason: outcome, message: outcomes[outcome] },
-    { field: '', reason: 'store_full', message },
-  ];
-  const all = `${message}; ${outcomes[outcome]}`;
-  return new ApiError('SERVICE_UNAVAILABLE', all, { details, cause, retryAfter: 30 });
+  return lasting('store_full', message, { outcome, cause });
 }
 
 /** The leader is of an earlier release and does not know what the request needs, which `unknown` names. */
@@ -141,12 +149,8 @@ export function earlierLeader(unknown: string, url: string | undefined): ApiErro
   const message =
     `A replica of an earlier release leads and does not know ${unknown}: ` +
     'the operator must upgrade or stop that replica, then send the request again';
-  const details = [
-    { field: '', reason: 'not_written', message: outcomes.not_written },
-    { field: '', reason: 'earlier_leader', message },
-  ];
   const cause = new Error(`The leader is ${url ?? 'not in the directory of replicas'}`);
-  return new ApiError('SERVICE_UNAVAILABLE', `${message}; ${outcomes.not_written}`, { details, cause, retryAfter: 30 });
+  return lasting('earlier_leader', message, { cause });
 }
 
 /** Marks a 503 as `partly_written` if the request had committed something before; returns any other error unchanged. */

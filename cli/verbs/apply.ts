@@ -65,7 +65,7 @@ export async function applyApplication(
   const deployment = options.deploy === false ? undefined : await deploymentOf(client, app, plan);
   if (deployment === undefined) return;
   console.log(`Deployment ${String(deployment['number'])} of ${name}: ${deployment.status ?? ''}`);
-  if (options.wait !== false) await followDeployment(client, deployment, signal);
+  if (options.wait !== false) await followDeployment(client, app, deployment, signal);
 }
 
 interface Plan {

@@ -4,6 +4,7 @@ import type { ApiObject, Client } from '../client.ts';
 import { Refused, unlessForbidden } from '../client.ts';
 import type { CliKind } from '../objects.ts';
 import { findObject, kindOf, pathOf, rowOfKind, singular } from '../objects.ts';
+import { whileServerIsAway } from '../server-away.ts';
 import { openEnd, waiting } from '../settled.ts';
 
 /** Deletes an object after a confirmation and waits until it is gone. @throws Error while something still holds it. */
@@ -23,7 +24,8 @@ export async function deleteObject(
   const what = `${singular(kind)} ${it.name ?? it.id}`;
   if (options.yes !== true) await confirm(`Delete ${what}${options.force === true ? takesByForce : ''}${takes}?`);
   const query = [options.force === true ? 'force=true' : '', options.wait === false ? '' : waiting].filter(Boolean);
-  await client.request('DELETE', `${pathOf(kind, it)}?${query.join('&')}`).catch(byOption);
+  const answer = client.request('DELETE', `${pathOf(kind, it)}?${query.join('&')}`).catch(byOption);
+  await whileServerIsAway(client, it, answer);
   const left = await stillThere(client, kind, it);
   if (left === undefined) {
     console.log(`${what} is deleted`);

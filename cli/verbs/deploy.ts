@@ -1,6 +1,7 @@
 import type { ApiObject, Client } from '../client.ts';
 import { findObject } from '../objects.ts';
 import { resumed } from '../resume.ts';
+import { printServerAway } from '../server-away.ts';
 
 interface Options {
   project?: string;
@@ -27,11 +28,17 @@ async function bring(
   const app = await findObject(client, 'applications', name, options.project);
   const deployment = await client.object('POST', `/api/v1/applications/${app.id}/${what}`, {});
   console.log(`Deployment ${String(deployment['number'])} of ${app.name ?? name}: ${deployment.status ?? 'queued'}`);
-  if (options.wait !== false) await followDeployment(client, deployment, signal);
+  if (options.wait !== false) await followDeployment(client, app, deployment, signal);
 }
 
-/** Prints build lines and phases of a deployment until it ends. @throws Error if it did not succeed. */
-export async function followDeployment(client: Client, deployment: ApiObject, signal: AbortSignal): Promise<void> {
+/** Prints build lines and phases of a deployment of `app` until it ends. @throws Error if it did not succeed. */
+export async function followDeployment(
+  client: Client,
+  app: ApiObject,
+  deployment: ApiObject,
+  signal: AbortSignal,
+): Promise<void> {
+  await printServerAway(client, app);
   let last = deployment.status;
   for await (const frame of resumed(client, `/ws/deployments/${deployment.id}/logs`, {}, {}, signal)) {
     if (frame['type'] === 'log') console.log(`  ${String(frame['message'])}`);

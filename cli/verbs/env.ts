@@ -43,7 +43,7 @@ export async function env(
   if (typeof id !== 'string' || id === app['deployment_id']) return;
   const deployment = await client.object('GET', `/api/v1/deployments/${id}`);
   console.log(`Deployment ${String(deployment['number'])} of ${app.name ?? name}: ${deployment.status ?? ''}`);
-  if (options.wait !== false) await followDeployment(client, deployment, signal);
+  if (options.wait !== false) await followDeployment(client, app, deployment, signal);
 }
 
 function print({ env: all }: z.infer<typeof Variables>, wanted: readonly string[], output?: string): void {

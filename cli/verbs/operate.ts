@@ -1,6 +1,7 @@
 import { maxReplicas } from '../../store/kinds/application.ts';
 import type { ApiObject, Client } from '../client.ts';
 import { findObject } from '../objects.ts';
+import { whileServerIsAway } from '../server-away.ts';
 import { openEnd, waiting } from '../settled.ts';
 import { followDeployment } from './deploy.ts';
 
@@ -33,7 +34,7 @@ export async function start(client: Client, name: string, options: Options, sign
   if (deployment !== undefined && deployment['finished_at'] === null) {
     console.log(`Deployment ${String(deployment['number'])} of ${name}: ${deployment.status ?? ''}`);
     if (options.wait === false) return;
-    await followDeployment(client, deployment, signal);
+    await followDeployment(client, app, deployment, signal);
   }
   // repeating the request changes nothing, and its answer comes when the application has settled
   await bring(client, app, 'start', options);
@@ -42,7 +43,8 @@ export async function start(client: Client, name: string, options: Options, sign
 /** Requests a change and prints the result. @throws Error if the application did not reach the requested state. */
 async function bring(client: Client, app: ApiObject, what: string, options: Options, body = {}): Promise<void> {
   const query = options.wait === false ? '' : `?${waiting}`;
-  const after = await client.object('POST', `/api/v1/applications/${app.id}/${what}${query}`, body);
+  const answer = client.object('POST', `/api/v1/applications/${app.id}/${what}${query}`, body);
+  const after = await whileServerIsAway(client, app, answer);
   const goal = what === 'stop' || after['replicas'] === 0 ? 'stopped' : 'running';
   const ready = goal === 'running' ? `, ${String(after['ready_replicas'])} of ${String(after['replicas'])} ready` : '';
   const is = `${app.name ?? app.id} is ${after.status ?? 'unknown'}${ready}`;

@@ -1,5 +1,6 @@
 import type { ApiObject, Client } from '../client.ts';
 import { findObject, pathOf } from '../objects.ts';
+import { whileServerIsAway } from '../server-away.ts';
 import { openEnd, waiting } from '../settled.ts';
 
 /**
@@ -16,12 +17,13 @@ export async function bind(
   const volume = await findObject(client, 'volumes', name, options.project);
   const app = await findObject(client, 'applications', application, options.project);
   const query = options.wait === false ? '' : `?${waiting}`;
-  await client.request('POST', `/api/v1/volumes/${volume.id}/bind${query}`, {
+  const answer = client.request('POST', `/api/v1/volumes/${volume.id}/bind${query}`, {
     workload_type: 'application',
     workload_id: app.id,
     mount_path: path,
     read_only: options.readOnly === true,
   });
+  await whileServerIsAway(client, app, answer);
   const done = `${app.name ?? app.id} mounts volume ${name} at ${path}`;
   const trouble =
     options.wait === false ? undefined : troubleOf(app, await client.object('GET', pathOf('applications', app)));

@@ -106,10 +106,11 @@ describe('a 503 says whether something was written', () => {
 
 describe('an agent that is away', () => {
   it.each([
-    ['away', 'The agent of the server is not connected: check that the machine is up and runs its agent'],
-    ['timeout', 'The agent of the server did not answer in time'],
-    ['too_many', 'The agent of the server is busy'],
-  ])('or answers %s makes a 503 that says so, and that nothing was written', async (code, message) => {
+    ['away', 'The agent of the server is not connected: check that the machine is up and runs its agent', 'agent_away'],
+    ['timeout', 'The agent of the server did not answer in time', undefined],
+    ['too_many', 'The agent of the server is busy', undefined],
+  ])('or answers %s makes a 503 that says so, that nothing was written, and what may last', async (...row) => {
+    const [code, message, lasting] = row;
     const { server } = await world.place(owner);
     world.agents.answer = () => {
       throw new CallError(code, 'no');
@@ -117,6 +118,7 @@ describe('an agent that is away', () => {
     const answer = await owner.post(`/servers/${server}/ping`);
     expectOutcome(answer, 'not_written');
     expect(answer.body.error?.message).toBe(`${message}; nothing was written`);
+    expect(answer.body.error?.details?.[1]?.reason).toBe(lasting);
   });
 });
 

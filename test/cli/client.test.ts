@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { createClient } from '../../cli/client.ts';
 
 const servers: ReturnType<typeof createServer>[] = [];
@@ -50,6 +50,22 @@ it('a request that wrote nothing as the store did not answer is sent again, for 
   const long = await busy(3, '6', unavailable('not_written'));
   await expect(long.client.request('POST', '/api/v1/projects', {})).rejects.toThrow('The store does not answer');
   expect(long.count()).toBe(2);
+});
+
+it('a request that cannot succeed soon, as an agent is away, is not sent again', async () => {
+  const error = { code: 'SERVICE_UNAVAILABLE', message: 'The agent is not connected' };
+  const details = ['not_written', 'agent_away'].map((reason) => ({ reason, message: reason }));
+  const { client, count } = await busy(1, '1', { status: 503, error: { ...error, details } });
+  await expect(client.request('POST', '/api/v1/servers/one/ping', {})).rejects.toThrow('The agent is not connected');
+  expect(count()).toBe(1);
+});
+
+it('a request that waits says what for, once', async () => {
+  const printed = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  const { client } = await busy(2, '3');
+  await client.request('POST', '/api/v1/auth/send-code', {});
+  expect(printed.mock.calls).toEqual([['… Too many requests: tries again in 3 s']]);
+  printed.mockRestore();
 });
 
 it.each(['outcome_unknown', 'partly_written'])(

@@ -3,6 +3,7 @@ import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { CommandLine } from '../harness/command-line.ts';
 import type { Printed } from '../harness/command-line.ts';
+import { until } from '../harness/until.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 120_000 });
@@ -86,6 +87,30 @@ it.each([
   [['project', 'shop', '--name', 'other'], 'Cannot set a project: only a server or an ssh-key'],
 ])('set %j is refused', async (argv, words) => {
   expect(await run('set', ...argv)).toMatchObject({ code: 1, out: '', err: expect.stringContaining(words) });
+});
+
+it('what waits for a server that is away says so at once', async () => {
+  const [[project], [server]] = await Promise.all(
+    ['/projects?q=shop', '/servers?q=one'].map(async (path) => (await owner.get(path)).data),
+  );
+  await owner.post('/applications', {
+    name: 'web',
+    project_id: project.id,
+    environment_id: project.default_environment_id,
+    server_id: server.id,
+    source_type: 'image',
+    image_url: 'ghcr.io/web:1',
+  });
+  const env = { SETPOINT_URL: world.url, SETPOINT_TENANT: 'default', SETPOINT_TOKEN: owner.token ?? '' };
+  for (const verb of ['deploy', 'stop']) {
+    const running = cli.start([verb, 'web'], env);
+    await until(`${verb} says it`, async () =>
+      running
+        .err()
+        .startsWith('… Waits for server one, as its agent has not joined yet: `setpoint describe server one`'),
+    );
+    expect((await running.interrupt()).code).not.toBe(0);
+  }
 });
 
 it('the agent of a server is asked for a sign of life', async () => {

@@ -25,6 +25,8 @@ export interface Printed {
 export interface Running {
   /** Everything that it has written to standard output so far. */
   out(): string;
+  /** The same of standard error. */
+  err(): string;
   /** Resolves when its output has that; a string or a pattern. */
   prints(what: string | RegExp): Promise<void>;
   /** As from a keyboard. */
@@ -69,8 +71,8 @@ export class CommandLine implements AsyncDisposable {
     return running.ended();
   }
 
-  start(argv: readonly string[]): Running {
-    const child = this.#spawn(argv);
+  start(argv: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
+    const child = this.#launch(command, argv, env);
     child.stdin.end();
     return this.#follow(child);
   }
@@ -103,6 +105,7 @@ export class CommandLine implements AsyncDisposable {
     void ended.then(() => (isOver = true));
     return {
       out: () => out,
+      err: () => err,
       prints: async (what) => {
         const isPrinted = async () => (typeof what === 'string' ? out.includes(what) : what.test(out)) || isOver;
         await until(`it prints ${String(what)}`, isPrinted, {
@@ -127,10 +130,6 @@ export class CommandLine implements AsyncDisposable {
     const path = join(this.home, name);
     await writeFile(path, content);
     return path;
-  }
-
-  #spawn(argv: readonly string[]): ChildProcessWithoutNullStreams {
-    return this.#launch(command, argv);
   }
 
   #launch(
