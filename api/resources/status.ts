@@ -54,8 +54,10 @@ export function serverStatus(it: Server): ServerStatus {
 
 export type AgentStatus = 'connected' | 'disconnected' | 'unknown';
 
+/** `unknown`: none has joined, or several agents have the identity of the server, so that it is not known which one tells. */
 export function agentStatus(it: Server, view: TenantView): AgentStatus {
-  if (view.agent(it.meta.id) !== undefined) return 'connected';
+  const agent = view.agent(it.meta.id);
+  if (agent !== undefined) return agent.conflict === true ? 'unknown' : 'connected';
   return it.desired.agent_public_key === undefined ? 'unknown' : 'disconnected';
 }
 

@@ -32,8 +32,12 @@ export async function updateAgent(
     return;
   }
   const agent = `The agent of ${name}, version ${answer.agent_version ?? 'unknown'},`;
-  if (server['agent_status'] === 'connected') console.log(`${agent} updates itself to ${wanted}`);
-  else console.log(`${agent} is not connected: it updates itself to ${wanted} once it is back`);
+  const isAway = server['agent_status'] === 'disconnected';
+  console.log(
+    isAway
+      ? `${agent} is not connected: it updates itself to ${wanted} once it is back`
+      : `${agent} updates itself to ${wanted}`,
+  );
   if (options.wait === false) return;
   const goesOn = `The update goes on: \`setpoint describe server ${name}\` shows how it ends`;
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
@@ -47,6 +51,8 @@ export async function updateAgent(
     if (failed !== undefined) throw new Error(failed.message);
     const unable = now.conditions?.find(({ reason }) => reason === 'CannotUpdateItself');
     if (unable !== undefined) throw new Error(unable.message);
+    const double = now.conditions?.find(({ type, status }) => type === 'AgentIdentityConflict' && status === 'true');
+    if (double !== undefined) throw new Error(double.message);
     if (now['desired_agent_version'] !== wanted) throw new Error('Another version was asked for meanwhile');
   }
   console.log(`It runs version ${wanted}`);

@@ -10,7 +10,15 @@ import { sayFarewell } from './farewell.ts';
 import type { Farewell } from './farewell.ts';
 import { follow } from './provisioning.ts';
 import type { Provisioning } from './provisioning.ts';
-import { conditionsOf, hasFailed, isAwaitingAgent, isUpdated, observe, provisioningCondition } from './states.ts';
+import {
+  conditionsOf,
+  hasFailed,
+  identityConflict,
+  isAwaitingAgent,
+  isUpdated,
+  observe,
+  provisioningCondition,
+} from './states.ts';
 import type { World } from './states.ts';
 
 export interface ServerSettings {
@@ -34,7 +42,14 @@ export function serverController(settings: ServerSettings): Controller<'server'>
     kind: 'server',
     reads: ['assignment', 'operation', 'ssh_key'],
     children: ['assignment', 'operation'],
-    notifies: ['server_offline', 'server_error', 'server_online', 'server_update_failed', 'server_agent_left'],
+    notifies: [
+      'server_offline',
+      'server_error',
+      'server_online',
+      'server_update_failed',
+      'server_agent_left',
+      'server_identity_conflict',
+    ],
     wakes: [
       onGone('assignment', ({ desired }) => [desired.server_id]),
       // This controller releases what is deleted of a server that has no agent.
@@ -61,6 +76,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       else if (before !== undefined && before !== observed.phase)
         await announce(it, hasFailed(it) ? 'provisioning' : before, observed.phase, agent, ctx);
       await announceUpdate(world, observed, ctx);
+      await announceConflict(world, ctx);
       if (isAwaitingAgent(it)) await freeWithdrawn(it, ctx);
       return { observed, conditions: conditionsOf(world), next: nextOf(it, observed, left) };
     },
@@ -203,6 +219,20 @@ async function announce(
       message: before === 'error' ? message : 'Its agent is connected again',
     });
   }
+}
+
+/** Notifies when several agents begin to connect as one server: once a day at most, as they may pause. */
+async function announceConflict({ server: it, agent }: World, ctx: Context): Promise<void> {
+  const { type, reason, message } = identityConflict;
+  if (agent?.conflict !== true || it.observed?.conditions.some((known) => known.type === type) === true) return;
+  ctx.event(it, { type: 'warning', reason, message });
+  const day = ctx.clock.now().toISOString().slice(0, 10);
+  await ctx.notify(it, `${it.meta.id}/identity/${day}`, {
+    type: 'server_identity_conflict',
+    severity: 'error',
+    title: `Several agents connect as server ${it.desired.name}`,
+    message,
+  });
 }
 
 /** Says once that an update failed, and that the agent runs the version that it was asked to run. */

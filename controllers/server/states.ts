@@ -89,19 +89,21 @@ export function hasFailed({ observed }: ReadonlyResource<'server'>): boolean {
   return observed?.phase === 'error' && observed.provisioning !== undefined;
 }
 
+/** Of a server as which several agents connect. */
+export const identityConflict = {
+  type: 'AgentIdentityConflict',
+  status: 'true',
+  reason: 'SeveralMachines',
+  message:
+    'Several agents connect with the identity of this server in turn, as a data directory or a machine was copied: stop the agent of the copy, and let it join as a server of its own with an empty data directory',
+} as const satisfies ConditionInput;
+
 export function conditionsOf(world: World): ConditionInput[] {
   const { phase, provisioning } = observe(world);
   if (provisioning !== undefined) return [provisioningCondition(provisioning), ...provisioning.steps];
   const conditions: ConditionInput[] = [readyCondition(phase, world.agent)];
   if (phase !== 'provisioning') conditions.push(engineCondition(world.agent));
-  if (world.agent?.conflict === true)
-    conditions.push({
-      type: 'AgentIdentityConflict',
-      status: 'true',
-      reason: 'SeveralMachines',
-      message:
-        'Several agents connect with the identity of this server in turn, as a data directory or a machine was copied: stop the agent of the copy, and let it join as a server of its own with an empty data directory',
-    });
+  if (world.agent?.conflict === true) conditions.push(identityConflict);
   const unknown = agentCapabilities.filter((it) => world.agent?.capabilities?.includes(it) === false);
   if (unknown.length > 0)
     conditions.push({

@@ -160,6 +160,18 @@ describe('a server', () => {
     expect(listed.agent_status).toBe('connected');
   });
 
+  it('SEC-55 shows the state of an agent as unknown whose identity several agents have', async () => {
+    const { server } = await world.place(owner);
+    await world.repo.change('server', server, (draft) => void (draft.agent_public_key = 'x'));
+    const live = JSON.stringify({ replica: 'r', session: 's', machineId: 'm', conflict: true });
+    await world.store.txn({ if: [], then: [{ put: keys.agent('default', server), value: live }] });
+    expect((await owner.get(`/servers/${server}/agent-status`)).data).toMatchObject({
+      agent_status: 'unknown',
+      conflict: true,
+    });
+    expect((await owner.get(`/servers/${server}`)).data.agent_status).toBe('unknown');
+  });
+
   it('shows the connection of its agent, alone and among all', async () => {
     const { server: id } = await world.place(owner);
     const path = `/servers/${id}/tunnel-status`;

@@ -76,6 +76,14 @@ it('waits until the new version runs, or says why it does not', async () => {
   expect(await succeeding).toMatchObject({ code: 0, out: expect.stringContaining('It runs version 1.1.0') });
 });
 
+it('does not wait for one version while several agents have the identity of the server', async () => {
+  await agentIs('1.0.0');
+  await world.observe('server', server, { phase: 'active', agent_version: '1.0.0' }, [
+    { type: 'AgentIdentityConflict', status: 'true', reason: 'SeveralMachines', message: 'Stop the copy' },
+  ]);
+  expect(await run()).toMatchObject({ code: 1, err: expect.stringContaining('Stop the copy') });
+});
+
 it('tells that an agent that is away takes it up once it is back', async () => {
   await world.store.txn({ if: [], then: [{ delete: keys.agent('default', server) }] });
   await world.repo.change('server', server, (draft) => {

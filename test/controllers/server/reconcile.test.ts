@@ -99,6 +99,27 @@ describe('a server whose container engine cannot be used', () => {
   });
 });
 
+it('SEC-55 tells admins once a day at most that several agents have its identity', async () => {
+  await using rig = await openRig({ controllers });
+  const { connect, condition, events, notified } = await joined(rig);
+  await connect();
+  expect(condition('AgentIdentityConflict')).toBeUndefined();
+  await connect({ conflict: true });
+  expect(condition('AgentIdentityConflict')).toMatchObject({ status: 'true', reason: 'SeveralMachines' });
+  await connect({ conflict: true, session: 'of the copy' });
+  expect(notified()).toEqual(['server_identity_conflict']);
+  expect(await events()).toContain('SeveralMachines');
+  // they pause
+  await connect();
+  expect(condition('AgentIdentityConflict')).toBeUndefined();
+  await connect({ conflict: true });
+  expect(notified()).toEqual(['server_identity_conflict']);
+  await connect();
+  await pass(rig, 24 * 3_600_000);
+  await connect({ conflict: true });
+  expect(notified()).toEqual(['server_identity_conflict', 'server_identity_conflict']);
+});
+
 it('names what its agent does not know, until the agent is upgraded', async () => {
   await using rig = await openRig({ controllers });
   const { connect, condition } = await joined(rig);
