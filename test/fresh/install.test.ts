@@ -1,51 +1,17 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { z } from 'zod';
 import packageFile from '../../package.json' with { type: 'json' };
-import { createClient } from '../../cli/client.ts';
-import { builtRelease, ownPlatform } from '../harness/built-release.ts';
-import { docker } from '../harness/engine.ts';
+import { ownPlatform } from '../harness/built-release.ts';
 import { otherControlPlane } from '../harness/other-control-plane.ts';
-import { freePort, Program } from '../harness/program.ts';
 import { smallRelease } from '../harness/small-release.ts';
-import { until } from '../harness/until.ts';
-import { startSystemdMachine } from './systemd-machine.ts';
+import { startNewMachine } from './new-machine.ts';
 
 const { version } = packageFile;
 
 test('a bare Debian with systemd gets the agent by the command of a new server, and keeps it', async () => {
   await using stack = new AsyncDisposableStack();
-  const release = await builtRelease();
-  const folder = await mkdtemp(join(tmpdir(), 'setpoint-install-'));
-  stack.defer(() => rm(folder, { recursive: true, force: true }));
-  const host = await docker('network', 'inspect', 'bridge', '--format', '{{(index .IPAM.Config 0).Gateway}}');
-  const port = await freePort();
-  const url = `http://${host}:${port}`;
-  const flags = ['--listen', `${host}:${port}`, '--public-url', url, '--data', join(folder, 'server')];
-  const own = ['--agent-release', release.folder, '--setup-token', 'off'];
-  const server = new Program(['server', ...flags, ...own], join(folder, 'server.log'));
-  server.start();
-  stack.defer(() => server.kill());
-  await server.ready(url);
-  const visitor = createClient({ server: url, tenant: 'default' });
-  const credentials = { email: 'owner@example.test', password: 'correct horse battery' };
-  const registered = await visitor.request('POST', '/api/v1/auth/register', credentials);
-  const { token } = z.object({ token: z.string() }).parse(registered);
-  const client = createClient({ server: url, tenant: 'default', token });
+  const { host, machine, installCommand, connected } = stack.use(await startNewMachine('bookworm'));
 
-  const machine = stack.use(await startSystemdMachine('bookworm'));
-  const made = await client.object('POST', '/api/v1/servers', { name: 'one' });
-  const connected = (what: string): Promise<true> =>
-    until(
-      what,
-      async () => (await client.object('GET', `/api/v1/servers/${made.id}`))['agent_status'] === 'connected',
-      { explain: async () => (await machine.run('journalctl --no-pager -n 60')).stdout },
-    );
-  await machine.run('mkdir -p /etc/setpoint && echo SETPOINT_RUNTIME=mock >/etc/setpoint/agent.env');
-
-  const first = await machine.run(`${String(made['install_command'])} --allow-plain-http`);
+  const first = await machine.run(installCommand);
   expect(first, first.stderr).toMatchObject({ code: 0 });
   expect(first.stdout).toContain('The library libatomic is missing: apt-get install -y -q libatomic1');
   expect(first.stdout).toContain('The agent has joined the control plane');

@@ -1,15 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { createClient } from '../../cli/client.ts';
 import type { Client } from '../../cli/client.ts';
-import { builtRelease } from '../harness/built-release.ts';
-import { docker } from '../harness/engine.ts';
-import { freePort, Program } from '../harness/program.ts';
 import { until } from '../harness/until.ts';
-import { startSystemdMachine } from './systemd-machine.ts';
+import { startNewMachine } from './new-machine.ts';
 
 const Made = z.object({ sessionId: z.string() });
 
@@ -17,43 +10,17 @@ const Made = z.object({ sessionId: z.string() });
 const stubborn = `env -i setsid /bin/sh -c 'trap "" HUP; echo $$ >/run/stubborn; while :; do sleep 1; done' &`;
 
 test('a terminal of a server that systemd runs is outside of the sandbox of its agent, and ends as a whole', async () => {
-  await using stack = new AsyncDisposableStack();
-  const release = await builtRelease();
-  const folder = await mkdtemp(join(tmpdir(), 'setpoint-terminal-'));
-  stack.defer(() => rm(folder, { recursive: true, force: true }));
-  const host = await docker('network', 'inspect', 'bridge', '--format', '{{(index .IPAM.Config 0).Gateway}}');
-  const port = await freePort();
-  const url = `http://${host}:${port}`;
-  const flags = ['--listen', `${host}:${port}`, '--public-url', url, '--data', join(folder, 'server')];
-  const own = ['--agent-release', release.folder, '--setup-token', 'off'];
-  const server = new Program(['server', ...flags, ...own], join(folder, 'server.log'));
-  server.start();
-  stack.defer(() => server.kill());
-  await server.ready(url);
-  const visitor = createClient({ server: url, tenant: 'default' });
-  const credentials = { email: 'owner@example.test', password: 'correct horse battery' };
-  const registered = await visitor.request('POST', '/api/v1/auth/register', credentials);
-  const { token } = z.object({ token: z.string() }).parse(registered);
-  const client = createClient({ server: url, tenant: 'default', token });
-
-  const machine = stack.use(await startSystemdMachine('bookworm'));
-  const made = await client.object('POST', '/api/v1/servers', { name: 'one' });
-  const connected = () =>
-    until(
-      'the agent is connected',
-      async () => (await client.object('GET', `/api/v1/servers/${made.id}`))['agent_status'] === 'connected',
-      { timeoutMs: 60_000, explain: async () => (await machine.run('journalctl --no-pager -n 60')).stdout },
-    );
+  await using started = await startNewMachine('bookworm');
+  const { client, machine, server, installCommand, connected } = started;
   const units = async () =>
     (await machine.run("systemctl list-units --all --no-legend 'setpoint-terminal-*'")).stdout.trim();
   const isGone = async () =>
     (await units()) === '' && (await machine.run('test -e /proc/$(cat /run/stubborn)')).code === 1;
-  await machine.run('mkdir -p /etc/setpoint && echo SETPOINT_RUNTIME=mock >/etc/setpoint/agent.env');
-  const installed = await machine.run(`${String(made['install_command'])} --allow-plain-http`);
+  const installed = await machine.run(installCommand);
   expect(installed, installed.stderr).toMatchObject({ code: 0 });
-  await connected();
+  await connected('the agent is connected');
 
-  const user = await open(client, made.id);
+  const user = await open(client, server);
   user.type('echo "$USER at $PWD, $(stty size), login $(shopt -q login_shell && echo yes)."; cat /proc/self/cgroup\r');
   await user.shows('root at /root, 31 91, login yes.');
   await user.shows(/system\.slice\/setpoint-terminal-[0-9a-f]{12}-[0-9a-f-]{36}\.service/);
@@ -66,7 +33,7 @@ test('a terminal of a server that systemd runs is outside of the sandbox of its 
   await user.closed;
   expect(user.end()).toEqual({ type: 'exit', code: 3 });
 
-  const left = await open(client, made.id);
+  const left = await open(client, server);
   left.type(`${stubborn} sleep 1000\r`);
   await until('it runs', async () => (await machine.run('test -s /run/stubborn')).code === 0);
   expect(await isGone()).toBe(false);
@@ -75,7 +42,7 @@ test('a terminal of a server that systemd runs is outside of the sandbox of its 
 
   for (const end of ['kill --signal KILL', 'stop']) {
     await machine.run('rm /run/stubborn');
-    const deaf = await open(client, made.id);
+    const deaf = await open(client, server);
     deaf.type(`trap "" HUP; ${stubborn} while :; do sleep 1; done\r`);
     await until('it runs', async () => (await machine.run('test -s /run/stubborn')).code === 0);
     expect(await isGone()).toBe(false);
@@ -83,11 +50,11 @@ test('a terminal of a server that systemd runs is outside of the sandbox of its 
     await until(`it is gone after ${end} of the agent`, isGone);
     await deaf.closed;
     await machine.run('systemctl start setpoint-agent');
-    await connected();
+    await connected('the agent is connected');
   }
 
   await machine.run('systemctl stop dbus.socket dbus.service');
-  const refused = await open(client, made.id);
+  const refused = await open(client, server);
   await refused.closed;
   expect(refused.end()).toMatchObject({
     type: 'error',
