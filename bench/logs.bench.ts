@@ -67,7 +67,7 @@ export const bench: Bench = {
     await firstAnswer(bare.url);
     using attached = await attach(bare.id);
     const { app, url } = await startWriter(town, image);
-    await using socket = await readersOf(town, app, 1);
+    await using socket = await readersOf(town, `/ws/applications/${app.id}/logs`, 1);
 
     await compareAll({
       figures: {
@@ -92,7 +92,18 @@ export const bench: Bench = {
       ours: () => rateOf(url, socket, burst, 1),
     });
 
-    await using readers = await readersOf(town, app, crowd);
+    await using whole = await readersOf(town, `/ws/servers/${town.server.id}/logs`, 1, { kind: 'application' });
+    await compareAll({
+      figures: {
+        perSecond: { what: 'as many lines, at one WebSocket of all lines of the server; raw: attached', unit: 'per s' },
+        lost: { what: 'the same, lines that did not come', unit: 'lines', goal: { atMost: 0, of: 'ours' } },
+      },
+      rounds,
+      raw: async () => ({ perSecond: (await rateOf(bare.url, attached, burst, 1)).perSecond }),
+      ours: () => rateOf(url, whole, burst, 1),
+    });
+
+    await using readers = await readersOf(town, `/ws/applications/${app.id}/logs`, crowd);
     await using broadcast = await Child.start<BroadcastMethods>('broadcast', { text: 'x'.repeat(300) });
     const others = { url: await broadcast.call('url'), count: crowd, mark: 'no mark' };
     await using plain = await Child.start<ReadersMethods>('readers', others);
@@ -124,10 +135,15 @@ async function startWriter(town: Installation, image: string): Promise<{ app: Ap
   return { app, url: `http://127.0.0.1:${port}/` };
 }
 
-async function readersOf(town: Installation, app: ApiObject, count: number): Promise<Reading & AsyncDisposable> {
-  const query = new URLSearchParams({ token: town.client.connection.token ?? '', tail: '0' });
-  const url = `${town.url().replace('http', 'ws')}/default/ws/applications/${app.id}/logs?${query.toString()}`;
-  const child = await Child.start<ReadersMethods>('readers', { url, count, mark });
+async function readersOf(
+  town: Installation,
+  path: string,
+  count: number,
+  more: Record<string, string> = {},
+): Promise<Reading & AsyncDisposable> {
+  const query = new URLSearchParams({ token: town.client.connection.token ?? '', tail: '0', ...more });
+  const url = `${town.url().replace('http', 'ws')}/default${path}?${query.toString()}`;
+  const child = await Child.start<ReadersMethods>('readers', { url, count, mark, counted: '"type":"log"' });
   await delay(settleMs);
   return {
     lines: () => child.call('frames'),

@@ -8,6 +8,8 @@ export interface ReadersArgument {
   count: number;
   /** A regular expression whose first group is the mark of a frame. Frames without a mark are only counted. */
   mark: string;
+  /** A part of every frame that is counted; by default all are. */
+  counted?: string;
 }
 
 /** The times at which a mark arrived, in milliseconds since 1970, one per reader. */
@@ -16,7 +18,7 @@ export interface Arrivals {
   at: number[];
 }
 
-const { url, count, mark } = await argument<ReadersArgument>();
+const { url, count, mark, counted } = await argument<ReadersArgument>();
 const form = new RegExp(mark);
 let arrivals = new Map<string, number[]>();
 let frames = 0;
@@ -27,7 +29,7 @@ for (let n = 0; n < count; n += 1) {
   const socket = new WebSocket(url, { perMessageDeflate: false });
   socket.on('message', (data: Buffer) => {
     const at = now();
-    frames += 1;
+    if (counted === undefined || data.includes(counted)) frames += 1;
     const found = form.exec(data.toString('latin1', 0, Math.min(data.length, 400)))?.[1];
     if (found === undefined) return;
     const known = arrivals.get(found);
@@ -39,7 +41,7 @@ for (let n = 0; n < count; n += 1) {
 }
 
 const methods = {
-  /** Number of frames since the start. */
+  /** Number of frames that were counted since the start. */
   frames: async () => frames,
   /** Marks that arrived since the last call. */
   take: async (): Promise<Arrivals[]> => {

@@ -3,13 +3,14 @@ import packageFile from '../../package.json' with { type: 'json' };
 import { ownPlatform } from '../harness/built-release.ts';
 import { otherControlPlane } from '../harness/other-control-plane.ts';
 import { smallRelease } from '../harness/small-release.ts';
+import { until } from '../harness/until.ts';
 import { startNewMachine } from './new-machine.ts';
 
 const { version } = packageFile;
 
 test('a bare Debian with systemd gets the agent by the command of a new server, and keeps it', async () => {
   await using stack = new AsyncDisposableStack();
-  const { host, machine, installCommand, connected } = stack.use(await startNewMachine('bookworm'));
+  const { client, host, machine, server, installCommand, connected } = stack.use(await startNewMachine('bookworm'));
 
   const first = await machine.run(installCommand);
   expect(first, first.stderr).toMatchObject({ code: 0 });
@@ -40,7 +41,7 @@ test('a bare Debian with systemd gets the agent by the command of a new server, 
 
   await machine.run('systemctl start setpoint-agent');
   await connected('the agent is connected once more');
-  await client.request('DELETE', `/api/v1/servers/${made.id}`);
+  await client.request('DELETE', `/api/v1/servers/${server}`);
   const folders = '/opt/setpoint-agent /etc/setpoint /var/lib/setpoint /usr/local/bin/setpoint-agent';
   const left = async (): Promise<string> => {
     const files = `ls -d ${folders} /etc/systemd/system/setpoint-* /etc/systemd/system/*/setpoint-* 2>/dev/null`;
