@@ -3,7 +3,7 @@ import { fromEarlier } from './earlier-service.ts';
 import type { TaskRow } from './task-table.ts';
 import type { TaskKnown, TaskResult } from './task-types.ts';
 import { taskTypes } from './task-types.ts';
-import { mainService, phases, Progress, service, volume } from './workload.ts';
+import { copiedVolume, mainService, phases, Progress, service, volume } from './workload.ts';
 
 /**
  * The variables and the contents of files that all instances of a version run with. A configuration is sent once,
@@ -30,6 +30,9 @@ export type WireService = z.infer<typeof WireService>;
 
 export const WireVolume = volume;
 export type WireVolume = z.infer<typeof WireVolume>;
+
+export const WireCopiedVolume = copiedVolume;
+export type WireCopiedVolume = z.infer<typeof WireCopiedVolume>;
 
 /** Fields of every item of a desired set. */
 const itemHead = {
@@ -60,7 +63,12 @@ export const WireAssignment = z.object({
   ...itemHead,
   service: serviceName,
   run: z.enum(['running', 'stopped']),
-  spec: z.discriminatedUnion('type', [WireService, WireVolume, ...Object.values(taskTypes).map(({ spec }) => spec)]),
+  spec: z.discriminatedUnion('type', [
+    WireService,
+    WireVolume,
+    WireCopiedVolume,
+    ...Object.values(taskTypes).map(({ spec }) => spec),
+  ]),
 });
 export type WireAssignment = z.infer<typeof WireAssignment>;
 
@@ -174,7 +182,7 @@ const ReportFields = z.object({
   /** `code` is one of `failureCodes`; `message` is the same for the same cause: no times, no counters. */
   error: z.object({ code: Cut(64), message: Cut(2000) }).optional(),
   ...resultFields,
-  /** How far a running task is. It changes at most once per second. */
+  /** How far a running task or the copy of a volume is. It changes at most once per second. */
   progress: Progress.optional(),
   gone: z.boolean().optional(),
   /** The engine has not answered since the agent started: the report only confirms that the agent has the item. */

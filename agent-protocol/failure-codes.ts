@@ -23,6 +23,11 @@ const failureCodes = [
   'volume_in_use',
   /** A volume that was there is gone, and its data with it. */
   'data_lost',
+  /** What a volume is to be a copy of may be written to by containers that run, or another copy is made first. */
+  'copy_waits',
+  /** What a volume is to be a copy of is not there, or must not or cannot be copied. */
+  'copy_refused',
+  'copy_failed',
   /** The agent ended while it carried out a task that must not be repeated by itself. */
   'interrupted',
   'runtime_unavailable',

@@ -25,6 +25,8 @@ export const agentCapabilities: readonly string[] = [
   'services',
   /** Items may be volumes. */
   'volumes',
+  /** Items may be volumes that begin as copies of volumes that no agent made: `copied_volume`. */
+  'volumes.copy',
   /** Keeps measurements of the server and its instances: `metrics.read` and the stream `metrics`. */
   'metrics',
   /** The call `logs.server` merges the lines of all workloads, and the agent keeps its own lines with them. */

@@ -165,6 +165,22 @@ export const volume = z.object({
   volume: z.string(),
 });
 
+/**
+ * A volume that begins as a copy of a volume of the server that no agent made. It is there once all of that is copied.
+ * The type is not `volume`, so that an agent or a replica of an earlier release never makes an empty volume of it.
+ */
+export const copiedVolume = z.object({
+  type: z.literal('copied_volume'),
+  /** Name of the volume at the engine. */
+  volume: z.string(),
+  copy_from: z.object({
+    /** Name of the original at the engine. */
+    docker_volume: z.string(),
+    /** Containers that mounted it when the volume was created. */
+    containers: z.array(z.string()),
+  }),
+});
+
 /** A word in a task's progress. There is no list of all words: other releases, and later types of tasks, have others. */
 const ProgressWord = z.string().regex(/^[a-z][a-z0-9_]{0,31}$/);
 

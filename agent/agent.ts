@@ -50,6 +50,7 @@ import { Publication } from './ports/publication.ts';
 import { RemovalGuard } from './desired/removal-guard.ts';
 import { Results } from './tasks/results.ts';
 import { MadeVolumes } from './volumes/made-volumes.ts';
+import { VolumeCopies } from './volumes/volume-copies.ts';
 import { VolumeWriters } from './volumes/writers.ts';
 import { StorageWatch } from './engine/storage-watch.ts';
 import { Surveyor } from './survey/surveyor.ts';
@@ -219,7 +220,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
           }),
           built: () => housekeeping.soon(),
         }),
-        volumes: { runtime, server, made },
+        volumes: { runtime, server, made, copies: new VolumeCopies({ runtime, copier: engine.copier, clock }) },
         taskDeps: { results, logs },
         desired,
         observer,

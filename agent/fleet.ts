@@ -198,6 +198,7 @@ export class Fleet {
       case 'service':
         return new ServiceWorker(id, this.#services);
       case 'volume':
+      case 'copied_volume':
         return new VolumeWorker(id, this.#volumes);
     }
   }

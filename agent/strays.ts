@@ -8,6 +8,7 @@ import { findLeftovers, type Leftover } from './leftovers.ts';
 import type { Identities } from './machine/machine-identities.ts';
 import { removeRules } from './ports/iptables-publisher.ts';
 import { shortOwner } from './ports/rules.ts';
+import { stagedName } from './volumes/volume-copies.ts';
 import type { MadeVolumes } from './volumes/made-volumes.ts';
 import { labels, type ContainerRuntime } from './runtime/runtime.ts';
 
@@ -49,7 +50,10 @@ export function straysOf(deps: Deps): Strays {
 
   const ownVolumes = (): Set<string> => {
     const wanted = new Set<string>();
-    for (const { spec } of desired.understood()) if (spec.type === 'volume') wanted.add(spec.volume);
+    for (const { spec } of desired.understood()) {
+      if (spec.type === 'volume' || spec.type === 'copied_volume') wanted.add(spec.volume);
+      if (spec.type === 'copied_volume') wanted.add(stagedName(spec.volume));
+    }
     for (const id of observer.assignments())
       for (const { detail } of observer.of(id))
         for (const { type, source } of detail?.mounts ?? []) if (type === 'volume') wanted.add(source);

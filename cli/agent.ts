@@ -187,5 +187,12 @@ async function openEngine(config: AgentConfig, server: string, log: Logger): Pro
   if (config.runtime === 'mock') return engineOf({ type: 'mock', clock: systemClock });
   const { dockerOptions } = await import('./docker-engine.ts'); // as `engineOf` does
   const { dockerSocket, takeOverPorts } = config;
-  return engineOf({ type: 'docker', options: dockerOptions(dockerSocket), server, takeOverPorts, log });
+  return engineOf({
+    type: 'docker',
+    options: dockerOptions(dockerSocket),
+    server,
+    takeOverPorts,
+    log,
+    owner: resolve(config.data),
+  });
 }

@@ -5,6 +5,7 @@ import { defineConfig } from 'vitest/config';
 const folders = ['contract', 'api', 'sim', 'e2e', 'browser', 'long', 'fresh'];
 /** The layer `programs`: what starts the command, a store, an engine, git or a compiler. In `unit` that is an error. */
 const programs = [
+  'test/agent/engine/volume-copier.test.ts',
   'test/agent/machine/*.test.ts',
   'test/agent/ports/iptables-publisher.test.ts',
   'test/agent/runtime/docker*.test.ts',

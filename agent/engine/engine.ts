@@ -5,6 +5,7 @@ import type { DockerOptions } from '../runtime/docker/docker-runtime.ts';
 import type { MockEngine } from '../runtime/mock/mock-engine.ts';
 import type { Prober } from '../runtime/probe.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
+import type { VolumeCopier } from './volume-copier.ts';
 import type { Trouble } from './engine-trouble.ts';
 
 /** A container engine with all that the agent needs of it. Another kind of engine is another value of this type. */
@@ -14,6 +15,7 @@ export interface Engine {
   ports: PortPublisher;
   /** Whether it does so by rules of the kernel's packet filter, which outlive an agent. */
   hasRules: boolean;
+  copier: VolumeCopier;
   /** Checks the health of its containers. */
   prober: Prober;
   /** Describes why it cannot be used, and what to do. The text is the same while the cause is the same. */
@@ -25,6 +27,8 @@ export interface DockerSettings {
   options: DockerOptions;
   /** Id of the server, by which the rules of its ports are found. */
   server: string;
+  /** Names the agent in the environment of the programs that it starts. */
+  owner: string;
   /** Whether ports are taken from agents that left rules on this machine but no longer run here. */
   takeOverPorts: boolean;
   log: Logger;

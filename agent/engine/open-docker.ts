@@ -2,17 +2,19 @@ import { IptablesPublisher } from '../ports/iptables-publisher.ts';
 import { dockerRuntime } from '../runtime/docker/docker-runtime.ts';
 import { dockerWords } from '../runtime/docker/trouble-words.ts';
 import { prober } from '../runtime/probe.ts';
+import { folderCopier } from './volume-copier.ts';
 import type { DockerSettings, Engine } from './engine.ts';
 import { engineTrouble } from './engine-trouble.ts';
 
 /** The Docker engine of this machine, whose ports are published by the kernel. */
-export function openDocker({ options, server, takeOverPorts, log }: DockerSettings): Engine {
+export function openDocker({ options, server, owner, takeOverPorts, log }: DockerSettings): Engine {
   const { clock } = options;
   const runtime = dockerRuntime(options);
   return {
     runtime,
     ports: new IptablesPublisher(server, { clock, log, takeOver: takeOverPorts }),
     hasRules: true,
+    copier: folderCopier(runtime, owner, clock),
     prober: prober({ clock, runtime }),
     trouble: (error) => engineTrouble(dockerWords, error),
   };

@@ -19,6 +19,7 @@ export function openMock({
     runtime: mockRuntime(engine),
     ports,
     hasRules: false,
+    copier: engine.volumes.copier(),
     prober: mockProber(engine),
     trouble: (error) => engineTrouble(words, error),
   };

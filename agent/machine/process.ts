@@ -17,6 +17,8 @@ export interface ProcessOptions {
   env?: Readonly<Record<string, string>>;
   /** Written to the standard input, which is otherwise empty. */
   input?: string;
+  /** Called with the id of the program once it runs. */
+  started?: (pid: number) => void;
   /** Most bytes of stdout, and of stderr; more ends the program with {@link OutputLimitError}. */
   maxOutputBytes: number;
 }
@@ -52,6 +54,7 @@ export async function run(program: string, options: ProcessOptions, signal: Abor
     shell: false,
     detached: true,
   });
+  if (child.pid !== undefined) options.started?.(child.pid);
   const kill = (): void => killGroup(child);
   const limit = new AbortController();
   const over = (): void => limit.abort(new OutputLimitError(program, options.maxOutputBytes));

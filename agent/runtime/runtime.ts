@@ -238,6 +238,21 @@ export interface Volume {
   path?: string;
 }
 
+/** A volume whose content is to be copied. */
+export interface CopySource {
+  /** Why it must not be copied, in words that follow its name; absent if it may be. */
+  refusal?: string;
+  /** Containers that can write to it, whether they run or not, and whoever made them. */
+  writers: readonly {
+    id: string;
+    name: string;
+    /** It runs, or can go on at once: it is paused, or being restarted. */
+    isLive: boolean;
+    /** RFC 3339; empty if it never ran. */
+    startedAt: string;
+  }[];
+}
+
 /** What the processes of a container have used since its start. A counter that the engine does not know is absent. */
 export interface Usage {
   /** Time of all processors together. */
@@ -429,6 +444,11 @@ export interface ContainerRuntime {
    * files, and those of one volume only, whereas an engine that is asked walks all that it has.
    */
   volumeUsage(name: string, signal: AbortSignal): Promise<number | undefined>;
+  /**
+   * Returns whether a volume may be copied, and what can write to it; `undefined` if there is no such volume. Refused are
+   * volumes that an agent made, and those whose content is not in a folder of their own on the disk of the server.
+   */
+  copySource(name: string, signal: AbortSignal): Promise<CopySource | undefined>;
   /**
    * Returns the containers and volumes that no agent made, with what an application needs to take their place; running
    * containers first. Its bounds are those of the protocol. @throws RuntimeFailure `runtime_unavailable`

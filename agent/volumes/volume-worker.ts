@@ -1,19 +1,22 @@
 import { blankReport } from '../../agent-protocol/assignment.ts';
-import type { WireAssignment, WireReport, WireVolume } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WireCopiedVolume, WireReport, WireVolume } from '../../agent-protocol/assignment.ts';
 import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
+import { Paced } from '../tasks/paced.ts';
 import type { Worker, WorkerDeps } from '../desired/worker.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
 import { labels, RuntimeFailure } from '../runtime/runtime.ts';
 import type { MadeVolumes } from './made-volumes.ts';
+import type { CopyProgress, VolumeCopies } from './volume-copies.ts';
 
-type VolumeItem = WireAssignment & { spec: WireVolume };
+type VolumeItem = WireAssignment & { spec: WireVolume | WireCopiedVolume };
 
 /** What all volume workers of an agent share. */
 export interface VolumeDeps extends WorkerDeps {
   runtime: Pick<ContainerRuntime, 'ensureVolume' | 'openVolume' | 'volume' | 'removeVolume'>;
   server: string;
   made: MadeVolumes;
+  copies: VolumeCopies;
   /** The volume is there, which was not so before, or not known. */
   appeared: (volume: string) => void;
 }
@@ -21,8 +24,15 @@ export interface VolumeDeps extends WorkerDeps {
 const callMs = 60_000;
 /** A volume may be removed by hand: how often the agent looks whether it is there. */
 const lookMs = 60_000;
-/** Time until the next try after a failure, and until the next look for a volume that is lost. */
+/**
+ * Time until the next try after a failure, until the next look for a volume that is lost, and for one that waits for its
+ * original.
+ */
 const retryMs = 5_000;
+/** A copy that failed is tried again after a time that doubles up to this: each try reads all of the original. */
+const mostRetryMs = 5 * 60_000;
+/** Each report of how far a copy is is a write of the control plane. */
+const progressEveryMs = 5_000;
 
 /**
  * Keeps one volume on the server. Its data is removed only by `run: 'stopped'`; an item that is only dropped leaves the
@@ -42,6 +52,14 @@ export class VolumeWorker implements Worker {
   #isStale = true;
   #running: Promise<void> | undefined;
   #cancelTimer: () => void = () => undefined;
+  /** Aborted when another state is desired. */
+  #round = new AbortController();
+  /** Name of the volume whose copy was begun and is not made. */
+  #unfinished: string | undefined;
+  /** Why it is not copied before that time. */
+  #held: { error: unknown; until: number } | undefined;
+  /** Copies that failed one after another. */
+  #failures = 0;
 
   constructor(id: string, deps: VolumeDeps) {
     this.id = id;
@@ -68,7 +86,11 @@ export class VolumeWorker implements Worker {
   }
 
   desire(desired: WireAssignment | undefined): void {
+    const before = this.#desired;
     this.#desired = desired !== undefined && isVolume(desired) ? desired : undefined;
+    if (workOf(before) === workOf(this.#desired)) return this.wake();
+    this.#held = undefined;
+    this.#round.abort(new Error('Another state is desired'));
     this.wake();
   }
 
@@ -90,15 +112,19 @@ export class VolumeWorker implements Worker {
     while (this.#isStale && !this.#isClosing()) {
       this.#isStale = false;
       this.#cancelTimer();
+      this.#round = new AbortController();
       const desired = this.#desired;
       let ms = lookMs;
       try {
-        this.#sendReport(await this.#reconcile(desired));
+        this.#sendReport(await this.#reconcile(desired, this.#round.signal));
+        this.#failures = 0;
         if (this.#seen === 'lost') ms = retryMs;
       } catch (error) {
         if (this.#isClosing()) return;
-        ms = retryMs;
-        this.#failed(desired, error);
+        if (this.#round.signal.aborted) continue;
+        const isNew = this.#held?.error !== error;
+        ms = isNew ? this.#retryAfter(desired, error) : this.#heldMs;
+        this.#failed(desired, error, isNew);
       }
       if (this.#isClosing()) return;
       if (desired !== undefined) this.#cancelTimer = this.#deps.clock.timer(ms, () => this.wake());
@@ -109,12 +135,23 @@ export class VolumeWorker implements Worker {
     return this.#closing.signal.aborted;
   }
 
-  async #reconcile(desired: VolumeItem | undefined): Promise<WireReport> {
-    const { runtime, server, made, clock } = this.#deps;
-    if (desired === undefined) return { ...this.#blank(), phase: 'stopped', gone: true };
+  async #reconcile(desired: VolumeItem | undefined, round: AbortSignal): Promise<WireReport> {
+    const { runtime, server, made, copies, clock } = this.#deps;
+    if (desired === undefined) {
+      await this.#dropUnfinished();
+      return { ...this.#blank(), phase: 'stopped', gone: true };
+    }
     const { volume } = desired.spec;
+    if (desired.run === 'running' && desired.spec.type === 'copied_volume' && !made.has(volume)) {
+      this.#unfinished = volume;
+      await this.#copy(desired, desired.spec, AbortSignal.any([this.#closing.signal, round]));
+      await made.made(volume);
+      this.#unfinished = undefined;
+    }
     using limit = deadline(clock, callMs, 'Checking a volume', this.#closing.signal);
     if (desired.run === 'stopped') {
+      await copies.discard(volume, limit.signal);
+      this.#unfinished = undefined;
       await runtime.removeVolume(volume, { alsoUnlabelled: made.has(volume) }, limit.signal);
       await made.removed(volume);
       this.#seen = undefined;
@@ -136,6 +173,41 @@ export class VolumeWorker implements Worker {
     return { ...this.#blank(), phase: 'running', ready: true, stable: true };
   }
 
+  async #copy(desired: VolumeItem, { volume, copy_from: from }: WireCopiedVolume, signal: AbortSignal): Promise<void> {
+    const { server, copies, clock } = this.#deps;
+    if (this.#held !== undefined && this.#heldMs > 0) throw this.#held.error;
+    const show = (at: CopyProgress | undefined): void => {
+      const progress = { step: 'copying', ...(at !== undefined && { ...at, unit: 'bytes' }) };
+      if (!signal.aborted) this.#sendReport({ ...this.#blank(), phase: 'preparing', progress });
+    };
+    using paced = new Paced<CopyProgress | undefined>(clock, progressEveryMs, show);
+    const ours = { [labels.server]: server, [labels.tenant]: desired.tenant };
+    await copies.make({ volume, from: from.docker_volume, labels: ours }, (at) => paced.next(at), {
+      signal,
+      closing: this.#closing.signal,
+    });
+  }
+
+  /** The item was dropped while its copy was made: only what was copied goes. */
+  async #dropUnfinished(): Promise<void> {
+    if (this.#unfinished === undefined) return;
+    using limit = deadline(this.#deps.clock, callMs, 'Removing an unfinished copy', this.#closing.signal);
+    await this.#deps.copies.discard(this.#unfinished, limit.signal);
+    this.#unfinished = undefined;
+  }
+
+  /** Time until the next try. A copy is not tried before, whatever wakes the worker: each try may read all of it. */
+  #retryAfter(desired: VolumeItem | undefined, error: unknown): number {
+    if (this.#unfinished === undefined || desired?.run !== 'running') return retryMs;
+    const ms = isWaiting(error) ? retryMs : Math.min(retryMs * 2 ** this.#failures++, mostRetryMs);
+    this.#held = { error, until: this.#deps.clock.monotonic() + ms };
+    return ms;
+  }
+
+  get #heldMs(): number {
+    return Math.max(0, (this.#held?.until ?? 0) - this.#deps.clock.monotonic());
+  }
+
   #lost(): WireReport {
     this.#seen = 'lost';
     const code: FailureCode = 'data_lost';
@@ -144,13 +216,15 @@ export class VolumeWorker implements Worker {
     return { ...this.#blank(), phase: 'failed', error: { code, message } };
   }
 
-  #failed(desired: VolumeItem | undefined, error: unknown): void {
+  #failed(desired: VolumeItem | undefined, error: unknown, isNew: boolean): void {
     const { log } = this.#deps;
-    log.warn({ err: error, assignment: this.id }, 'Cannot create, check or remove a volume: the agent tries again');
+    if (isNew && !isWaiting(error))
+      log.warn({ err: error, assignment: this.id }, 'Cannot create, check or remove a volume: the agent tries again');
     if (desired === undefined || !(error instanceof RuntimeFailure)) return;
     // It stays as ready as it was: an engine that does not answer shows nothing about the data.
     const { phase = 'pending', ready = false, stable = false } = this.#report ?? {};
-    const now = desired.run === 'stopped' ? ('stopping' as const) : phase;
+    const last = phase === 'preparing' ? ('pending' as const) : phase;
+    const now = desired.run === 'stopped' ? ('stopping' as const) : last;
     this.#sendReport({
       ...this.#blank(),
       phase: now,
@@ -175,5 +249,14 @@ export class VolumeWorker implements Worker {
 }
 
 function isVolume(item: WireAssignment): item is VolumeItem {
-  return item.spec.type === 'volume';
+  return item.spec.type === 'volume' || item.spec.type === 'copied_volume';
+}
+
+/** What of an item a copy that is under way is for. */
+function workOf(item: VolumeItem | undefined): string {
+  return item === undefined ? '' : JSON.stringify([item.run, item.spec]);
+}
+
+function isWaiting(error: unknown): boolean {
+  return error instanceof RuntimeFailure && error.code === 'copy_waits';
 }

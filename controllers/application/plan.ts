@@ -1,6 +1,7 @@
 import { isStaying } from '../../store/resource.ts';
 import { plan as planRollout, planRemoval } from '../rollout/plan.ts';
 import type { Action } from '../rollout/actions.ts';
+import { uncopied } from '../rollout/mounted.ts';
 import { instanceDesired } from './instance.ts';
 import type { World } from './world.ts';
 import { isActive, rollingOut } from './world.ts';
@@ -13,6 +14,8 @@ export function plan(world: World): Action[] {
   const { app, server, serving, target, slots } = world;
   if (!isStaying(app)) return planRemoval(slots);
   if (server === undefined) return [];
+  // an instance would begin with an empty folder; those without the mount go on meanwhile
+  if (app.desired.run === 'running' && uncopied(world.mounted) !== undefined) return [];
   const deployment = rollingOut(world) ?? serving;
   const mayServe = [serving, target !== undefined && isActive(target) ? target : undefined];
   return planRollout({

@@ -3,6 +3,7 @@ import { onChange, onChild } from '../runtime/wakes.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { Ref } from '../../store/resource.ts';
 import { perform } from '../rollout/actions.ts';
+import { uncopiedPart } from '../rollout/mounted.ts';
 import { plan } from './plan.ts';
 import { awaited, conditionsOf, isChanging, isUnready, observe, stateOf } from './states.ts';
 import type { App, World } from './world.ts';
@@ -31,10 +32,10 @@ export function applicationController(settings: ApplicationSettings): Controller
         ({ meta, desired, observed }) => [meta.deletionRequestedAt, desired.direct_ports_enabled, observed?.phase],
         ({ meta }, view) => view.by('application', 'server', meta.id).map((app) => app.meta.id),
       ),
-      // the name that messages have
+      // the name that messages have, and what no instance is made before
       onChange(
         'volume',
-        ({ desired }) => desired.name,
+        (it) => [it.desired.name, uncopiedPart(it)],
         ({ meta }, view) => view.by('application', 'volume', meta.id).map((app) => app.meta.id),
       ),
     ],
@@ -72,6 +73,7 @@ const isOfDeployment: ReadonlySet<string> = new Set([
   'Building',
   'RollingOut',
   'WaitingForServer',
+  'WaitingForVolume',
   'DeploymentFailed',
   'RolloutFailed',
   'DeploymentCancelled',
@@ -116,6 +118,7 @@ function nextOf(world: World, unreadyLeft: number | undefined): Next {
     case 'Building':
     case 'RollingOut':
     case 'WaitingForServer':
+    case 'WaitingForVolume':
       return { waitingFor: target === undefined ? [] : [{ kind: 'deployment', id: target.meta.id }], because };
     case 'ServerOffline':
     case 'EngineNotReady':

@@ -7,6 +7,7 @@ import type { ConditionInput } from '../../store/resource.ts';
 import type { Because } from '../runtime/controller.ts';
 import { agentTooOld, hasCode } from '../rollout/failures.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
+import { uncopied } from '../rollout/mounted.ts';
 import { healthOf } from '../rollout/health.ts';
 import type { Health } from '../rollout/health.ts';
 import { hindrance } from './hindrance.ts';
@@ -88,12 +89,20 @@ function stoppedState(world: World): State {
 }
 
 /** A deployment that waits for its server goes on by itself; the server's conditions show what to do. */
-function deployingState(target: Deployment, { server }: World): State {
+function deployingState(target: Deployment, { server, mounted }: World): State {
   const number = `Deployment ${target.desired.number}`;
   if (server?.observed?.phase === 'offline')
     return state('deploying', 'unknown', 'WaitingForServer', `${number} waits for its server, which does not answer`);
   if (server?.observed?.phase === 'error')
     return state('deploying', 'unknown', 'WaitingForServer', `${number} waits for the container engine of its server`);
+  const copying = target.observed?.phase === 'deploying' ? uncopied(mounted) : undefined;
+  if (copying !== undefined)
+    return state(
+      'deploying',
+      'false',
+      'WaitingForVolume',
+      `${number} waits for volume ${copying.name}: ${copying.why}`,
+    );
   switch (target.observed?.phase) {
     case 'building':
       return state('deploying', 'false', 'Building', `${number} is being built`);
@@ -176,6 +185,7 @@ export function awaited(world: World, now: State): Because {
     case 'Building':
     case 'RollingOut':
     case 'WaitingForServer':
+    case 'WaitingForVolume':
       return `deployment ${target?.desired.number ?? ''} to end`;
     case 'ServerOffline':
       return 'its server to answer';

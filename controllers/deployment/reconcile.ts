@@ -1,5 +1,5 @@
 import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
-import { mountedBy } from '../rollout/mounted.ts';
+import { mountedBy, uncopied, uncopiedPart } from '../rollout/mounted.ts';
 import { isLive, isService } from '../rollout/slots.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { hasDeploymentEnded } from '../../store/kinds/application.ts';
@@ -52,6 +52,12 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
         ({ meta, observed }) => [meta.deletionRequestedAt, observed?.phase],
         ({ meta }, view) => unfinished(view.by('deployment', 'server', meta.id)),
       ),
+      // No instance is made before the volumes that it mounts are copied.
+      onChange('volume', uncopiedPart, ({ meta }, view) =>
+        view
+          .by('application', 'volume', meta.id)
+          .flatMap((app) => unfinished(view.by('deployment', 'application', app.meta.id))),
+      ),
     ],
     reconcile: (it, ctx) => step(it, ctx),
     async finalize(it, ctx) {
@@ -63,19 +69,20 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
   };
 
   async function step(it: Deployment, ctx: Context): Promise<Verdict<'deployment'>> {
-    const left = remaining(it, ctx);
-    const world = readWorld(it, ctx, left <= 0);
+    const found = readWorld(it, ctx);
+    const left = remaining(it, isHeld(found), ctx);
+    const world: World = { ...found, expired: left <= 0 };
     const now = advance(world);
     await perform(ctx, plan(world, now, settings.buildDeadlineMs));
     if (now.phase !== (it.observed?.phase ?? 'queued')) await announce(world, now, ctx);
     return { observed: now, conditions: [readyCondition(now, world)], next: nextOf(it, now, left, world) };
   }
 
-  /** Milliseconds until the deadline of its phase; infinite once it has ended. */
-  function remaining(it: Deployment, ctx: Context): number {
+  /** Milliseconds until the deadline of its phase; infinite once it has ended, and while it is held. */
+  function remaining(it: Deployment, held: boolean, ctx: Context): number {
     const phase = it.observed?.phase ?? 'queued';
     const left = Object.entries(deadlines).map(([name, deadline]) => {
-      const isOn = name === phase;
+      const isOn = name === phase && !(name === 'deploying' && held);
       const lasted = ctx.since(name, isOn);
       return isOn ? deadline - lasted : Number.POSITIVE_INFINITY;
     });
@@ -83,7 +90,15 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
   }
 }
 
-function readWorld(it: Deployment, ctx: Context, expired: boolean): World {
+/**
+ * Whether it waits for the copy of a volume, which may wait for its user: the time for its rollout begins after that.
+ * Where the server is away or cannot make the copy, the deadline counts.
+ */
+function isHeld({ mounted, serverAway }: Omit<World, 'expired'>): boolean {
+  return serverAway === undefined && uncopied(mounted)?.isWaiting === true;
+}
+
+function readWorld(it: Deployment, ctx: Context): Omit<World, 'expired'> {
   const assignments = ctx.view.by('assignment', 'version', it.meta.id);
   const server = ctx.view.get('server', it.desired.server_id);
   const application = ctx.view.get('application', it.desired.application_id);
@@ -98,7 +113,6 @@ function readWorld(it: Deployment, ctx: Context, expired: boolean): World {
     olderLive: ctx.view
       .by('assignment', 'workload', it.desired.application_id)
       .some((other) => other.desired.version !== it.meta.id && isService(other) && isLive(other)),
-    expired,
     now: ctx.clock.now().toISOString(),
   };
 }
@@ -140,10 +154,15 @@ function awayOf(server: ReadonlyResource<'server'> | undefined): World['serverAw
   }
 }
 
-function readyCondition(now: ObservedOf<'deployment'>, { serverAway }: World): ConditionInput {
+function readyCondition(now: ObservedOf<'deployment'>, { serverAway, mounted }: World): ConditionInput {
   if (!hasDeploymentEnded(now.phase) && serverAway !== undefined) {
     const what = serverAway === 'offline' ? 'its server, which does not answer' : 'the container engine of its server';
     return { type: 'Ready', status: 'false', reason: 'WaitingForServer', message: `It waits for ${what}` };
+  }
+  const copying = now.phase === 'deploying' ? uncopied(mounted) : undefined;
+  if (copying !== undefined) {
+    const message = `It waits for volume ${copying.name}: ${copying.why}`;
+    return { type: 'Ready', status: 'false', reason: 'WaitingForVolume', message };
   }
   switch (now.phase) {
     case 'succeeded':

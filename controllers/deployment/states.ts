@@ -10,7 +10,7 @@ import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import type { Because } from '../runtime/controller.ts';
 import { hasCode } from '../rollout/failures.ts';
 import type { Failure } from '../rollout/failures.ts';
-import { withVolumeNames } from '../rollout/mounted.ts';
+import { uncopied, withVolumeNames } from '../rollout/mounted.ts';
 import { healthOf } from '../rollout/health.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import { taskState } from '../task/task.ts';
@@ -48,7 +48,8 @@ interface OwnFailure extends Failure {
     | 'invalid_config'
     | 'not_ready'
     | 'server_gone'
-    | 'server_offline';
+    | 'server_offline'
+    | 'volume_not_copied';
 }
 
 /**
@@ -174,12 +175,21 @@ function fromDeploying(world: World, before: Observed): Observed {
     next,
     late(
       world,
-      health.errors[0] ?? {
-        code: 'not_ready',
-        message: 'Its instances did not become ready in time: their log shows what they wait for',
-      },
+      lackOfVolume(world) ??
+        health.errors[0] ?? {
+          code: 'not_ready',
+          message: 'Its instances did not become ready in time: their log shows what they wait for',
+        },
     ),
   );
+}
+
+/** No instance is made before the volumes that it mounts are the copies that they are to begin as. */
+function lackOfVolume({ mounted }: World): OwnFailure | undefined {
+  const lacking = uncopied(mounted);
+  if (lacking === undefined) return undefined;
+  const message = `Volume ${lacking.name} was not copied in time: ${lacking.why}. Then deploy again`;
+  return { code: 'volume_not_copied', message };
 }
 
 /** Whether the image that it was to reuse can be built again, and was not yet. */

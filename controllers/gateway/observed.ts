@@ -41,6 +41,9 @@ function withEvents(state: State, seen: State['events_seen']): State {
   return seen === undefined ? state : { ...state, events_seen: { ...seen } };
 }
 
+/** Phases in which a task, or the copy of a volume, has progress. */
+const progressing: ReadonlySet<State['phase']> = new Set(['running', 'preparing']);
+
 function stateOf(report: WireReport): State {
   const {
     id: _id,
@@ -51,7 +54,7 @@ function stateOf(report: WireReport): State {
     progress,
     ...state
   } = report;
-  return progress !== undefined && report.phase === 'running' ? { ...state, progress } : state;
+  return progress !== undefined && progressing.has(report.phase) ? { ...state, progress } : state;
 }
 
 /**

@@ -17,6 +17,7 @@ import type { Unsealer } from '../../store/seal.ts';
 
 type Assignment = ReadonlyResource<'assignment'>;
 type Service = Extract<Assignment['desired']['spec'], { type: 'service' }>;
+type CopiedVolume = Extract<Assignment['desired']['spec'], { type: 'copied_volume' }>;
 type Values = DeepReadonly<Record<string, SealedValue | string>>;
 
 /** The object that has the configuration of an assignment. */
@@ -62,6 +63,10 @@ export class Projection {
     return this.#options.capabilities.has('services');
   }
 
+  get #knowsCopies(): boolean {
+    return this.#options.capabilities.has('volumes.copy');
+  }
+
   /**
    * Whether an assignment may be sent. One that is to run must not be if one of its secrets does not open: nothing is
    * started with less than its whole configuration. One that is to stop needs no secrets. Nothing is sent to an agent
@@ -71,7 +76,7 @@ export class Projection {
     const { spec, run } = it.desired;
     const lacks = this.#lackOf(it.desired);
     if (lacks !== undefined) return lacks;
-    if (run === 'stopped' || spec.type === 'volume') return { it, holder: undefined };
+    if (run === 'stopped' || spec.type === 'volume' || spec.type === 'copied_volume') return { it, holder: undefined };
     try {
       if (spec.type === 'service') return this.#configured(it, spec);
       this.#task(it, spec);
@@ -89,6 +94,9 @@ export class Projection {
         return this.#knowsServices || toEarlier(settingsOf(spec)) !== undefined ? undefined : cannotRun;
       case 'volume':
         return this.#options.capabilities.has('volumes') ? undefined : cannotKeep;
+      case 'copied_volume':
+        if (run === 'stopped') return this.#options.capabilities.has('volumes') ? undefined : cannotKeep;
+        return this.#knowsCopies ? undefined : cannotCopy;
       default:
         return this.#lackOfTask(spec, run);
     }
@@ -136,6 +144,7 @@ export class Projection {
     const common = { id: meta.id, generation: meta.generation, tenant: meta.tenant, ...earlier, ...rest };
     if (spec.type === 'service') return { ...common, spec: this.#service(sendable, spec) };
     if (spec.type === 'volume') return { ...common, spec: { ...spec } };
+    if (spec.type === 'copied_volume') return { ...common, spec: this.#copiedVolume(spec) };
     return { ...common, spec: this.#task(sendable.it, spec) };
   }
 
@@ -152,6 +161,11 @@ export class Projection {
     const earlier = toEarlier(settings);
     if (earlier === undefined) throw new TypeError(`Assignment ${sendable.it.meta.id} was not checked`);
     return { ...earlier, ...config, ...(this.#isInline && { env: this.#inlined(sendable.holder)?.env ?? {} }) };
+  }
+
+  /** To an agent that does not know copies, only one that is to be removed is sent: as any other volume. */
+  #copiedVolume(spec: CopiedVolume): WireItem['spec'] {
+    return this.#knowsCopies ? { ...spec } : { type: 'volume', volume: spec.volume };
   }
 
   #inlined(holder: Holder | undefined): WireConfiguration | undefined {
@@ -219,6 +233,11 @@ const cannotRun: Unsendable = {
 const cannotKeep: Unsendable = {
   code: 'agent_outdated',
   message: 'The agent of the server is too old for volumes: upgrade the agent',
+};
+
+const cannotCopy: Unsendable = {
+  code: 'agent_outdated',
+  message: 'The agent of the server is too old to copy Docker volumes: upgrade the agent',
 };
 
 function unsendable(message: string): Unsendable {

@@ -10,6 +10,32 @@ export function mountedBy(
   return (app?.desired.mounts ?? []).flatMap(({ volume_id }) => view.get('volume', volume_id) ?? []);
 }
 
+/** The volume among these that is not yet the copy that it is to begin as, with what holds that up. */
+export interface Uncopied {
+  name: string;
+  /** What its condition says, without how far it is. */
+  why: string;
+  /** It is made without failure, or waits for its user: however long that takes, it is no fault of what mounts it. */
+  isWaiting: boolean;
+}
+
+/** The first of these volumes that is not yet the copy that it is to begin as. */
+export function uncopied(mounted: readonly ReadonlyResource<'volume'>[]): Uncopied | undefined {
+  const it = mounted.find(({ desired, observed }) => desired.copy_from !== undefined && observed?.copied !== true);
+  if (it === undefined) return undefined;
+  const ready = it.observed?.conditions.find(({ type }) => type === 'Ready');
+  const isCopying = ready === undefined || ready.reason === 'Copying';
+  const why = isCopying ? `Docker volume ${it.desired.copy_from?.docker_volume ?? ''} is being copied` : ready.message;
+  return { name: it.desired.name, why, isWaiting: it.observed?.phase !== 'error' };
+}
+
+/** What of a volume changes {@link uncopied}. */
+export function uncopiedPart({ desired, observed }: ReadonlyResource<'volume'>): unknown {
+  if (desired.copy_from === undefined || observed?.copied === true) return [];
+  const ready = observed?.conditions.find(({ type }) => type === 'Ready');
+  return [observed?.phase, ready?.reason, ready?.reason === 'Copying' ? '' : ready?.message];
+}
+
 /** The message of an agent with the names that users gave to volumes in place of those that the engine knows. */
 export function withVolumeNames(message: string, mounted: readonly ReadonlyResource<'volume'>[]): string {
   return mounted.reduce((text, { meta, desired }) => text.replaceAll(volumeName(meta.id), () => desired.name), message);

@@ -205,6 +205,7 @@ const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
   'streams.duplex': 'open terminals',
   services: 'run instances with mounts or several ports',
   volumes: 'keep volumes',
+  'volumes.copy': 'copy Docker volumes',
   metrics: 'keep metrics',
   'logs.server': 'show the logs of the whole server',
   'terminals.server': 'open terminals of the server',

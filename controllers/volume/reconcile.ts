@@ -2,6 +2,9 @@ import { createHash } from 'node:crypto';
 import { mainService } from '../../agent-protocol/workload.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { volumeName } from '../../store/kinds/volume.ts';
+import type { CopyFrom } from '../../store/kinds/volume.ts';
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import { plainCopy } from '../../store/plain-copy.ts';
 import { placesOf } from '../../store/population.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -9,7 +12,7 @@ import { perform, planOne } from '../rollout/actions.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
-import { conditionsOf, stateOf } from './states.ts';
+import { conditionsOf, isCopied, stateOf } from './states.ts';
 import type { World } from './states.ts';
 
 type Volume = ReadonlyResource<'volume'>;
@@ -36,7 +39,7 @@ export const volumeController: Controller<'volume'> = {
   ],
   async reconcile(it, ctx) {
     const world = readWorld(it, ctx);
-    const desired = world.server === 'gone' ? undefined : onServer(it);
+    const desired = world.server === 'gone' ? undefined : onServer(it, isCopied(it, world.assignment));
     await perform(ctx, planOne(it, 'volume', { present: world.assignment, desired }));
     await announce(world, ctx);
     return verdict(world);
@@ -61,8 +64,9 @@ function readWorld(it: Volume, { view }: Context): World {
   };
 }
 
-function onServer({ meta, desired }: Volume): DesiredOf<'assignment'> {
+function onServer({ meta, desired }: Volume, copied: boolean): DesiredOf<'assignment'> {
   const name = volumeName(meta.id);
+  const { copy_from: from } = desired;
   return {
     server_id: desired.server_id,
     project_id: desired.project_id,
@@ -73,9 +77,13 @@ function onServer({ meta, desired }: Volume): DesiredOf<'assignment'> {
     service: mainService,
     version: meta.id,
     run: 'running',
-    spec: { type: 'volume', volume: name },
+    spec: from === undefined || copied ? { type: 'volume', volume: name } : copyOf(name, from),
     spec_hash: createHash('sha256').update(name).digest('hex'),
   };
+}
+
+function copyOf(name: string, from: DeepReadonly<CopyFrom>): DesiredOf<'assignment'>['spec'] {
+  return { type: 'copied_volume', volume: name, copy_from: plainCopy<CopyFrom>(from) };
 }
 
 /** Records each change of the phase, and notifies the users who may see the volume when it is in error. */
@@ -96,10 +104,10 @@ async function announce(world: World, ctx: Context): Promise<void> {
 
 function verdict(world: World): Verdict<'volume'> {
   const { phase, because } = stateOf(world);
-  const { assignment } = world;
+  const { volume, assignment } = world;
   const waitingFor = assignment === undefined ? [] : [{ kind: 'assignment' as const, id: assignment.meta.id }];
   return {
-    observed: { phase },
+    observed: isCopied(volume, assignment) ? { phase, copied: true } : { phase },
     conditions: conditionsOf(world),
     next: because === undefined ? { settled: true } : { waitingFor, because },
   };

@@ -19,6 +19,8 @@ export interface World {
   server: ServerPhase | 'gone' | undefined;
 }
 
+type Report = NonNullable<Assignment['observed']>;
+
 export interface State {
   phase: VolumePhase;
   ready: ConditionInput['status'];
@@ -30,7 +32,8 @@ export interface State {
 
 /** The phase table. Pure. A server that is away changes no phase: nothing is known about the data meanwhile. */
 export function stateOf({ volume, assignment, isBound, server }: World): State {
-  const report = assignment && upToDate(assignment);
+  const report =
+    assignment && (upToDate(assignment) ?? (isCopied(volume, assignment) ? assignment.observed : undefined));
   const isAway = server === 'offline' || server === 'error';
   if (isDeleting(volume)) {
     const message = removal(report?.error);
@@ -61,7 +64,43 @@ export function stateOf({ volume, assignment, isBound, server }: World): State {
           reason: 'Available',
           message: 'It is on its server, and no application mounts it',
         };
-  return unmade(report?.error, before);
+  return copying(volume, report) ?? unmade(report?.error, before);
+}
+
+/** Whether a volume that is to be a copy has all of it. From then on it is kept on its server as any other volume. */
+export function isCopied({ desired, observed }: World['volume'], assignment: World['assignment']): boolean {
+  if (desired.copy_from === undefined) return false;
+  if (observed?.copied === true || assignment?.desired.spec.type === 'volume') return true;
+  return assignment !== undefined && upToDate(assignment)?.ready === true;
+}
+
+/** How far its copy is, or what it waits for; `undefined` if it is no copy, has failed, or its server has not begun. */
+function copying({ desired }: World['volume'], report: Report | undefined): State | undefined {
+  const { copy_from: from } = desired;
+  if (from === undefined || report === undefined) return undefined;
+  const { error, progress } = report;
+  if (hasCode(error, 'copy_waits') && error !== undefined)
+    return {
+      phase: 'pending',
+      ready: 'false',
+      reason: 'CopyWaits',
+      message: error.message,
+      because: 'the Docker volume that it is a copy of to be written to by nothing',
+    };
+  if (error !== undefined || progress === undefined) return undefined;
+  const { done, total } = progress;
+  const share = done === undefined || total === undefined ? '' : `: ${inGiB(done)} of ${inGiB(total)} GiB`;
+  return {
+    phase: 'pending',
+    ready: 'false',
+    reason: 'Copying',
+    message: `Docker volume ${from.docker_volume} is being copied${share}. Start nothing that writes to it`,
+    because: 'its server to copy its data',
+  };
+}
+
+function inGiB(bytes: number): string {
+  return (bytes / 1024 ** 3).toFixed(2);
 }
 
 /** Conditions beside the ones that the runtime derives. */

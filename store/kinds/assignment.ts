@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { fromEarlier } from '../../agent-protocol/earlier-service.ts';
 import { tasksWith } from '../../agent-protocol/task-table.ts';
-import { mainService, phases, Progress, service, volume } from '../../agent-protocol/workload.ts';
+import { copiedVolume, mainService, phases, Progress, service, volume } from '../../agent-protocol/workload.ts';
 import { defineKind } from './define.ts';
 import { Id, Sealed } from './fields.ts';
 
@@ -43,7 +43,12 @@ export const assignment = defineKind({
     /** The version of the workload that it is of, such as the id of a deployment. Instances of one version are alike. */
     version: z.string(),
     run: z.enum(['running', 'stopped']),
-    spec: z.discriminatedUnion('type', [ServiceSpec, volume, ...Object.values(tasks).map((task) => task.spec)]),
+    spec: z.discriminatedUnion('type', [
+      ServiceSpec,
+      volume,
+      copiedVolume,
+      ...Object.values(tasks).map((task) => task.spec),
+    ]),
     /** Covers exactly what requires a new container. Never covers ciphertext: a rotation of keys restarts nothing. */
     spec_hash: z.string(),
   }),
@@ -65,7 +70,7 @@ export const assignment = defineKind({
     commit_message: z.string().optional(),
     /** What a task of any other type came to, in the form of its type. */
     result: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).optional(),
-    /** How far a task is; only while it runs. */
+    /** How far a task is, only while it runs; or the copy of a volume. */
     progress: Progress.optional(),
     /** Last event of the agent that was recorded: a repeated one counts once. */
     events_seen: z.object({ source: z.string(), seq: z.int() }).optional(),

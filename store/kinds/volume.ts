@@ -19,7 +19,11 @@ export const volume = defineKind({
   kind: 'volume',
   version: 1,
   desired: z.object({ project_id: Id, environment_id: Id, server_id: Id, name: Name, copy_from: CopyFrom.optional() }),
-  observed: z.object({ phase: VolumePhase }),
+  observed: z.object({
+    phase: VolumePhase,
+    /** It has all that it was to be a copy of: no instance that mounts it is made before. */
+    copied: z.literal(true).optional(),
+  }),
   unique: (d) => [{ scope: d.environment_id, name: d.name }],
   owners: (d) => [{ kind: 'environment', id: d.environment_id, blocks: true }],
   populates: { environment: 'environment', server: 'server', project: 'project' },

@@ -758,6 +758,30 @@ describe.each([
       expect(await rig.read(last, '/seed/own')).toBe('mine');
     });
 
+    test('of strangers show what can write to them, running or not, and may be copied; those of an agent may not', async () => {
+      const name = `theirs-${crypto.randomUUID().slice(0, 8)}`;
+      expect(await rig.runtime.copySource(name, signal())).toBeUndefined();
+      await rig.makeVolumeByHand(name);
+      expect(await rig.runtime.copySource(name, signal())).toEqual({ writers: [] });
+      const [running, idle] = [await start({}, at(name, '/data')), await create({}, at(name, '/elsewhere'))];
+      const reader = await start({}, at(name, '/data', { readOnly: true }));
+      const shown = async () => {
+        const { writers = [] } = (await rig.runtime.copySource(name, signal())) ?? {};
+        return new Map(writers.map((one) => [one.id, one]));
+      };
+      const before = await shown();
+      const { name: itsName, startedAt } = await inspect(running);
+      expect(before.get(running)).toEqual({ id: running, name: itsName, isLive: true, startedAt });
+      expect(before.get(idle)).toMatchObject({ isLive: false, startedAt: '' });
+      expect(before.has(reader)).toBe(false);
+      await rig.runtime.stop(running, 0, signal());
+      expect((await shown()).get(running)).toMatchObject({ isLive: false, startedAt });
+      for (const id of [running, idle, reader]) await rig.runtime.remove(id, signal());
+
+      const own = await rig.runtime.copySource(await made('not-copied'), signal());
+      expect(own).toEqual({ refusal: expect.stringContaining('was made by Setpoint'), writers: [] });
+    });
+
     test('are measured by their content', async () => {
       const name = await made('measured');
       expect(await rig.runtime.volumeUsage(name, signal())).toBe(0);
@@ -868,6 +892,7 @@ describe.each([
       () => runtime.removeVolume('sp-never', {}, given),
       () => runtime.openVolume('sp-never', given),
       () => runtime.volumeUsage('sp-never', given),
+      () => runtime.copySource('sp-never', given),
       () => runtime.foreign(given),
       () => runtime.foreignValues([absent], given),
       () => collect(runtime.output(absent, {}, given)),

@@ -9,6 +9,7 @@ import { systemClock } from '../../time/clock.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { containerName } from '../../agent/engine/ledger.ts';
+import { folderCopier } from '../../agent/engine/volume-copier.ts';
 import { engineTrouble } from '../../agent/engine/engine-trouble.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import { dockerWords } from '../../agent/runtime/docker/trouble-words.ts';
@@ -52,6 +53,7 @@ async function start(): Promise<void> {
       runtime: docker.runtime,
       ports: ports.publisher(),
       hasRules: false,
+      copier: folderCopier(docker.runtime, dir, systemClock),
       prober: prober({ clock: systemClock, runtime: docker.runtime }),
       trouble: (error) => engineTrouble(dockerWords, error),
     },

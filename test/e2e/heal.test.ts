@@ -8,6 +8,7 @@ import { Diagnosis, Healing } from '../../agent-protocol/diagnosis.ts';
 import type { CheckResult } from '../../agent-protocol/diagnosis.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
+import { folderCopier } from '../../agent/engine/volume-copier.ts';
 import { engineTrouble } from '../../agent/engine/engine-trouble.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import { dockerWords } from '../../agent/runtime/docker/trouble-words.ts';
@@ -88,6 +89,7 @@ beforeAll(async () => {
       runtime,
       ports: new MockPorts().publisher(),
       hasRules: false,
+      copier: folderCopier(runtime, dir, systemClock),
       prober: prober({ clock: systemClock, runtime }),
       trouble: (error) => engineTrouble(dockerWords, error),
     },

@@ -27,6 +27,7 @@ const apart = 'test/fresh/';
 const startedAt: Readonly<Record<string, readonly string[]>> = {
   'agent/ports/firewall.ts: program.restore': ['iptables-restore', 'ip6tables-restore'],
   'agent/ports/firewall.ts: program.save': ['iptables-save', 'ip6tables-save'],
+  'agent/engine/volume-copier.ts: program': ['cp', 'sync'],
   'agent/machine/process.ts: program': [],
   "agent/uninstall/removal.ts: 'systemctl'": [],
   "cli/agent-uninstall.ts: 'systemd-run'": [],
@@ -40,6 +41,7 @@ const startedAt: Readonly<Record<string, readonly string[]>> = {
   'cli/agent.ts: executable': [], // of a release
   'bench/server-process.ts: program': [],
   'cli/dev.ts: program': [],
+  'test/agent/engine/volume-copier.test.ts: program': ['mount', 'umount', 'tar'],
   "test/agent/machine/machine-identities.test.ts: argv[0] ?? ''": ['unshare'],
   'test/agent/ports/iptables-publisher.test.ts: process.execPath': [],
   "test/agent/machine/process.test.ts: 'setpoint-absent'": [],

@@ -3,6 +3,7 @@ import type { ImageScript } from '../../agent/runtime/mock/script.ts';
 import { keys } from '../../store/keys.ts';
 import type { DeploymentPhase } from '../../store/kinds/application.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
+import { commit } from '../../store/unit.ts';
 import { createTenant, requestTenantDeletion } from '../../store/tenants.ts';
 import { tenant } from '../harness/world.ts';
 import type { Machine, World } from '../harness/world.ts';
@@ -275,6 +276,55 @@ export const scenarios: readonly Scenario[] = [
       await world.must('DELETE', `/volumes/${data.id}`);
       await gone(world, 'volume', data.id);
       expect(machine.engine.volumes.list({})).toEqual([]);
+    },
+  },
+  {
+    name: 'copy a Docker volume once its container has stopped, and deploy with it',
+    running: 1,
+    async prepare(world) {
+      const at = await place(world);
+      const app = await create(world, at);
+      at.machine.engine.volumes.ensure('blog_data', {});
+      const old = await at.machine.engine.foreign({
+        name: 'blog',
+        image: 'blog:1',
+        labels: {},
+        env: {},
+        networks: [{ name: 'theirs', aliases: [] }],
+        mounts: [{ type: 'volume', volume: 'blog_data', path: '/data', readOnly: false }],
+        restart: 'no',
+      });
+      old.files.write('/data/rows', 'of the blog');
+      await world.rest();
+      return { ...at, app };
+    },
+    async run(world, { machine, app }) {
+      const { desired } = (await world.repo.get('application', app)) ?? {};
+      if (desired === undefined) throw new Error('There is no application');
+      const { project_id, environment_id, server_id } = desired;
+      const from = { docker_volume: 'blog_data', containers: ['blog'] };
+      const id = world.random.id();
+      const unit = world.repo.begin();
+      unit.create('volume', id, { project_id, environment_id, server_id, name: 'rows', copy_from: from });
+      await commit(unit);
+      const binding = { workload_type: 'application', workload_id: app, mount_path: '/data' };
+      await world.until('it can be bound', async () => (await world.call('GET', `/volumes/${id}`)).status === 200);
+      await world.must('POST', `/volumes/${id}/bind`, binding);
+      const deployment = await deploy(world, app);
+      const old = machine.engine.byName('blog');
+      await world.until('the deployment waits for it', async () => {
+        const { observed } = (await world.repo.get('deployment', deployment)) ?? {};
+        const shown = observed?.conditions.find(({ reason }) => reason === 'WaitingForVolume');
+        return shown?.message.includes('Stop blog') === true;
+      });
+      old.files.write('/data/rows', 'the last of the blog');
+      old.exit(0, { asked: true });
+      await ended(world, deployment, 'succeeded');
+      const [one] = machine.engine.containers.filter((it) => it.state === 'running');
+      expect(one?.files.read('/data/rows')).toBe('the last of the blog');
+      expect(old.files.read('/data/rows')).toBe('the last of the blog');
+      expect(machine.engine.volumes.list({}).map(({ name }) => name)).toEqual(['blog_data', `sp-vol-${id}`]);
+      machine.engine.removeByHand(old.id);
     },
   },
   {

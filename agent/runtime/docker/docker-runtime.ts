@@ -5,6 +5,7 @@ import { build, type BuildLimits } from './build.ts';
 import { containers } from './containers.ts';
 import type { ContainerLimits } from './creation.ts';
 import { Engine } from './engine.ts';
+import { copySource } from './copy-source.ts';
 import { events } from './events.ts';
 import { exec } from './exec.ts';
 import { facts } from './facts.ts';
@@ -52,6 +53,7 @@ export function dockerRuntime(options: DockerOptions): DockerRuntime {
     output: (id, which, signal) => output(engine, clock, id, which, signal),
     exec: (id, what, signal) => exec(engine, clock, id, what, signal),
     belongings: (signal) => belongings(engine, signal),
+    copySource: (name, signal) => copySource(engine, name, signal),
     foreign: (signal) => foreign(engine, signal),
     foreignValues: (ids, signal) => foreignValues(engine, ids, signal),
     events: (server, signal) => events(engine, clock, server, signal),

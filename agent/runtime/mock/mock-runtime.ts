@@ -1,6 +1,7 @@
 import { surveyLimits } from '../../../agent-protocol/survey.ts';
 import { bears } from '../bears.ts';
 import { belongingsOf } from '../belongings.ts';
+import { copyRefusals } from '../copy-refusals.ts';
 import { isOfAgent, isVolumeOfAgent, tellingLabels } from '../foreign.ts';
 import { withoutSecrets } from '../secret-words.ts';
 import { answered, commandProbe, connectionTo, failed, imageProbe, type Prober } from '../probe.ts';
@@ -105,6 +106,21 @@ export function mockRuntime(
     removeVolume: (name, { alsoUnlabelled = false }, signal) =>
       ask('removeVolume', name, signal, () => engine.removeVolume(name, alsoUnlabelled)),
     volumeUsage: (name, signal) => ask('volumeUsage', undefined, signal, () => engine.volumes.usage(name)),
+    copySource: (name, signal) =>
+      ask('copySource', undefined, signal, () => {
+        const found = engine.volumes.get(name);
+        if (found === undefined) return undefined;
+        if (isVolumeOfAgent(name, found.labels)) return { refusal: copyRefusals.ofAgent, writers: [] };
+        const writers = engine.containers
+          .filter(({ mutable }) => mutable.mounts.some(({ source, readOnly }) => source === name && !readOnly))
+          .map((one) => ({
+            id: one.id,
+            name: one.name,
+            isLive: ['running', 'paused', 'restarting'].includes(one.state),
+            startedAt: one.detail().startedAt,
+          }));
+        return { writers };
+      }),
     foreign: (signal) =>
       ask('foreign', undefined, signal, () => ({
         containers: engine.containers

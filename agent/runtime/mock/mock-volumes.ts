@@ -37,6 +37,34 @@ export class MockVolumes {
     this.#all.delete(name);
   }
 
+  /** Copies at once; the disk has room for all. */
+  copier() {
+    const filesOf = (name: string): Map<string, string> => {
+      const found = this.#all.get(name);
+      if (found === undefined)
+        throw new RuntimeFailure('copy_failed', `Volume ${name} is not there`, { retryable: true });
+      return found.files;
+    };
+    return {
+      content: (name: string) => {
+        const mark = JSON.stringify([...filesOf(name)]);
+        return Promise.resolve({ bytes: this.usage(name) ?? 0, mark });
+      },
+      space: () => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 }),
+      isEmpty: (name: string) => Promise.resolve(filesOf(name).size === 0),
+      copy: (from: string, to: string, copied: (bytes: number) => void): Promise<void> => {
+        for (const [path, content] of filesOf(from)) filesOf(to).set(path, content);
+        copied(this.usage(to) ?? 0);
+        return Promise.resolve();
+      },
+      move: (from: string, to: string): Promise<void> => {
+        for (const [path, content] of filesOf(from)) filesOf(to).set(path, content);
+        filesOf(from).clear();
+        return Promise.resolve();
+      },
+    };
+  }
+
   /** Bytes of its content; `undefined` if there is no such volume. */
   usage(name: string): number | undefined {
     const files = this.#all.get(name)?.files.values().toArray();

@@ -16,6 +16,7 @@ const engines: Record<string, () => Promise<Engine>> = {
         builds: testBuilds,
       },
       server: 'server-1',
+      owner: '/data',
       takeOverPorts: false,
       log: pino({ level: 'silent' }),
     }),

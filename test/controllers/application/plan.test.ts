@@ -12,6 +12,7 @@ import type { Assignment } from '../../../controllers/rollout/slots.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import type { Resource } from '../../../store/resource.ts';
 import { aDeployment, anApplication, aServer, object } from '../../harness/objects.ts';
+import { desiredState } from '../../harness/states.ts';
 
 type Slot = Resource<'assignment'>;
 type DeploymentPhase = ObservedOf<'deployment'>['phase'];
@@ -43,6 +44,7 @@ class Town {
   readonly server = aServer();
   readonly deployments: Resource<'deployment'>[] = [];
   slots: Slot[] = [];
+  mounted: Resource<'volume'>[] = [];
 
   deploy(phase: DeploymentPhase = 'deploying'): void {
     const number = this.deployments.length + 1;
@@ -74,7 +76,7 @@ class Town {
       slots: this.slots,
       server: this.server,
       unreadyTooLong: false,
-      mounted: [],
+      mounted: this.mounted,
     };
   }
 
@@ -270,6 +272,23 @@ describe('the plan of an application', () => {
     town.set({ run: 'running' });
     town.settle();
     expect(town.slots.filter(isReady).map((it) => it.meta.id)).toEqual(ids);
+  });
+
+  it('makes no instance before its volume is copied, and stops and leaves alone what runs', () => {
+    const town = new Town();
+    const copyFrom = { docker_volume: 'blog_data', containers: [] };
+    const volume = object('volume', desiredState('volume', { copy_from: copyFrom }));
+    town.mounted = [volume];
+    town.deploy();
+    expect([town.step(), town.slots]).toEqual([0, []]);
+    town.mounted = [{ ...volume, observed: { phase: 'bound', copied: true, observedGeneration: 1, conditions: [] } }];
+    town.settle();
+    expect(town.slots).toHaveLength(1);
+    town.mounted = [volume];
+    expect(town.step()).toBe(0);
+    town.set({ run: 'stopped' });
+    expect(town.step()).toBe(1);
+    expect(town.slots.map(({ desired }) => desired.run)).toEqual(['stopped']);
   });
 
   it('scales down by stopping the highest slots and up by starting them again', () => {

@@ -313,6 +313,23 @@ describe('an instance that cannot be made', () => {
     expect(stateOf(some).message).toContain('volume notes does not exist (put it back');
   });
 
+  it('for a volume that is not copied yet says what that waits for, during a deployment and after', () => {
+    const copyFrom = { docker_volume: 'blog_data', containers: ['blog-db-1'] };
+    const head = { observedGeneration: 1, changedAt: '' };
+    const why = { type: 'Ready', status: 'false' as const, reason: 'CopyWaits', message: 'Stop blog-db-1', ...head };
+    const volume = object('volume', desiredState('volume', { name: 'rows', copy_from: copyFrom }));
+    const mounted = { ...volume, observed: { phase: 'pending' as const, observedGeneration: 1, conditions: [why] } };
+    expect(stateOf(world({ deployments: ['deploying'], mounted }))).toMatchObject({
+      phase: 'deploying',
+      reason: 'WaitingForVolume',
+      message: 'Deployment 1 waits for volume rows: Stop blog-db-1',
+    });
+    expect(stateOf(world({ deployments: ['succeeded'], mounted }))).toMatchObject({
+      phase: 'deploying',
+      message: 'Instances are starting: volume rows is not there yet. Stop blog-db-1',
+    });
+  });
+
   it('is not taken from a process that exits, which may say something else each time', () => {
     const exited: Report = { error: { code: 'exited', message: 'The process exited with code 1: 12:00 boom' } };
     expect(messageOf({ before: 'running', slots: [exited] })).toBe('No instance is ready at the moment');

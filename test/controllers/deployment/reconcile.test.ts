@@ -100,3 +100,68 @@ test('the deadline of a rollout starts afresh with the term of a leader, also if
   await rig.rest();
   expect(phase()).toBe('failed');
 });
+
+test('a rollout waits for a volume that is being copied, however long, and has its whole deadline after that', async () => {
+  await using rig = await openRig({ controllers });
+  const { id, phase } = await deploy(rig);
+  const volume = crypto.randomUUID();
+  const application = (await rig.repo.get('deployment', id))?.desired.application_id ?? '';
+  const unit = rig.repo.begin();
+  const copyFrom = { docker_volume: 'blog_data', containers: ['blog-db-1'] };
+  unit.create('volume', volume, desiredState('volume', { name: 'rows', copy_from: copyFrom }));
+  await commit(unit);
+  const mounts = [{ volume_id: volume, path: '/data', read_only: false }];
+  await rig.repo.change('application', application, (draft) => void (draft.mounts = mounts));
+  const observe = async (state: ObservedOf<'volume'>, reason: string, message: string): Promise<void> => {
+    const it = await rig.repo.get('volume', volume);
+    if (it === undefined) throw new Error('There is no volume');
+    const at = { observedGeneration: 1, changedAt: new Date(0).toISOString() };
+    const condition = { type: 'Ready', status: 'false' as const, reason, message, ...at };
+    await rig.repo.observe(it, { ...state, observedGeneration: 1, conditions: [condition] }, []);
+    await rig.rest();
+  };
+  const shown = () => {
+    const { conditions = [] } = rig.mirror.tenant(tenant).get('deployment', id)?.observed ?? {};
+    return conditions.find(({ type }) => type === 'Ready')?.message;
+  };
+  await observe({ phase: 'pending' }, 'CopyWaits', 'Stop blog-db-1');
+  await rig.clock.advance(7 * 24 * 3_600_000);
+  await rig.rest();
+  expect([phase(), shown()]).toEqual(['deploying', 'It waits for volume rows: Stop blog-db-1']);
+  await observe({ phase: 'pending' }, 'Copying', 'Docker volume blog_data is being copied: 1.00 of 2.00 GiB');
+  expect(shown()).toBe('It waits for volume rows: Docker volume blog_data is being copied');
+  await observe({ phase: 'bound', copied: true }, 'Bound', '');
+  expect(shown()).toBe('Its instances are being started');
+  await rig.clock.advance(599_000);
+  await rig.rest();
+  expect(phase()).toBe('deploying');
+  await rig.clock.advance(1_000);
+  await rig.rest();
+  expect(phase()).toBe('failed');
+});
+
+test('a rollout whose volume cannot be copied fails at its deadline with the reason and what to do', async () => {
+  await using rig = await openRig({ controllers });
+  const { id, phase } = await deploy(rig);
+  const volume = crypto.randomUUID();
+  const application = (await rig.repo.get('deployment', id))?.desired.application_id ?? '';
+  const unit = rig.repo.begin();
+  const copyFrom = { docker_volume: 'blog_data', containers: [] };
+  unit.create('volume', volume, desiredState('volume', { name: 'rows', copy_from: copyFrom }));
+  await commit(unit);
+  const mounts = [{ volume_id: volume, path: '/data', read_only: false }];
+  await rig.repo.change('application', application, (draft) => void (draft.mounts = mounts));
+  const it = await rig.repo.get('volume', volume);
+  if (it === undefined) throw new Error('There is no volume');
+  const at = { observedGeneration: 1, changedAt: new Date(0).toISOString() };
+  const condition = { type: 'Ready', status: 'false' as const, reason: 'NoSpace', message: 'Free 3 GiB', ...at };
+  await rig.repo.observe(it, { phase: 'error', observedGeneration: 1, conditions: [condition] }, []);
+  await rig.rest();
+  await rig.clock.advance(600_000);
+  await rig.rest();
+  expect(phase()).toBe('failed');
+  expect(rig.mirror.tenant(tenant).get('deployment', id)?.observed?.error).toEqual({
+    code: 'volume_not_copied',
+    message: 'Volume rows was not copied in time: Free 3 GiB. Then deploy again',
+  });
+});

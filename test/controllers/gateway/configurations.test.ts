@@ -175,3 +175,34 @@ describe('an agent that cannot build an earlier commit', () => {
     expect(view.agent(seen.server)?.capabilities).toEqual([]);
   });
 });
+
+describe('an agent that cannot copy Docker volumes', () => {
+  const from = { docker_volume: 'blog_data', containers: ['blog-db-1'] };
+  const copied = { type: 'copied_volume' as const, volume: 'sp-vol-1', copy_from: from };
+
+  it('is not sent a volume that begins as a copy, neither as an empty one; only its removal', async () => {
+    const seen = await connected(['volumes']);
+    const copy = await world.assignment(seen.server, { spec: copied });
+    const plain = await world.assignment(seen.server, { spec: { type: 'volume', volume: 'sp-vol-2' } });
+    await came(seen, [plain.meta.id]);
+    const view = replica.mirror.tenant(tenant);
+    const observed = () => view.get('assignment', copy.meta.id)?.observed;
+    await eventually(replica.mirror, () => observed()?.error?.code === 'agent_outdated');
+    expect(observed()?.error?.message).toBe(
+      'The agent of the server is too old to copy Docker volumes: upgrade the agent',
+    );
+    expect(seen.agent.backend.items.has(copy.meta.id)).toBe(false);
+
+    await world.repo.change('assignment', copy.meta.id, (draft) => void (draft.run = 'stopped'));
+    await came(seen, [copy.meta.id]);
+    const sent = seen.agent.backend.items.get(copy.meta.id);
+    expect([sent?.run, sent?.spec]).toEqual(['stopped', { type: 'volume', volume: 'sp-vol-1' }]);
+  });
+
+  it('is sent it once it can', async () => {
+    const seen = await connected(['volumes', 'volumes.copy']);
+    const copy = await world.assignment(seen.server, { spec: copied });
+    await came(seen, [copy.meta.id]);
+    expect(seen.agent.backend.items.get(copy.meta.id)?.spec).toEqual(copied);
+  });
+});

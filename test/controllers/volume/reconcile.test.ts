@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { FailureCode } from '../../../agent-protocol/failure-codes.ts';
 import { volumeController } from '../../../controllers/volume/reconcile.ts';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
-import { kinds, type ObservedOf } from '../../../store/kinds/kinds.ts';
+import { kinds, type DesiredOf, type ObservedOf } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
 import { desiredState } from '../../harness/states.ts';
 import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
@@ -10,14 +10,14 @@ import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts'
 const controllers = [volumeController];
 
 /** A volume on a server, and what its agent reports of it. */
-async function made(rig: Rig) {
+async function made(rig: Rig, changes: Partial<DesiredOf<'volume'>> = {}) {
   const project = await createProject(rig.repo, 'shop');
   const unit = rig.repo.begin();
   unit.create('user', id('owner'), desiredState('user'));
   unit.create('server', id('server'), desiredState('server'));
   unit.create('environment', id('environment'), desiredState('environment'));
   const place = { project_id: project, environment_id: id('environment'), server_id: id('server') };
-  unit.create('volume', id('data'), desiredState('volume', place));
+  unit.create('volume', id('data'), desiredState('volume', { ...place, ...changes }));
   await commit(unit);
   await rig.rest();
   const view = rig.mirror.tenant(tenant);
@@ -36,6 +36,7 @@ async function made(rig: Rig) {
     volume: () => view.get('volume', id('data')),
     phase: () => view.get('volume', id('data'))?.observed?.phase,
     reason: () => view.get('volume', id('data'))?.observed?.conditions.find(({ type }) => type === 'Ready')?.reason,
+    message: () => view.get('volume', id('data'))?.observed?.conditions.find(({ type }) => type === 'Ready')?.message,
   };
 }
 
@@ -166,4 +167,57 @@ test('a volume whose server is deleted says so, and can be deleted', async () =>
   await commit(deletion);
   await rig.rest();
   expect(volume()).toBeUndefined();
+});
+
+const copyFrom = { docker_volume: 'blog_data', containers: ['blog-db-1'] };
+
+test('a volume that begins as a copy shows what it waits for and how far it is, and is then as any other', async () => {
+  await using rig = await openRig({ controllers });
+  const { report, phase, reason, message, assignment, volume } = await made(rig, { copy_from: copyFrom });
+  const asked = assignment()?.desired;
+  const engineName = `sp-vol-${id('data')}`;
+  expect(asked?.spec).toEqual({ type: 'copied_volume', volume: engineName, copy_from: copyFrom });
+  await report({ phase: 'pending', error: { code: 'copy_waits', message: 'Stop blog-db-1' } });
+  expect([phase(), reason(), message()]).toEqual(['pending', 'CopyWaits', 'Stop blog-db-1']);
+  await report({ phase: 'preparing', progress: { step: 'copying' } });
+  const begun = 'Docker volume blog_data is being copied. Start nothing that writes to it';
+  expect([phase(), reason(), message()]).toEqual(['pending', 'Copying', begun]);
+  const progress = { step: 'copying', done: 3 * 1024 ** 3, total: 12 * 1024 ** 3, unit: 'bytes' };
+  await report({ phase: 'preparing', progress });
+  expect(message()).toBe('Docker volume blog_data is being copied: 3.00 of 12.00 GiB. Start nothing that writes to it');
+  expect(volume()?.observed?.copied).toBeUndefined();
+  expect(rig.mirror.tenant(tenant).list('notification')).toEqual([]);
+
+  await report(there);
+  expect([phase(), volume()?.observed?.copied]).toEqual(['available', true]);
+  expect(assignment()?.desired).toEqual({ ...asked, spec: { type: 'volume', volume: engineName } });
+  // the agent has not reported on that yet
+  expect([phase(), reason()]).toEqual(['available', 'Available']);
+  await report(there);
+  const before = rig.store.committed;
+  rig.controllers.resync();
+  await rig.rest();
+  expect(rig.store.committed).toBe(before);
+});
+
+test.each<[FailureCode, string]>([
+  ['no_space', 'NoSpace'],
+  ['copy_refused', 'CopyRefused'],
+  ['copy_failed', 'CopyFailed'],
+])('a volume whose copy fails with %s is in error, and is no copy yet', async (code, reason) => {
+  await using rig = await openRig({ controllers });
+  const { report, phase, reason: shown, volume } = await made(rig, { copy_from: copyFrom });
+  await report({ phase: 'pending', error: { code, message: 'It is so' } });
+  expect([phase(), shown(), volume()?.observed?.copied]).toEqual(['error', reason, undefined]);
+  await report({ phase: 'preparing', progress: { step: 'copying' } });
+  expect([phase(), shown()]).toEqual(['pending', 'Copying']);
+});
+
+test('a volume that lost its data after it was copied is never copied again', async () => {
+  await using rig = await openRig({ controllers });
+  const { report, phase, assignment, volume } = await made(rig, { copy_from: copyFrom });
+  await report(there);
+  await report({ phase: 'failed', error: { code: 'data_lost', message: 'It was removed' } });
+  expect([phase(), volume()?.observed?.copied]).toEqual(['error', true]);
+  expect(assignment()?.desired.spec.type).toBe('volume');
 });
