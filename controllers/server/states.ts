@@ -210,6 +210,8 @@ const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
   'logs.server': 'show the logs of the whole server',
   'terminals.server': 'open terminals of the server',
   diagnose: 'examine and heal its machine',
+  survey: 'list what runs on it that no agent made',
+  'survey.values': 'take that over with the values of its variables',
 };
 
 /** Whether containers can run on the server, and what to do if not. */

@@ -126,8 +126,10 @@ it('names what its agent does not know, until the agent is upgraded', async () =
   await connect({ agentVersion: '0.1.0', capabilities: ['configurations'] });
   expect(condition('AgentTooOld')).toMatchObject({ status: 'true', reason: 'AgentOfEarlierRelease' });
   expect(condition('AgentTooOld')?.message).toMatch(
-    /version 0\.1\.0, cannot keep images for rollbacks, build an earlier commit, open terminals, run instances with mounts or several ports, keep volumes, keep metrics[^:]*: upgrade/,
+    /version 0\.1\.0, cannot keep images for rollbacks, build an earlier commit, open terminals, run instances with mounts or several ports, keep volumes, copy Docker volumes, keep metrics[^:]*: upgrade/,
   );
+  // each capability has words
+  expect(condition('AgentTooOld')?.message).not.toMatch(/, [,:]/);
   await connect({ agentVersion: '0.2.0', capabilities: [...agentCapabilities, 'of.tomorrow'] });
   expect(condition('AgentTooOld')).toBeUndefined();
   // taken in by a replica that keeps no capabilities: nothing is known of them
