@@ -273,6 +273,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         made,
       }),
       surveyor: new Surveyor({ runtime, images: options.images, clock }),
+      isOpen: options.serverShells !== undefined,
       removals: new RemovalGuard(clock),
       images: options.images,
       housekeeping,

@@ -46,6 +46,8 @@ export interface SessionHostDeps {
   terminals: Pick<Terminals, 'open'>;
   examiner: Pick<Examiner, 'examine' | 'heal'>;
   surveyor: Pick<Surveyor, 'survey' | 'values'>;
+  /** The operator of the machine allows terminals of it, and so every read of what is there. */
+  isOpen: boolean;
   removals: RemovalGuard;
   images: Pick<ImageStore, 'allow'>;
   housekeeping: Pick<Housekeeping, 'soon' | 'keepImages'>;
@@ -178,6 +180,11 @@ export class SessionHost implements AgentHost {
       case 'survey':
         return translated(() => surveyor.survey(signal));
       case 'survey.values':
+        if (!this.#deps.isOpen)
+          throw new CallError(
+            'forbidden',
+            'The operator of the machine allows no terminals of the server, and so no values of what is there: start its agent without --no-server-terminals, or move by hand',
+          );
         if (!this.#isProven)
           throw new CallError(
             'forbidden',

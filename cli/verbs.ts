@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { Client } from './client.ts';
+import type { AdoptOptions } from './verbs/adopt.ts';
 import type { ServerOptions } from './verbs/create.ts';
 import type { LogsOptions } from './verbs/logs.ts';
 import type * as Ports from './verbs/ports.ts';
@@ -319,11 +320,19 @@ export const verbs: readonly Verb[] = [
     run: async (client, [name], options, signal) =>
       (await import('./verbs/update-agent.ts')).updateAgent(client, name, options, signal),
   }),
-  verb<[server: string], Scope & { output?: string; manifests?: boolean }>({
+  verb<[server: string], AdoptOptions>({
     use: 'adopt <server>',
-    text: 'show what runs on a server that is not of Setpoint, and plan how it moves in; changes nothing',
-    options: [new Option('--manifests', 'print a file for setpoint apply'), output],
-    run: async (client, [name], options) => (await import('./verbs/adopt.ts')).adopt(client, name, options),
+    text: 'show what runs on a server that is not of Setpoint, and plan how it moves in; with --take, take it over',
+    options: [
+      new Option('--take <names...>', 'make applications and volumes of these entries of the plan, in --project'),
+      new Option('--environment <name>', 'where to: by default the default one of the project'),
+      new Option('--deploy', 'deploy what was made, too'),
+      new Option('--wait', 'wait for these deployments'),
+      new Option('--manifests', 'print a file for setpoint apply').conflicts('take'),
+      output,
+    ],
+    run: async (client, [name], options, signal) =>
+      (await import('./verbs/adopt.ts')).adopt(client, name, options, signal),
   }),
   verb<[server: string]>({
     use: 'confirm-removals <server>',

@@ -1059,7 +1059,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** List what runs on a server that no agent made, and plan what would become of it; changes nothing */
+        /** List what runs on a server that no agent made, and plan what would become of it; with take, make applications and volumes of it */
         post: operations["adoptServer"];
         delete?: never;
         options?: never;
@@ -2323,7 +2323,7 @@ export interface components {
                 code: string;
                 message: string;
             }[];
-            /** @description What to do, in this order; empty if it is not possible */
+            /** @description What to do by hand, in this order; empty if it is not possible. `take` does most of it */
             steps: string[];
             /** @description Names of the variables to set. Their values stay on the server: they are in no answer */
             env: string[];
@@ -2352,6 +2352,17 @@ export interface components {
                 memory_limit?: string;
                 cpu_limit?: string;
             } | null;
+        };
+        AdoptionTaken: {
+            /**
+             * @description A database is no kind of its own: its manifest is that of an application
+             * @enum {string}
+             */
+            kind: "application" | "database" | "volume";
+            name: string;
+            /** @description That of an application or a volume: a database is an application */
+            id: string;
+            deployment_id: string | null;
         };
         Application: {
             id: string;
@@ -7081,7 +7092,16 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": {
+                    /** Format: uuid */
+                    project_id?: string;
+                    /** @description Absent: the default one of the project */
+                    environment_id?: string | null;
+                    /** @description Names of entries of the plan to take over: the application or database of that name with its volumes, else the volume. All of them or none */
+                    take?: string[];
+                    /** @description Also deploys what was made, where that can succeed now */
+                    deploy?: boolean;
+                };
             };
         };
         responses: {
@@ -7107,6 +7127,10 @@ export interface operations {
                             plan: components["schemas"]["AdoptionEntry"][];
                             /** @description There is more than the answer has room for */
                             truncated: boolean;
+                            /** @description What was made; empty without take */
+                            taken: components["schemas"]["AdoptionTaken"][];
+                            /** @description What is left to do by hand, in this order */
+                            remaining: string[];
                         };
                     };
                 };

@@ -38,7 +38,9 @@ const common = {
   possible: Possible,
   why: z.array(Found).meta({ description: 'Why it is not possible, or not without a stop' }),
   notes: z.array(Found).meta({ description: 'What changes by it' }),
-  steps: z.array(z.string()).meta({ description: 'What to do, in this order; empty if it is not possible' }),
+  steps: z
+    .array(z.string())
+    .meta({ description: 'What to do by hand, in this order; empty if it is not possible. `take` does most of it' }),
 };
 
 const Mounted = z.object({
@@ -100,3 +102,14 @@ export const FoundVolume = z
   })
   .meta({ id: 'AdoptionVolume' });
 export type FoundVolume = z.infer<typeof FoundVolume>;
+
+/** An object that was made of an entry of the plan. */
+export const Taken = z
+  .object({
+    kind: PlanEntry.shape.kind,
+    name: z.string(),
+    id: z.string().meta({ description: 'That of an application or a volume: a database is an application' }),
+    deployment_id: z.string().nullable(),
+  })
+  .meta({ id: 'AdoptionTaken' });
+export type Taken = z.infer<typeof Taken>;

@@ -1,5 +1,5 @@
 import type { Survey, SurveyedVolume } from '../../agent-protocol/survey.ts';
-import type { FoundGroup, FoundVolume, PlanEntry } from './answer.ts';
+import type { ApplicationManifest, FoundGroup, FoundVolume, PlanEntry } from './answer.ts';
 import { findingsOf, list } from './findings.ts';
 import type { Finding, Ground, Users } from './findings.ts';
 import { databaseOf } from './image.ts';
@@ -15,25 +15,43 @@ interface Adoption {
   plan: PlanEntry[];
 }
 
+/** An entry of the plan, and what of the server it was made of. */
+export interface Planned {
+  entry: PlanEntry;
+  /** What runs; of a volume, what mounts it, if that is one. */
+  unit: Unit | undefined;
+  /** Present unless the entry is a volume or is not possible. */
+  manifest?: ApplicationManifest;
+}
+
 /**
  * What is on a server that is not Setpoint's, and what would become of it. Pure: it changes nothing, and the same survey
  * has the same plan.
  */
 export function adoptionOf(survey: Survey, ground: Ground): Adoption {
-  const units = unitsOf(survey.containers);
-  const users = usersOf(units);
-  const names = volumeNames(survey.volumes, users);
+  return { ...foundIn(survey), plan: plannedOf(survey, ground).map(({ entry }) => entry) };
+}
+
+/** What is on the server that is not Setpoint's. */
+export function foundIn(survey: Survey): Pick<Adoption, 'found' | 'volumes'> {
   return {
-    found: groupsOf(units),
+    found: groupsOf(unitsOf(survey.containers)),
     volumes: survey.volumes.map(({ name, driver, bytes = null }) => {
       const containers = survey.containers.filter(({ mounts }) => mounts.some((one) => isOf(one, name)));
       return { name, driver, bytes, used_by: containers.map((one) => one.name) };
     }),
-    plan: [
-      ...survey.volumes.flatMap((one) => volumeEntry(one, ground, users, names)),
-      ...units.map((unit) => unitEntry(unit, ground, { users, units, names })),
-    ],
   };
+}
+
+/** The entries of the plan with what they were made of: volumes first. Pure, as {@link adoptionOf}. */
+export function plannedOf(survey: Survey, ground: Ground): Planned[] {
+  const units = unitsOf(survey.containers);
+  const users = usersOf(units);
+  const names = volumeNames(survey.volumes, users);
+  return [
+    ...survey.volumes.flatMap((one) => volumeEntry(one, ground, users, names)),
+    ...units.map((unit) => unitEntry(unit, ground, { users, units, names })),
+  ];
 }
 
 function isOf({ type, source }: { type: string; source: string }, volume: string): boolean {
@@ -94,7 +112,7 @@ function volumeEntry(
   { server }: Ground,
   users: Users,
   names: ReadonlyMap<string, string>,
-): PlanEntry[] {
+): Planned[] {
   const units = users.get(name) ?? [];
   if (isAnonymous && units.length === 0) return [];
   const [user] = units;
@@ -111,25 +129,27 @@ function volumeEntry(
     env: [],
     mounts: [],
   };
-  if (user?.unit.origin.isTool === true)
-    return [refused(base, [{ code: 'tool', message: `It belongs to ${makerNames[user.unit.origin.maker]} itself` }])];
+  const { unit } = user ?? {};
+  if (unit?.origin.isTool === true) {
+    const message = `It belongs to ${makerNames[unit.origin.maker]} itself`;
+    return [{ entry: refused(base, [{ code: 'tool', message }]), unit }];
+  }
   if (units.length > 1) {
     const message = `It is mounted by ${list(units.map(({ unit }) => unit.name))}: a volume of Setpoint has one application`;
-    return [refused(base, [{ code: 'shared_volume', message }])];
+    return [{ entry: refused(base, [{ code: 'shared_volume', message }]), unit: undefined }];
   }
   const mustStop = user !== undefined && user.unit.isRunning && !user.isReadOnly;
   const message = 'What is in it is copied while nothing writes to it: a copy of files that change is not sound';
   const unused = { code: 'unused', message: 'No container mounts it: move it only if it is still needed' };
-  return [
-    {
-      ...base,
-      possible: mustStop ? 'with_a_stop' : 'yes',
-      why: mustStop ? [{ code: 'volume_copied', message }] : [],
-      notes: user === undefined ? [unused] : [],
-      steps: [createVolume(called, server.name), ...(mustStop ? [stopping(user.unit)] : []), copy(name, called)],
-      manifest: { name: called, server_id: server.id },
-    },
-  ];
+  const entry: PlanEntry = {
+    ...base,
+    possible: mustStop ? 'with_a_stop' : 'yes',
+    why: mustStop ? [{ code: 'volume_copied', message }] : [],
+    notes: user === undefined ? [unused] : [],
+    steps: [createVolume(called, server.name), ...(mustStop ? [stopping(user.unit)] : []), copy(name, called)],
+    manifest: { name: called, server_id: server.id },
+  };
+  return [{ entry, unit }];
 }
 
 type Base = Omit<PlanEntry, 'possible' | 'why' | 'notes' | 'steps' | 'manifest'>;
@@ -142,7 +162,7 @@ function unitEntry(
   unit: Unit,
   ground: Ground,
   { users, units, names }: { users: Users; units: readonly Unit[]; names: ReadonlyMap<string, string> },
-): PlanEntry {
+): Planned {
   const { first, origin, name } = unit;
   const database = databaseOf(first.image);
   const findings = findingsOf(unit, ground, users, units);
@@ -159,15 +179,12 @@ function unitEntry(
   const notes = findings.filter(({ effect }) => effect === 'note').map(plain);
   if (database !== undefined) notes.unshift({ code: 'database', message: aboutDatabases(database) });
   const obstacles = findings.filter(({ effect }) => effect === 'no');
-  if (obstacles.length > 0) return refused(base, obstacles.map(plain), notes);
+  if (obstacles.length > 0) return { entry: refused(base, obstacles.map(plain), notes), unit };
   const manifest = manifestOf(unit, ground.server.id);
   if ('refused' in manifest) {
     const { field, message } = manifest.refused;
-    return refused(
-      base,
-      [{ code: 'not_accepted', message: `No application can have its ${field}: ${message}` }],
-      notes,
-    );
+    const why = [{ code: 'not_accepted', message: `No application can have its ${field}: ${message}` }];
+    return { entry: refused(base, why, notes), unit };
   }
   const why = findings.filter(({ effect }) => effect === 'with_a_stop').map(plain);
   // what does not run has stopped already
@@ -175,7 +192,7 @@ function unitEntry(
   const mustStop = possible === 'with_a_stop';
   const steps =
     mustStop || mounts.length > 0 ? stepsWithVolumes(unit, ground, mounts, mustStop) : stepsBeside(unit, ground);
-  return { ...base, possible, why, notes, steps, manifest };
+  return { entry: { ...base, possible, why, notes, steps, manifest }, unit, manifest };
 }
 
 function plain({ code, message }: Finding): { code: string; message: string } {
@@ -231,7 +248,7 @@ function copy(from: string, to: string): string {
 }
 
 /** How it is stopped so that what made it does not start it again. */
-function stopping({ origin, all }: Unit): string {
+export function stopping({ origin, all }: Unit): string {
   const { swarmService, maker } = origin;
   const names = all.map(({ name }) => shellWord(name)).join(' ');
   if (platforms.has(maker)) return `Stop it in ${makerNames[maker]} (its containers: ${names})`;

@@ -3,7 +3,6 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { objectsIn } from '../../store/objects-in.ts';
 import { conflicting, notFound } from '../ground/api-error.ts';
-import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { wordOf } from '../endpoint/subject.ts';
 import {
@@ -17,6 +16,7 @@ import {
 } from '../resources/volume.ts';
 import { isApplicationSettled } from '../resources/status.ts';
 import { holdPopulation, inWords } from '../workloads/population.ts';
+import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
 import { referred } from '../workloads/references.ts';
 import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint, updateEndpoint } from './resource-endpoints.ts';
@@ -37,11 +37,7 @@ export const createVolume = defineEndpoint({
   handle: async (ctx, { body }) => {
     const { view } = ctx;
     const place = placeFrom(view, body);
-    requireRoom(view.by('volume', 'project', place.fields.project_id).length, countLimits.volumesPerProject, {
-      where: 'The project',
-      what: 'volumes',
-      remedy: 'delete one that is not needed, or use another project',
-    });
+    requireVolumeRoom(view, place.fields.project_id, { adding: 1 });
     const unit = ctx.repo.begin();
     enterPlace(unit, place);
     const desired = { ...place.fields, name: body.name };

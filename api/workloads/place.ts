@@ -6,7 +6,7 @@ import { referred, referredEnvironment, serverFor } from './references.ts';
 import { settleServer } from './single-server.ts';
 
 /** Where a new workload is. */
-interface Place {
+export interface Place {
   project: ReadonlyResource<'project'>;
   environment: ReadonlyResource<'environment'>;
   server: ReadonlyResource<'server'>;

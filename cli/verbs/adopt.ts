@@ -4,6 +4,7 @@ import type { Client } from '../client.ts';
 import { findObject, pathOf } from '../objects.ts';
 import { printed } from '../printed.ts';
 import { cell, table } from '../table.ts';
+import { followDeployment } from './deploy.ts';
 
 const Reasons = z.array(z.object({ code: z.string(), message: z.string() }));
 const Entry = z.object({
@@ -40,22 +41,86 @@ const Fields = z.object({
   cpu_limit: z.string().optional(),
 });
 
-interface Options {
+const TakenOver = z.looseObject({
+  taken: z.array(
+    z.object({ kind: z.string(), name: z.string(), id: z.string(), deployment_id: z.string().nullable() }),
+  ),
+  remaining: z.array(z.string()),
+});
+type TakenOver = z.infer<typeof TakenOver>;
+
+export interface AdoptOptions {
   output?: string;
   project?: string;
+  environment?: string;
   manifests?: boolean;
+  take?: string[];
+  deploy?: boolean;
+  wait?: boolean;
 }
 
+const hint =
+  '--project PROJECT --take NAME… --deploy takes entries over, with the values of their variables and their data. By hand it takes these steps:';
 const incomplete = 'There is more on the server than this shows: move a part of it, then look again';
 
-/** Prints what runs on a server that is not of Setpoint, and what would become of it. Changes nothing. */
-export async function adopt(client: Client, name: string, options: Options): Promise<void> {
-  const { output = 'text', manifests = false, project = 'PROJECT' } = options;
+/**
+ * Prints what runs on a server that is not of Setpoint, and what would become of it; with `take`, makes that of it. @throws
+ * Error if a deployment that was waited for did not succeed
+ */
+export async function adopt(client: Client, name: string, options: AdoptOptions, signal: AbortSignal): Promise<void> {
+  const { output = 'text', manifests = false, project = 'PROJECT', take } = options;
   const server = await findObject(client, 'servers', name);
+  if (take !== undefined) {
+    await takeOver(client, `${pathOf('servers', server)}/adopt`, { ...options, take }, signal);
+    return;
+  }
+  for (const only of ['environment', 'deploy', 'wait'] as const)
+    if (options[only] !== undefined) throw new Error(`--${only} is for what is taken over: name that by --take`);
   const adoption = Adoption.parse(await client.request('POST', `${pathOf('servers', server)}/adopt`, {}));
   if (manifests) console.log(declared(adoption.plan, { server: server.name ?? name, project }));
   else console.log(output === 'text' ? shown(adoption.plan) : printed(adoption, output));
   if (adoption.truncated && output === 'text') console.error(incomplete);
+}
+
+/** Prints what was made and what is left to do by hand, before it waits: a deployment can wait for one of these steps. */
+async function takeOver(
+  client: Client,
+  path: string,
+  { project, environment, take, deploy = false, wait = false, output = 'text' }: AdoptOptions & { take: string[] },
+  signal: AbortSignal,
+): Promise<void> {
+  if (project === undefined) throw new Error('--take needs --project: the project that the applications will be of');
+  const { id } = await findObject(client, 'projects', project);
+  const place = environment === undefined ? undefined : await findObject(client, 'environments', environment, id);
+  const body = { project_id: id, ...(place !== undefined && { environment_id: place.id }), take, deploy };
+  const answer = TakenOver.parse(await client.request('POST', path, body));
+  console.log(output === 'text' ? takenText(answer) : printed(answer, output));
+  if (!wait) return;
+  const failures: string[] = [];
+  for (const { name, deployment_id: deployment } of answer.taken) {
+    if (deployment === null) continue;
+    const it = await client.object('GET', `/api/v1/deployments/${deployment}`);
+    console.log(`Deployment ${String(it['number'])} of ${cell(name)}: ${it.status ?? 'queued'}`);
+    try {
+      await followDeployment(client, it, signal);
+    } catch (error) {
+      if (signal.aborted || !(error instanceof Error)) throw error;
+      failures.push(`${name}: ${error.message}`);
+    }
+  }
+  if (failures.length > 0) throw new Error(failures.join('\n'));
+}
+
+function takenText({ taken, remaining }: TakenOver): string {
+  const rows = taken.map((it) => [it.kind, it.name, it.id, it.deployment_id ?? '']);
+  const made = table(['kind', 'name', 'id', 'deployment'], rows);
+  if (remaining.length === 0) return made;
+  return [
+    made,
+    '',
+    'Left to do by hand, in this order:',
+    ...remaining.map((step, at) => `  ${at + 1}. ${cell(step)}`),
+  ].join('\n');
 }
 
 function shown(plan: readonly Entry[]): string {
@@ -67,7 +132,8 @@ function shown(plan: readonly Entry[]): string {
     it.possible,
     it.why.map(({ code }) => code).join(' '),
   ]);
-  return [table(['kind', 'name', 'from', 'possible', 'why'], rows), ...plan.map(detailOf)].join('\n\n');
+  const all = table(['kind', 'name', 'from', 'possible', 'why'], rows);
+  return [all, ...(plan.some(({ manifest }) => manifest !== null) ? [hint] : []), ...plan.map(detailOf)].join('\n\n');
 }
 
 function originOf({ from }: Entry): string {

@@ -7,6 +7,7 @@ import { CallError } from '../../agent-protocol/call-error.ts';
 import { decodeLogChunks } from '../../agent-protocol/log-stream.ts';
 import type { LogLine, LogPage } from '../../agent-protocol/logs.ts';
 import { decodeSamples, MetricsPage } from '../../agent-protocol/metrics.ts';
+import type { CallParams } from '../../agent-protocol/messages.ts';
 import type { AgentUpdate } from '../../agent-protocol/server-settings.ts';
 import type { RunBuild } from '../../agent/tasks/build-task.ts';
 import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
@@ -75,21 +76,36 @@ describe('an update of the agent', () => {
   });
 });
 
-test('values of variables are for a control plane that proved itself, and for no other', async () => {
-  const { backend } = await world.start();
-  const { id } = await world.engine.foreign({
-    name: 'web',
-    image: 'web:1',
-    labels: {},
-    env: { TOKEN: 'hunter2' },
-    networks: [{ name: 'theirs', aliases: [] }],
-    restart: 'no',
+describe('values of variables of what no agent made', () => {
+  const params = async (): Promise<CallParams> => {
+    const { id } = await world.engine.foreign({
+      name: 'web',
+      image: 'web:1',
+      labels: {},
+      env: { TOKEN: 'hunter2' },
+      networks: [{ name: 'theirs', aliases: [] }],
+      restart: 'no',
+    });
+    return { method: 'survey.values', containers: [id] };
+  };
+
+  test('are for a control plane that proved itself, and for no other', async () => {
+    const { backend } = await world.start({ serverShells: { open: () => Promise.reject(new Error('not asked for')) } });
+    const asked = await params();
+    backend.trusts(false);
+    await expect(backend.call(asked, signal())).rejects.toMatchObject({ code: 'forbidden' });
+    backend.trusts(true);
+    expect(await backend.call(asked, signal())).toMatchObject({ containers: [{ env: { TOKEN: 'hunter2' } }] });
   });
-  const ask = () => backend.call({ method: 'survey.values', containers: [id] }, AbortSignal.timeout(5000));
-  backend.trusts(false);
-  await expect(ask()).rejects.toMatchObject({ code: 'forbidden' });
-  backend.trusts(true);
-  expect(await ask()).toEqual({ containers: [{ id, env: { TOKEN: 'hunter2' } }] });
+
+  test('stay on a machine whose operator allows no terminals of it', async () => {
+    const { backend } = await world.start();
+    backend.trusts(true);
+    await expect(backend.call(await params(), signal())).rejects.toMatchObject({
+      code: 'forbidden',
+      message: expect.stringContaining('--no-server-terminals'),
+    });
+  });
 });
 
 describe('a build', () => {

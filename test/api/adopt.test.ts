@@ -85,7 +85,14 @@ describe('what runs on a server that no agent made', () => {
   it('is told as not complete if the agent found more', async () => {
     await connect();
     world.agents.answer = () => surveyOf([], [], true);
-    expect((await adopt()).data).toEqual({ found: [], volumes: [], plan: [], truncated: true });
+    expect((await adopt()).data).toEqual({
+      found: [],
+      volumes: [],
+      plan: [],
+      truncated: true,
+      taken: [],
+      remaining: [],
+    });
   });
 
   it('is for admins, and the audit log shows who looked', async () => {
@@ -100,7 +107,7 @@ describe('what runs on a server that no agent made', () => {
 
   it('takes no field that it does not know', async () => {
     await connect();
-    expect((await adopt({ take: ['x'] })).status).toBe(400);
+    expect((await adopt({ takes: ['x'] })).status).toBe(400);
   });
 });
 

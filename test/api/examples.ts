@@ -399,7 +399,7 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   'POST /servers/:id/adopt': {
     path: at('/servers/:server/adopt'),
-    body: () => ({}),
+    body: ({ project, environment }) => ({ project_id: project, environment_id: environment, take: ['web'] }),
     before: addEarlierAgent,
     status: 409, // its agent is of an earlier release
   },

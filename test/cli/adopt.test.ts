@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { adoptionOf } from '../../api/adoption/plan.ts';
 import { parseApplications } from '../../manifests/application.ts';
@@ -25,18 +26,38 @@ const nothing = { found: [], volumes: [], plan: [] };
 const onlyOne = surveyOf([surveyed('x', { restart: 'no', state: 'exited' })]);
 const done = (data: unknown) => ({ success: true, data, meta: { next_cursor: null } });
 
+const shop = { id: crypto.randomUUID(), name: 'shop' };
+const stage = { id: crypto.randomUUID(), name: 'stage' };
+const taken = done({
+  ...nothing,
+  truncated: false,
+  taken: [
+    { kind: 'volume', name: 'rows', id: 'v1', deployment_id: null },
+    { kind: 'database', name: 'db', id: 'a1', deployment_id: 'd1' },
+  ],
+  remaining: ['On the server: docker stop db\u001b[2J', 'setpoint deploy web'],
+});
 /** The answers by path. */
 const answers: Record<string, unknown> = {
   '/servers': done(['one', 'two', 'three'].map((name) => ({ id: name, name }))),
+  '/projects': done([shop]),
+  [`/projects/${shop.id}/environments`]: done([stage]),
   '/servers/one/adopt': done({ ...adoptionOf(found, ground), truncated: true }),
   '/servers/two/adopt': done({ ...nothing, truncated: false }),
   '/servers/three/adopt': done({ ...adoptionOf(onlyOne, ground), truncated: false }),
 };
+/** What was asked to be taken over. */
+const asked: unknown[] = [];
+
 const server = createServer((request, response) => {
-  const { pathname } = new URL(request.url ?? '', 'http://localhost');
-  const body = answers[pathname.replace('/default/api/v1', '')];
-  response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' });
-  response.end(JSON.stringify(body ?? { success: false, error: { code: 'NOT_FOUND', message: pathname } }));
+  void text(request).then((sent) => {
+    const { pathname } = new URL(request.url ?? '', 'http://localhost');
+    const isTaking = sent.includes('"take"');
+    if (isTaking) asked.push(JSON.parse(sent));
+    const body = isTaking ? taken : answers[pathname.replace('/default/api/v1', '')];
+    response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(body ?? { success: false, error: { code: 'NOT_FOUND', message: pathname } }));
+  });
 });
 
 let cli: CommandLine;
@@ -71,6 +92,7 @@ it('shows the plan as a table, then why, what changes and what to do', async () 
     expect.stringMatching(/^application +web +web +with_a_stop +port_taken$/),
   ]);
   expect(out).not.toContain('\u001b');
+  expect(out).toContain('\n\n--project PROJECT --take NAME… --deploy takes entries over');
   expect(out).toContain(
     '\napplication agent: not possible as it is\n  engine_socket: It controls the container engine',
   );
@@ -111,4 +133,41 @@ it('says where there is nothing, or nothing that can be declared', async () => {
   expect(await adopt('two')).toEqual({ code: 0, out: 'Nothing runs on the server that is not of Setpoint\n', err: '' });
   const { code, err } = await adopt('three', '--manifests');
   expect([code, err]).toEqual([1, expect.stringContaining('Nothing on the server can become an application')]);
+});
+
+it('takes over what is named, and prints what was made and what is left to do, in order', async () => {
+  asked.length = 0;
+  const place = ['--project', 'shop', '--environment', 'stage'];
+  const { code, out, err } = await adopt('one', '--take', 'db', 'web', '--deploy', ...place);
+  expect([code, err]).toEqual([0, '']);
+  expect(asked).toEqual([{ project_id: shop.id, environment_id: stage.id, take: ['db', 'web'], deploy: true }]);
+  const lines = out.split('\n');
+  expect(lines).toEqual([
+    expect.stringMatching(/^KIND +NAME +ID +DEPLOYMENT$/),
+    expect.stringMatching(/^volume +rows +v1 *$/),
+    expect.stringMatching(/^database +db +a1 +d1$/),
+    '',
+    'Left to do by hand, in this order:',
+    expect.stringMatching(/^ {2}1\. On the server: docker stop db/),
+    '  2. setpoint deploy web',
+    '',
+  ]);
+  expect(out).not.toContain('\u001b');
+  const json = await adopt('one', '--take', 'db', '--project', 'shop', '-o', 'json');
+  expect(JSON.parse(json.out)).toMatchObject({ taken: [{ name: 'rows' }, { name: 'db' }] });
+  expect(asked.at(-1)).toEqual({ project_id: shop.id, take: ['db'], deploy: false });
+});
+
+it('says what is missing to take something over, before it asks for it', async () => {
+  asked.length = 0;
+  const cases: [string[], string][] = [
+    [['--take', 'db'], '--take needs --project'],
+    [['--deploy'], '--deploy is for what is taken over'],
+    [['--take', 'db', '--manifests', '--project', 'shop'], 'cannot be used with'],
+  ];
+  for (const [argv, message] of cases) {
+    const { code, err } = await adopt('one', ...argv);
+    expect([code, err], argv.join(' ')).toEqual([1, expect.stringContaining(message)]);
+  }
+  expect(asked).toEqual([]);
 });

@@ -1,16 +1,17 @@
 import { z } from 'zod';
 import { defined } from '../../../store/defined.ts';
-import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import { application as kind } from '../../../store/kinds/application.ts';
-import { badField, notFound } from '../../ground/api-error.ts';
-import { sealEnv } from '../../workloads/application-env.ts';
+import { notFound } from '../../ground/api-error.ts';
 import { sourceFrom } from '../../workloads/application-source.ts';
-import { countLimits, requireRoom } from '../../rights/count-limits.ts';
-import type { RequestContext } from '../../endpoint/context.ts';
 import { addConfigDeployment, scale } from '../../workloads/deploying.ts';
 import type { Coming } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
-import { newInternalId } from '../../workloads/internal-id.ts';
+import {
+  applyFields,
+  newApplication,
+  refuseRegistry,
+  requireApplicationRoom,
+} from '../../workloads/new-application.ts';
 import { requirePort, requirePortOf } from '../../workloads/ports.ts';
 import { enterPlace, placeFrom } from '../../workloads/place.ts';
 import { referred } from '../../workloads/references.ts';
@@ -22,13 +23,10 @@ import {
   applicationSeen,
   ApplicationUpdate,
 } from '../../resources/application.ts';
-import type { ApplicationUpdate as Update } from '../../resources/application.ts';
-import { assign, readOnlyFields, Reference } from '../../resources/object-fields.ts';
-import { requireEnvRoom, requireServerRoom } from '../../workloads/server-room.ts';
+import { readOnlyFields, Reference } from '../../resources/object-fields.ts';
+import { requireServerRoom } from '../../workloads/server-room.ts';
 import { targetOf } from '../../resources/status.ts';
 import { wordOf } from '../../endpoint/subject.ts';
-
-type Desired = DesiredOf<'application'>;
 
 export const listApplications = listEndpoint(applications, {
   path: '/applications',
@@ -74,34 +72,10 @@ export const createApplication = defineEndpoint({
   settle: applications.settle,
   handle: async (ctx, { body }) => {
     const { view } = ctx;
-    refuseRegistry(body);
     const place = placeFrom(view, body);
-    const { project_id, environment_id, server_id } = place.fields;
-    requireRoom(view.by('application', 'environment', environment_id).length, countLimits.applicationsPerEnvironment, {
-      where: 'The environment',
-      what: 'applications',
-      remedy: 'delete one that is not needed, or use another environment',
-    });
-    requireRoom(view.by('application', 'project', project_id).length, countLimits.applicationsPerProject, {
-      where: 'The project',
-      what: 'applications',
-      remedy: 'delete one that is not needed, or use another project',
-    });
-    const id = ctx.random.id();
-    const desired: Desired = {
-      ...place.fields,
-      name: body.name,
-      internal_id: newInternalId(body.name, ctx.random),
-      app_type: body.app_type ?? 'web',
-      source: sourceFrom(ctx, id, body),
-      config: { env: {}, restart_policy: 'always' },
-      autodeploy: false,
-      replicas: body.replicas ?? 1,
-      mounts: [],
-      run: 'stopped',
-      next_deployment_number: 1,
-    };
-    applyFields(ctx, desired, body, id);
+    const { project_id, server_id } = place.fields;
+    requireApplicationRoom(view, place.fields, { adding: 1 });
+    const { id, desired } = newApplication(ctx, place.fields, body);
     requireServerRoom(view, [{ server: server_id, desired }], 'server_id');
     requirePort(ctx, { projectId: project_id, serverId: server_id, port: desired.config.exposed_port });
     const unit = ctx.repo.begin();
@@ -110,30 +84,6 @@ export const createApplication = defineEndpoint({
     return ctx.commit(unit, () => applications.answerOf(it, view));
   },
 });
-
-/** Registries do not exist yet: a reference to one would be dropped silently. */
-function refuseRegistry({ registry_id }: Pick<Update, 'registry_id'>): void {
-  if (registry_id !== undefined && registry_id !== null)
-    throw badField('registry_id', 'not_found', 'Registries are not served yet');
-}
-
-/** Writes the sent fields, except name and source, into a draft. */
-function applyFields(ctx: RequestContext, draft: Desired, body: Update, id: string): void {
-  const { config } = draft;
-  draft.app_type = body.app_type ?? draft.app_type;
-  draft.autodeploy = body.autodeploy ?? draft.autodeploy;
-  assign(draft, 'watch_paths', body.watch_paths);
-  assign(config, 'exposed_port', body.exposed_port);
-  assign(config, 'healthcheck_path', body.healthcheck_path);
-  assign(config, 'start_command', body.start_command);
-  assign(config, 'memory_limit', body.memory_limit);
-  assign(config, 'cpu_limit', body.cpu_limit);
-  config.restart_policy = body.restart_policy ?? config.restart_policy;
-  if (body.env === undefined) return;
-  const env = sealEnv(ctx, id, body.env ?? {}, config.env);
-  requireEnvRoom(env, config.env);
-  config.env = env;
-}
 
 export const getApplication = getEndpoint(applications, {
   path: '/applications/:id',

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { docker, instancesOf } from '../harness/engine.ts';
+import { Installation } from '../harness/installation.ts';
+import { freePort } from '../harness/program.ts';
+import { ensureTestImages } from '../harness/test-image.ts';
+
+const tag = randomUUID().slice(0, 8);
+const secret = `hunter2-${randomUUID()}`;
+const Answer = z.looseObject({
+  taken: z.array(
+    z.object({ kind: z.string(), name: z.string(), id: z.string(), deployment_id: z.string().nullable() }),
+  ),
+  remaining: z.array(z.string()),
+});
+
+let town: Installation;
+let http: string;
+const containers: string[] = [];
+
+/** A container of another hand than Setpoint's, with a port that labels name for a proxy. */
+async function run(name: string, port: number, ...rest: readonly string[]): Promise<void> {
+  containers.push(name);
+  const label = `traefik.http.services.${name}.loadbalancer.server.port=${port}`;
+  const env = ['--env', `PORT=${port}`, '--env', `TOKEN=${secret}`];
+  await docker('run', '--detach', '--name', name, '--restart', 'unless-stopped', '--label', label, ...env, ...rest);
+}
+
+const adoptPath = () => `/api/v1/servers/${town.server.id}/adopt`;
+
+async function take(name: string) {
+  const body = { project_id: town.project.id, take: [name], deploy: true };
+  const answer = await town.client.request('POST', adoptPath(), body);
+  expect(JSON.stringify(answer)).not.toContain(secret);
+  return Answer.parse(answer);
+}
+
+/** The application, which comes last. */
+function lastOf(taken: z.infer<typeof Answer>['taken']): { id: string; deployment: string } {
+  const { id, deployment_id: deployment } = taken.at(-1) ?? {};
+  if (id === undefined || typeof deployment !== 'string') throw new Error('Nothing was deployed');
+  return { id, deployment };
+}
+
+/** Everything that the control plane shows, logs and stores, and what the agent logs. */
+async function whereASecretCouldBe(): Promise<Map<string, string>> {
+  const paths = ['/audit', '/notifications', '/applications', '/volumes', `/servers/${town.server.id}/events`];
+  const applications = await town.client.list('/api/v1/applications');
+  for (const { id } of applications) paths.push(`/applications/${id}/events`, `/applications/${id}/deployments`);
+  const found = new Map<string, string>();
+  for (const path of paths) found.set(path, JSON.stringify(await town.client.request('GET', `/api/v1${path}`)));
+  const stored = (await readdir(join(town.dir, 'server'))).filter((file) => file.startsWith('store.db'));
+  const files = ['server-0.log', 'agent.log', ...stored.map((file) => join('server', file))];
+  for (const file of files) found.set(file, await readFile(join(town.dir, file), 'latin1'));
+  return found;
+}
+
+/** Asks one after another until it is disposed, and counts. */
+function asking(url: string): { failed: string[]; answered: () => number; end: () => Promise<void> } {
+  const failed: string[] = [];
+  let answered = 0;
+  let isOver = false;
+  const run = async (): Promise<void> => {
+    while (!isOver) {
+      try {
+        const response = await fetch(url);
+        await response.text();
+        if (response.status === 200) answered += 1;
+        else failed.push(String(response.status));
+      } catch (error) {
+        failed.push(String(error));
+      }
+    }
+  };
+  const running = run();
+  return {
+    failed,
+    answered: () => answered,
+    end: async () => {
+      isOver = true;
+      await running;
+    },
+  };
+}
+
+beforeAll(async () => {
+  ({ http } = await ensureTestImages());
+  town = await Installation.start({ store: 'sqlite' });
+});
+afterAll(async () => {
+  await town[Symbol.asyncDispose]();
+  for (const name of containers) await docker('rm', '--force', '--volumes', name).catch(() => undefined);
+});
+
+describe('a container that was made by docker run', () => {
+  it('is taken over beside the old one, which misses no request, and its secret is nowhere but in the container', async () => {
+    const name = `web-${tag}`;
+    const port = await freePort();
+    await run(name, port, http);
+    const address = await docker('inspect', '--format', '{{.NetworkSettings.IPAddress}}', name);
+    await town.until('the old one answers', async () => (await fetch(`http://${address}:${port}/`)).ok);
+    const old = asking(`http://${address}:${port}/`);
+    const { taken, remaining } = await take(name);
+    expect(taken).toMatchObject([{ kind: 'application', name, deployment_id: expect.any(String) }]);
+    expect(remaining[0]).toBe(
+      `Once ${name} serves: On the server: docker update --restart no ${name} && docker stop ${name}`,
+    );
+    const { id, deployment } = lastOf(taken);
+    await town.deployment(deployment, 'succeeded');
+    await old.end();
+    expect(old.failed).toEqual([]);
+    expect(old.answered()).toBeGreaterThan(10);
+    expect(await (await fetch(`http://127.0.0.1:${port}/env/TOKEN`)).text()).toBe(secret);
+    expect(await instancesOf(id)).toHaveLength(1);
+    for (const [place, text] of await whereASecretCouldBe()) expect(text.includes(secret), place).toBe(false);
+  });
+});
